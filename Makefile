@@ -1,0 +1,74 @@
+# Every target sets up what it needs: a virtual environment in .venv with the package installed as
+# users get it (not editable), rebuilt when a source changed. Builds are incremental, in build/.
+
+PYTHON ?= python3
+VENV ?= .venv
+# Extra arguments for pytest, e.g. make test ARGS="-k kernels".
+ARGS ?=
+
+ifeq ($(OS),Windows_NT)
+PY := $(VENV)/Scripts/python
+else
+PY := $(VENV)/bin/python
+endif
+
+# Folders too, so that a deleted file counts as a change.
+SOURCES := $(shell find src -name __pycache__ -prune -o -name '*.py[co]' -prune -o -print) CMakeLists.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test bench lint format docs clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(VENV)/installed.stamp  ## Build the package and install it in .venv
+
+demo: $(VENV)/installed.stamp  ## A small end-to-end run on the terminal
+	$(PY) -m lsgp.demo
+
+test: $(VENV)/installed.stamp  ## Run the tests
+	$(PY) -m pytest -q tests $(ARGS)
+
+bench: $(VENV)/installed.stamp  ## Measure the speed of the native core
+	$(PY) benchmarks/core_speed.py
+
+lint: $(VENV)/installed.stamp  ## Check style, format and types
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: $(VENV)/tools.stamp  ## Format, and fix what ruff can
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+docs: $(VENV)/installed.stamp $(VENV)/docs.stamp  ## Build the documentation, warnings are errors
+	@if [ -d docs ]; then \
+	  $(PY) -m sphinx -W --keep-going -b html docs build/docs; \
+	else \
+	  echo "There is no docs folder yet."; \
+	fi
+
+clean:  ## Remove everything that was made here
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/created.stamp:
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --upgrade "pip>=25.1"
+	@touch $@
+
+$(VENV)/tools.stamp: $(VENV)/created.stamp pyproject.toml
+	$(PY) -m pip install --quiet --group dev
+	@touch $@
+
+$(VENV)/docs.stamp: $(VENV)/created.stamp pyproject.toml
+	$(PY) -m pip install --quiet --group docs
+	@touch $@
+
+# Without isolation, so that CMake finds the same nanobind each time and rebuilds only what changed.
+# The stamp has the time of the start: a file saved during the build is newer, and builds again.
+$(VENV)/installed.stamp: $(VENV)/tools.stamp $(SOURCES)
+	@touch $@.started
+	$(PY) -m pip install --quiet --no-build-isolation \
+	  --config-settings=build-dir="build/{wheel_tag}" .
+	@mv $@.started $@

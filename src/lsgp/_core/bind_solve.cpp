@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `predict` and `score` of the native core: a block of queries, in groups of W lanes. The GIL
+// is released; Python threads run the blocks.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+#include "local_score.h"
+
+namespace nb = nanobind;
+using namespace lsgp;
+
+namespace {
+
+template <class T, int N> using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+template <class T, int N> using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+
+void require(bool fact, const char *message) {
+  if (!fact) throw std::invalid_argument(message);
+}
+
+// LocalModel, in the order that backends/cpu.py passes it; see Problem.
+typedef std::tuple<int, int, In<double, 1>, double, double, double, double, double, double,
+                   double, double, bool> ModelTuple;
+
+template <class T>
+Problem<T> make_problem(const In<T, 2> &X, const In<T, 2> &y, const In<T, 1> &noise,
+                        const ModelTuple &model) {
+  const auto &[kernel, localizer, lengthscale, signal_variance, noise_variance,
+               constant_variance, slope_variance, localizer_decay, scale_dof, bandwidth,
+               mean_lengthscale, normalize] = model;
+  require(y.shape(0) == X.shape(0), "y must have as many rows as X");
+  require(noise.shape(0) == X.shape(0), "noise must have as many rows as X");
+  require(lengthscale.shape(0) == X.shape(1), "lengthscale must have one value per column of X");
+  require(kernel >= 0 && kernel <= int(Kernel::matern52), "no kernel has this code");
+  require(localizer >= 0 && localizer <= int(Localizer::smooth), "no localizer has this code");
+  Problem<T> p;
+  p.X = X.data();
+  p.y = y.data();
+  p.noise = noise.data();
+  p.d = int(X.shape(1));
+  p.t = int(y.shape(1));
+  p.kernel = Kernel(kernel);
+  p.localizer = Localizer(localizer);
+  p.lengthscale = lengthscale.data();
+  p.signal_variance = signal_variance;
+  p.noise_variance = noise_variance;
+  p.constant_variance = constant_variance;
+  p.slope_variance = slope_variance;
+  p.localizer_decay = localizer_decay;
+  p.scale_dof = scale_dof;
+  p.bandwidth = bandwidth;
+  p.mean_lengthscale = mean_lengthscale;
+  p.normalize = normalize;
+  return p;
+}
+
+void check_neighbors(const In<int32_t, 2> &neighbors, size_t n_rows) {
+  const int32_t *index = neighbors.data();
+  const size_t count = neighbors.size();
+  int32_t largest = -1;
+  for (size_t e = 0; e < count; e++) largest = index[e] > largest ? index[e] : largest;
+  require(largest < 0 || size_t(largest) < n_rows, "neighbors names a row that X does not have");
+}
+
+// Vectors need the alignment of the widest register.
+template <class V> struct Memory {
+  V *data;
+  explicit Memory(size_t n)
+      : data(static_cast<V *>(::operator new(n * sizeof(V), std::align_val_t(64)))) {}
+  ~Memory() { ::operator delete(data, std::align_val_t(64)); }
+  Memory(const Memory &) = delete;
+};
+
+template <class T>
+void predict(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /* (n,) */,
+             ModelTuple model, In<T, 2> queries /* (q, d) */,
+             In<int32_t, 2> neighbors /* (q, m), -1 pads */, Out<T, 2> mean /* (q, t) */,
+             Out<T, 1> variance /* (q,) */, Out<T, 2> scale /* (q, t) */,
+             Out<T, 1> dof /* (q,) */, Out<int32_t, 1> status /* (q,) */) {
+  constexpr int W = Simd<T>::W;
+  typedef typename Simd<T>::Vec V;
+  const Problem<T> problem = make_problem(X, y, noise, model);
+  const size_t q = queries.shape(0), m = neighbors.shape(1), t = problem.t;
+  require(queries.shape(1) == X.shape(1), "queries must have as many columns as X");
+  require(neighbors.shape(0) == q, "neighbors must have one row per query");
+  require(mean.shape(0) == q && mean.shape(1) == t && scale.shape(0) == q &&
+              scale.shape(1) == t && variance.shape(0) == q && dof.shape(0) == q &&
+              status.shape(0) == q, "the outputs must have one row per query");
+  nb::gil_scoped_release release;
+  check_neighbors(neighbors, X.shape(0));
+  Memory<V> memory(Workspace<T>::size(int(m), problem.d, problem.t, false));
+  LocalSolver<T> solver(problem, memory.data, int(m), false);
+  const bool local = std::isfinite(problem.scale_dof);
+  for (size_t begin = 0; begin < q; begin += W) {
+    const int used = int(std::min<size_t>(W, q - begin));
+    const T *query[W];
+    const int32_t *rows[W];
+    for (int l = 0; l < W; l++) {
+      const size_t e = begin + std::min(l, used - 1);
+      query[l] = queries.data() + e * problem.d;
+      rows[l] = neighbors.data() + e * m;
+    }
+    int code[W];
+    solver.gather(query, rows, int(m));
+    solver.weigh();
+    solver.template solve<false>(int(m), code);
+    const V tau2 = solver.latent_variance();
+    for (size_t j = 0; j < t; j++) {
+      const V mu = solver.rhs_dot(0, int(1 + j)), misfit = solver.rhs_dot(int(1 + j), int(1 + j));
+      for (int l = 0; l < used; l++) {
+        const size_t e = begin + l;
+        const double nu = problem.scale_dof + solver.n_effective[l];
+        mean.data()[e * t + j] = mu[l];
+        scale.data()[e * t + j] = T(local
+            ? (problem.scale_dof * problem.signal_variance + misfit[l]) / nu  // [E6]
+            : problem.signal_variance);
+      }
+    }
+    for (int l = 0; l < used; l++) {
+      variance.data()[begin + l] = tau2[l];
+      dof.data()[begin + l] = T(problem.scale_dof + solver.n_effective[l]);
+      status.data()[begin + l] = code[l];
+    }
+  }
+}
+
+template <class T>
+void score(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /* (n,) */,
+           ModelTuple model, In<int32_t, 1> targets /* (q,) rows of X */,
+           In<int32_t, 2> neighbors /* (q, m), -1 pads */, int objective,
+           Out<double, 1> loss /* (q,) */, Out<double, 2> gradient /* (q, d + 6) */,
+           Out<int32_t, 1> status /* (q,) */) {
+  constexpr int W = Simd<T>::W;
+  typedef typename Simd<T>::Vec V;
+  const Problem<T> problem = make_problem(X, y, noise, model);
+  const size_t q = targets.shape(0), m = neighbors.shape(1), p = problem.d + N_SHARED_PARAMETERS;
+  require(objective >= 0 && objective <= int(Objective::squared_error),
+          "no objective has this code");
+  require(neighbors.shape(0) == q, "neighbors must have one row per target");
+  require(loss.shape(0) == q && status.shape(0) == q && gradient.shape(0) == q &&
+              gradient.shape(1) == p, "the outputs must have one row per target");
+  for (size_t e = 0; e < q; e++)
+    require(targets.data()[e] >= 0 && size_t(targets.data()[e]) < X.shape(0),
+            "targets names a row that X does not have");
+  nb::gil_scoped_release release;
+  check_neighbors(neighbors, X.shape(0));
+  Memory<V> memory(Workspace<T>::size(int(m), problem.d, problem.t, true));
+  LocalScorer<T> scorer(problem, memory.data, int(m));
+  std::vector<double> lane_gradient(W * p);
+  for (size_t begin = 0; begin < q; begin += W) {
+    const int used = int(std::min<size_t>(W, q - begin));
+    const T *query[W], *observed[W];
+    const int32_t *rows[W];
+    T target_noise[W];
+    for (int l = 0; l < W; l++) {
+      const size_t e = begin + std::min(l, used - 1), row = targets.data()[e];
+      query[l] = problem.X + row * problem.d;
+      observed[l] = problem.y + row * problem.t;
+      target_noise[l] = problem.noise[row];
+      rows[l] = neighbors.data() + e * m;
+    }
+    int code[W];
+    double lane_loss[W];
+    scorer.gather(query, rows, int(m));
+    scorer.weigh();
+    scorer.template solve<true>(int(m), code);
+    scorer.back_substitute();
+    scorer.evaluate(Objective(objective), observed, target_noise, lane_loss);
+    scorer.differentiate(lane_gradient.data());
+    for (int l = 0; l < used; l++) {
+      loss.data()[begin + l] = lane_loss[l];
+      status.data()[begin + l] = code[l];
+      std::copy_n(lane_gradient.data() + l * p, p, gradient.data() + (begin + l) * p);
+    }
+  }
+}
+
+template <class T> void exponentials(In<T, 1> x /* (k,) */, Out<T, 1> values /* (k,) */) {
+  constexpr size_t W = Simd<T>::W;
+  typedef typename Simd<T>::Vec V;
+  require(values.shape(0) == x.shape(0), "values must be as long as x");
+  for (size_t begin = 0; begin < x.shape(0); begin += W) {
+    const size_t used = std::min(W, x.shape(0) - begin);
+    V v = {};
+    std::memcpy(&v, x.data() + begin, used * sizeof(T));
+    v = exp(v);
+    std::memcpy(values.data() + begin, &v, used * sizeof(T));
+  }
+}
+
+template <class T> size_t workspace_bytes(int m, int d, int t, bool gradient) {
+  return Workspace<T>::size(m, d, t, gradient) * sizeof(typename Simd<T>::Vec);
+}
+
+template <class T> void bind(nb::module_ &m, const char *suffix) {
+  auto name = [&](const char *base) { return std::string(base) + suffix; };
+  m.def(name("predict").c_str(), predict<T>);
+  m.def(name("score").c_str(), score<T>);
+  m.def(name("exponentials").c_str(), exponentials<T>);
+  m.def(name("workspace_bytes").c_str(), workspace_bytes<T>);
+}
+
+}  // namespace
+
+void bind_solve(nb::module_ &m) {
+  bind<double>(m, "_float64");
+  bind<float>(m, "_float32");
+  m.attr("vector_bytes") = LSGP_VECTOR_BYTES;
+}

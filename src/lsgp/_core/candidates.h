@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a search has found so far.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "tree.h"
+
+namespace lsgp {
+
+// A squared distance and a row, packed so that one comparison of integers orders by distance and
+// then by row: the bits of floating-point numbers that are not negative are ordered as they are.
+typedef unsigned __int128 Candidate;
+
+inline Candidate candidate_of(double distance, int32_t row) {
+  uint64_t bits;
+  std::memcpy(&bits, &distance, sizeof bits);
+  return Candidate(bits) << 64 | uint32_t(row);
+}
+inline int32_t row_of(Candidate candidate) { return int32_t(uint32_t(candidate)); }
+inline double distance_of(Candidate candidate) {
+  const uint64_t bits = uint64_t(candidate >> 64);
+  double distance;
+  std::memcpy(&distance, &bits, sizeof bits);
+  return distance;
+}
+
+constexpr int64_t FEW = 12;  // candidates that are sorted by insertion
+
+inline void sort_few(Candidate *a, int64_t n) {
+  for (int64_t i = 1; i < n; i++) {
+    const Candidate x = a[i];
+    int64_t j = i;
+    for (; j > 0 && x < a[j - 1]; j--) a[j] = a[j - 1];
+    a[j] = x;
+  }
+}
+
+// Moves what is less than the median of three to the front, the rest to scratch; returns how many
+// are less: at least 1 and less than n, since no two candidates are equal. On which side one falls
+// cannot be predicted, so there is no branch on it: several times faster than std::nth_element.
+// Swaps in place would be no good, since they wait for what has just been stored.
+inline int64_t partition(Candidate *a, int64_t n, Candidate *scratch) {
+  const Candidate x = a[n / 4], y = a[n / 2], z = a[n - n / 4 - 1];
+  const Candidate pivot = std::max(std::min(x, y), std::min(std::max(x, y), z));
+  int64_t n_less = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const Candidate value = a[i];
+    a[n_less] = value;
+    scratch[i - n_less] = value;
+    n_less += value < pivot;
+  }
+  return n_less;
+}
+
+// scratch: (n,), as below
+inline void sort(Candidate *a, int64_t n, Candidate *scratch) {
+  while (n > FEW) {
+    const int64_t n_less = partition(a, n, scratch);
+    std::copy(scratch, scratch + n - n_less, a + n_less);
+    sort(a, n_less, scratch);
+    a += n_less, n -= n_less;
+  }
+  sort_few(a, n);
+}
+
+// Moves the k least to the front, returns the largest of them, and forgets the rest.
+inline Candidate select(Candidate *a, int64_t n, int64_t k, Candidate *scratch) {
+  while (n > FEW) {
+    const int64_t n_less = partition(a, n, scratch);
+    if (k <= n_less) {
+      n = n_less;
+    } else {
+      std::copy(scratch, scratch + n - n_less, a + n_less);
+      a += n_less, n -= n_less, k -= n_less;
+    }
+  }
+  sort_few(a, n);
+  return a[k - 1];
+}
+
+// A bound for the filter and for boxes that surely admits every point of squared distance up to
+// threshold, however the filter's sums are rounded or underflow.
+inline double with_slack(double threshold, int64_t d) {
+  return threshold * (1 + double(d + 4) * 0x1p-50) + 1e-290;
+}
+
+// The k nearest so far, and a few more: selecting now and then is cheaper than a heap.
+class NearestFound {
+ public:
+  double limit = INFINITE;  // squared distance above which the filter drops points and boxes
+
+  void start(int64_t k_, int64_t d_, int64_t L) {
+    k = k_, d = d_, count = 0, limit = INFINITE;
+    last = candidate_of(INFINITE, std::numeric_limits<int32_t>::max());
+    patience = k + std::max<int64_t>(k / 2, 16);
+    found.resize(patience + L);
+    scratch.resize(patience + L);
+  }
+  bool admits(Candidate candidate) const { return candidate < last; }
+  void add(Candidate candidate) { found[count++] = candidate; }
+  // After each leaf: room for one more leaf is kept.
+  void leaf_done() {
+    if (count >= patience || (count >= k && limit == INFINITE)) keep_nearest();
+  }
+  int64_t finish() {
+    if (count > k) keep_nearest();
+    sort(found.data(), count, scratch.data());
+    return count;
+  }
+  Candidate operator[](int64_t i) const { return found[i]; }
+
+ private:
+  int64_t k = 0, d = 0, count = 0, patience = 0;
+  Candidate last = 0;  // the k-th nearest when last selected: others must come before it
+  std::vector<Candidate> found, scratch;
+
+  void keep_nearest() {
+    last = select(found.data(), count, k, scratch.data());
+    count = k;
+    limit = with_slack(distance_of(last), d);
+  }
+};
+
+// All within a radius. Beyond max_count they are only counted.
+class WithinFound {
+ public:
+  double limit = 0;
+
+  WithinFound(double squared_radius, int64_t d, int64_t max_count)
+      : limit(with_slack(squared_radius, d)), squared_radius(squared_radius),
+        max_count(max_count) {}
+  void start() { count = 0, found.clear(); }
+  bool admits(Candidate candidate) const { return distance_of(candidate) <= squared_radius; }
+  void add(Candidate candidate) {
+    if (++count <= max_count) found.push_back(candidate);
+  }
+  void leaf_done() {}
+  int64_t finish() {
+    scratch.resize(found.size());
+    sort(found.data(), int64_t(found.size()), scratch.data());
+    return count;
+  }
+  const std::vector<Candidate> &sorted() const { return found; }
+
+ private:
+  double squared_radius;
+  int64_t max_count, count = 0;
+  std::vector<Candidate> found, scratch;
+};
+
+}  // namespace lsgp

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Cholesky factor of W interleaved matrices: every entry is a vector whose lanes belong to
+// different queries, so there are no shuffles, and one register tile of T x T entries does
+// T*T multiply-adds per 2T loads.
+//
+// Storage: the lower triangle by tile rows. Tile row I holds its T rows of columns
+// 0 .. T(I+1)-1, column by column: entry (T*I + a, k) is row(I)[k*T + a]. So the inner product
+// of two tile rows streams both of them contiguously, whatever the matrix size (a plain
+// row-major layout loses a factor of two at sizes where rows alias in the cache).
+//
+// Right-hand sides are extra tile rows below the matrix, of full width: the factorization
+// leaves L⁻¹ b in them, so forward substitution needs no code and no pass of its own.
+#pragma once
+
+#include <cstddef>
+
+#include "simd.h"
+
+namespace lsgp {
+
+// T*T accumulators and 2T operands must fit the registers: 32 (AVX-512, NEON) or 16.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int TILE = 4;
+#else
+constexpr int TILE = 3;
+#endif
+
+// Tile columns per panel: a tile row's share of it stays in the first-level cache.
+constexpr int PANEL = 8;
+
+template <class V> struct TiledTriangle {
+  V *data;
+  int n_tiles;      // tile rows of the matrix
+  int n_rhs_tiles;  // tile rows of right-hand sides below it
+
+  static size_t size(int n_tiles, int n_rhs_tiles) {
+    return size_t(TILE) * TILE *
+           (size_t(n_tiles) * (n_tiles + 1) / 2 + size_t(n_rhs_tiles) * n_tiles);
+  }
+  V *row(int I) const {
+    const size_t above = I <= n_tiles
+        ? size_t(I) * (I + 1) / 2
+        : size_t(n_tiles) * (n_tiles + 1) / 2 + size_t(I - n_tiles) * n_tiles;
+    return data + size_t(TILE) * TILE * above;
+  }
+  V *tile(int I, int J) const { return row(I) + size_t(TILE) * TILE * J; }
+};
+
+template <class V> using Tile = V[TILE * TILE];
+
+// c(a, b) -= sum over n columns of x(a) y(b); c is stored column by column.
+template <class V>
+inline void subtract_product(V *__restrict__ c, const V *__restrict__ x,
+                             const V *__restrict__ y, int n) {
+  Tile<V> acc;
+#pragma GCC unroll 16
+  for (int e = 0; e < TILE * TILE; e++) acc[e] = c[e];
+  for (int k = 0; k < n; k++, x += TILE, y += TILE) {
+#pragma GCC unroll 4
+    for (int b = 0; b < TILE; b++) {
+#pragma GCC unroll 4
+      for (int a = 0; a < TILE; a++) acc[b * TILE + a] -= x[a] * y[b];
+    }
+  }
+#pragma GCC unroll 16
+  for (int e = 0; e < TILE * TILE; e++) c[e] = acc[e];
+}
+
+// Factor a diagonal tile; the diagonal keeps 1/L. Lanes with a pivot that is not a positive
+// finite number are marked in `failed` and go on with a pivot of 1.
+template <class V, class I> inline void factor_tile(V *c, I &failed) {
+  const V zero = {}, one = zero + Element<V>(1);
+  for (int b = 0; b < TILE; b++) {
+    V pivot = c[b * TILE + b];
+    for (int k = 0; k < b; k++) pivot -= c[k * TILE + b] * c[k * TILE + b];
+    const I good = (pivot > zero) & (pivot - pivot == zero);
+    failed |= ~good;
+    const V inverse = one / sqrt(good ? pivot : one);
+    c[b * TILE + b] = inverse;
+    for (int a = b + 1; a < TILE; a++) {
+      V value = c[b * TILE + a];
+      for (int k = 0; k < b; k++) value -= c[k * TILE + a] * c[k * TILE + b];
+      c[b * TILE + a] = value * inverse;
+    }
+  }
+}
+
+// c <- c L⁻ᵀ for the factored diagonal tile L.
+template <class V> inline void solve_tile(V *__restrict__ c, const V *__restrict__ L) {
+  for (int b = 0; b < TILE; b++) {
+    for (int a = 0; a < TILE; a++) {
+      V value = c[b * TILE + a];
+      for (int k = 0; k < b; k++) value -= c[k * TILE + a] * L[k * TILE + b];
+      c[b * TILE + a] = value * L[b * TILE + b];
+    }
+  }
+}
+
+// [E3] Factor in place, right-hand sides included. Every entry is accumulated in the order of
+// the columns whatever the panel width, so a lane's result depends on its own numbers only.
+template <class V, class I> void factor(const TiledTriangle<V> &A, I &failed) {
+  const int n_rows = A.n_tiles + A.n_rhs_tiles;
+  for (int begin = 0; begin < A.n_tiles; begin += PANEL) {
+    const int end = begin + PANEL < A.n_tiles ? begin + PANEL : A.n_tiles;
+    for (int J = begin; J < end; J++) {
+      const V *left = A.tile(J, begin);
+      V *diagonal = A.tile(J, J);
+      subtract_product(diagonal, left, left, (J - begin) * TILE);
+      factor_tile(diagonal, failed);
+      for (int R = J + 1; R < n_rows; R++) {
+        V *c = A.tile(R, J);
+        subtract_product(c, A.tile(R, begin), left, (J - begin) * TILE);
+        solve_tile(c, diagonal);
+      }
+    }
+    for (int R = end; R < n_rows; R++) {
+      const V *x = A.tile(R, begin);
+      const int last = R < A.n_tiles ? R : A.n_tiles - 1;
+      for (int J = end; J <= last; J++)
+        subtract_product(A.tile(R, J), x, A.tile(J, begin), (end - begin) * TILE);
+    }
+  }
+}
+
+// x <- L⁻ᵀ x for one right-hand side of n_tiles * TILE contiguous vectors.
+template <class V> void solve_transposed(const TiledTriangle<V> &A, V *__restrict__ x) {
+  for (int I = A.n_tiles - 1; I >= 0; I--) {
+    const V *row = A.row(I), *L = A.tile(I, I);
+    V *own = x + I * TILE;
+    for (int a = TILE - 1; a >= 0; a--) {
+      V value = own[a];
+      for (int b = a + 1; b < TILE; b++) value -= L[a * TILE + b] * own[b];
+      own[a] = value * L[a * TILE + a];
+    }
+    V known[TILE];
+    for (int a = 0; a < TILE; a++) known[a] = own[a];
+    for (int k = 0; k < I * TILE; k++) {
+      V value = x[k];
+#pragma GCC unroll 4
+      for (int a = 0; a < TILE; a++) value -= row[k * TILE + a] * known[a];
+      x[k] = value;
+    }
+  }
+}
+
+}  // namespace lsgp

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Exact neighbor search: depth first through the tree, its leaves scanned with SIMD.
+//
+// The result is unique: neighbors are ordered by (squared distance, row), and the squared distance
+// is the float64 sum of squares in the order of the dimensions, every operation rounded. Nothing
+// here may depend on the tree's shape, on the order of the queries, or on whether the instruction
+// set has fused multiply-adds. Hence the two steps of a scan: a fast filter that may be contracted,
+// with a slack that covers its rounding, then the exact distance of the few points that pass.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "candidates.h"
+#include "query.h"
+#include "simd.h"
+#include "tree.h"
+
+namespace lsgp {
+
+inline VecD load(const double *p) {
+  VecD x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
+
+// Bit l is set where lane l of a comparison is true.
+inline unsigned true_lanes(Simd<double>::Int mask) {
+#if defined(__AVX512DQ__)
+  return _mm512_movepi64_mask((__m512i)mask);
+#elif defined(__AVX2__)
+  return _mm256_movemask_pd((__m256d)mask);
+#elif defined(__SSE2__)
+  return _mm_movemask_pd((__m128d)mask);
+#else
+  unsigned bits = 0;
+  for (int l = 0; l < Simd<double>::W; l++) bits |= unsigned(mask[l] & 1) << l;
+  return bits;
+#endif
+}
+
+// A lower bound of the squared distance to any point of a box, up to the filter's slack.
+inline double box_distance(const double *box, const double *query, int64_t d) {
+  constexpr int W = Simd<double>::W;
+  const double *lower = box, *upper = box + d;
+  const VecD zero = {};
+  VecD sums = {};
+  int64_t j = 0;
+  for (; j + W <= d; j += W) {
+    const VecD q = load(query + j), below = load(lower + j) - q, above = q - load(upper + j);
+    VecD gap = below > above ? below : above;
+    gap = gap > zero ? gap : zero;
+    sums += gap * gap;
+  }
+  double sum = 0;
+  for (int l = 0; l < W; l++) sum += sums[l];
+  for (; j < d; j++) {
+    const double below = lower[j] - query[j], above = query[j] - upper[j];
+    double gap = below > above ? below : above;
+    gap = gap > 0 ? gap : 0;
+    sum += gap * gap;
+  }
+  return sum;
+}
+
+template <class Found>
+inline void scan_leaf(const Tree &tree, int64_t leaf, const Query &query, Found &found) {
+  constexpr int W = Simd<double>::W;
+  constexpr int U = W == 8 ? 8 : 4;  // vectors in flight: hides latency, fits the registers
+  const int64_t d = tree.d, L = tree.L;
+  const double *points = tree.leaves + leaf * d * L;
+  const int32_t *order = tree.order + leaf * L;
+  for (int64_t begin = 0; begin < L; begin += U * W) {
+    VecD sums[U] = {};
+    for (int64_t j = 0; j < d; j++) {
+      const VecD q = splat(query.z[j]);
+#pragma GCC unroll 8
+      for (int u = 0; u < U; u++) {
+        const VecD gap = load(points + j * L + begin + u * W) - q;
+        sums[u] += gap * gap;
+      }
+    }
+    const VecD limit = splat(found.limit);
+    uint64_t passed = 0;
+#pragma GCC unroll 8
+    for (int u = 0; u < U; u++) passed |= uint64_t(true_lanes(sums[u] <= limit)) << (u * W);
+    while (passed) {
+      const int first = __builtin_ctzll(passed) / W * W;
+      unsigned lanes = unsigned(passed >> first) & ((1u << W) - 1);
+      passed &= ~(uint64_t(lanes) << first);
+      const double *vector = points + begin + first;
+      VecD distances = {};
+      for (int64_t j = 0; j < d; j++) {
+        const VecD gap = load(vector + j * L) - query.z[j];
+        distances += rounded(gap * gap);
+      }
+      double distance[W];
+      std::memcpy(distance, &distances, sizeof distance);
+      for (; lanes; lanes &= lanes - 1) {
+        const int l = __builtin_ctz(lanes);
+        const int32_t row = order[begin + first + l];
+        const Candidate candidate = candidate_of(distance[l], row);
+        if (found.admits(candidate) && query.admits(row, vector + l, d, L)) found.add(candidate);
+      }
+    }
+  }
+  found.leaf_done();
+}
+
+// Depth first, the nearer child first. Returns the number of leaves scanned.
+template <class Found>
+inline int64_t search(const Tree &tree, const LeafPositions &positions, const Query &query,
+                      Found &found) {
+  struct Postponed {
+    double distance;
+    int64_t node;
+  };
+  Postponed stack[64];  // at most one per level
+  int height = 0;
+  int64_t n_scanned = 0;
+  stack[height++] = {0.0, 0};
+  while (height) {
+    auto [distance, node] = stack[--height];
+    while (distance <= found.limit && !positions.is_leaf(node)) {
+      int64_t near = 2 * node + 1, far = near + 1;
+      distance = box_distance(tree.box(near), query.z, tree.d);
+      double far_distance = box_distance(tree.box(far), query.z, tree.d);
+      if (far_distance < distance) {
+        std::swap(near, far);
+        std::swap(distance, far_distance);
+      }
+      if (far_distance <= found.limit) stack[height++] = {far_distance, far};
+      node = near;
+    }
+    if (!(distance <= found.limit)) continue;
+    scan_leaf(tree, positions(node), query, found);
+    n_scanned++;
+  }
+  return n_scanned;
+}
+
+constexpr int PACK = 8;  // queries that are searched together, a multiple of any vector's lanes
+
+// The squared distances of a pack of queries from one box, or their limits.
+struct PackDistances {
+  static constexpr int W = Simd<double>::W;
+  VecD lanes[PACK / W] = {};
+
+  PackDistances() = default;
+  // z: (d, PACK)
+  PackDistances(const double *box, const double *z, int64_t d) {
+    const VecD zero = {};
+    for (int64_t j = 0; j < d; j++)
+      for (int v = 0; v < PACK / W; v++) {
+        const VecD q = load(z + j * PACK + v * W), below = box[j] - q, above = q - box[d + j];
+        VecD gap = below > above ? below : above;
+        gap = gap > zero ? gap : zero;
+        lanes[v] += gap * gap;
+      }
+  }
+  void set(int query, double distance) { lanes[query / W][query % W] = distance; }
+  // Bit p is set where query p is no farther than its limit.
+  unsigned reached(const PackDistances &limits) const {
+    unsigned bits = 0;
+    for (int v = 0; v < PACK / W; v++)
+      bits |= true_lanes(lanes[v] <= limits.lanes[v]) << (v * W);
+    return bits;
+  }
+  double sum() const {
+    VecD total = lanes[0];
+    for (int v = 1; v < PACK / W; v++) total += lanes[v];
+    double sum = 0;
+    for (int l = 0; l < W; l++) sum += total[l];
+    return sum;
+  }
+};
+
+// The same search for a pack of queries, so that a leaf comes from memory once for all of them.
+inline int64_t search_pack(const Tree &tree, const LeafPositions &positions,
+                           const Query (&queries)[PACK], NearestFound (&found)[PACK]) {
+  struct Postponed {
+    PackDistances distances;
+    int64_t node;
+  };
+  Postponed stack[64];
+  int height = 0;
+  int64_t n_scanned = 0;
+  PackDistances limits;
+  std::vector<double> z(tree.d * PACK);
+  for (int p = 0; p < PACK; p++) {
+    limits.set(p, found[p].limit);
+    for (int64_t j = 0; j < tree.d; j++) z[j * PACK + p] = queries[p].z[j];
+  }
+  stack[height++] = {{}, 0};
+  while (height) {
+    auto [distances, node] = stack[--height];
+    while (distances.reached(limits) && !positions.is_leaf(node)) {
+      int64_t near = 2 * node + 1, far = near + 1;
+      distances = PackDistances(tree.box(near), z.data(), tree.d);
+      PackDistances far_distances(tree.box(far), z.data(), tree.d);
+      if (far_distances.sum() < distances.sum()) {
+        std::swap(near, far);
+        std::swap(distances, far_distances);
+      }
+      if (far_distances.reached(limits)) stack[height++] = {far_distances, far};
+      node = near;
+    }
+    for (unsigned lanes = distances.reached(limits); lanes; lanes &= lanes - 1) {
+      const int p = __builtin_ctz(lanes);
+      scan_leaf(tree, positions(node), queries[p], found[p]);
+      limits.set(p, found[p].limit);
+      n_scanned++;
+    }
+  }
+  return n_scanned / PACK;
+}
+
+// The leaf in whose box a query is, or nearly so.
+inline int64_t home_leaf(const Tree &tree, const LeafPositions &positions, const double *query) {
+  int64_t node = 0;
+  while (!positions.is_leaf(node)) {
+    node = 2 * node + 1;
+    node += box_distance(tree.box(node + 1), query, tree.d) <
+            box_distance(tree.box(node), query, tree.d);
+  }
+  return positions(node);
+}
+
+// queries: (q, d), divided by the lengthscale
+// neighbors: (q, k), written, -1 where there are fewer; distances: (q, k), squared, or null
+inline void find_nearest(const Tree &tree, const double *queries, int64_t q, int64_t k,
+                         const Exclusions &exclusions, int32_t *neighbors, double *distances) {
+  const LeafPositions positions(tree.n_leaves);
+  const int64_t d = tree.d, n_wanted = std::min(k, tree.n_leaves * tree.L);
+  // Queries in the order of the tree: consecutive ones scan the same leaves.
+  std::vector<std::pair<int64_t, int64_t>> sorted(q);
+  for (int64_t i = 0; i < q; i++) sorted[i] = {home_leaf(tree, positions, queries + i * d), i};
+  std::sort(sorted.begin(), sorted.end());
+
+  Query pack[PACK];
+  NearestFound found[PACK];
+  int64_t n_scanned = 0;  // leaves, by each of the last queries
+  for (int64_t begin = 0, size; begin < q; begin += size) {
+    // A pack visits the leaves in an order that is good for none of its queries, and pays only
+    // where they need the same leaves: in many dimensions, where each scans much of the data.
+    size = 4 * n_scanned > tree.n_leaves && begin + PACK <= q ? PACK : 1;
+    for (int64_t p = 0; p < size; p++) {
+      pack[p] = Query(queries, sorted[begin + p].second, d, exclusions);
+      found[p].start(n_wanted, d, tree.L);
+    }
+    n_scanned = size == 1 ? search(tree, positions, pack[0], found[0])
+                          : search_pack(tree, positions, pack, found);
+    for (int64_t p = 0; p < size; p++) {
+      const int64_t i = sorted[begin + p].second, count = found[p].finish();
+      for (int64_t r = 0; r < k; r++) {
+        neighbors[i * k + r] = r < count ? row_of(found[p][r]) : -1;
+        if (distances) distances[i * k + r] = r < count ? distance_of(found[p][r]) : INFINITE;
+      }
+    }
+  }
+}
+
+// counts: (q,), right even beyond max_count, where the query's neighbors are left out
+// neighbors: those of all queries, one after another
+inline void find_within(const Tree &tree, const double *queries, int64_t q, double squared_radius,
+                        int64_t max_count, const Exclusions &exclusions, int64_t *counts,
+                        std::vector<int32_t> &neighbors) {
+  const LeafPositions positions(tree.n_leaves);
+  WithinFound found(squared_radius, tree.d, max_count);
+  for (int64_t i = 0; i < q; i++) {
+    found.start();
+    search(tree, positions, Query(queries, i, tree.d, exclusions), found);
+    counts[i] = found.finish();
+    if (counts[i] > max_count) continue;
+    for (const Candidate candidate : found.sorted()) neighbors.push_back(row_of(candidate));
+  }
+}
+
+}  // namespace lsgp

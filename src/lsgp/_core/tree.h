@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tree of bounding boxes in which neighbors are searched, and how it is built.
+//
+// It is complete and binary, numbered as a heap (children of i: 2i+1 and 2i+2), so it needs no
+// pointers: three plain arrays are all there is, and they can be saved and memory-mapped. Every
+// leaf holds L points (the last one may hold fewer, padded with NaN, which no comparison admits).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace lsgp {
+
+constexpr double INFINITE = std::numeric_limits<double>::infinity();
+
+// Points per leaf come in multiples of this: whole vectors, however wide, several in flight.
+constexpr int64_t LEAF_MULTIPLE = 64;
+
+struct Tree {
+  const double *leaves;  // (n_leaves, d, L), the points, divided by the lengthscale
+  const int32_t *order;  // (n_leaves, L), row of each point; -1 for padding
+  const double *boxes;   // (n_nodes, 2, d), lower and upper corner of each node's points
+  int64_t n_leaves;
+  int64_t d;
+  int64_t L;  // points per leaf, a multiple of LEAF_MULTIPLE
+
+  int64_t n_nodes() const { return 2 * n_leaves - 1; }
+  const double *box(int64_t node) const { return boxes + node * 2 * d; }
+};
+
+// Heap numbers of the leaves wrap around (the deepest level comes last), positions in memory go
+// from left to right.
+struct LeafPositions {
+  int64_t first_leaf, first_deepest, n_deepest;
+
+  explicit LeafPositions(int64_t n_leaves) : first_leaf(n_leaves - 1), first_deepest(0) {
+    while (2 * first_deepest + 1 < 2 * n_leaves - 1) first_deepest = 2 * first_deepest + 1;
+    n_deepest = 2 * n_leaves - 1 - first_deepest;
+  }
+  bool is_leaf(int64_t node) const { return node >= first_leaf; }
+  int64_t operator()(int64_t node) const {
+    return node >= first_deepest ? node - first_deepest : n_deepest + node - first_leaf;
+  }
+};
+
+// Leaves in the left half of a complete tree with n_leaves > 1.
+inline int64_t n_leaves_left(int64_t n_leaves) {
+  int64_t half = 1;  // nodes of the left half on the last level that is full
+  while (4 * half < n_leaves) half *= 2;
+  return half + std::min(n_leaves - 2 * half, half);
+}
+
+class TreeBuilder {
+ public:
+  // points: (n_leaves * L, d), of which n rows are given; on return (n_leaves, d, L)
+  // order: (n_leaves * L,); boxes: (2 * n_leaves - 1, 2, d)
+  TreeBuilder(double *points, int32_t *order, double *boxes, int64_t n, int64_t n_leaves,
+              int64_t d, int64_t L)
+      : points(points), order(order), boxes(boxes), n(n), n_leaves(n_leaves), d(d), L(L),
+        keys(n), block(L * d) {}
+
+  void build() {
+    for (int64_t i = 0; i < n_leaves * L; i++) order[i] = i < n ? int32_t(i) : -1;
+    build_node(0, 0, n_leaves);
+  }
+
+ private:
+  struct Key {
+    double value;
+    int32_t position;
+    bool operator<(const Key &other) const {
+      return value < other.value || (value == other.value && position < other.position);
+    }
+  };
+
+  double *points;
+  int32_t *order;
+  double *boxes;
+  const int64_t n, n_leaves, d, L;
+  std::vector<Key> keys;
+  std::vector<double> block;
+
+  void build_node(int64_t node, int64_t leaf, int64_t leaves_below) {
+    const int64_t begin = leaf * L, end = std::min(n, (leaf + leaves_below) * L);
+    const int64_t widest = bound(node, begin, end);
+    if (leaves_below == 1) return transpose(begin, end);
+    const int64_t left = n_leaves_left(leaves_below);
+    split(begin, begin + left * L, end, widest);
+    build_node(2 * node + 1, leaf, left);
+    build_node(2 * node + 2, leaf + left, leaves_below - left);
+  }
+
+  // Writes the node's box, returns its widest dimension.
+  int64_t bound(int64_t node, int64_t begin, int64_t end) {
+    double *lower = boxes + node * 2 * d, *upper = lower + d;
+    for (int64_t j = 0; j < d; j++) lower[j] = INFINITE, upper[j] = -INFINITE;
+    for (int64_t i = begin; i < end; i++) {
+      const double *row = points + i * d;
+      for (int64_t j = 0; j < d; j++) {
+        lower[j] = row[j] < lower[j] ? row[j] : lower[j];
+        upper[j] = row[j] > upper[j] ? row[j] : upper[j];
+      }
+    }
+    int64_t widest = 0;
+    for (int64_t j = 1; j < d; j++)
+      if (upper[j] - lower[j] > upper[widest] - lower[widest]) widest = j;
+    return widest;
+  }
+
+  // Moves the rows with the smallest keys before middle. Splitting by position rather than by
+  // value keeps the leaves full when rows are equal. Only misplaced rows move.
+  void split(int64_t begin, int64_t middle, int64_t end, int64_t dimension) {
+    Key *first = keys.data() + begin, *mid = keys.data() + middle, *last = keys.data() + end;
+    for (int64_t i = begin; i < end; i++) keys[i] = {points[i * d + dimension], int32_t(i)};
+    std::nth_element(first, mid, last);
+    for (Key *from_right = mid, *from_left = first;; from_right++, from_left++) {
+      while (from_left < mid && from_left->position < middle) from_left++;
+      if (from_left == mid) break;
+      while (from_right->position >= middle) from_right++;
+      const int64_t a = from_left->position, b = from_right->position;
+      std::swap_ranges(points + a * d, points + a * d + d, points + b * d);
+      std::swap(order[a], order[b]);
+    }
+  }
+
+  // A leaf's rows (L, d) to (d, L), in place.
+  void transpose(int64_t begin, int64_t end) {
+    double *rows = points + begin * d;
+    std::copy(rows, rows + (end - begin) * d, block.begin());
+    for (int64_t j = 0; j < d; j++)
+      for (int64_t i = 0; i < L; i++)
+        rows[j * L + i] = i < end - begin ? block[i * d + j] : NAN;
+  }
+};
+
+}  // namespace lsgp

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The reference backend: NumPy, one query at a time, equation by equation.
+
+It is the oracle that every other backend is compared with, and the one that takes any
+scikit-learn kernel. The labels [E1] to [E8] are those of the method page.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_solve, cholesky
+
+from lsgp import local_problem, localizers
+from lsgp.kernels import KERNELS
+from lsgp.local_problem import LocalModel, LocalProblem, Predictions, Scores
+from lsgp.losses import LOSSES
+
+Array = NDArray[np.floating]
+
+#: Below this a weight is as good as zero: the point is out of the system.
+SMALLEST_WEIGHT = 1e-100
+#: Floor of the latent variance, relative to the prior's.
+SMALLEST_VARIANCE = 16 * np.finfo(float).eps
+
+
+class Covariance(NamedTuple):
+    """[E1] of m points and the query, with derivatives in the kernel's own log parameters."""
+
+    K: Array  # (m, m)
+    k: Array  # (m,)
+    k00: float
+    dK: Array  # (m, m, p)
+    dk: Array  # (m, p)
+    dk00: Array  # (p,)
+
+
+class LocalSystem(NamedTuple):
+    """One query's local system, solved."""
+
+    y: Array  # (m, t)
+    z: Array  # (m, d)
+    weight: Array  # (m,)
+    weight_by_log_lengthscale: Array  # (m, d)
+    weight_by_decay: Array  # (m,)
+    noise: Array  # (m,)
+    covariance: Covariance
+    alpha: Array  # (m, t)
+    beta: Array  # (m,)
+    variance: float
+    status: int
+
+
+def predict(problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]) -> Predictions:
+    """Solve the local system of each query; ``neighbors`` (q, m) is padded with -1."""
+    n_queries, n_targets = len(queries), problem.y.shape[1]
+    mean = np.empty((n_queries, n_targets))
+    variance, dof = np.empty(n_queries), np.empty(n_queries)
+    scale = np.empty((n_queries, n_targets))
+    status = np.empty(n_queries, dtype=np.int32)
+    for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
+        system = _solve(problem, query, rows[rows >= 0])
+        mean[q] = system.covariance.k @ system.alpha  # [E4]
+        variance[q] = system.variance
+        scale[q], dof[q] = _scale_and_dof(problem.model, system)
+        status[q] = system.status
+    return Predictions(mean, variance, scale, dof, status)
+
+
+def score(
+    problem: LocalProblem,
+    targets: NDArray[np.int32],
+    neighbors: NDArray[np.int32],
+    objective: str,
+) -> Scores:
+    """Loss of predicting each target row from its neighbors, and its gradient [E8]."""
+    losses, gradients, statuses = [], [], []
+    for target, rows in zip(targets, neighbors, strict=True):
+        system = _solve(problem, problem.X[target], rows[rows >= 0])
+        loss, gradient = _loss_and_gradient(problem, system, int(target), objective)
+        losses.append(loss)
+        gradients.append(gradient)
+        statuses.append(system.status)
+    n_parameters = n_kernel_parameters(problem.model) + len(local_problem.SHARED_PARAMETERS)
+    return Scores(
+        np.array(losses),
+        np.array(gradients).reshape(-1, n_parameters),
+        np.array(statuses, dtype=np.int32),
+    )
+
+
+def n_kernel_parameters(model: LocalModel) -> int:
+    """Number of hyperparameters that belong to the kernel: lengthscales, or theta."""
+    return len(model.lengthscale) if isinstance(model.kernel, str) else model.kernel.n_dims
+
+
+def _solve(problem: LocalProblem, query: Array, rows: NDArray[np.int32]) -> LocalSystem:
+    model = problem.model
+    z = (problem.X[rows].astype(float) - query) / model.lengthscale
+    weight, by_log_lengthscale, by_decay = _weigh(model, z)
+    inside = weight > SMALLEST_WEIGHT
+    rows, z, weight = rows[inside], z[inside], weight[inside]
+    y = problem.y[rows].astype(float)
+    noise = problem.noise[rows].astype(float)
+    covariance = covary(model, problem.X[rows].astype(float), query, z)
+    A = covariance.K + np.diag(model.noise_variance * noise / weight)  # [E2]
+    status, factor = _factor(A, np.trace(covariance.K) / max(len(rows), 1))
+    solved = cho_solve(factor, np.column_stack([covariance.k, y]), check_finite=False)  # [E3]
+    beta, alpha = solved[:, 0], solved[:, 1:]
+    variance = covariance.k00 - covariance.k @ beta  # [E5]
+    return LocalSystem(
+        y=y,
+        z=z,
+        weight=weight,
+        weight_by_log_lengthscale=by_log_lengthscale[inside],
+        weight_by_decay=by_decay[inside],
+        noise=noise,
+        covariance=covariance,
+        alpha=alpha,
+        beta=beta,
+        variance=max(variance, SMALLEST_VARIANCE * covariance.k00),
+        status=status,
+    )
+
+
+def _weigh(model: LocalModel, z: Array) -> tuple[Array, Array, Array]:
+    """Weights of the neighbors, and their derivatives in log lengthscale and in the decay."""
+    m, d = z.shape
+    r2 = (z * z).sum(axis=1)
+    if model.bandwidth is None:
+        h2 = r2.max(initial=0.0)
+        h2_by_log_lengthscale = -2.0 * z[r2.argmax()] ** 2 if m else np.zeros(d)
+    else:
+        h2 = model.scaled_bandwidth**2
+        h2_by_log_lengthscale = np.full(d, -2.0 / d * h2)
+    # All neighbors on top of the query: the bandwidth is 0, and they count in full.
+    safe_h2 = h2 if h2 > 0 else 1.0
+    s = r2 / safe_h2
+    s_by_log_lengthscale = (-2.0 * z * z - np.outer(s, h2_by_log_lengthscale)) / safe_h2
+    weight, by_s, by_decay = localizers.evaluate(model.localizer, s, model.localizer_decay)
+    by_log_lengthscale = by_s[:, None] * s_by_log_lengthscale
+    if model.normalize:
+        factor = 1.0 / (math.sqrt(safe_h2) * np.exp(np.mean(np.log(model.lengthscale))))
+        log_factor = -0.5 * h2_by_log_lengthscale / safe_h2 - 1.0 / d
+        by_log_lengthscale = factor * (by_log_lengthscale + np.outer(weight, log_factor))
+        weight, by_decay = factor * weight, factor * by_decay
+    return weight, by_log_lengthscale, by_decay
+
+
+def covary(model: LocalModel, X: Array, query: Array, z: Array) -> Covariance:
+    """[E1]; the slope is centered at the query, so it drops out of k and k00."""
+    m = len(z)
+    c, b = model.constant_variance, model.slope_variance
+    K, dK = _correlation(model, np.vstack([X, query]), np.vstack([z, np.zeros_like(query)]))
+    K = K + c
+    K[:m, :m] += b * z @ z.T
+    if isinstance(model.kernel, str):
+        dK[:m, :m] += -2.0 * b * z[:, None, :] * z[None, :, :]
+    return Covariance(K[:m, :m], K[:m, m], K[m, m], dK[:m, :m], dK[:m, m], dK[m, m])
+
+
+def _correlation(model: LocalModel, X: Array, z: Array) -> tuple[Array, Array]:
+    if not isinstance(model.kernel, str):
+        if model.kernel.n_dims == 0:
+            return model.kernel(X), np.empty((len(X), len(X), 0))
+        K, dK = model.kernel(X, eval_gradient=True)
+        return K, dK
+    difference2 = (z[:, None, :] - z[None, :, :]) ** 2
+    rho, derivative = KERNELS[model.kernel](difference2.sum(axis=2))
+    return rho, -2.0 * derivative[:, :, None] * difference2
+
+
+def _factor(A: Array, mean_diagonal: float) -> tuple[int, tuple[Array, bool]]:
+    """Cholesky factor, with jitter if need be, and a status code if even that fails."""
+    jitter = 0.0
+    if not np.isfinite(A).all():
+        return local_problem.STATUS_NOT_FINITE, (np.full_like(A, np.nan), True)
+    while True:
+        try:
+            factor = cholesky(A + jitter * mean_diagonal * np.eye(len(A)), lower=True)
+        except LinAlgError:
+            if jitter > 0.5 * local_problem.LAST_JITTER:
+                return local_problem.STATUS_NOT_POSITIVE_DEFINITE, (np.full_like(A, np.nan), True)
+            jitter = max(10.0 * jitter, local_problem.FIRST_JITTER)
+        else:
+            status = local_problem.STATUS_JITTERED if jitter else local_problem.STATUS_OK
+            return status, (factor, True)
+
+
+def _scale_and_dof(model: LocalModel, system: LocalSystem) -> tuple[Array, float]:
+    """[E6], for each target column."""
+    misfit = (system.y * system.alpha).sum(axis=0)
+    if math.isinf(model.scale_dof):
+        return np.full(len(misfit), model.signal_variance), math.inf
+    dof = model.scale_dof + np.minimum(system.weight, 1.0).sum()
+    return (model.scale_dof * model.signal_variance + misfit) / dof, dof
+
+
+def _loss_and_gradient(
+    problem: LocalProblem, system: LocalSystem, target: int, objective: str
+) -> tuple[float, Array]:
+    model, covariance = problem.model, system.covariance
+    scale, dof = _scale_and_dof(model, system)
+    noise = model.noise_variance * float(problem.noise[target])
+    mean = covariance.k @ system.alpha
+    relative = system.variance + noise  # [E7]
+    n_targets = len(scale)
+
+    total = 0.0
+    by_mean, by_misfit = np.zeros(n_targets), np.zeros(n_targets)
+    by_variance = by_dof = by_signal = by_noise = by_scale_dof = 0.0
+    for j in range(n_targets):
+        error = float(problem.y[target, j] - mean[j])
+        loss = LOSSES[objective](error, scale[j] * relative, dof)
+        total += loss.value / n_targets
+        by_mean[j] = -loss.by_error / n_targets
+        by_variance += loss.by_variance * scale[j] / n_targets
+        by_noise += loss.by_variance * scale[j] * noise / n_targets
+        by_scale = loss.by_variance * relative / n_targets
+        if math.isinf(dof):
+            by_signal += by_scale * model.signal_variance
+        else:
+            through_dof = loss.by_dof / n_targets - by_scale * scale[j] / dof
+            by_misfit[j] = by_scale / dof
+            by_dof += through_dof
+            by_signal += by_scale * model.scale_dof / dof * model.signal_variance
+            by_scale_dof += (through_dof + by_scale * model.signal_variance / dof) * model.scale_dof
+
+    # [E8] adjoints of k and A.
+    alpha, beta = system.alpha, system.beta
+    adjoint_k = alpha @ by_mean - 2.0 * by_variance * beta
+    cross = np.outer(beta, alpha @ by_mean)
+    adjoint_A = (
+        -0.5 * (cross + cross.T)
+        + by_variance * np.outer(beta, beta)
+        - (alpha * by_misfit) @ alpha.T
+    )
+
+    diagonal = np.diag(adjoint_A)
+    noise_over_weight = model.noise_variance * system.noise / system.weight
+    by_weight = by_dof * (system.weight < 1.0) - diagonal * noise_over_weight / system.weight
+    kernel = (
+        np.einsum("ij,ijp->p", adjoint_A, covariance.dK)
+        + adjoint_k @ covariance.dk
+        + by_variance * covariance.dk00
+    )
+    if isinstance(model.kernel, str):
+        kernel = kernel + by_weight @ system.weight_by_log_lengthscale
+    shared = np.array(
+        [
+            by_signal,
+            by_noise + diagonal @ noise_over_weight,
+            model.constant_variance * (adjoint_A.sum() + adjoint_k.sum() + by_variance),
+            model.slope_variance * np.sum(adjoint_A * (system.z @ system.z.T)),
+            model.localizer_decay * (by_weight @ system.weight_by_decay),
+            by_scale_dof,
+        ]
+    )
+    return total, np.concatenate([kernel, shared])
+
+
+def workspace_bytes(
+    n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool
+) -> int:
+    """Memory that one thread needs beside its block's arrays: a few m by m matrices."""
+    return 8 * n_neighbors**2 * (6 + n_inputs)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rows that a model is fitted on, checked: weights, known noise and groups beside X and y."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+class TrainingRows(NamedTuple):
+    """Clean arrays of equal length; rows of weight 0 are gone."""
+
+    X: Array  # (n, d)
+    y: Array  # (n, t)
+    weight: Array | None  # (n,) how many observations a row stands for
+    noise: Array  # (n,) noise variance relative to the mean over the rows, v in [E2]
+    mean_noise_variance: float | None  # in the units of y², where noise_variance was given
+    groups: NDArray[np.int32] | None  # (n,)
+
+
+def check_training_rows(
+    X: Array,
+    y: Array,
+    sample_weight: ArrayLike | None,
+    noise_variance: ArrayLike | None,
+    groups: ArrayLike | None,
+) -> TrainingRows:
+    """Check what came with X and y, and drop the rows of weight 0."""
+    n = len(X)
+    noise, mean_noise_variance = np.ones(n), None
+    if noise_variance is not None:
+        noise = _row_values("noise_variance", noise_variance, n)
+        if (noise <= 0).any():
+            raise ValueError(
+                f"noise_variance has {np.count_nonzero(noise <= 0)} values that are not positive. "
+                "Give the variance of each observation's error, in the units of y²."
+            )
+        mean_noise_variance = float(noise.mean())
+        noise = noise / mean_noise_variance
+    numbered = None if groups is None else _number_groups(groups, n)
+    if sample_weight is None:
+        return TrainingRows(X, y, None, noise, mean_noise_variance, numbered)
+    weight = _row_values("sample_weight", sample_weight, n)
+    if (weight < 0).any():
+        raise ValueError(
+            f"sample_weight has {np.count_nonzero(weight < 0)} negative values. A weight says how "
+            "many observations a row stands for."
+        )
+    kept = weight > 0
+    if not kept.any():
+        raise ValueError("sample_weight is zero in every row. Give at least one row a weight.")
+    weight = weight[kept]
+    return TrainingRows(
+        X=np.ascontiguousarray(X[kept]),
+        y=np.ascontiguousarray(y[kept]),
+        weight=weight,
+        noise=noise[kept] / weight,
+        mean_noise_variance=mean_noise_variance,
+        groups=None if numbered is None else numbered[kept],
+    )
+
+
+def _row_values(name: str, values: ArrayLike, n: int) -> Array:
+    """One finite number per row; a single number stands for all rows."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} is not an array of numbers: {error}.") from None
+    if numbers.ndim == 0:
+        numbers = np.full(n, numbers)
+    if numbers.shape != (n,):
+        raise ValueError(
+            f"{name} has shape {numbers.shape}, but X has {n} rows. Give one number per row."
+        )
+    if not np.isfinite(numbers).all():
+        raise ValueError(
+            f"{name} has {np.count_nonzero(~np.isfinite(numbers))} values that are NaN or "
+            "infinite. Remove those rows."
+        )
+    return numbers
+
+
+def _number_groups(groups: ArrayLike, n: int) -> NDArray[np.int32]:
+    labels: Any = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(
+            f"groups has shape {labels.shape}, but X has {n} rows. Give one label per row."
+        )
+    return np.unique(labels, return_inverse=True)[1].astype(np.int32)

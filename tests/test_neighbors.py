@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Neighbor search against a search that cannot be wrong."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lsgp import _core
+from lsgp.neighbors import (
+    LEAF_SIZE,
+    build_index,
+    find_nearest,
+    find_nearest_with_distances,
+    find_within,
+)
+
+
+class Exclusions(NamedTuple):
+    exclude: np.ndarray | None = None
+    exclusion_radius: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    query_groups: np.ndarray | None = None
+
+
+def naive_search(X, lengthscale, queries, k=None, radius=None, exclusions=None):
+    """Rows and squared distances of each query: sums in the order of the inputs, then a sort."""
+    e = exclusions or Exclusions()
+    Z, results = X / lengthscale, []
+    for i, z in enumerate(queries / lengthscale):
+        squared, unscaled = np.zeros(len(X)), np.zeros(len(X))
+        for j in range(X.shape[1]):
+            squared += (Z[:, j] - z[j]) ** 2
+            unscaled += (lengthscale[j] * (Z[:, j] - z[j])) ** 2
+        admissible = np.ones(len(X), bool)
+        if e.exclude is not None and e.exclude[i] >= 0:
+            admissible[e.exclude[i]] = False
+        if e.exclusion_radius is not None:
+            admissible &= unscaled >= e.exclusion_radius[i] ** 2
+        if e.groups is not None and e.query_groups[i] >= 0:
+            admissible &= e.groups != e.query_groups[i]
+        if radius is not None:
+            admissible &= squared <= radius**2
+        rows = np.flatnonzero(admissible)
+        rows = rows[np.lexsort((rows, squared[rows]))][:k]
+        results.append((rows, squared[rows]))
+    return results
+
+
+def pad(results, width, part=0, fill=-1):
+    padded = np.full((len(results), width), fill, np.int32 if part == 0 else np.float64)
+    for row, result in zip(padded, results, strict=True):
+        row[: len(result[part])] = result[part]
+    return padded
+
+
+def draw(n, d, q=5, seed=0):
+    rng = np.random.default_rng([seed, n, d])
+    return rng.normal(size=(n, d)), rng.uniform(0.3, 3, d), rng.normal(size=(q, d))
+
+
+def draw_exclusions(X, queries, seed=0):
+    rng = np.random.default_rng(seed)
+    n, q = len(X), len(queries)
+    return Exclusions(
+        rng.integers(-1, n, q).astype(np.int32),
+        rng.choice([0, 0.3, 1.0], q),
+        rng.integers(0, 4, n).astype(np.int32),
+        rng.integers(-1, 4, q).astype(np.int32),
+    )
+
+
+def lattice(d, side):
+    axes = np.meshgrid(*[np.arange(side, dtype=float)] * d, indexing="ij")
+    return np.stack([a.ravel() for a in axes], 1)
+
+
+@pytest.fixture(params=_core.available_instruction_sets())
+def instruction_set(request, monkeypatch):
+    monkeypatch.setattr(_core, "core", _core.load(request.param))
+
+
+@pytest.mark.parametrize("d", [1, 2, 9, 20])
+@pytest.mark.parametrize("n", [1, 5, LEAF_SIZE, LEAF_SIZE + 1, 1000])
+@pytest.mark.parametrize("k", [1, 7, 64, 1001])
+@pytest.mark.usefixtures("instruction_set")
+def test_nearest_are_those_of_the_naive_search(n, d, k):
+    X, lengthscale, queries = draw(n, d)
+    expected = naive_search(X, lengthscale, queries, k)
+    result = find_nearest_with_distances(build_index(X, lengthscale), queries, k)
+    np.testing.assert_array_equal(result.neighbors, pad(expected, k))
+    np.testing.assert_array_equal(result.distances, np.sqrt(pad(expected, k, 1, np.inf)))
+
+
+@pytest.mark.parametrize("d", [1, 2, 9, 20])
+@pytest.mark.usefixtures("instruction_set")
+def test_exclusions_are_those_of_the_naive_search(d):
+    X, lengthscale, queries = draw(700, d, q=40)
+    index, exclusions = build_index(X, lengthscale), draw_exclusions(X, queries)
+    exclude, radius, groups, query_groups = exclusions
+    for e in [
+        Exclusions(exclude=exclude),
+        Exclusions(exclusion_radius=radius),
+        Exclusions(groups=groups, query_groups=query_groups),
+        exclusions,
+    ]:
+        for k in (3, 64):
+            expected = pad(naive_search(X, lengthscale, queries, k, exclusions=e), k)
+            result = find_nearest(index, queries, k, **e._asdict())
+            np.testing.assert_array_equal(result, expected)
+        within = naive_search(X, lengthscale, queries, radius=np.sqrt(d), exclusions=e)
+        width = max(len(rows) for rows, _ in within)
+        result = find_within(index, queries, np.sqrt(d), max_neighbors=len(X), **e._asdict())
+        np.testing.assert_array_equal(result, pad(within, width))
+
+
+@pytest.mark.parametrize("n", [1, 5, 1000])
+@pytest.mark.parametrize("d", [1, 2, 9, 20])
+@pytest.mark.parametrize("radius", [0.0, 0.1, 1.5, 100.0])
+def test_within_are_those_of_the_naive_search(n, d, radius):
+    X, lengthscale, queries = draw(n, d)
+    expected = naive_search(X, lengthscale, queries, radius=radius)
+    result = find_within(build_index(X, lengthscale), queries, radius, max_neighbors=n)
+    np.testing.assert_array_equal(result, pad(expected, max(len(rows) for rows, _ in expected)))
+
+
+def test_within_includes_points_at_the_radius_itself():
+    X = lattice(2, 21)
+    found = find_within(build_index(X, np.ones(2)), X[[220]], 5.0, max_neighbors=200)
+    gaps = ((X - X[220]) ** 2).sum(1)
+    assert set(found[0]) == set(np.flatnonzero(gaps <= 25))
+
+
+@pytest.mark.usefixtures("instruction_set")
+def test_equal_rows_are_taken_in_order():
+    X = np.full((10_000, 3), 0.7)
+    index = build_index(X, np.array([0.3, 1.0, 7.0]))
+    queries = np.array([[0.7, 0.7, 0.7], [0.1, 0.2, 0.3]])
+    exclude = np.array([3, -1], np.int32)
+    found = find_nearest(index, queries, 6, exclude=exclude)
+    np.testing.assert_array_equal(found, [[0, 1, 2, 4, 5, 6], [0, 1, 2, 3, 4, 5]])
+
+
+@pytest.mark.parametrize("spacing", [1.0, 0.1])
+@pytest.mark.parametrize(("d", "side"), [(1, 999), (2, 40), (4, 7), (9, 2)])
+@pytest.mark.usefixtures("instruction_set")
+def test_ties_are_decided_by_row(d, side, spacing):
+    rng = np.random.default_rng(0)
+    X = spacing * rng.permutation(lattice(d, side))
+    queries = np.concatenate([X[:20], X[:20] + spacing / 2])
+    index = build_index(X, np.ones(d))
+    for k in (1, 7, 64, 300):
+        expected = pad(naive_search(X, np.ones(d), queries, k), k)
+        np.testing.assert_array_equal(find_nearest(index, queries, k), expected)
+
+
+def test_nearest_without_itself_is_leave_one_out():
+    X, lengthscale, _ = draw(300, 2)
+    everyone = np.arange(300, dtype=np.int32)
+    index = build_index(X, lengthscale)
+    with_itself = find_nearest(index, X, 8)
+    np.testing.assert_array_equal(with_itself[:, 0], everyone)
+    without = find_nearest(index, X, 7, exclude=everyone)
+    np.testing.assert_array_equal(without, with_itself[:, 1:])
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_neighborhoods_do_not_depend_on_block_order_or_threads(d):
+    X, lengthscale, queries = draw(20_000, d, q=600)
+    index = build_index(X, lengthscale)
+    whole = find_nearest_with_distances(index, queries, 20)
+    within = find_within(index, queries, 0.5, max_neighbors=20_000)
+    with ThreadPoolExecutor(4) as pool:
+        blocks = [queries[i : i + 37] for i in range(0, len(queries), 37)]
+        parts = list(pool.map(lambda b: find_nearest_with_distances(index, b, 20), blocks))
+    np.testing.assert_array_equal(np.concatenate([p.neighbors for p in parts]), whole.neighbors)
+    np.testing.assert_array_equal(np.concatenate([p.distances for p in parts]), whole.distances)
+    shuffled = np.random.default_rng(1).permutation(len(queries))
+    again = find_nearest(index, queries[shuffled], 20)
+    np.testing.assert_array_equal(again, whole.neighbors[shuffled])
+    again = find_within(index, queries[shuffled], 0.5, max_neighbors=20_000)
+    np.testing.assert_array_equal(again, within[shuffled])
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_neighborhoods_do_not_depend_on_the_order_of_the_training_points(d):
+    X, lengthscale, queries = draw(5000, d, q=100)
+    shuffled = np.random.default_rng(2).permutation(len(X))
+    found = find_nearest(build_index(X, lengthscale), queries, 20)
+    again = find_nearest(build_index(X[shuffled], lengthscale), queries, 20)
+    np.testing.assert_array_equal(shuffled[again], found)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+@pytest.mark.parametrize("scale", [1e-160, 1.0, 1e150])
+def test_far_from_the_origin_and_at_any_scale_the_search_is_exact(offset, scale):
+    X, lengthscale, queries = draw(500, 3)
+    X, queries = (X + offset) * scale, (queries + offset) * scale
+    expected = pad(naive_search(X, lengthscale, queries, 30), 30)
+    np.testing.assert_array_equal(find_nearest(build_index(X, lengthscale), queries, 30), expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_nearest_and_within_are_those_of_the_naive_search_on_coarse_data(data):
+    n, d = data.draw(st.integers(1, 200)), data.draw(st.integers(1, 5))
+    k, q = data.draw(st.integers(1, 40)), data.draw(st.integers(0, 20))
+    steps = data.draw(st.integers(1, 9))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    X, queries = rng.integers(0, steps, (n, d)) / 3, rng.integers(0, 2 * steps, (q, d)) / 6
+    lengthscale = rng.choice([0.1, 1.0, 3.0], d)
+    e = draw_exclusions(X, queries, rng) if data.draw(st.booleans()) else Exclusions()
+    index = build_index(X, lengthscale)
+    expected = pad(naive_search(X, lengthscale, queries, k, exclusions=e), k)
+    np.testing.assert_array_equal(find_nearest(index, queries, k, **e._asdict()), expected)
+    radius = data.draw(st.sampled_from([0.0, 1 / 3, 1.0, 10.0]))
+    within = naive_search(X, lengthscale, queries, radius=radius, exclusions=e)
+    width = max((len(rows) for rows, _ in within), default=0)
+    result = find_within(index, queries, radius, max_neighbors=n, **e._asdict())
+    np.testing.assert_array_equal(result, pad(within, width))
+
+
+def test_index_says_that_it_is_exact():
+    index = build_index(*draw(100, 3)[:2])
+    assert index.recall == 1.0
+    assert index.describe() == (
+        "exact search (recall 1.0) among 100 points of 3 inputs, bounding-box tree with 2 leaves"
+    )
+
+
+def test_index_works_from_read_only_arrays():
+    X, lengthscale, queries = draw(300, 2)
+    index = build_index(X, lengthscale)
+    for array in index[:4]:
+        array.flags.writeable = False
+    expected = pad(naive_search(X, lengthscale, queries, 5), 5)
+    np.testing.assert_array_equal(find_nearest(index, queries, 5), expected)
+
+
+def test_too_many_within_is_one_error_with_the_remedy():
+    X = np.zeros((500, 2))
+    X[:100] = 5.0
+    index = build_index(X, np.array([0.5, 2.0]))
+    queries = np.array([[5.0, 5.0], [0.0, 0.0], [0.1, 0.0]])
+    message = (
+        "bandwidth=0.25 reaches 400 training points at query 41, more than the 399 that a local "
+        "system may have. Reduce the bandwidth, or use bandwidth='adaptive'."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        find_within(index, queries, 0.25, max_neighbors=399, first_query=40)
+    assert find_within(index, queries, 0.25, max_neighbors=400).shape == (3, 400)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"queries": np.zeros((4, 2), np.float32)}, TypeError, "queries must be a C-contiguous"),
+        ({"queries": np.zeros((2, 4)).T}, TypeError, "queries must be a C-contiguous"),
+        ({"queries": [[0.0, 0.0]]}, TypeError, "queries must be a C-contiguous"),
+        ({"queries": np.zeros((4, 3))}, ValueError, "queries has shape (4, 3), expected (any, 2)"),
+        ({"queries": np.zeros(2)}, ValueError, "queries has shape (2,), expected (any, 2)"),
+        ({"queries": np.full((4, 2), np.nan)}, ValueError, "not finite"),
+        ({"n_neighbors": 0}, ValueError, "n_neighbors=0 is not positive"),
+        ({"exclude": np.zeros(4)}, TypeError, "exclude must be a C-contiguous"),
+        ({"exclude": np.zeros(3, np.int32)}, ValueError, "exclude has shape (3,), expected (4,)"),
+        ({"exclusion_radius": -np.ones(4)}, ValueError, "exclusion_radius has a negative"),
+        ({"groups": np.zeros(9, np.int32)}, ValueError, "Give both, or none"),
+        (
+            {"groups": np.zeros(8, np.int32), "query_groups": np.zeros(4, np.int32)},
+            ValueError,
+            "groups has shape (8,), expected (9,)",
+        ),
+    ],
+)
+def test_wrong_arguments_are_refused(change, error, message):
+    arguments = {"queries": np.zeros((4, 2)), "n_neighbors": 2} | change
+    with pytest.raises(error, match=re.escape(message)):
+        find_nearest(build_index(np.zeros((9, 2)), np.ones(2)), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("X", "lengthscale", "error"),
+    [
+        (np.zeros((3, 2), np.float32), np.ones(2), TypeError),
+        (np.zeros((0, 2)), np.ones(2), ValueError),
+        (np.zeros((3, 0)), np.ones(0), ValueError),
+        (np.zeros((3, 2)), np.ones(3), ValueError),
+        (np.zeros((3, 2)), np.array([1.0, 0.0]), ValueError),
+        (np.array([[0.0], [np.nan]]), np.ones(1), ValueError),
+        (np.array([[0.0], [-np.inf]]), np.ones(1), ValueError),
+        (np.array([[1e300]]), np.array([1e-300]), ValueError),
+    ],
+)
+def test_data_that_cannot_be_searched_is_refused(X, lengthscale, error):
+    with pytest.raises(error):
+        build_index(X, lengthscale)
+
+
+@pytest.mark.usefixtures("instruction_set")
+def test_native_functions_refuse_arrays_that_do_not_fit():
+    X, lengthscale, queries = draw(130, 2)
+    leaves, order, boxes, _, _ = build_index(X, lengthscale)
+    q, k = len(queries), 3
+    good = {
+        "leaves": leaves,
+        "order": order,
+        "boxes": boxes,
+        "queries": queries,
+        "exclude": np.zeros(q, np.int32),
+        "exclusion_radius": np.zeros(q),
+        "stretch": lengthscale,
+        "groups": np.zeros(130, np.int32),
+        "query_groups": np.zeros(q, np.int32),
+    }
+    nearest = {"neighbors": np.empty((q, k), np.int32), "distances": np.empty((q, k))}
+    within = {"squared_radius": 1.0, "max_neighbors": 9, "counts": np.empty(q, np.int64)}
+    for function, extra in [(_core.core.find_nearest, nearest), (_core.core.find_within, within)]:
+        arguments = good | extra
+        function(**arguments)
+        for name, array in arguments.items():
+            if not isinstance(array, np.ndarray):
+                continue
+            # The tree knows the number of groups only up to a leaf.
+            wrong = [array[: -LEAF_SIZE if name == "groups" else -1], array[None]]
+            wrong += [array.astype(np.float32), np.repeat(array, 2, -1)[..., ::2]]
+            if array.ndim > 1:
+                wrong.append(np.ascontiguousarray(array[..., :-1]))
+            for value in wrong:
+                with pytest.raises((TypeError, ValueError)):
+                    function(**(arguments | {name: value}))
+    points, new_order = np.zeros((192, 2)), np.empty((3, 64), np.int32)
+    new_boxes = np.empty((5, 2, 2))
+    _core.core.build_tree(points, 130, new_order, new_boxes)
+    for wrong_call in [
+        (points, 193, new_order, new_boxes),
+        (points, 128, new_order, new_boxes),
+        (points[:128], 128, new_order, new_boxes),
+        (points, 130, new_order[:2], new_boxes),
+        (points, 130, np.empty((6, 32), np.int32), np.empty((11, 2, 2))),
+        (points, 130, new_order, new_boxes[:4]),
+        (points.astype(np.float32), 130, new_order, new_boxes),
+        (points, 130, new_order.astype(np.int64), new_boxes),
+    ]:
+        with pytest.raises((TypeError, ValueError)):
+            _core.core.build_tree(*wrong_call)
