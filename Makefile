@@ -42,10 +42,10 @@ format: $(VENV)/tools.stamp  ## Format, and fix what ruff can
 	$(PY) -m ruff format .
 
 docs: $(VENV)/installed.stamp $(VENV)/docs.stamp  ## Build the documentation, warnings are errors
-	@if [ -d docs ]; then \
+	@if [ -f docs/conf.py ]; then \
 	  $(PY) -m sphinx -W --keep-going -b html docs build/docs; \
 	else \
-	  echo "There is no docs folder yet."; \
+	  echo "There is no documentation yet."; \
 	fi
 
 clean:  ## Remove everything that was made here

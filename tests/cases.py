@@ -60,7 +60,7 @@ def cases_of(kernel: str, localizer: str) -> tuple[Case, ...]:
 def make_instance(case: Case, n_queries: int = 3, seed: int = 0) -> Instance:
     rng = np.random.default_rng([seed, *map(ord, "".join(map(str, case)))])
     m, d = case.n_neighbors, case.n_inputs
-    n = m + 20
+    n = m + 20 + n_queries
     X = _round(rng.uniform(-1.0, 1.0, (n, d)))
     signal = np.sin(3.0 * X @ rng.normal(size=(d, case.n_targets)) / np.sqrt(d))
     y = _round(signal + 0.3 * rng.normal(size=signal.shape))

@@ -193,11 +193,12 @@ def _raise_first(outstanding: deque[tuple[Future[Result], int]]) -> None:
 @contextmanager
 def progress_bar(
     description: str, total: int | None = None, enabled: bool = True
-) -> Iterator[Callable[[int], None]]:
+) -> Iterator[Callable[..., None]]:
     """Show the progress of long work on stderr; yields the function that advances it.
 
-    The bar appears with the first advance after one second, and is gone at the end. Nothing is
-    printed where stderr is not a terminal, nor when `enabled` is false.
+    It is called as ``advance(n)``, or ``advance(n, description)`` when what is being done has
+    changed. The bar appears with the first advance after one second, and is gone at the end.
+    Nothing is printed where stderr is not a terminal, nor when `enabled` is false.
 
     Parameters
     ----------
@@ -225,7 +226,7 @@ def progress_bar(
         bar.stop()
 
 
-def _ignore(n: int = 1) -> None:
+def _ignore(n: int = 1, description: str | None = None) -> None:
     """Advance no bar."""
 
 
@@ -240,15 +241,18 @@ class _DelayedBar:
         self.lock = threading.Lock()
         self.shown: Any = None
 
-    def advance(self, n: int = 1) -> None:
+    def advance(self, n: int = 1, description: str | None = None) -> None:
         with self.lock:
             self.n_done += n
+            self.description = description or self.description
             if self.shown is None and time.monotonic() - self.started >= APPEARS_AFTER:
                 self.shown = _make_progress()
                 self.shown.add_task(self.description, total=self.total)
                 self.shown.start()
             if self.shown is not None:
-                self.shown.update(self.shown.task_ids[0], completed=self.n_done)
+                self.shown.update(
+                    self.shown.task_ids[0], completed=self.n_done, description=self.description
+                )
 
     def stop(self) -> None:
         with self.lock:

@@ -21,13 +21,13 @@ Array = NDArray[np.float64]
 
 
 def combine(
-    predicted: Sequence[PredictiveDistribution], weights: Sequence[float]
+    predicted: Sequence[PredictiveDistribution], weights: Sequence[float] | Array
 ) -> PredictiveDistribution:
     """One distribution for each query from those of several models; weights sum to 1."""
     if len(predicted) == 1:
         return predicted[0]
     pairs = list(zip(weights, predicted, strict=True))
-    mean = sum(w * p.mean for w, p in pairs)
+    mean = np.asarray(sum(w * p.mean for w, p in pairs))
     # Relative to the largest scale, so that no square leaves the range of the numbers.
     largest = np.maximum.reduce([np.maximum(p.scale, np.abs(p.mean - mean)) for p in predicted])
     largest = np.where(largest > 0, largest, 1.0)
@@ -54,7 +54,7 @@ def choose_weights(
         for k in range(len(predicted)):
             counts[k] += 1.0
             used = np.flatnonzero(counts)
-            losses[k] = loss(combine([predicted[j] for j in used], counts[used] / (pick + 1)))
+            losses[k] = loss(combine([predicted[int(j)] for j in used], counts[used] / (pick + 1)))
             counts[k] -= 1.0
         counts[int(np.argmin(losses))] += 1.0
     return counts / n_picks

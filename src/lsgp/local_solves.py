@@ -6,7 +6,6 @@ Results do not depend on the block size, the number of threads or the order of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import blocks, local_problem
-from lsgp.local_problem import LocalModel, LocalProblem, Predictions, Scores
+from lsgp.local_problem import LocalModel, LocalProblem, Scores
 from lsgp.neighbors import NeighborIndex, find_nearest, find_within
 
 Array = NDArray[np.floating]
@@ -24,6 +23,7 @@ LARGEST_SYSTEM = 4096
 #: A block takes about this many multiply-adds: a fraction of a second, so that Ctrl-C is prompt.
 _WORK_PER_BLOCK = 1e9
 _LARGEST_BLOCK = 8192
+_BLOCK_WITH_FIXED_BANDWIDTH = 512
 #: Small blocks waste lanes.
 _SMALLEST_BLOCK = 16
 
@@ -48,10 +48,11 @@ def plan_blocks(
     backend: ModuleType,
     n_neighbors: int | None,
     problem: LocalProblem,
+    n_queries: int,
     resources: Resources,
     gradient: bool = False,
 ) -> Plan:
-    """Block size and threads that respect the memory budget.
+    """Block size and threads that respect the memory budget and give every thread work.
 
     ``n_neighbors`` is None with a fixed bandwidth, where it is only known after the search:
     then the plan says how large a neighborhood may become.
@@ -83,6 +84,10 @@ def plan_blocks(
         )
     work = m**3 / 6 + m * m * d
     block_size = int(np.clip(_WORK_PER_BLOCK / work, _SMALLEST_BLOCK, _LARGEST_BLOCK))
+    if n_neighbors is None:
+        # Most neighborhoods are far smaller than the largest that is allowed.
+        block_size = _BLOCK_WITH_FIXED_BANDWIDTH
+    block_size = min(block_size, max(_SMALLEST_BLOCK, n_queries // (4 * n_threads)))
     while (
         block_size > _SMALLEST_BLOCK
         and bytes_per_thread(m, block_size) * n_threads > resources.memory_budget
@@ -114,42 +119,6 @@ def find_neighborhoods(
     return find_nearest(index, queries, min(n_neighbors, index.n), **exclusions)
 
 
-def predict_in_blocks(
-    problem: LocalProblem,
-    index: NeighborIndex,
-    n_neighbors: int | None,
-    backend: ModuleType,
-    queries_of: Callable[[int, int], NDArray[np.float64]],
-    n_queries: int,
-    consume: Callable[[int, int, Predictions], None],
-    resources: Resources,
-    exclude: NDArray[np.int32] | None = None,
-) -> None:
-    """Predict queries start .. stop for each block and hand the results to ``consume``.
-
-    ``queries_of(start, stop)`` gives the queries of a block, so that no transformed copy of
-    all of them is ever made. ``exclude`` names one row to leave out of each neighborhood.
-    Raises LinAlgError at the end if any local system could not be solved.
-    """
-    plan = plan_blocks(backend, n_neighbors, problem, resources)
-    failures = _Failures()
-
-    def work(start: int, stop: int) -> None:
-        queries = queries_of(start, stop)
-        left_out = {} if exclude is None else {"exclude": exclude[start:stop]}
-        neighbors = find_neighborhoods(
-            index, problem.model, queries, n_neighbors, plan.max_neighbors, start, **left_out
-        )
-        predictions = backend.predict(problem, queries.astype(problem.X.dtype), neighbors)
-        failures.note(start, predictions.status, problem, neighbors)
-        consume(start, stop, predictions)
-
-    with blocks.progress_bar("predicting", n_queries, resources.verbose > 0) as progress:
-        for _ in blocks.run_blocks(work, n_queries, plan.block_size, plan.n_threads, progress):
-            pass
-    failures.raise_if_any(n_queries, problem.model)
-
-
 def score_in_blocks(
     problem: LocalProblem,
     targets: NDArray[np.int32],
@@ -159,22 +128,20 @@ def score_in_blocks(
     resources: Resources,
 ) -> Scores:
     """`score` of the backend on threads; failures stay status codes."""
-    plan = plan_blocks(backend, max(neighbors.shape[1], 1), problem, resources, gradient=True)
-    # Enough blocks for every thread to have several.
-    block_size = min(plan.block_size, max(_SMALLEST_BLOCK, len(targets) // (4 * plan.n_threads)))
+    width, n = max(neighbors.shape[1], 1), len(targets)
+    plan = plan_blocks(backend, width, problem, n, resources, gradient=True)
 
     def work(start: int, stop: int) -> Scores:
         part = slice(start, stop)
         scores: Scores = backend.score(problem, targets[part], neighbors[part], objective)
         return scores
 
-    block_size = block_size // 16 * 16
-    results = list(blocks.run_blocks(work, len(targets), block_size, plan.n_threads))
+    results = list(blocks.run_blocks(work, n, plan.block_size, plan.n_threads))
     scores: Scores = local_problem.concatenate_results(results)
     return scores
 
 
-class _Failures:
+class Failures:
     """Queries whose local system could not be solved, gathered over blocks."""
 
     def __init__(self) -> None:

@@ -46,10 +46,7 @@ def log_density(error: float, variance: float, dof: float) -> Loss:
         + 0.5 * (dof + 1.0) * math.log1p(z2)
     )
     by_dof = 0.5 * (
-        digamma(0.5 * dof)
-        - digamma(0.5 * (dof + 1.0))
-        + math.log1p(z2)
-        + (1.0 - excess) / dof
+        digamma(0.5 * dof) - digamma(0.5 * (dof + 1.0)) + math.log1p(z2) + (1.0 - excess) / dof
     )
     return Loss(
         value,

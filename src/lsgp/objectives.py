@@ -5,24 +5,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp import blocks
+from lsgp.backends import reference
 from lsgp.local_problem import (
     STATUS_NOT_POSITIVE_DEFINITE,
     LocalModel,
     LocalProblem,
     Predictions,
+    Scores,
+    concatenate_results,
 )
 from lsgp.local_solves import (
+    LARGEST_SYSTEM,
     Resources,
     find_neighborhoods,
-    predict_in_blocks,
+    plan_blocks,
     score_in_blocks,
 )
-from lsgp.neighbors import NeighborIndex, build_index
+from lsgp.neighbors import build_index
 
 Array = NDArray[np.float64]
 
@@ -38,8 +43,10 @@ class Sample(NamedTuple):
 
 
 class Value(NamedTuple):
+    """Mean loss over a sample, and its gradient in log hyperparameters."""
+
     loss: float
-    gradient: Array  # in log hyperparameters
+    gradient: Array
 
 
 @dataclass(frozen=True)
@@ -58,46 +65,82 @@ class LeaveOneOut:
     groups: NDArray[np.int32] | None = None
     radius: Array | None = None
 
-    def sample(
-        self,
-        model: LocalModel,
-        targets: NDArray[np.int32],
-        n_neighbors: int | None,
-        index: NeighborIndex | None = None,
-    ) -> Sample:
-        """The neighborhoods of the targets in the model's metric."""
-        index = index or build_index(self.X, np.asarray(model.lengthscale, dtype=float))
-        parts = [
-            find_neighborhoods(
-                index,
-                model,
-                self.X[part],
-                None if n_neighbors is None else min(n_neighbors, len(self.X) - 1),
-                exclude=part,
-                exclusion_radius=None if self.radius is None else self.radius[part],
-                groups=self.groups,
-                query_groups=None if self.groups is None else self.groups[part],
-            )
-            for part in [targets]
-        ]
-        return Sample(targets, parts[0])
-
     def problem(self, model: LocalModel) -> LocalProblem:
         return LocalProblem(self.X, self.y, self.noise, model)
 
+    def sample(
+        self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None
+    ) -> Sample:
+        """The neighborhoods of the targets in the model's metric, without what is left out."""
+        index = build_index(self.X, np.asarray(model.lengthscale, dtype=float))
+
+        def search(start: int, stop: int) -> NDArray[np.int32]:
+            part = targets[start:stop]
+            return find_neighborhoods(
+                index,
+                model,
+                np.ascontiguousarray(self.X[part]),
+                n_neighbors,
+                LARGEST_SYSTEM,
+                start,
+                **self.exclusions(part),
+            )
+
+        threads = self.resources.n_threads
+        size = max(1, -(-len(targets) // (4 * threads)))
+        return Sample(targets, _stack(list(blocks.run_blocks(search, len(targets), size, threads))))
+
+    def exclusions(self, targets: NDArray[np.int32]) -> dict[str, Any]:
+        """What a target is predicted without, as the neighbor search takes it."""
+        excluded: dict[str, Any] = {"exclude": targets}
+        if self.radius is not None:
+            excluded["exclusion_radius"] = self.radius[targets]
+        if self.groups is not None:
+            excluded |= {"groups": self.groups, "query_groups": self.groups[targets]}
+        return excluded
+
     def evaluate(self, model: LocalModel, sample: Sample, objective: str) -> Value:
         """Mean loss over the sample and its gradient; a failed solve makes the value bad."""
-        scores = score_in_blocks(
-            self.problem(model), *sample, objective, self.backend, self.resources
-        )
-        loss = float(scores.loss.mean())
-        failed = (scores.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
-        if failed or not np.isfinite(loss) or not np.isfinite(scores.gradient).all():
-            return Value(BAD_VALUE, np.zeros(scores.gradient.shape[1]))
-        return Value(loss, scores.gradient.mean(axis=0))
+        if objective == "marginal_likelihood":
+            scores = reference.marginal_likelihood(self.problem(model), *sample)
+        else:
+            scores = score_in_blocks(
+                self.problem(model), *sample, objective, self.backend, self.resources
+            )
+        return _mean(scores)
 
     def predict(self, model: LocalModel, sample: Sample) -> Predictions:
         """Leave-one-out predictions of the sample."""
-        return self.backend.predict(
-            self.problem(model), np.ascontiguousarray(self.X[sample.targets]), sample.neighbors
-        )
+        problem = self.problem(model)
+        width, n = max(sample.neighbors.shape[1], 1), len(sample.targets)
+        plan = plan_blocks(self.backend, width, problem, n, self.resources)
+
+        def work(start: int, stop: int) -> Predictions:
+            queries = np.ascontiguousarray(self.X[sample.targets[start:stop]])
+            predictions: Predictions = self.backend.predict(
+                problem, queries, sample.neighbors[start:stop]
+            )
+            return predictions
+
+        parts = blocks.run_blocks(work, n, plan.block_size, plan.n_threads)
+        predictions: Predictions = concatenate_results(list(parts))
+        return predictions
+
+
+def _mean(scores: Scores) -> Value:
+    loss = float(scores.loss.mean())
+    failed = (scores.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
+    if failed or not np.isfinite(loss) or not np.isfinite(scores.gradient).all():
+        return Value(BAD_VALUE, np.zeros(scores.gradient.shape[1]))
+    return Value(loss, scores.gradient.mean(axis=0))
+
+
+def _stack(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Neighborhoods of several blocks as one array; with a fixed bandwidth widths differ."""
+    width = max(part.shape[1] for part in parts)
+    stacked = np.full((sum(map(len, parts)), width), -1, dtype=np.int32)
+    start = 0
+    for part in parts:
+        stacked[start : start + len(part), : part.shape[1]] = part
+        start += len(part)
+    return stacked

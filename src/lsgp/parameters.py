@@ -25,9 +25,9 @@ SHARED_BOUNDS = {
     "localizer_decay": (-5.0, 4.0),
     "scale_dof": (0.7, 7.0),
 }
-#: Strength of the prior that keeps log lengthscales near their mean, relative to the loss, so
-#: that irrelevant inputs fade instead of exploding.
-LENGTHSCALE_PRIOR = 0.01
+#: Strength of the prior that keeps log lengthscales near their mean, relative to the loss of one
+#: target, so that irrelevant inputs fade instead of exploding; it yields to much data.
+LENGTHSCALE_PRIOR = 14.0
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,9 @@ class Parameters:
             elif self.is_isotropic:
                 kernel = np.array([kernel.sum()])
         free = self.free_of(model)
-        shared = [g for name, g in zip(SHARED_PARAMETERS, gradient[n_all:], strict=True)
-                  if name in free]
+        shared = [
+            g for name, g in zip(SHARED_PARAMETERS, gradient[n_all:], strict=True) if name in free
+        ]
         return np.concatenate([kernel, shared])
 
     def bounds(self, model: LocalModel) -> list[tuple[float, float]]:

@@ -49,9 +49,9 @@ class PredictiveDistribution:
     array([0.257, 0.699])
     """
 
-    mean: Float
-    scale: Float
-    dof: Float = np.inf  # type: ignore[assignment]
+    mean: NDArray[Any]
+    scale: NDArray[Any]
+    dof: NDArray[Any] = np.inf  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         mean = np.asarray(self.mean, dtype=np.float64)

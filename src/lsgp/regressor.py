@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lsgp import blocks
 from lsgp.backends import choose_backend, reference
-from lsgp.fitted_model import FittedModel
-from lsgp.local_problem import LocalModel, Predictions
+from lsgp.diagnostics import Calibration, LeaveOneOutResult, assess
+from lsgp.fitted_model import FittedModel, predict_in_blocks
+from lsgp.local_problem import LocalModel
 from lsgp.local_solves import Resources
 from lsgp.neighbors import find_nearest_with_distances
 from lsgp.predictive import PredictiveDistribution
@@ -23,6 +25,8 @@ from lsgp.prior import sample_localized_prior
 from lsgp.specification import DEFAULT_N_NEIGHBORS, Specification, specify
 from lsgp.training_rows import TrainingRows, check_training_rows
 from lsgp.transforms import TargetScaler, fit_transform_kind
+from lsgp.tuning import Start, Tuner
+from lsgp.tuning_result import TuningResult
 
 Array = NDArray[np.float64]
 
@@ -55,7 +59,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     trend : {"linear", "constant", "none"} or pair of floats
         Local trend at the query; as numbers, the prior variances of its constant and its
         slope, relative to the signal variance.
-    scale : {"local", "global", "auto"}
+    scale : {"auto", "local", "global"}
         Whether the signal variance follows the neighborhood (Student-t predictions) or is
         the same everywhere (Gaussian predictions).
     objective : {"auto", "crps", "log_density", "squared_error", "marginal_likelihood"} or None
@@ -72,6 +76,13 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Degrees of freedom of the prior of the local scale.
     n_tuning_points : int
         Training points whose leave-one-out predictions are scored in tuning.
+    n_models : int
+        Tuning combines models that differ in kernel, input transform and neighborhood by
+        this many greedy picks (a model may be picked more than once); 1 keeps the best alone.
+    max_tuning_time : float, default=None
+        Seconds after which tuning stops with the best so far.
+    warm_start : bool
+        Whether tuning starts from the models of the previous call to `fit`.
     input_transform : {"auto", "standardize", "yeo-johnson", "half-rank"}, list or None
         Monotone transform of the inputs, one for all or one per input. None: as they are.
     normalize_y : bool
@@ -93,10 +104,16 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Attributes
     ----------
+    fitted_ : tuple of FittedModel
+        The models that are combined, heaviest first.
     model_ : LocalModel
-        The hyperparameters in use.
+        The hyperparameters of the heaviest model.
     n_neighbors_ : int or None
-        Size of the neighborhoods; None with a fixed bandwidth.
+        Size of its neighborhoods; None with a fixed bandwidth.
+    scale_factor_ : float
+        Factor on the scale of predictions by which tuning makes their intervals cover.
+    tuning_ : TuningResult or None
+        What was tried and how it scored; None if nothing was tuned.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -119,7 +136,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         n_neighbors: int | str = "auto",
         bandwidth: float | str = "adaptive",
         trend: Any = "linear",
-        scale: str = "local",
+        scale: str = "auto",
         objective: str | None = "auto",
         lengthscale: ArrayLike | None = None,
         signal_variance: float | None = None,
@@ -127,6 +144,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         localizer_decay: float | None = None,
         scale_dof: float | None = None,
         n_tuning_points: int = 2000,
+        n_models: int = 8,
+        max_tuning_time: float | None = None,
+        warm_start: bool = False,
         input_transform: Any = "auto",
         normalize_y: bool = True,
         normalize_localizer: bool = False,
@@ -150,6 +170,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.localizer_decay = localizer_decay
         self.scale_dof = scale_dof
         self.n_tuning_points = n_tuning_points
+        self.n_models = n_models
+        self.max_tuning_time = max_tuning_time
+        self.warm_start = warm_start
         self.input_transform = input_transform
         self.normalize_y = normalize_y
         self.normalize_localizer = normalize_localizer
@@ -191,25 +214,90 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
         if self.dtype not in DTYPES:
             raise ValueError(f"dtype={self.dtype!r} is not one of {', '.join(map(repr, DTYPES))}.")
+        for name, least in (("n_tuning_points", 1), ("n_models", 1), ("verbose", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < least:
+                raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
+        where: Array | None = None
+        if queries is not None:
+            where = validate_data(self, queries, dtype=np.float64, reset=False)
         self._y_shape = y_checked.shape[1:]
         y_checked = np.ascontiguousarray(y_checked.reshape(len(X_checked), -1), dtype=np.float64)
         specification = specify(self.get_params(deep=False), X_checked.shape[1])
+        self._warn_if_slow(specification)
         rows = check_training_rows(X_checked, y_checked, sample_weight, noise_variance, groups)
         self.target_scaler_ = (
             TargetScaler.fit(rows.y, rows.weight)
             if self.normalize_y
             else TargetScaler(np.zeros(rows.y.shape[1]), np.ones(rows.y.shape[1]))
         )
-        self._warn_if_slow(specification)
-        if self.objective is not None:
-            raise ValueError("tuning")
-        self.fitted_ = self._fit_given(specification, rows)
+        # Leaving one of two rows out leaves nothing to learn from.
+        is_tuned = self.objective is not None and len(rows.X) > 2
+        self.tuning_: TuningResult | None = None
+        if is_tuned:
+            fitted, self.tuning_ = self._tune(specification, rows, where)
+        else:
+            fitted = (self._fit_given(specification, rows),)
+        self.fitted_ = fitted
+        self.scale_factor_ = 1.0 if self.tuning_ is None else self.tuning_.scale_factor
         return self
+
+    def _tune(
+        self, specification: Specification, rows: TrainingRows, queries: Array | None
+    ) -> tuple[tuple[FittedModel, ...], TuningResult]:
+        objective = self.objective
+        if objective == "auto":
+            objective = "crps" if queries is None else "log_density"
+        random = check_random_state(self.random_state)
+        with blocks.progress_bar("Tuning", None, self.verbose > 0) as progress:
+            tuner = Tuner(
+                rows=rows,
+                y=self.target_scaler_.transform(rows.y),
+                queries=queries,
+                specification=specification,
+                objective=str(objective),
+                n_tuning_points=int(self.n_tuning_points),
+                n_models=int(self.n_models),
+                backend=self.backend,
+                resources=self._resources()._replace(verbose=0),
+                rng=np.random.default_rng(random.randint(2**31)),
+                max_seconds=self.max_tuning_time,
+                warm_starts=self._warm_starts(rows.X.shape[1]),
+                report=progress,
+            )
+            tuning = tuner.run()
+        fitted = tuple(
+            FittedModel.build(
+                tuner.transforms[candidate.input_transform],
+                tuner.data[candidate.input_transform].X,
+                tuner.y,
+                rows.noise,
+                candidate.model,
+                candidate.n_neighbors,
+                self.backend,
+                np.dtype(self.dtype),
+                weight,
+            )
+            for candidate, weight in tuning.chosen
+        )
+        return fitted, tuning
+
+    def _warm_starts(self, n_inputs: int) -> tuple[Start, ...]:
+        """The models of a previous fit, where tuning may start from."""
+        if not self.warm_start or not hasattr(self, "fitted_"):
+            return ()
+        if self.fitted_[0].transform.n_features != n_inputs:
+            return ()
+        return tuple(
+            Start(_kinds_key(fitted.transform.kinds), fitted.model, fitted.n_neighbors)
+            for fitted in self.fitted_
+        )
 
     def _fit_given(self, specification: Specification, rows: TrainingRows) -> FittedModel:
         """Index the rows for the hyperparameters as they are given."""
         kind = specification.input_transform
-        transform = fit_transform_kind(rows.X, "standardize" if kind == "auto" else kind)
+        is_auto = isinstance(kind, str) and kind == "auto"
+        transform = fit_transform_kind(rows.X, "standardize" if is_auto else kind, rows.weight)
         model = specification.model
         if rows.mean_noise_variance is not None and self.noise_variance is None:
             level = rows.mean_noise_variance / np.mean(self.target_scaler_.std**2)
@@ -240,12 +328,12 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     @property
     def model_(self) -> LocalModel:
         check_is_fitted(self)
-        return self.fitted_.model
+        return self.fitted_[0].model
 
     @property
     def n_neighbors_(self) -> int | None:
         check_is_fitted(self)
-        return self.fitted_.n_neighbors
+        return self.fitted_[0].n_neighbors
 
     def _resources(self) -> Resources:
         return Resources(
@@ -277,10 +365,10 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = self._check_queries(X)
         mean = np.empty((len(X), len(self.target_scaler_.mean)))
 
-        def consume(start: int, stop: int, predictions: Predictions) -> None:
-            mean[start:stop] = self.target_scaler_.inverse_mean(predictions.mean)
+        def consume(start: int, stop: int, predicted: PredictiveDistribution) -> None:
+            mean[start:stop] = self.target_scaler_.inverse_mean(predicted.mean)
 
-        self.fitted_.predict(X, consume, self._resources())
+        self._predict(X, consume, kind)
         return mean.reshape(len(X), *self._y_shape)
 
     def predict_distribution(
@@ -301,27 +389,85 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         _check_kind(kind)
         X = self._check_queries(X)
-        shape = (len(X), len(self.target_scaler_.mean))
-        mean, scale, dof = np.empty(shape), np.empty(shape), np.empty(len(X))
-        noise = self.model_.noise_variance if kind == "observation" else 0.0
+        result = _Results(len(X), self.target_scaler_, self.scale_factor_)
+        self._predict(X, result.consume, kind)
+        return result.distribution(self._y_shape)
 
-        def consume(start: int, stop: int, predictions: Predictions) -> None:
-            variance = np.asarray(predictions.variance, dtype=float) + noise
-            mean[start:stop] = self.target_scaler_.inverse_mean(predictions.mean)
-            scale[start:stop] = self.target_scaler_.inverse_scale(
-                np.sqrt(predictions.scale * variance[:, None])
-            )
-            dof[start:stop] = predictions.dof
+    def _predict(self, X: Array, consume: Any, kind: str) -> None:
+        def queries_of(fitted: FittedModel, start: int, stop: int) -> Array:
+            return np.ascontiguousarray(fitted.transform.transform(X[start:stop]))
 
-        self.fitted_.predict(X, consume, self._resources())
-        full = (len(X), *self._y_shape)
-        return PredictiveDistribution(mean.reshape(full), scale.reshape(full), dof)
+        predict_in_blocks(
+            self.fitted_, queries_of, len(X), consume, self._resources(), kind == "observation"
+        )
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, kind: str = "observation"
     ) -> tuple[Array, Array]:
         """Lower and upper end of the central interval of this probability, each (q,) or (q, t)."""
         return self.predict_distribution(X, kind=kind).interval(level)
+
+    def loo(self, n_points: int | None = None, random_state: Any = None) -> LeaveOneOutResult:
+        """Predict training points from their neighbors without themselves.
+
+        Parameters
+        ----------
+        n_points : int, default=None
+            Size of a random sample of the training points; None: all of them.
+        random_state : int, RandomState instance or None
+            For the sample.
+
+        Returns
+        -------
+        LeaveOneOutResult
+            Row numbers, observations, predictions and their calibration. Rows of zero
+            weight were never part of the model, and do not count.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> bool(model.loo().calibration.rmse < 0.05)
+        True
+        """
+        check_is_fitted(self)
+        n = len(self.fitted_[0].problem.X)
+        rows = np.arange(n)
+        if n_points is not None and n_points < n:
+            rows = np.sort(check_random_state(random_state).choice(n, n_points, replace=False))
+        result = _Results(len(rows), self.target_scaler_, self.scale_factor_)
+
+        def queries_of(fitted: FittedModel, start: int, stop: int) -> Array:
+            return np.ascontiguousarray(fitted.problem.X[rows[start:stop]], dtype=float)
+
+        def exclusions_of(start: int, stop: int) -> dict[str, Any]:
+            return {"exclude": rows[start:stop].astype(np.int32)}
+
+        predict_in_blocks(
+            self.fitted_,
+            queries_of,
+            len(rows),
+            result.consume,
+            self._resources(),
+            exclusions_of=exclusions_of,
+        )
+        scaled = np.asarray(self.fitted_[0].problem.y[rows], dtype=float)
+        observed = self.target_scaler_.inverse_mean(scaled).reshape(len(rows), *self._y_shape)
+        predicted = result.distribution(self._y_shape)
+        return LeaveOneOutResult(rows, observed, predicted, assess(predicted, observed))
+
+    def calibration(self, X: ArrayLike, y: ArrayLike) -> Calibration:
+        """Accuracy and calibration of the predictions for X against the observations y."""
+        predicted = self.predict_distribution(X)
+        observed = np.asarray(y, dtype=float)
+        if observed.shape != predicted.mean.shape:
+            raise ValueError(
+                f"y has shape {observed.shape}, but the predictions for X have shape "
+                f"{predicted.mean.shape}. Give one observation per prediction."
+            )
+        return assess(predicted, observed)
 
     def sample_prior(
         self, x0: ArrayLike, X: ArrayLike, n_samples: int = 5, random_state: Any = None
@@ -334,7 +480,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         points = self._check_queries(X)
         query = self._check_queries(np.asarray(x0, dtype=float).reshape(1, -1))
-        fitted, transform = self.fitted_, self.fitted_.transform
+        fitted = self.fitted_[0]
+        transform = fitted.transform
         query = np.ascontiguousarray(transform.transform(query))
         bandwidth = self.model_.scaled_bandwidth
         if fitted.n_neighbors is not None:
@@ -344,7 +491,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         functions = sample_localized_prior(
             self.model_,
             query[0],
-            transform.transform(points),
+            np.asarray(transform.transform(points), dtype=float),
             bandwidth if bandwidth > 0 else 1.0,
             n_samples,
             np.random.default_rng(random.randint(2**31)),
@@ -359,6 +506,30 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = False
         return tags
+
+
+class _Results:
+    """Arrays that blocks of predictions are written to, in the units of y."""
+
+    def __init__(self, n_queries: int, scaler: TargetScaler, scale_factor: float) -> None:
+        shape = (n_queries, len(scaler.mean))
+        self.scaler, self.scale_factor = scaler, scale_factor
+        self.mean, self.scale, self.dof = np.empty(shape), np.empty(shape), np.empty(n_queries)
+
+    def consume(self, start: int, stop: int, predicted: PredictiveDistribution) -> None:
+        self.mean[start:stop] = self.scaler.inverse_mean(predicted.mean)
+        self.scale[start:stop] = self.scaler.inverse_scale(self.scale_factor * predicted.scale)
+        # All targets of a query share its degrees of freedom.
+        self.dof[start:stop] = predicted.dof[:, 0]
+
+    def distribution(self, y_shape: tuple[int, ...]) -> PredictiveDistribution:
+        full = (len(self.mean), *y_shape)
+        return PredictiveDistribution(self.mean.reshape(full), self.scale.reshape(full), self.dof)
+
+
+def _kinds_key(kinds: tuple[str | None, ...]) -> Any:
+    """A transform's kinds as tuning names them: one string when all inputs share it."""
+    return kinds[0] if len(set(kinds)) == 1 else tuple(kinds)
 
 
 def _check_kind(kind: str) -> None:

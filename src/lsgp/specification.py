@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -55,6 +56,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
     if settings["objective"] is not None:
         _require_choice("objective", settings["objective"], ("auto", *ALL_OBJECTIVES), "or None")
 
+    _flag(settings, "normalize_y")
     signal = _number(settings, "signal_variance", given)
     noise = _number(settings, "noise_variance", given)
     if translation is not None:
@@ -73,7 +75,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
             noise = translation.noise_variance / signal
     constant, slope = _trend(settings["trend"], given)
     if translation is not None and translation.constant_variance is not None:
-        constant = translation.constant_variance / signal
+        constant = translation.constant_variance / translation.signal_variance
     if settings["localizer"] not in LOCALIZERS_WITH_DECAY:
         given.add("localizer_decay")
     decay = _number(settings, "localizer_decay", given, zero_allowed=True)
@@ -91,7 +93,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         localizer_decay=1.0 if decay is None else decay,
         scale_dof=DEFAULT_SCALE_DOF if dof is None else dof,
         bandwidth=_bandwidth(settings["bandwidth"]),
-        normalize=bool(settings["normalize_localizer"]),
+        normalize=_flag(settings, "normalize_localizer"),
     )
     return Specification(
         model=model,
@@ -112,6 +114,13 @@ def _require_choice(name: str, value: Any, choices: tuple[str, ...], more: str =
         raise ValueError(f"{name}={value!r} is not one of {listed}{', ' + more if more else ''}.")
 
 
+def _flag(settings: dict[str, Any], name: str) -> bool:
+    value = settings[name]
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r} is neither True nor False.")
+    return bool(value)
+
+
 def _number(
     settings: dict[str, Any], name: str, given: set[str], zero_allowed: bool = False
 ) -> float | None:
@@ -121,7 +130,7 @@ def _number(
         return None
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name}={value!r} is not a number. Give a number, or None.")
-    least = "not negative" if zero_allowed else "positive"
+    least = "zero or positive" if zero_allowed else "positive"
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero_allowed):
         raise ValueError(f"{name}={value!r} must be {least} and finite.")
     given.add(name)
@@ -141,7 +150,12 @@ def _lengthscale(
         return np.full(n_inputs, math.sqrt(n_inputs))
     else:
         given.add("lengthscale")
-    lengthscale = np.atleast_1d(np.asarray(value, dtype=float))
+    try:
+        lengthscale = np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"lengthscale={value!r} is not a number. Give a number, one per input, or None."
+        ) from None
     if lengthscale.shape not in ((1,), (n_inputs,)):
         raise ValueError(
             f"lengthscale has {lengthscale.size} values, but X has {n_inputs} inputs. Give one "
@@ -155,13 +169,16 @@ def _lengthscale(
 def _trend(trend: Any, given: set[str]) -> tuple[float, float]:
     if isinstance(trend, str) or trend is None:
         _require_choice("trend", trend, TRENDS, "or a pair of prior variances")
-        constant, slope = DEFAULT_TREND[trend]
+        constant, slope = DEFAULT_TREND[str(trend)]
         if trend == "none":
             given |= {"constant_variance", "slope_variance"}
         if trend == "constant":
             given.add("slope_variance")
         return constant, slope
-    pair = np.asarray(trend, dtype=float)
+    try:
+        pair = np.asarray(trend, dtype=float)
+    except (TypeError, ValueError):
+        pair = np.empty(0)
     if pair.shape != (2,) or not np.isfinite(pair).all() or (pair < 0).any():
         raise ValueError(
             f"trend={trend!r} is neither one of {', '.join(map(repr, TRENDS))} nor a pair of "
@@ -197,6 +214,11 @@ def _input_transform(value: Any, n_inputs: int) -> Any:
     if isinstance(value, str):
         _require_choice("input_transform", value, ("auto", *TRANSFORMS), "a list of them, or None")
         return value
+    if not isinstance(value, Sequence | np.ndarray):
+        raise TypeError(
+            f"input_transform={value!r} is neither a string nor a list. Give one string, one entry "
+            "per input, or None."
+        )
     kinds = list(value)
     if len(kinds) != n_inputs:
         raise ValueError(

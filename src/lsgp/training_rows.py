@@ -31,7 +31,7 @@ def check_training_rows(
 ) -> TrainingRows:
     """Check what came with X and y, and drop the rows of weight 0."""
     n = len(X)
-    noise, mean_noise_variance = np.ones(n), None
+    noise, weight, mean_noise_variance = np.ones(n), None, None
     if noise_variance is not None:
         noise = _row_values("noise_variance", noise_variance, n)
         if (noise <= 0).any():
@@ -39,29 +39,25 @@ def check_training_rows(
                 f"noise_variance has {np.count_nonzero(noise <= 0)} values that are not positive. "
                 "Give the variance of each observation's error, in the units of y²."
             )
+    numbered = None if groups is None else _number_groups(groups, n)
+    if sample_weight is not None:
+        weight = _row_values("sample_weight", sample_weight, n)
+        if (weight < 0).any():
+            raise ValueError(
+                f"sample_weight has {np.count_nonzero(weight < 0)} negative values. A weight says "
+                "how many observations a row stands for."
+            )
+        kept = weight > 0
+        if not kept.any():
+            raise ValueError("sample_weight is zero in every row. Give at least one row a weight.")
+        X, y, noise, weight = X[kept], y[kept], noise[kept], weight[kept]
+        numbered = None if numbered is None else numbered[kept]
+    if noise_variance is not None:
         mean_noise_variance = float(noise.mean())
         noise = noise / mean_noise_variance
-    numbered = None if groups is None else _number_groups(groups, n)
-    if sample_weight is None:
-        return TrainingRows(X, y, None, noise, mean_noise_variance, numbered)
-    weight = _row_values("sample_weight", sample_weight, n)
-    if (weight < 0).any():
-        raise ValueError(
-            f"sample_weight has {np.count_nonzero(weight < 0)} negative values. A weight says how "
-            "many observations a row stands for."
-        )
-    kept = weight > 0
-    if not kept.any():
-        raise ValueError("sample_weight is zero in every row. Give at least one row a weight.")
-    weight = weight[kept]
-    return TrainingRows(
-        X=np.ascontiguousarray(X[kept]),
-        y=np.ascontiguousarray(y[kept]),
-        weight=weight,
-        noise=noise[kept] / weight,
-        mean_noise_variance=mean_noise_variance,
-        groups=None if numbered is None else numbered[kept],
-    )
+    if weight is not None:
+        noise = noise / weight
+    return TrainingRows(X, y, weight, noise, mean_noise_variance, numbered)
 
 
 def _row_values(name: str, values: ArrayLike, n: int) -> Array:

@@ -2,8 +2,8 @@
 """Tuning: which models are tried, how each is optimized, and which are kept.
 
 A short optimization of every candidate (kernel family x input transform) ranks them; the best
-are polished on the full sample, tried with a global scale and with more neighbors while that
-pays; the leave-one-out predictions of all then decide which to combine.
+are polished on the full sample, tried with the other kind of scale, and with more neighbors
+while that pays. The leave-one-out predictions of all then decide which to combine.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lsgp.backends import choose_backend, reference
-from lsgp.calibration import calibrate, observation_distribution
-from lsgp.combination import choose_weights
+from lsgp.calibration import calibrate, coverage_factor, observation_distribution
+from lsgp.combination import choose_weights, combine
 from lsgp.kernels import KERNELS
 from lsgp.local_problem import STATUS_NOT_POSITIVE_DEFINITE, LocalModel
 from lsgp.local_solves import Resources
 from lsgp.neighbors import build_index, find_nearest_with_distances
-from lsgp.objectives import BAD_VALUE, LeaveOneOut, Sample, Value
+from lsgp.objectives import BAD_VALUE, LeaveOneOut, Sample
 from lsgp.parameters import LENGTHSCALE_PRIOR, Parameters
 from lsgp.predictive import PredictiveDistribution
 from lsgp.specification import TRANSFORMS, Specification
 from lsgp.training_rows import TrainingRows
 from lsgp.transforms import InputTransform, fit_transform_kind
+from lsgp.tuning_result import Candidate, TuningResult
 
 Array = NDArray[np.float64]
 
@@ -39,12 +40,12 @@ FIRST_N_NEIGHBORS = 64
 LAST_N_NEIGHBORS = 512
 #: More neighbors must lower the loss by this fraction to be worth their cost.
 WORTHWHILE = 0.005
-#: Candidates that are polished after the ranking, and those that are then varied.
+#: Candidates that are polished after the ranking, and those of them that are then varied.
 N_POLISHED = 6
 N_VARIED = 2
-#: Points on which candidates are compared.
+#: Training points on which candidates are compared.
 N_COMPARED = 3000
-#: The share of a query's nearest distance that tuning keeps clear around a target.
+#: A target's exclusion radius is a little less than the query's distance that it imitates.
 CLEARANCE = 0.999
 
 
@@ -56,61 +57,12 @@ class Effort(NamedTuple):
     n_iterations: int
 
 
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A tuned model and its leave-one-out predictions of the compared points."""
+class Start(NamedTuple):
+    """Where an optimization starts from."""
 
     input_transform: Any
-    n_neighbors: int | None
     model: LocalModel
-    predicted: PredictiveDistribution
-    loss: float
-    standard_error: float
-    seconds: float
-
-    @property
-    def scale(self) -> str:
-        return "local" if np.isfinite(self.model.scale_dof) else "global"
-
-    def describe(self) -> str:
-        size = "" if self.n_neighbors is None else f", {self.n_neighbors} neighbors"
-        return f"{self.model.kernel}, {self.input_transform}, {self.scale} scale{size}"
-
-
-@dataclass(frozen=True, eq=False)
-class TuningResult:
-    """What tuning tried, how it scored, and what it kept (weight above 0)."""
-
-    objective: str
-    candidates: tuple[Candidate, ...]
-    weights: Array  # (n_candidates,)
-    loss: float  # of the combination
-    n_compared: int
-    seconds: float
-    is_complete: bool  # False if it ran out of time or was interrupted
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """One dictionary per candidate, best first."""
-        order = np.argsort([c.loss for c in self.candidates], kind="stable")
-        return [
-            {
-                "kernel": str(self.candidates[k].model.kernel),
-                "input_transform": self.candidates[k].input_transform,
-                "scale": self.candidates[k].scale,
-                "n_neighbors": self.candidates[k].n_neighbors,
-                "loss": self.candidates[k].loss,
-                "standard_error": self.candidates[k].standard_error,
-                "weight": float(self.weights[k]),
-                "seconds": self.candidates[k].seconds,
-            }
-            for k in order
-        ]
-
-    def to_frame(self) -> Any:
-        """The candidates as a pandas data frame, best first."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_rows())
+    n_neighbors: int | None
 
 
 class OutOfTimeError(Exception):
@@ -119,7 +71,7 @@ class OutOfTimeError(Exception):
 
 @dataclass
 class Tuner:
-    """The state of one tuning run."""
+    """One tuning run: `run` does it all."""
 
     rows: TrainingRows
     y: Array  # (n, t) in scaled units
@@ -132,98 +84,117 @@ class Tuner:
     resources: Resources
     rng: np.random.Generator
     max_seconds: float | None = None
-    report: Callable[[str, float | None], None] = lambda what, loss: None
+    warm_starts: tuple[Start, ...] = ()
+    report: Callable[..., None] = lambda n, description: None
     candidates: list[Candidate] = field(default_factory=list)
+    transforms: dict[Any, InputTransform] = field(default_factory=dict)
+    data: dict[Any, LeaveOneOut] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
-        self.parameters = Parameters(self.specification.given, self.specification.is_isotropic)
-        self.transforms: dict[Any, InputTransform] = {}
-        self.data: dict[Any, LeaveOneOut] = {}
+        given = self.specification.given
+        if self.objective == "marginal_likelihood":
+            # The paper's objective is for a given bandwidth and localizer.
+            given = given | {"localizer_decay", "scale_dof"}
+        self.parameters = Parameters(given, self.specification.is_isotropic)
         self.compared = self.draw(N_COMPARED)
 
-    # -- what is tried ---------------------------------------------------------------------
-
     def run(self) -> TuningResult:
-        is_complete = True
+        """Search, and combine the best; what is found counts even if the search is cut short."""
+        is_complete = False
         try:
             self.search()
+            is_complete = True
         except OutOfTimeError:
-            is_complete = False
+            pass
         except KeyboardInterrupt:
-            is_complete = False
             warnings.warn(
                 "Tuning was interrupted: the model uses the best hyperparameters found so far.",
                 stacklevel=4,
             )
         if not self.candidates:
-            self.add(self.start_kinds()[0], self.specification.model, self.first_n_neighbors(), 0.0)
+            self.candidates.append(self.evaluate(self.starts()[0], time.monotonic()))
         return self.choose(is_complete)
+
+    # -- what is tried ---------------------------------------------------------------------
 
     def search(self) -> None:
         ranking, polishing = self.efforts()
-        n_neighbors = self.first_n_neighbors()
-        ranked = [
-            self.optimize(kind, self.with_kernel(kernel), n_neighbors, ranking)
-            for kind in self.start_kinds()
-            for kernel in self.start_kernels()
-        ]
-        ranked.sort(key=lambda c: c.loss)
-        polished = [
-            self.optimize(c.input_transform, c.model, n_neighbors, polishing)
-            for c in ranked[:N_POLISHED]
-        ]
+        starts = list(self.warm_starts)
+        if not starts:
+            starts = self.starts()
+        if len(starts) > 1 and not self.warm_starts:
+            ranked = sorted((self.optimize(s, ranking) for s in starts), key=lambda c: c.loss)
+            starts = [Start(c.input_transform, c.model, c.n_neighbors) for c in ranked]
+        polished = [self.optimize(start, polishing) for start in starts[:N_POLISHED]]
         polished.sort(key=lambda c: c.loss)
         for candidate in polished[:N_VARIED]:
+            kind, n_neighbors = candidate.input_transform, candidate.n_neighbors
             if self.specification.scale == "auto":
                 other = self.with_other_scale(candidate.model)
-                self.optimize(candidate.input_transform, other, n_neighbors, polishing)
-            self.enlarge(candidate, polishing)
+                self.optimize(Start(kind, other, n_neighbors), polishing)
+            if self.objective == "crps":
+                # Its means are closer to the conditional mean where errors have heavy tails.
+                start = Start(kind, candidate.model, n_neighbors)
+                self.optimize(start, polishing._replace(n_rounds=2), "squared_error")
+        for candidate in polished[:N_VARIED]:
+            self.enlarge(candidate)
 
-    def enlarge(self, candidate: Candidate, effort: Effort) -> None:
-        """Try more neighbors while they pay."""
+    def enlarge(self, candidate: Candidate) -> None:
+        """Try more neighbors while they pay, with the optimum for fewer as a start.
+
+        A local solve costs m³: the larger the neighborhood, the fewer targets to tune it on.
+        """
         if self.specification.n_neighbors is not None or candidate.n_neighbors is None:
             return
         largest = min(LAST_N_NEIGHBORS, len(self.y) - 1)
-        d = self.rows.X.shape[1]
-        effort = effort._replace(n_rounds=1)
         while candidate.n_neighbors < largest:
             n_neighbors = min(2 * candidate.n_neighbors, largest)
-            # The same weights at the same distances: the bandwidth grows with m^(1/d).
-            growth = (n_neighbors / candidate.n_neighbors) ** (2.0 / d)
             model = candidate.model
-            if "localizer_decay" not in self.specification.given:
+            if "localizer_decay" not in self.parameters.given:
+                # The same weights at the same distances: the bandwidth grows with m^(1/d).
+                growth = (n_neighbors / candidate.n_neighbors) ** (2.0 / self.rows.X.shape[1])
                 model = model.replace(localizer_decay=model.localizer_decay * growth)
-            larger = self.optimize(candidate.input_transform, model, n_neighbors, effort)
-            if not larger.loss < candidate.loss - WORTHWHILE * abs(candidate.loss):
+            start = Start(candidate.input_transform, model, n_neighbors)
+            larger = self.evaluate(start, time.monotonic())
+            if not self.is_worthwhile(larger, candidate):
                 return
-            candidate = larger
+            self.candidates.append(larger)
+            n_targets = min(self.n_tuning_points, max(128, 64_000 // n_neighbors))
+            start = start._replace(model=larger.model)
+            tuned = self.optimize(start, Effort(n_targets, 1, 10))
+            candidate = min(larger, tuned, key=lambda c: c.loss)
+
+    @staticmethod
+    def is_worthwhile(larger: Candidate, smaller: Candidate) -> bool:
+        return larger.loss < smaller.loss - WORTHWHILE * abs(smaller.loss)
 
     def efforts(self) -> tuple[Effort, Effort]:
+        """Of the ranking, and of the polishing."""
         n = self.n_tuning_points
-        if choose_backend(self.backend, self.specification.model.kernel) is reference:
-            # Three orders of magnitude slower: small samples.
+        backend = choose_backend(self.backend, self.specification.model.kernel)
+        if backend is reference or self.objective == "marginal_likelihood":
+            # NumPy, query by query: small samples.
             return Effort(min(n, 50), 1, 10), Effort(min(n, 200), 2, 15)
         return Effort(min(n, 500), 2, 20), Effort(n, 3, 20)
 
-    def start_kinds(self) -> list[Any]:
-        kind = self.specification.input_transform
-        if kind == "auto":
-            return list(TRANSFORMS)
-        return [kind if kind is None or isinstance(kind, str) else tuple(kind)]
-
-    def start_kernels(self) -> list[Any]:
-        kernel = self.specification.kernel
-        return list(KERNELS) if isinstance(kernel, str) and kernel == "auto" else [kernel]
-
-    def first_n_neighbors(self) -> int | None:
-        if self.specification.model.bandwidth is not None:
-            return None
-        given = self.specification.n_neighbors or FIRST_N_NEIGHBORS
-        return max(1, min(given, len(self.y) - 1))
-
-    def with_kernel(self, kernel: Any) -> LocalModel:
-        return self.specification.model.replace(kernel=kernel)
+    def starts(self) -> list[Start]:
+        kinds, kernel = self.specification.input_transform, self.specification.kernel
+        all_kinds = TRANSFORMS if isinstance(kinds, str) and kinds == "auto" else [kinds]
+        all_kernels = KERNELS if isinstance(kernel, str) and kernel == "auto" else [kernel]
+        n_neighbors = None
+        if self.specification.model.bandwidth is None:
+            wanted = self.specification.n_neighbors or FIRST_N_NEIGHBORS
+            n_neighbors = max(1, min(wanted, len(self.y) - 1))
+        return [
+            Start(
+                tuple(kind) if isinstance(kind, list) else kind,
+                self.specification.model.replace(kernel=name),
+                n_neighbors,
+            )
+            for kind in all_kinds
+            for name in all_kernels
+        ]
 
     def with_other_scale(self, model: LocalModel) -> LocalModel:
         is_local = np.isfinite(model.scale_dof)
@@ -239,11 +210,8 @@ class Tuner:
     def loo(self, kind: Any) -> LeaveOneOut:
         """The training rows in an input transform, made when first needed."""
         if kind not in self.data:
-            transform = fit_transform_kind(self.rows.X, kind)
+            transform = fit_transform_kind(self.rows.X, kind, self.rows.weight)
             X = np.ascontiguousarray(transform.transform(self.rows.X), dtype=float)
-            radius = None
-            if self.queries is not None:
-                radius = self.draw_radii(X, transform)
             self.transforms[kind] = transform
             self.data[kind] = LeaveOneOut(
                 X,
@@ -252,7 +220,7 @@ class Tuner:
                 choose_backend(self.backend, self.specification.model.kernel),
                 self.resources,
                 self.rows.groups,
-                radius,
+                None if self.queries is None else self.draw_radii(X, transform),
             )
         return self.data[kind]
 
@@ -265,35 +233,40 @@ class Tuner:
         nearest = find_nearest_with_distances(index, queries, 1).distances[:, 0]
         return CLEARANCE * self.rng.choice(nearest, size=len(X))
 
-    def optimize(
-        self, kind: Any, model: LocalModel, n_neighbors: int | None, effort: Effort
-    ) -> Candidate:
+    def optimize(self, start: Start, effort: Effort, objective: str | None = None) -> Candidate:
         """Rounds of L-BFGS-B with refreshed samples and neighborhoods; keeps the best round."""
-        started = time.monotonic()
-        loo, best = self.loo(kind), None
-        for _ in range(effort.n_rounds):
-            sample = loo.sample(model, self.draw(effort.n_targets), n_neighbors)
-            try:
-                model = self.descend(loo, model, sample, effort.n_iterations)
-            finally:
-                # On Ctrl-C too, what is found so far counts.
-                pass
-            candidate = self.evaluate(kind, model, n_neighbors, time.monotonic() - started)
-            if best is None or candidate.loss < best.loss:
-                best = candidate
-            else:
-                halfway = 0.5 * (
-                    self.parameters.pack(model) + self.parameters.pack(best.model)
-                )
-                model = self.parameters.unpack(halfway, model)
-            self.report(best.describe(), best.loss)
+        objective = objective or self.objective
+        began = time.monotonic()
+        loo, model = self.loo(start.input_transform), start.model
+        best: Candidate | None = None
+        try:
+            for _ in range(effort.n_rounds):
+                sample = loo.sample(model, self.draw(effort.n_targets), start.n_neighbors)
+                model = self.descend(loo, model, sample, effort.n_iterations, objective)
+                candidate = self.evaluate(start._replace(model=model), began)
+                if best is None or candidate.loss < best.loss:
+                    best = candidate
+                else:
+                    pair = (self.parameters.pack(model), self.parameters.pack(best.model))
+                    model = self.parameters.unpack(0.5 * (pair[0] + pair[1]), model)
+        finally:
+            # When time is up or on Ctrl-C too.
+            if best is not None:
+                self.candidates.append(best)
         assert best is not None
-        self.candidates.append(best)
+        lowest = min(c.loss for c in self.candidates)
+        self.report(1, f"Tuning: {best.describe()}, best {self.objective} {lowest:.4g}")
         return best
 
     def descend(
-        self, loo: LeaveOneOut, model: LocalModel, sample: Sample, n_iterations: int
+        self,
+        loo: LeaveOneOut,
+        model: LocalModel,
+        sample: Sample,
+        n_iterations: int,
+        objective: str,
     ) -> LocalModel:
+        """L-BFGS-B on the loss of one sample with fixed neighborhoods."""
         start = self.parameters.pack(model)
         if not len(start):
             return model
@@ -303,21 +276,20 @@ class Tuner:
         def function(vector: Array) -> tuple[float, Array]:
             if self.max_seconds is not None and time.monotonic() - self.started > self.max_seconds:
                 raise OutOfTimeError
-            proposed = self.parameters.unpack(vector, model)
-            value: Value = loo.evaluate(proposed, sample, self.objective)
+            value = loo.evaluate(self.parameters.unpack(vector, model), sample, objective)
             if value.loss >= BAD_VALUE:
                 return BAD_VALUE, np.zeros(len(vector))
             if not unit:
-                unit.append(1.0 if self.objective == "log_density" else abs(value.loss))
+                is_density = objective in ("log_density", "marginal_likelihood")
+                unit.append(1.0 if is_density else abs(value.loss))
             prior, prior_gradient = self.parameters.prior(vector, model)
-            strength = LENGTHSCALE_PRIOR * unit[0]
+            strength = LENGTHSCALE_PRIOR / min(len(self.y), self.n_tuning_points) * unit[0]
             gradient = self.parameters.restrict(value.gradient, model)
             return value.loss + strength * prior, gradient + strength * prior_gradient
 
-        start = np.clip(start, *np.transpose(bounds))
         found = minimize(
             function,
-            start,
+            np.clip(start, *np.transpose(bounds)),
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
@@ -326,6 +298,28 @@ class Tuner:
         return self.parameters.unpack(found.x, model)
 
     # -- how they are compared -------------------------------------------------------------
+
+    def evaluate(self, start: Start, began: float) -> Candidate:
+        """Leave-one-out predictions of the compared points, calibrated, and their loss."""
+        kind, model, n_neighbors = start
+        loo = self.loo(kind)
+        predictions = loo.predict(model, loo.sample(model, self.compared, n_neighbors))
+        noise, y = self.rows.noise[self.compared], self.y[self.compared]
+        failed = (predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
+        if not failed and self.objective in ("crps", "squared_error"):
+            model, predictions = calibrate(model, predictions, y, noise, self.specification.given)
+        predicted = observation_distribution(model, predictions, noise)
+        losses = np.full(len(y), BAD_VALUE) if failed else self.losses(predicted)
+        losses = np.where(np.isfinite(losses), losses, BAD_VALUE)
+        return Candidate(
+            input_transform=kind,
+            n_neighbors=n_neighbors,
+            model=model,
+            predicted=predicted,
+            loss=float(losses.mean()),
+            standard_error=float(losses.std() / np.sqrt(len(losses))),
+            seconds=time.monotonic() - began,
+        )
 
     def losses(self, predicted: PredictiveDistribution) -> Array:
         """Loss of each compared point, by the objective."""
@@ -336,48 +330,28 @@ class Tuner:
             return ((predicted.mean - y) ** 2).mean(axis=1)
         return -np.asarray(predicted.logpdf(y)).mean(axis=1)
 
-    def evaluate(
-        self, kind: Any, model: LocalModel, n_neighbors: int | None, seconds: float
-    ) -> Candidate:
-        """Leave-one-out predictions of the compared points, calibrated, and their loss."""
-        loo = self.loo(kind)
-        sample = loo.sample(model, self.compared, n_neighbors)
-        predictions = loo.predict(model, sample)
-        noise, y = self.rows.noise[self.compared], self.y[self.compared]
-        failed = (predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
-        if not failed and self.objective in ("crps", "squared_error"):
-            model, predictions = calibrate(model, predictions, y, noise, self.specification.given)
-        predicted = observation_distribution(model, predictions, noise)
-        losses = np.full(len(y), BAD_VALUE) if failed else self.losses(predicted)
-        losses = np.where(np.isfinite(losses), losses, BAD_VALUE)
-        return Candidate(
-            kind,
-            n_neighbors,
-            model,
-            predicted,
-            float(losses.mean()),
-            float(losses.std() / np.sqrt(len(losses))),
-            seconds,
-        )
-
-    def add(self, kind: Any, model: LocalModel, n_neighbors: int | None, seconds: float) -> None:
-        self.candidates.append(self.evaluate(kind, model, n_neighbors, seconds))
-
     def choose(self, is_complete: bool) -> TuningResult:
-        """Combine candidates as long as their leave-one-out predictions say that it pays."""
-        usable = [c for c in self.candidates if c.loss < BAD_VALUE] or self.candidates
-        usable = sorted(usable, key=lambda c: c.loss)[: 3 * N_POLISHED]
-        mean_loss = lambda predicted: float(self.losses(predicted).mean())  # noqa: E731
-        weights = choose_weights([c.predicted for c in usable], mean_loss, self.n_models)
-        from lsgp.combination import combine
+        """Combine candidates as far as their leave-one-out predictions say that it pays."""
+        observed = self.y[self.compared]
 
+        def criterion(predicted: PredictiveDistribution) -> float:
+            loss = float(self.losses(predicted).mean())
+            if self.objective != "crps":
+                return loss
+            # In balance with the error of the means, which the CRPS is blind to in the tails.
+            return loss * float(np.sqrt(np.mean((predicted.mean - observed) ** 2)))
+
+        usable = [c for c in self.candidates if c.loss < BAD_VALUE] or self.candidates[:1]
+        usable.sort(key=lambda c: c.loss)
+        weights = choose_weights([c.predicted for c in usable], criterion, self.n_models)
         used = np.flatnonzero(weights)
         combined = combine([usable[k].predicted for k in used], weights[used])
         return TuningResult(
             self.objective,
             tuple(usable),
             weights,
-            mean_loss(combined),
+            float(self.losses(combined).mean()),
+            coverage_factor(combined, observed),
             len(self.compared),
             time.monotonic() - self.started,
             is_complete,

@@ -200,9 +200,19 @@ template <class T> size_t workspace_bytes(int m, int d, int t, bool gradient) {
 
 template <class T> void bind(nb::module_ &m, const char *suffix) {
   auto name = [&](const char *base) { return std::string(base) + suffix; };
-  m.def(name("predict").c_str(), predict<T>);
-  m.def(name("score").c_str(), score<T>);
-  m.def(name("exponentials").c_str(), exponentials<T>);
+  // Never convert an array: a copy of an input costs time, and results in a copy of an output
+  // are lost.
+  m.def(name("predict").c_str(), predict<T>, nb::arg("X").noconvert(), nb::arg("y").noconvert(),
+        nb::arg("noise").noconvert(), nb::arg("model"), nb::arg("queries").noconvert(),
+        nb::arg("neighbors").noconvert(), nb::arg("mean").noconvert(),
+        nb::arg("variance").noconvert(), nb::arg("scale").noconvert(),
+        nb::arg("dof").noconvert(), nb::arg("status").noconvert());
+  m.def(name("score").c_str(), score<T>, nb::arg("X").noconvert(), nb::arg("y").noconvert(),
+        nb::arg("noise").noconvert(), nb::arg("model"), nb::arg("targets").noconvert(),
+        nb::arg("neighbors").noconvert(), nb::arg("objective"), nb::arg("loss").noconvert(),
+        nb::arg("gradient").noconvert(), nb::arg("status").noconvert());
+  m.def(name("exponentials").c_str(), exponentials<T>, nb::arg("x").noconvert(),
+        nb::arg("values").noconvert());
   m.def(name("workspace_bytes").c_str(), workspace_bytes<T>);
 }
 

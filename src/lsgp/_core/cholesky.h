@@ -26,7 +26,7 @@ constexpr int TILE = 3;
 #endif
 
 // Tile columns per panel: a tile row's share of it stays in the first-level cache.
-constexpr int PANEL = 8;
+constexpr int PANEL = 16;
 
 template <class V> struct TiledTriangle {
   V *data;
@@ -48,13 +48,10 @@ template <class V> struct TiledTriangle {
 
 template <class V> using Tile = V[TILE * TILE];
 
-// c(a, b) -= sum over n columns of x(a) y(b); c is stored column by column.
+// acc(a, b) -= sum over n columns of x(a) y(b); tiles are stored column by column.
 template <class V>
-inline void subtract_product(V *__restrict__ c, const V *__restrict__ x,
+inline void subtract_product(V *__restrict__ acc, const V *__restrict__ x,
                              const V *__restrict__ y, int n) {
-  Tile<V> acc;
-#pragma GCC unroll 16
-  for (int e = 0; e < TILE * TILE; e++) acc[e] = c[e];
   for (int k = 0; k < n; k++, x += TILE, y += TILE) {
 #pragma GCC unroll 4
     for (int b = 0; b < TILE; b++) {
@@ -62,18 +59,16 @@ inline void subtract_product(V *__restrict__ c, const V *__restrict__ x,
       for (int a = 0; a < TILE; a++) acc[b * TILE + a] -= x[a] * y[b];
     }
   }
-#pragma GCC unroll 16
-  for (int e = 0; e < TILE * TILE; e++) c[e] = acc[e];
 }
 
-// Factor a diagonal tile; the diagonal keeps 1/L. Lanes with a pivot that is not a positive
-// finite number are marked in `failed` and go on with a pivot of 1.
-template <class V, class I> inline void factor_tile(V *c, I &failed) {
+// Factor a diagonal tile; the diagonal keeps 1/L. Lanes with a pivot that is not a finite number
+// above `smallest` are marked in `failed` and go on with a pivot of 1.
+template <class V, class I> inline void factor_tile(V *c, V smallest, I &failed) {
   const V zero = {}, one = zero + Element<V>(1);
   for (int b = 0; b < TILE; b++) {
     V pivot = c[b * TILE + b];
     for (int k = 0; k < b; k++) pivot -= c[k * TILE + b] * c[k * TILE + b];
-    const I good = (pivot > zero) & (pivot - pivot == zero);
+    const I good = (pivot > smallest) & (pivot - pivot == zero);
     failed |= ~good;
     const V inverse = one / sqrt(good ? pivot : one);
     c[b * TILE + b] = inverse;
@@ -85,39 +80,53 @@ template <class V, class I> inline void factor_tile(V *c, I &failed) {
   }
 }
 
-// c <- c L⁻ᵀ for the factored diagonal tile L.
-template <class V> inline void solve_tile(V *__restrict__ c, const V *__restrict__ L) {
+// acc <- acc L⁻ᵀ for the factored diagonal tile L.
+template <class V> inline void solve_tile(V *__restrict__ acc, const V *__restrict__ L) {
+#pragma GCC unroll 4
   for (int b = 0; b < TILE; b++) {
-    for (int a = 0; a < TILE; a++) {
-      V value = c[b * TILE + a];
-      for (int k = 0; k < b; k++) value -= c[k * TILE + a] * L[k * TILE + b];
-      c[b * TILE + a] = value * L[b * TILE + b];
+#pragma GCC unroll 4
+    for (int k = 0; k < b; k++) {
+#pragma GCC unroll 4
+      for (int a = 0; a < TILE; a++) acc[b * TILE + a] -= acc[k * TILE + a] * L[k * TILE + b];
     }
+#pragma GCC unroll 4
+    for (int a = 0; a < TILE; a++) acc[b * TILE + a] *= L[b * TILE + b];
   }
+}
+
+// Both, with the tile in registers throughout.
+template <bool SOLVE, class V>
+inline void update_tile(V *__restrict__ c, const V *__restrict__ x, const V *__restrict__ y,
+                        int n, const V *__restrict__ L) {
+  Tile<V> acc;
+#pragma GCC unroll 16
+  for (int e = 0; e < TILE * TILE; e++) acc[e] = c[e];
+  subtract_product(acc, x, y, n);
+  if (SOLVE) solve_tile(acc, L);
+#pragma GCC unroll 16
+  for (int e = 0; e < TILE * TILE; e++) c[e] = acc[e];
 }
 
 // [E3] Factor in place, right-hand sides included. Every entry is accumulated in the order of
 // the columns whatever the panel width, so a lane's result depends on its own numbers only.
-template <class V, class I> void factor(const TiledTriangle<V> &A, I &failed) {
+template <class V, class I> void factor(const TiledTriangle<V> &A, V smallest, I &failed) {
   const int n_rows = A.n_tiles + A.n_rhs_tiles;
   for (int begin = 0; begin < A.n_tiles; begin += PANEL) {
     const int end = begin + PANEL < A.n_tiles ? begin + PANEL : A.n_tiles;
     for (int J = begin; J < end; J++) {
       const V *left = A.tile(J, begin);
       V *diagonal = A.tile(J, J);
-      subtract_product(diagonal, left, left, (J - begin) * TILE);
-      factor_tile(diagonal, failed);
-      for (int R = J + 1; R < n_rows; R++) {
-        V *c = A.tile(R, J);
-        subtract_product(c, A.tile(R, begin), left, (J - begin) * TILE);
-        solve_tile(c, diagonal);
-      }
+      const int n = (J - begin) * TILE;
+      update_tile<false>(diagonal, left, left, n, left);
+      factor_tile(diagonal, smallest, failed);
+      for (int R = J + 1; R < n_rows; R++)
+        update_tile<true>(A.tile(R, J), A.tile(R, begin), left, n, diagonal);
     }
     for (int R = end; R < n_rows; R++) {
       const V *x = A.tile(R, begin);
       const int last = R < A.n_tiles ? R : A.n_tiles - 1;
       for (int J = end; J <= last; J++)
-        subtract_product(A.tile(R, J), x, A.tile(J, begin), (end - begin) * TILE);
+        update_tile<false>(A.tile(R, J), x, A.tile(J, begin), (end - begin) * TILE, x);
     }
   }
 }

@@ -50,7 +50,7 @@ template <class T> struct Workspace {
   TiledTriangle<V> A;
   V *slope;  // derivative of the kernel for every pair, in A's layout (score only)
 
-  // At least one tile: a query without neighbors still has a system, of identity rows.
+  // At least one tile: a query without neighbors still has a system, of rows that are out of it.
   static int rows_of(int m) { return (std::max(m, 1) + TILE - 1) / TILE * TILE; }
   static int rhs_tiles_of(int t) { return (t + 1 + TILE - 1) / TILE; }
 
@@ -92,6 +92,8 @@ template <class T> struct LocalSolver {
   static constexpr T SMALLEST_WEIGHT = sizeof(T) == 8 ? T(1e-100) : T(1e-15);
   // Rounding may push the latent variance below zero: this, relative to the prior's, is its floor.
   static constexpr T SMALLEST_VARIANCE = 16 * std::numeric_limits<T>::epsilon();
+  // A pivot below this, relative to the mean diagonal of the covariance, is but rounding.
+  static constexpr T SMALLEST_PIVOT = 16 * std::numeric_limits<T>::epsilon();
 
   const Problem<T> &problem;
   Workspace<T> space;
@@ -100,6 +102,8 @@ template <class T> struct LocalSolver {
   V h2;             // squared bandwidth
   int farthest[W];  // the neighbor that sets the adaptive bandwidth
   V n_effective;    // sum of min(w, 1)
+  V mean_diagonal;  // of the covariance
+  I not_finite;     // lanes with a neighbor whose squared distance is NaN or infinite
 
   LocalSolver(const Problem<T> &p, V *memory, int m, bool gradient)
       : problem(p), space(memory, m, p.d, p.t, gradient) {}
@@ -126,6 +130,7 @@ template <class T> struct LocalSolver {
     const int d = problem.d;
     const V zero = {}, one = splat(T(1));
     h2 = zero;
+    not_finite = I{};
     for (int l = 0; l < W; l++) farthest[l] = 0;
     for (int i = 0; i < rows; i++) {
       V sum = zero;
@@ -135,6 +140,7 @@ template <class T> struct LocalSolver {
         sum += z * z;
       }
       space.r2[i] = sum;
+      not_finite |= ~(sum - sum == zero);
       const I farther = (sum > h2) & (space.present[i] > zero);
       if (any(farther))
         for (int l = 0; l < W; l++)
@@ -148,10 +154,10 @@ template <class T> struct LocalSolver {
     int last_present = -1;
     first_absent = rows;
     for (int i = 0; i < rows; i++) {
-      // All neighbors on top of the query: the bandwidth is 0, and they count in full.
       const V s = h2 > zero ? space.r2[i] / h2 : zero;
       Weight<V> w = localize(problem.localizer, s, T(problem.localizer_decay));
-      w.value *= factor;
+      // All neighbors on top of the query: the bandwidth is 0, and each counts as one.
+      w.value = (h2 > zero ? w.value : one) * factor;
       const I in = (w.value > SMALLEST_WEIGHT) & (space.present[i] > zero);
       space.weight[i] = in ? w.value : zero;
       space.by_s[i] = in ? w.by_s * factor : zero;
@@ -218,7 +224,7 @@ template <class T> struct LocalSolver {
         entry = value;
       }
     }
-    // Points out of the system: a row of the identity.
+    // Points out of the system: a row of a diagonal matrix.
     if ((R + 1) * TILE > first_absent) {
       for (int j = 0; j < (R + 1) * TILE; j++)
         for (int a = 0; a < TILE; a++)
@@ -231,7 +237,7 @@ template <class T> struct LocalSolver {
       const V weight = in ? space.weight[i] : one;
       V &entry = row[i * TILE + a];
       const V trended = one + c + half_b * (r2[a] + r2[a]) + jitter;
-      entry = in ? trended + noise_variance * space.noise[i] / weight : one;
+      entry = in ? trended + noise_variance * space.noise[i] / weight : mean_diagonal;
     }
   }
 
@@ -269,26 +275,24 @@ template <class T> struct LocalSolver {
       n += space.present[i];
     }
     const V one = splat(T(1));
-    const V diagonal = splat(T(1 + problem.constant_variance)) +
+    mean_diagonal = splat(T(1 + problem.constant_variance)) +
         T(problem.slope_variance) * mean_r2 / (n > one ? n : one);
     V jitter = {};
-    for (int l = 0; l < W; l++) status[l] = STATUS_OK;
+    for (int l = 0; l < W; l++) status[l] = not_finite[l] ? STATUS_NOT_FINITE : STATUS_OK;
     double level = FIRST_JITTER;
     for (bool first = true;; first = false) {
       I failed = {};
       assemble<GRADIENT>(capacity, jitter);
-      factor(space.A, failed);
+      factor(space.A, mean_diagonal * SMALLEST_PIVOT, failed);
+      failed &= ~not_finite;
       if (!any(failed)) return;
       // The step of the grid at which a lane succeeds depends on that lane alone.
       const bool last = !first && level > LAST_JITTER * 0.5;
       if (!first) level *= 10;
       for (int l = 0; l < W; l++) {
         if (!failed[l]) continue;
-        const bool finite = std::isfinite(diagonal[l]);
-        status[l] = !finite ? STATUS_NOT_FINITE
-                    : last  ? STATUS_NOT_POSITIVE_DEFINITE
-                            : STATUS_JITTERED;
-        jitter[l] = T(level) * diagonal[l];
+        status[l] = last ? STATUS_NOT_POSITIVE_DEFINITE : STATUS_JITTERED;
+        jitter[l] = T(level) * mean_diagonal[l];
       }
       if (last) return;
     }

@@ -25,6 +25,8 @@ Array = NDArray[np.floating]
 SMALLEST_WEIGHT = 1e-100
 #: Floor of the latent variance, relative to the prior's.
 SMALLEST_VARIANCE = 16 * np.finfo(float).eps
+#: A pivot below this, relative to the mean diagonal of the covariance, is but rounding.
+SMALLEST_PIVOT = 16 * np.finfo(float).eps
 
 
 class Covariance(NamedTuple):
@@ -48,6 +50,7 @@ class LocalSystem(NamedTuple):
     weight_by_decay: Array  # (m,)
     noise: Array  # (m,)
     covariance: Covariance
+    factor: tuple[Array, bool]  # of A, as scipy's cho_solve takes it
     alpha: Array  # (m, t)
     beta: Array  # (m,)
     variance: float
@@ -92,6 +95,23 @@ def score(
     )
 
 
+def marginal_likelihood(
+    problem: LocalProblem, targets: NDArray[np.int32], neighbors: NDArray[np.int32]
+) -> Scores:
+    """Negative log marginal likelihood of each target's neighborhood (the paper's), per point.
+
+    With the global scale s²; the gradient needs the inverse of A, unlike [E8].
+    """
+    losses, gradients, statuses = [], [], []
+    for target, rows in zip(targets, neighbors, strict=True):
+        system = _solve(problem, problem.X[target], rows[rows >= 0])
+        loss, gradient = _marginal_likelihood(problem.model, system)
+        losses.append(loss)
+        gradients.append(gradient)
+        statuses.append(system.status)
+    return Scores(np.array(losses), np.array(gradients), np.array(statuses, dtype=np.int32))
+
+
 def n_kernel_parameters(model: LocalModel) -> int:
     """Number of hyperparameters that belong to the kernel: lengthscales, or theta."""
     return len(model.lengthscale) if isinstance(model.kernel, str) else model.kernel.n_dims
@@ -99,7 +119,11 @@ def n_kernel_parameters(model: LocalModel) -> int:
 
 def _solve(problem: LocalProblem, query: Array, rows: NDArray[np.int32]) -> LocalSystem:
     model = problem.model
-    z = (problem.X[rows].astype(float) - query) / model.lengthscale
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = (problem.X[rows].astype(float) - query) / model.lengthscale
+        is_finite = np.isfinite((z * z).sum(axis=1)).all()
+    if not is_finite:
+        return _unsolved(problem, local_problem.STATUS_NOT_FINITE)
     weight, by_log_lengthscale, by_decay = _weigh(model, z)
     inside = weight > SMALLEST_WEIGHT
     rows, z, weight = rows[inside], z[inside], weight[inside]
@@ -119,9 +143,36 @@ def _solve(problem: LocalProblem, query: Array, rows: NDArray[np.int32]) -> Loca
         weight_by_decay=by_decay[inside],
         noise=noise,
         covariance=covariance,
+        factor=factor,
         alpha=alpha,
         beta=beta,
         variance=max(variance, SMALLEST_VARIANCE * covariance.k00),
+        status=status,
+    )
+
+
+def _unsolved(problem: LocalProblem, status: int) -> LocalSystem:
+    """A system of one point, of which nothing is known."""
+    d, t = problem.X.shape[1], problem.y.shape[1]
+    p = n_kernel_parameters(problem.model)
+
+    def unknown(*shape: int) -> Array:
+        return np.full(shape, np.nan)
+
+    return LocalSystem(
+        y=unknown(1, t),
+        z=unknown(1, d),
+        weight=unknown(1),
+        weight_by_log_lengthscale=unknown(1, d),
+        weight_by_decay=unknown(1),
+        noise=unknown(1),
+        covariance=Covariance(
+            unknown(1, 1), unknown(1), math.nan, unknown(1, 1, p), unknown(1, p), unknown(p)
+        ),
+        factor=(unknown(1, 1), True),
+        alpha=unknown(1, t),
+        beta=unknown(1),
+        variance=math.nan,
         status=status,
     )
 
@@ -136,12 +187,14 @@ def _weigh(model: LocalModel, z: Array) -> tuple[Array, Array, Array]:
     else:
         h2 = model.scaled_bandwidth**2
         h2_by_log_lengthscale = np.full(d, -2.0 / d * h2)
-    # All neighbors on top of the query: the bandwidth is 0, and they count in full.
+    # All neighbors on top of the query: the bandwidth is 0, and each counts as one.
     safe_h2 = h2 if h2 > 0 else 1.0
     s = r2 / safe_h2
     s_by_log_lengthscale = (-2.0 * z * z - np.outer(s, h2_by_log_lengthscale)) / safe_h2
     weight, by_s, by_decay = localizers.evaluate(model.localizer, s, model.localizer_decay)
     by_log_lengthscale = by_s[:, None] * s_by_log_lengthscale
+    if h2 == 0:
+        weight = np.ones(m)
     if model.normalize:
         factor = 1.0 / (math.sqrt(safe_h2) * np.exp(np.mean(np.log(model.lengthscale))))
         log_factor = -0.5 * h2_by_log_lengthscale / safe_h2 - 1.0 / d
@@ -181,6 +234,8 @@ def _factor(A: Array, mean_diagonal: float) -> tuple[int, tuple[Array, bool]]:
     while True:
         try:
             factor = cholesky(A + jitter * mean_diagonal * np.eye(len(A)), lower=True)
+            if np.any(np.diag(factor) ** 2 <= SMALLEST_PIVOT * mean_diagonal):
+                raise LinAlgError("a pivot is but rounding")
         except LinAlgError:
             if jitter > 0.5 * local_problem.LAST_JITTER:
                 return local_problem.STATUS_NOT_POSITIVE_DEFINITE, (np.full_like(A, np.nan), True)
@@ -260,6 +315,33 @@ def _loss_and_gradient(
         ]
     )
     return total, np.concatenate([kernel, shared])
+
+
+def _marginal_likelihood(model: LocalModel, system: LocalSystem) -> tuple[float, Array]:
+    m, n_targets = system.y.shape
+    s2, covariance = model.signal_variance, system.covariance
+    misfit = float((system.y * system.alpha).sum()) / n_targets
+    half_log_determinant = np.log(np.diag(system.factor[0])).sum()
+    total = 0.5 * misfit / s2 + half_log_determinant + 0.5 * m * math.log(2.0 * math.pi * s2)
+    inverse = cho_solve(system.factor, np.eye(m), check_finite=False)
+    adjoint_A = 0.5 * (inverse - system.alpha @ system.alpha.T / (s2 * n_targets))
+    diagonal = np.diag(adjoint_A)
+    noise_over_weight = model.noise_variance * system.noise / system.weight
+    by_weight = -diagonal * noise_over_weight / system.weight
+    kernel = np.einsum("ij,ijp->p", adjoint_A, covariance.dK)
+    if isinstance(model.kernel, str):
+        kernel = kernel + by_weight @ system.weight_by_log_lengthscale
+    shared = np.array(
+        [
+            0.5 * (m - misfit / s2),
+            diagonal @ noise_over_weight,
+            model.constant_variance * adjoint_A.sum(),
+            model.slope_variance * np.sum(adjoint_A * (system.z @ system.z.T)),
+            model.localizer_decay * (by_weight @ system.weight_by_decay),
+            0.0,
+        ]
+    )
+    return total / max(m, 1), np.concatenate([kernel, shared]) / max(m, 1)
 
 
 def workspace_bytes(

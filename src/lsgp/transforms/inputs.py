@@ -142,7 +142,11 @@ class InputTransform:
 ARRAY_NAMES = ("center", "scale", "power", "knots", "knot_values", "knot_offsets")
 
 
-def fit_transform_kind(X: ArrayLike, kind: str | Sequence[str | None] | None) -> InputTransform:
+def fit_transform_kind(
+    X: ArrayLike,
+    kind: str | Sequence[str | None] | None,
+    sample_weight: ArrayLike | None = None,
+) -> InputTransform:
     """Fit the transform of the named kind to the training inputs.
 
     Parameters
@@ -151,6 +155,8 @@ def fit_transform_kind(X: ArrayLike, kind: str | Sequence[str | None] | None) ->
         Training inputs, finite.
     kind : "standardize", "yeo-johnson", "half-rank", None, or a list of d of them
         One for all columns, or one per column.
+    sample_weight : array of shape (n,), optional
+        For the mean and standard deviation; ranks and powers count every row once.
 
     Returns
     -------
@@ -185,7 +191,8 @@ def fit_transform_kind(X: ArrayLike, kind: str | Sequence[str | None] | None) ->
             "Pass one kind for all columns, or one per column."
         )
     rows = subsample(n, LARGEST_SAMPLE)
-    statistics = column_statistics(X)
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    statistics = column_statistics(X, weight)
     transformed = np.array([name is not None for name in kinds], dtype=bool)
     center = np.where(transformed, statistics.center, 0.0)
     scale = np.where(transformed, statistics.scale, 1.0)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The demo shows what the paper shows, in a table and in a picture."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lsgp import demo
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(demo, "EXPECTED_NEIGHBORS", (8, 16))
+    monkeypatch.setattr(demo, "LENGTHSCALES", (0.02, 0.04))
+    monkeypatch.setattr(demo, "NOISE_VARIANCES", (0.1,))
+    monkeypatch.setattr(demo, "SIGNAL_VARIANCES", (0.3, 1.0))
+    monkeypatch.setattr(demo, "SCALE_DOFS", (3.0,))
+    # One column per word, whatever the terminal.
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def test_lsgp_follows_the_fast_part_better_than_a_gp():
+    draws = demo.compare([200], n_draws=4, seed=0, progress=lambda n: None)[200]
+    gp, lsgp = np.mean([draw.errors(demo.FAST_PART) for draw in draws], axis=0)
+    assert lsgp < 0.9 * gp
+    assert all(draw.lsgp.n_neighbors < 40 for draw in draws)
+
+
+def test_bands_hold_about_the_observations_they_should(quick):
+    draw = demo.compare([200], n_draws=1, seed=0, progress=lambda n: None)[200][0]
+    noisy = draw.data.y_test + 0.1 * np.random.default_rng(0).standard_normal(demo.N_TEST)
+    for fit in (draw.gp, draw.lsgp):
+        assert 0.88 < np.mean((fit.low < noisy) & (noisy < fit.high)) < 0.995
+
+
+def test_demo_prints_a_row_per_size_and_draws_a_picture(quick, tmp_path, capsys):
+    image = pytest.importorskip("matplotlib.image")
+    output = tmp_path / "picture.png"
+    demo.main(["--sizes", "80", "60", "--draws", "1", "--output", str(output)])
+    printed = capsys.readouterr().out
+    rows = [line.split() for line in printed.splitlines() if "of 1" in line]
+    assert [row[0] for row in rows] == ["80", "60"]
+    for row in rows:
+        assert all(0 < float(error) < 0.1 for error in row[1:5])
+    assert f"Picture: {output}" in printed
+    pixels = image.imread(output)[..., :3]
+    assert pixels.shape[0] > 400
+    assert 0.02 < np.mean(pixels.min(axis=2) < 0.95) < 0.9
+
+
+def test_demo_without_matplotlib_still_prints_the_table(quick, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "find_spec", lambda name: None)
+    output = tmp_path / "picture.png"
+    demo.main(["--sizes", "60", "--draws", "1", "--output", str(output)])
+    printed = capsys.readouterr().out
+    assert "of 1" in printed
+    assert "pip install 'lsgp[plot]'" in printed
+    assert not output.exists()
+
+
+def test_no_plot_writes_nothing(quick, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    demo.main(["--sizes", "60", "--draws", "1", "--no-plot"])
+    assert "of 1" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--output", "nowhere/x.png"], "there is no folder"),
+        (["--draws", "0"], "at least 1 draw"),
+        (["--sizes", "5"], "20 training points"),
+        (["--seed", "-1"], "must not be negative"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(arguments, message, capsys):
+    with pytest.raises(SystemExit) as caught:
+        demo.main(arguments)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err

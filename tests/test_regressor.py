@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The estimator as scikit-learn expects it, and what holds for all of its predictions."""
+
+import pickle
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from lsgp import LSGPRegressor
+from lsgp.backends import cpu
+from lsgp.localizers import LOCALIZERS
+
+
+def regressor(**settings):
+    return LSGPRegressor(**{"objective": None, "n_neighbors": 40, **settings})
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(41)
+    X = rng.uniform(-1.0, 1.0, (400, 2))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=400)
+    return X, y, rng.uniform(-1.0, 1.0, (150, 2))
+
+
+# ---- scikit-learn ----
+
+
+@parametrize_with_checks(
+    [
+        LSGPRegressor(objective=None),
+        LSGPRegressor(objective=None, localizer="rectangular", scale="global"),
+    ]
+)
+def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
+    check(estimator)
+
+
+def test_constructor_only_stores_and_clone_copies():
+    settings = {
+        "kernel": 2.0 * Matern([1.0, 2.0], nu=1.5) + WhiteKernel(0.3),
+        "localizer": "hilbert",
+        "n_neighbors": 7,
+        "trend": (1.0, 2.0),
+        "lengthscale": [1.0, 2.0],
+        "noise_variance": "nonsense, which only fit may find",
+    }
+    model = LSGPRegressor(**settings)
+    for name, value in settings.items():
+        assert getattr(model, name) is value
+    copy = clone(model)
+    assert copy is not model
+    assert repr(copy.get_params()) == repr(model.get_params())
+    assert not vars(copy).keys() - model.get_params(deep=False).keys()
+
+
+def test_fit_returns_the_estimator_and_leaves_its_settings_alone(data):
+    X, y, _ = data
+    model = regressor(kernel=RBF([1.0, 2.0]) + WhiteKernel(0.1))
+    before = repr(model.get_params())
+    assert model.fit(X, y) is model
+    assert repr(model.get_params()) == before
+
+
+def test_fit_does_not_change_its_arguments(data):
+    X, y, queries = (array.copy() for array in data)
+    weight, noise = np.full(len(X), 2.0), np.full(len(X), 0.1)
+    regressor().fit(X, y, sample_weight=weight, noise_variance=noise).predict(queries)
+    for array, original in zip((X, y, queries), data, strict=True):
+        assert np.array_equal(array, original)
+    assert (weight == 2.0).all()
+    assert (noise == 0.1).all()
+
+
+def test_works_at_the_end_of_a_pipeline(data):
+    X, y, queries = data
+    plain = regressor(input_transform="standardize").fit(X, y)
+    pipeline = make_pipeline(StandardScaler(), regressor(input_transform=None)).fit(X, y)
+    expected = plain.predict(queries, return_std=True)
+    actual = pipeline.predict(queries, return_std=True)
+    np.testing.assert_allclose(actual, expected, rtol=1e-10)
+    assert pipeline.score(X, y) > 0.9
+    assert cross_val_score(pipeline, X, y, cv=3).min() > 0.8
+
+
+def test_grid_search_finds_the_settings_that_suit_the_data(data):
+    X, y, _ = data
+    grid = {"n_neighbors": [2, 40], "noise_variance": [1e-3, 0.1, 100.0]}
+    search = GridSearchCV(regressor(), grid, cv=3).fit(X, y)
+    assert search.best_params_ == {"n_neighbors": 40, "noise_variance": 0.1}
+    assert search.best_estimator_.n_neighbors_ == 40
+    assert search.best_estimator_.model_.noise_variance == 0.1
+
+
+def test_grid_search_reaches_into_a_kernel_object(data):
+    X, y, _ = data
+    model = regressor(kernel=RBF(1.0), noise_variance=0.1)
+    search = GridSearchCV(model, {"kernel__length_scale": [0.01, 1.0]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"kernel__length_scale": 1.0}
+    nested = regressor(kernel=ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.1))
+    nested.set_params(kernel__k1__k2__length_scale=0.3)
+    assert nested.fit(X, y).model_.lengthscale.tolist() == [0.3, 0.3]
+
+
+def test_sample_weight_is_routed_through_meta_estimators(data):
+    X, y, queries = data
+    weight = np.random.default_rng(42).uniform(0.1, 3.0, len(X))
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = regressor(input_transform=None).set_fit_request(sample_weight=True)
+        pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), routed)
+        pipeline.fit(X, y, sample_weight=weight)
+        unasked = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), regressor())
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            unasked.fit(X, y, sample_weight=weight)
+    scaled = StandardScaler().fit(X)
+    model = regressor(input_transform=None)
+    expected = model.fit(scaled.transform(X), y, sample_weight=weight)
+    assert np.array_equal(pipeline.predict(queries), expected.predict(scaled.transform(queries)))
+
+
+@pytest.mark.parametrize("scale", ["local", "global"])
+def test_pickled_model_predicts_the_same(data, scale):
+    X, y, queries = data
+    model = regressor(scale=scale).fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    for one, other in zip(
+        copy.predict(queries, return_std=True), model.predict(queries, return_std=True), strict=True
+    ):
+        assert np.array_equal(one, other)
+
+
+# ---- what predictions say ----
+
+
+@pytest.mark.parametrize("scale", ["local", "global"])
+def test_several_targets_equal_separate_models(data, scale):
+    X, y, queries = data
+    targets = np.column_stack([y, 1e3 * X[:, 0], -(y**2)])
+    together = regressor(scale=scale).fit(X, targets).predict(queries, return_std=True)
+    for column in range(3):
+        alone = regressor(scale=scale).fit(X, targets[:, column])
+        for all_columns, expected in zip(
+            together, alone.predict(queries, return_std=True), strict=True
+        ):
+            np.testing.assert_allclose(all_columns[:, column], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["observation", "latent"])
+@pytest.mark.parametrize("scale", ["local", "global"])
+def test_all_ways_of_predicting_agree(data, kind, scale):
+    X, y, queries = data
+    model = regressor(scale=scale).fit(X, y)
+    mean, std = model.predict(queries, return_std=True, kind=kind)
+    distribution = model.predict_distribution(queries, kind=kind)
+    assert np.array_equal(model.predict(queries), mean)
+    assert np.array_equal(distribution.mean, mean)
+    assert np.array_equal(distribution.std, std)
+    assert np.isinf(distribution.dof).all() == (scale == "global")
+    low, high = model.predict_interval(queries, level=0.8, kind=kind)
+    expected = distribution.interval(0.8)
+    assert np.array_equal(low, expected[0])
+    assert np.array_equal(high, expected[1])
+    assert np.all(low < mean)
+    assert np.all(mean < high)
+
+
+@pytest.mark.parametrize("scale", ["local", "global"])
+@pytest.mark.parametrize("localizer", LOCALIZERS)
+def test_latent_function_is_surer_than_an_observation(data, scale, localizer):
+    X, y, queries = data
+    model = regressor(scale=scale, localizer=localizer).fit(X, y)
+    latent = model.predict(queries, return_std=True, kind="latent")[1]
+    observation = model.predict(queries, return_std=True)[1]
+    assert np.all(latent > 0)
+    assert np.all(latent < observation)
+    assert np.isfinite(observation).all()
+
+
+@pytest.mark.parametrize("scale", ["local", "global"])
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_intervals_of_the_true_model_hold_their_share(scale, level):
+    rng = np.random.default_rng(43)
+    X = rng.uniform(-3.0, 3.0, (1200, 2))
+    noise = 0.1
+    covariance = Matern(1.0, nu=1.5)(X) + noise * np.eye(len(X))
+    y = np.linalg.cholesky(covariance) @ rng.normal(size=len(X))
+    model = LSGPRegressor(
+        objective=None,
+        kernel="matern32",
+        lengthscale=1.0,
+        signal_variance=1.0,
+        noise_variance=noise,
+        trend="none",
+        scale=scale,
+        localizer="rectangular",
+        n_neighbors=60,
+        input_transform=None,
+        normalize_y=False,
+    ).fit(X[:800], y[:800])
+    low, high = model.predict_interval(X[800:], level=level)
+    covered = np.mean((low <= y[800:]) & (y[800:] <= high))
+    # Three standard errors of a share among 400.
+    assert covered == pytest.approx(level, abs=3 * np.sqrt(level * (1 - level) / 400))
+
+
+# ---- the prior ----
+
+
+@pytest.mark.parametrize("localizer", sorted(set(LOCALIZERS) - {"hilbert"}))
+def test_prior_sample_is_the_prior_at_the_query_and_zero_outside_the_bandwidth(data, localizer):
+    X, y, _ = data
+    model = regressor(
+        localizer=localizer,
+        bandwidth=0.5,
+        trend="none",
+        input_transform=None,
+        signal_variance=2.0,
+        lengthscale=1.0,
+    ).fit(X, y)
+    query = np.array([0.1, -0.2])
+    points = query + np.array([[0.0, 0.0], [0.3, 0.0], [0.0, 0.501], [3.0, 3.0]])
+    samples = model.sample_prior(query, points, n_samples=4000, random_state=0)
+    assert samples.shape == (4000, 4)
+    assert np.all(samples[:, 2:] == 0.0)
+    # The standard error of the variance is sqrt(2/4000), 2 percent.
+    variance = samples[:, 0].var() / y.var()
+    assert variance == pytest.approx(2.0, rel=0.1)
+    assert np.abs(samples[:, 0].mean()) < 0.1 * y.std()
+    shrink = samples[:, 1].var() / samples[:, 0].var()
+    weight = LOCALIZERS[localizer](np.array([0.36]), 1.0)[0][0]
+    assert shrink == pytest.approx(weight, rel=0.1)
+
+
+def test_prior_samples_are_reproducible(data):
+    X, y, queries = data
+    model = regressor().fit(X, y)
+    first = model.sample_prior(X[0], queries, n_samples=3, random_state=7)
+    assert first.shape == (3, len(queries))
+    assert np.array_equal(first, model.sample_prior(X[0], queries, n_samples=3, random_state=7))
+    assert not np.array_equal(first, model.sample_prior(X[0], queries, n_samples=3, random_state=8))
+    assert np.isfinite(first).all()
+
+
+# ---- how predictions are computed does not matter ----
+
+
+def assert_equal_predictions(actual, expected):
+    for name in ("mean", "scale", "dof"):
+        assert np.array_equal(getattr(actual, name), getattr(expected, name)), name
+
+
+@pytest.fixture(scope="module")
+def many(data):
+    X, y, _ = data
+    queries = np.random.default_rng(44).uniform(-1.0, 1.0, (1001, 2))
+    return X, y, queries, regressor().fit(X, y).predict_distribution(queries)
+
+
+@pytest.mark.parametrize("bandwidth", ["adaptive", 0.6])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n_jobs", [1, 2, 5, -1])
+@pytest.mark.parametrize("memory_budget", ["1GB", "3MB"])
+def test_predictions_do_not_depend_on_threads_or_memory(
+    many, n_jobs, memory_budget, dtype, bandwidth
+):
+    X, y, queries, _ = many
+    model = regressor(dtype=dtype, bandwidth=bandwidth).fit(X, y)
+    expected = model.predict_distribution(queries)
+    model.set_params(n_jobs=n_jobs, memory_budget=memory_budget)
+    assert_equal_predictions(model.predict_distribution(queries), expected)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 1001))
+def test_predictions_do_not_depend_on_the_order_or_the_company_of_queries(many, seed, n):
+    X, y, queries, expected = many
+    order = np.random.default_rng(seed).permutation(len(queries))[:n]
+    actual = regressor().fit(X, y).predict_distribution(queries[order])
+    assert_equal_predictions(actual, expected[order])
+
+
+def test_memory_budget_that_is_too_small_is_an_error_before_any_work(data):
+    X, y, queries = data
+    needed = cpu.workspace_bytes(40, 2, 1, np.dtype("float64"), False)
+    model = regressor(memory_budget=needed // 2).fit(X, y)
+    with pytest.raises(
+        ValueError,
+        match=rf"^memory_budget={needed // 2} bytes is less than the (\d+) bytes that local "
+        r"systems of 40 points need\. Increase memory_budget, or reduce n_neighbors\.$",
+    ) as caught:
+        model.predict(queries)
+    enough = int(re.search(r"than the (\d+) bytes", str(caught.value)).group(1))
+    assert enough > needed
+    expected = regressor().fit(X, y).predict(queries)
+    assert np.array_equal(model.set_params(memory_budget=enough).predict(queries), expected)
+    assert np.array_equal(model.set_params(n_jobs=8).predict(queries), expected)
+
+
+def test_bandwidth_that_reaches_too_many_points_is_an_error(data):
+    X, y, queries = data
+    model = regressor(bandwidth=50.0, memory_budget="200kB").fit(X, y)
+    with pytest.raises(
+        ValueError,
+        match=r"^bandwidth=50 reaches 400 training points at query 0, more than the \d+ that a "
+        r"local system may have\. Reduce the bandwidth, or use bandwidth='adaptive'\.$",
+    ):
+        model.predict(queries)
+
+
+# ---- failure and interruption ----
+
+
+def test_failed_local_systems_are_one_error_with_a_remedy(data):
+    X, y, queries = data
+    model = regressor(input_transform=None, normalize_y=False, lengthscale=1.0).fit(X, y)
+    far = np.vstack([queries, [[1e200, 0.0]]])
+    with pytest.raises(
+        np.linalg.LinAlgError,
+        match=re.escape(
+            "1 of 151 local systems are not finite (first: query 150, with 0 duplicate "
+            "neighbors). Check the scale of the inputs against the lengthscale."
+        ),
+    ):
+        model.predict(far)
+
+
+def test_system_that_is_not_positive_definite_names_query_duplicates_and_remedy(data, monkeypatch):
+    X, y, queries = data
+    X = X.copy()
+    X[:4] = queries[42]
+    model = regressor(noise_variance=1e-3).fit(X, y)
+    solve = cpu.predict
+
+    def fail_at_query_42(problem, block, neighbors):
+        result = solve(problem, block, neighbors)
+        result.status[(neighbors[:, :4] < 4).all(axis=1)] = 2
+        return result
+
+    monkeypatch.setattr(cpu, "predict", fail_at_query_42)
+    for n_jobs in (1, 3):
+        with pytest.raises(
+            np.linalg.LinAlgError,
+            match=r"^\d+ of 150 local systems are not positive definite \(first: query \d+, with 3 "
+            r"duplicate neighbors\)\. Increase noise_variance \(now 0\.001\)\.$",
+        ):
+            model.set_params(n_jobs=n_jobs).predict(queries)
+
+
+def test_duplicates_without_noise_are_averaged_not_refused(data):
+    X, y, _ = data
+    repeated = np.repeat(X[:50], 8, axis=0)
+    noisy = np.repeat(y[:50], 8) + np.tile([-1.0, 1.0], 200)
+    model = regressor(noise_variance=1e-14, trend="none", scale="global").fit(repeated, noisy)
+    mean, std = model.predict(X[:50], return_std=True)
+    np.testing.assert_allclose(mean, y[:50], atol=1e-2)
+    assert np.isfinite(std).all()
+    assert (std > 0).all()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_interrupt_stops_after_the_blocks_that_run(data, monkeypatch, n_jobs):
+    X, y, _ = data
+    queries = np.zeros((20_000, 2))
+    n_calls = 0
+    solve = cpu.predict
+
+    def interrupt(*arguments):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 2:
+            raise KeyboardInterrupt
+        return solve(*arguments)
+
+    monkeypatch.setattr(cpu, "predict", interrupt)
+    model = regressor(memory_budget="600kB", n_jobs=n_jobs).fit(X, y)
+    with pytest.raises(KeyboardInterrupt):
+        model.predict(queries)
+    assert n_calls < 20
+    # The model is as good as before.
+    monkeypatch.undo()
+    assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for a child on Windows")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_ends_a_long_prediction(n_jobs):
+    code = f"""
+import numpy as np
+from lsgp import LSGPRegressor
+rng = np.random.default_rng(0)
+X = rng.uniform(size=(5000, 3))
+model = LSGPRegressor(objective=None, n_neighbors=300, n_jobs={n_jobs}).fit(X, X[:, 0])
+queries = rng.uniform(size=(10_000_000, 3))  # hours of work
+print("predicting", flush=True)
+model.predict(queries)
+"""
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout.readline() == "predicting\n"
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert errors.splitlines()[-1] == "KeyboardInterrupt"

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Methods that are special cases of this one, against scikit-learn or their own formula."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from scipy.linalg import cho_factor, cho_solve, cholesky
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    Matern,
+    RationalQuadratic,
+    WhiteKernel,
+)
+from sklearn.neighbors import KNeighborsRegressor
+
+from lsgp import LSGPRegressor
+from lsgp.backends import BACKENDS, cpu, reference
+from lsgp.kernels import KERNELS
+from lsgp.local_problem import LocalModel, LocalProblem
+from lsgp.localizers import LOCALIZERS, evaluate
+
+#: The method as it is, without anything around it.
+BARE = {
+    "objective": None,
+    "input_transform": None,
+    "normalize_y": False,
+    "trend": "none",
+    "scale": "global",
+}
+SKLEARN_KERNELS = {
+    "rbf": RBF,
+    "matern12": lambda scale: Matern(scale, nu=0.5),
+    "matern32": lambda scale: Matern(scale, nu=1.5),
+    "matern52": lambda scale: Matern(scale, nu=2.5),
+}
+SLOW_KERNEL = "runs on the reference backend, which is much slower"
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(11)
+    X = rng.uniform(-1.0, 1.0, (90, 2))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=90) + 0.5
+    return X, y, rng.uniform(-1.0, 1.0, (25, 2))
+
+
+def fit_silently(model, X, y, **options):
+    """Fit a model whose kernel object is known to need the reference backend."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=f".*{SLOW_KERNEL}")
+        return model.fit(X, y, **options)
+
+
+def nearest(X, query, m):
+    """Rows of the m nearest points, and their u² = (r/h)²."""
+    r2 = ((X - query) ** 2).sum(axis=1)
+    rows = np.argsort(r2, kind="stable")[:m]
+    return rows, r2[rows] / r2[rows].max()
+
+
+# ---- the full Gaussian process ----
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("lengthscale", [0.7, [0.5, 1.4]], ids=["shared", "ard"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_all_points_with_equal_weights_are_the_full_gaussian_process(
+    data, kernel, lengthscale, backend
+):
+    X, y, queries = data
+    signal, noise = 1.7, 0.08
+    model = LSGPRegressor(
+        kernel=kernel,
+        localizer="rectangular",
+        n_neighbors=len(X),
+        lengthscale=lengthscale,
+        signal_variance=signal,
+        noise_variance=noise,
+        backend=backend,
+        **BARE,
+    ).fit(X, y)
+    full = GaussianProcessRegressor(
+        signal * SKLEARN_KERNELS[kernel](lengthscale), alpha=signal * noise, optimizer=None
+    ).fit(X, y)
+    expected_mean, expected_std = full.predict(queries, return_std=True)
+    mean, std = model.predict(queries, return_std=True, kind="latent")
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(std, expected_std, rtol=1e-8)
+    mean, std = model.predict(queries, return_std=True)
+    np.testing.assert_allclose(std, np.sqrt(expected_std**2 + signal * noise), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "is_native"),
+    [
+        (ConstantKernel(1.7) * RBF([0.5, 1.4]) + WhiteKernel(0.1), True),
+        (WhiteKernel(0.1) + Matern(0.8, nu=2.5) * ConstantKernel(0.6), True),
+        (2.0 * Matern([0.9, 0.4], nu=1.5) + ConstantKernel(0.5) + WhiteKernel(0.2), True),
+        (Matern(0.8, nu=np.inf) + 0.5 * WhiteKernel(0.2), True),
+        (1.3 * RationalQuadratic(0.7, 1.2) + WhiteKernel(0.1), False),
+        (RBF(0.5) + 0.5 * Matern(1.5, nu=1.5) + WhiteKernel(0.1), False),
+        (RBF([0.5, 0.7]) * Matern(2.0, nu=0.5) + DotProduct(0.3) + WhiteKernel(0.1), False),
+        (Matern(0.8, nu=1.1) + WhiteKernel(0.1), False),
+    ],
+    ids=str,
+)
+def test_kernel_object_means_what_it_means_in_sklearn(data, kernel, is_native):
+    X, y, queries = data
+    model = LSGPRegressor(kernel=kernel, localizer="rectangular", n_neighbors=len(X), **BARE)
+    if is_native:
+        model.fit(X, y)
+    else:
+        with pytest.warns(UserWarning, match=SLOW_KERNEL) as caught:
+            model.fit(X, y)
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+    assert isinstance(model.model_.kernel, str) == is_native
+    full = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, y)
+    # The noise of a WhiteKernel is in scikit-learn's standard deviation: an observation's.
+    expected_mean, expected_std = full.predict(queries, return_std=True)
+    mean, std = model.predict(queries, return_std=True)
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(std, expected_std, rtol=1e-8)
+
+
+def test_known_noise_of_each_observation_is_sklearns_alpha(data):
+    X, y, queries = data
+    rng = np.random.default_rng(12)
+    known = rng.uniform(0.02, 0.3, len(X))
+    model = LSGPRegressor(
+        kernel="matern52", localizer="rectangular", n_neighbors=len(X), lengthscale=0.9, **BARE
+    ).fit(X, y, noise_variance=known)
+    full = GaussianProcessRegressor(Matern(0.9, nu=2.5), alpha=known, optimizer=None).fit(X, y)
+    expected_mean, expected_std = full.predict(queries, return_std=True)
+    mean, std = model.predict(queries, return_std=True, kind="latent")
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(std, expected_std, rtol=1e-8)
+
+
+# ---- local averages ----
+
+
+def constant_models(**settings):
+    """A kernel that does not vary: as an object, and as one with a huge lengthscale."""
+    yield LSGPRegressor(kernel=ConstantKernel(1.0), noise_variance=1e-8, **settings, **BARE)
+    yield LSGPRegressor(kernel="rbf", lengthscale=1e9, noise_variance=1e-8, **settings, **BARE)
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 3, 20])
+def test_constant_kernel_and_rectangular_localizer_are_nearest_neighbors(data, n_neighbors):
+    X, y, queries = data
+    expected = KNeighborsRegressor(n_neighbors).fit(X, y).predict(queries)
+    slow, fast = constant_models(localizer="rectangular", n_neighbors=n_neighbors)
+    with pytest.warns(UserWarning, match=SLOW_KERNEL) as caught:
+        slow.fit(X, y).predict(queries)
+    assert len(caught) == 1
+    for model in (slow, fast.fit(X, y)):
+        np.testing.assert_allclose(model.predict(queries), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("bandwidth", ["adaptive", 0.45])
+@pytest.mark.parametrize("localizer", LOCALIZERS)
+def test_constant_kernel_with_any_localizer_is_nadaraya_watson(data, localizer, bandwidth):
+    X, y, queries = data
+    m, decay = 15, 1.4
+    expected = []
+    for query in queries:
+        if bandwidth == "adaptive":
+            rows, s = nearest(X, query, m)
+        else:
+            s = ((X - query) ** 2).sum(axis=1) / bandwidth**2
+            rows = np.arange(len(X))
+        weight = evaluate(localizer, s, decay)[0]
+        expected.append(weight @ y[rows] / weight.sum())
+    models = constant_models(
+        localizer=localizer, n_neighbors=m, bandwidth=bandwidth, localizer_decay=decay
+    )
+    for model in models:
+        # A lengthscale that makes the kernel constant must not move the bandwidth.
+        fit_silently(model, X, y)
+        np.testing.assert_allclose(model.predict(queries), expected, atol=1e-6)
+
+
+# ---- local polynomials ----
+
+
+def weighted_polynomial(X, y, weight, query, degree):
+    """Weighted least squares fit of a polynomial in two inputs, at the query."""
+
+    def columns(P):
+        powers = [(i, j) for i in range(degree + 1) for j in range(degree + 1 - i)]
+        return np.stack([P[:, 0] ** i * P[:, 1] ** j for i, j in powers], axis=1)
+
+    root = np.sqrt(weight)
+    coefficients, *_ = np.linalg.lstsq(root[:, None] * columns(X), root * y, rcond=None)
+    return (columns(query[None]) @ coefficients)[0]
+
+
+@pytest.mark.parametrize("localizer", ["gaussian", "epanechnikov", "smooth"])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_polynomial_kernel_without_noise_is_local_polynomial_regression(data, degree, localizer):
+    X, y, queries = data
+    m = 30
+    model = LSGPRegressor(
+        kernel=DotProduct(1.0, "fixed") ** degree,
+        localizer=localizer,
+        n_neighbors=m,
+        noise_variance=1e-7,
+        **BARE,
+    )
+    fit_silently(model, X, y)
+    expected = []
+    for query in queries:
+        rows, s = nearest(X, query, m)
+        weight = evaluate(localizer, s, 1.0)[0]
+        expected.append(weighted_polynomial(X[rows], y[rows], weight, query, degree))
+    np.testing.assert_allclose(model.predict(queries), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("localizer", ["gaussian", "smooth"])
+def test_vague_linear_trend_is_local_linear_regression(data, localizer, backend):
+    X, y, queries = data
+    m, lengthscale = 30, 1e4
+    model = LSGPRegressor(
+        **{**BARE, "trend": (1.0, lengthscale**2)},
+        kernel="rbf",
+        lengthscale=lengthscale,
+        localizer=localizer,
+        n_neighbors=m,
+        noise_variance=1e-6,
+        backend=backend,
+    ).fit(X, y)
+    expected = []
+    for query in queries:
+        rows, s = nearest(X, query, m)
+        weight = evaluate(localizer, s, 1.0)[0]
+        expected.append(weighted_polynomial(X[rows], y[rows], weight, query, 1))
+    np.testing.assert_allclose(model.predict(queries), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("localizer", LOCALIZERS)
+def test_linear_trend_reproduces_a_plane_beyond_the_data(localizer):
+    rng = np.random.default_rng(13)
+    X = rng.uniform(-1.0, 1.0, (60, 2))
+    queries = rng.uniform(-2.0, 2.0, (20, 2))
+    plane = np.array([2.0, -3.0])
+    model = LSGPRegressor(
+        **{**BARE, "trend": (1e5, 1e5)},
+        localizer=localizer,
+        n_neighbors=20,
+        noise_variance=0.05,
+        lengthscale=1.0,
+    ).fit(X, 1.0 + X @ plane)
+    np.testing.assert_allclose(model.predict(queries), 1.0 + queries @ plane, atol=2e-3)
+
+
+def test_linear_trend_is_universal_kriging_with_a_proper_prior(data):
+    X, y, queries = data
+    c, b, noise, scale = 0.8, 0.3, 0.1, 0.6
+    model = LSGPRegressor(
+        **{**BARE, "trend": (c, b)},
+        kernel="matern32",
+        lengthscale=scale,
+        localizer="rectangular",
+        n_neighbors=len(X),
+        noise_variance=noise,
+    ).fit(X, y)
+    # The slope is centered at the query: each query is a Gaussian process of its own.
+    for query, mean in zip(queries[:5], model.predict(queries[:5]), strict=True):
+        kernel = Matern(scale, nu=1.5) + ConstantKernel(c) + b / scale**2 * DotProduct(1e-12)
+        full = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(X - query, y)
+        assert mean == pytest.approx(full.predict(np.zeros((1, 2)))[0], rel=1e-8, abs=1e-9)
+
+
+# ---- the paper's identities ----
+
+
+@pytest.mark.parametrize("localizer", LOCALIZERS)
+def test_mean_minimizes_the_weighted_ridge_risk(data, localizer):
+    """The paper's equation for local kernel ridge regression; σ²/n there is σ² here."""
+    X, y, queries = data
+    m, noise, scale = 20, 0.1, 0.7
+    model = LSGPRegressor(
+        kernel="matern32",
+        lengthscale=scale,
+        localizer=localizer,
+        n_neighbors=m,
+        noise_variance=noise,
+        **BARE,
+    ).fit(X, y)
+    kernel = Matern(scale, nu=1.5)
+    for query, mean in zip(queries[:8], model.predict(queries[:8]), strict=True):
+        rows, s = nearest(X, query, m)
+        weight = evaluate(localizer, s, 1.0)[0]
+        K, k = kernel(X[rows]), kernel(X[rows], query[None])[:, 0]
+        # With f = sum of a_i K(x_i, .): |W^½ (y - K a)|² + σ² aᵀ K a as one least squares problem.
+        root = np.sqrt(weight)
+        stacked = np.vstack([root[:, None] * K, np.sqrt(noise) * cholesky(K)])
+        observed = np.concatenate([root * y[rows], np.zeros(m)])
+        coefficients, *_ = np.linalg.lstsq(stacked, observed, rcond=None)
+        assert k @ coefficients == pytest.approx(mean, abs=1e-8)
+
+        def risk(a, stacked=stacked, observed=observed):
+            return np.sum((stacked @ a - observed) ** 2)
+
+        rng = np.random.default_rng(14)
+        for _ in range(10):
+            assert risk(coefficients + 1e-3 * rng.normal(size=m)) > risk(coefficients)
+
+
+@pytest.mark.parametrize("localizer", LOCALIZERS)
+def test_both_forms_of_the_local_system_agree(data, localizer):
+    """W^½ (W^½ K W^½ + σ² I)⁻¹ W^½ = (K + σ² W⁻¹)⁻¹, also where weights vanish."""
+    X, y, queries = data
+    m, noise, scale = 20, 0.1, 0.7
+    model = LSGPRegressor(
+        kernel="rbf",
+        lengthscale=scale,
+        localizer=localizer,
+        n_neighbors=m,
+        noise_variance=noise,
+        **BARE,
+    ).fit(X, y)
+    mean, std = model.predict(queries, return_std=True, kind="latent")
+    for q, query in enumerate(queries):
+        rows, s = nearest(X, query, m)
+        root = np.sqrt(np.maximum(evaluate(localizer, s, 1.0)[0], 0.0))
+        K, k = RBF(scale)(X[rows]), RBF(scale)(X[rows], query[None])[:, 0]
+        factor = cho_factor(root[:, None] * K * root + noise * np.eye(m))
+        assert (root * k) @ cho_solve(factor, root * y[rows]) == pytest.approx(mean[q], abs=1e-9)
+        variance = 1.0 - (root * k) @ cho_solve(factor, root * k)
+        assert variance == pytest.approx(std[q] ** 2, rel=1e-8)
+
+
+@pytest.mark.parametrize("backend", [cpu, reference], ids=["cpu", "reference"])
+@pytest.mark.parametrize("localizer", LOCALIZERS)
+def test_point_of_weight_zero_is_out_of_the_system(localizer, backend):
+    rng = np.random.default_rng(15)
+    X, y = rng.uniform(-1.0, 1.0, (12, 2)), rng.normal(size=(12, 1))
+    X[11] = [3.0, 3.0]
+    model = LocalModel("matern52", localizer, np.ones(2), scale_dof=3.0, bandwidth=1.5)
+    query = np.zeros((1, 2))
+
+    def predict(y, rows):
+        problem = LocalProblem(X, y, np.ones(12), model)
+        return backend.predict(problem, query, np.array([rows], np.int32))
+
+    rows = list(range(12))
+    expected = predict(y, rows[:11])
+    other = y.copy()
+    other[11] = 1e6
+    for actual in (predict(y, rows), predict(other, rows), predict(other, [*rows[:11], -1])):
+        for name, value in actual._asdict().items():
+            assert np.array_equal(value, getattr(expected, name)), name
+    # Anywhere else in the list the sums are the same, in another order.
+    actual = predict(other, [rows[11], *rows[:11]])
+    np.testing.assert_allclose(actual.mean, expected.mean, rtol=1e-12)
+
+
+def test_weight_that_tends_to_zero_tends_to_removing_the_point(data):
+    X, y, queries = data
+    y = y.copy()
+    y[7] = 100.0
+    kept = np.arange(len(X)) != 7
+    model = LSGPRegressor(
+        kernel="matern32", localizer="rectangular", n_neighbors=len(X), lengthscale=0.7, **BARE
+    )
+    expected = model.fit(X[kept], y[kept]).predict(queries)
+    weight = np.ones(len(X))
+    distances = []
+    for small in (1e-2, 1e-4, 1e-6, 1e-8):
+        weight[7] = small
+        actual = model.fit(X, y, sample_weight=weight).predict(queries)
+        distances.append(np.abs(actual - expected).max())
+    assert distances[-1] < 1e-4
+    ratios = np.divide(distances[:-1], distances[1:])
+    np.testing.assert_allclose(ratios, 100.0, rtol=0.3)
+
+
+def test_fixed_kernel_beside_settings_that_it_has_itself_is_refused(data):
+    X, y, _ = data
+    for settings, message in [
+        (
+            {"lengthscale": 1.0},
+            "lengthscale and signal_variance were given beside a scikit-learn kernel, which has "
+            "its own. Set them in the kernel object.",
+        ),
+        (
+            {"noise_variance": 0.2},
+            "noise_variance=0.2 was given beside a WhiteKernel in the kernel. Give the noise once.",
+        ),
+    ]:
+        model = LSGPRegressor(kernel=RBF(1.0) + WhiteKernel(0.1), **settings, **BARE)
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            model.fit(X, y)
