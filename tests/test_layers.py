@@ -19,7 +19,7 @@ LAYERS = [
     {"backends"},
     {"local_solves", "prior", "calibration"},
     {"objectives", "fitted_model", "tuning_result"},
-    {"tuning"},
+    {"tuning", "predictions"},
     {"regressor", "classifier"},
     {"lsgp"},  # the package's own __init__: the public names
     {"distributed", "report", "plotting"},
