@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lsgp import blocks
 from lsgp.backends import reference
+from lsgp.imitation import Imitation
 from lsgp.local_problem import (
     STATUS_NOT_POSITIVE_DEFINITE,
     LocalModel,
@@ -53,7 +54,7 @@ class Value(NamedTuple):
 class LeaveOneOut:
     """Each target is predicted from its neighbors without itself, and scored.
 
-    ``radius`` (n,), when given, leaves out all points nearer than this to the target, and
+    With ``imitation``, points nearer than a radius to the target are left out too, and with
     ``groups`` (n,) all points of its group, so that tuning sees what prediction will see.
     """
 
@@ -63,7 +64,12 @@ class LeaveOneOut:
     backend: ModuleType
     resources: Resources
     groups: NDArray[np.int32] | None = None
-    radius: Array | None = None
+    imitation: Imitation | None = None
+
+    @property
+    def gap_width(self) -> float:
+        """Width of the gaps that the queries lie in; 0 if they do not, or are not known."""
+        return 0.0 if self.imitation is None else self.imitation.gap_width
 
     def problem(self, model: LocalModel) -> LocalProblem:
         return LocalProblem(self.X, self.y, self.noise, model)
@@ -93,8 +99,8 @@ class LeaveOneOut:
     def exclusions(self, targets: NDArray[np.int32]) -> dict[str, Any]:
         """What a target is predicted without, as the neighbor search takes it."""
         excluded: dict[str, Any] = {"exclude": targets}
-        if self.radius is not None:
-            excluded["exclusion_radius"] = self.radius[targets]
+        if self.imitation is not None:
+            excluded["exclusion_radius"] = self.imitation.radius[targets]
         if self.groups is not None:
             excluded |= {"groups": self.groups, "query_groups": self.groups[targets]}
         return excluded

@@ -27,7 +27,7 @@ SHARED_BOUNDS = {
 }
 #: Strength of the prior that keeps log lengthscales near their mean, relative to the loss of one
 #: target, so that irrelevant inputs fade instead of exploding; it yields to much data.
-LENGTHSCALE_PRIOR = 14.0
+LENGTHSCALE_PRIOR = 40.0
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,14 @@ class Parameters:
         ]
         return np.concatenate([kernel, shared])
 
-    def bounds(self, model: LocalModel) -> list[tuple[float, float]]:
+    def bounds(
+        self, model: LocalModel, shortest_lengthscale: float = 0.0
+    ) -> list[tuple[float, float]]:
         if isinstance(model.kernel, str):
-            kernel = [LENGTHSCALE_BOUNDS] * self.n_kernel(model)
+            low, high = LENGTHSCALE_BOUNDS
+            if shortest_lengthscale > 0:
+                low = min(max(low, math.log(shortest_lengthscale)), high)
+            kernel = [(low, high)] * self.n_kernel(model)
         else:
             kernel = [tuple(pair) for pair in model.kernel.bounds]
         return [*kernel, *(SHARED_BOUNDS[name] for name in self.free_of(model))]

@@ -21,10 +21,10 @@ from scipy.optimize import minimize
 from lsgp.backends import choose_backend, reference
 from lsgp.calibration import calibrate, coverage_factor, observation_distribution
 from lsgp.combination import choose_weights, combine
+from lsgp.imitation import imitate_queries
 from lsgp.kernels import KERNELS
 from lsgp.local_problem import STATUS_NOT_POSITIVE_DEFINITE, LocalModel
 from lsgp.local_solves import Resources
-from lsgp.neighbors import build_index, find_nearest_with_distances
 from lsgp.objectives import BAD_VALUE, LeaveOneOut, Sample
 from lsgp.parameters import LENGTHSCALE_PRIOR, Parameters
 from lsgp.predictive import PredictiveDistribution
@@ -38,15 +38,17 @@ Array = NDArray[np.float64]
 #: Neighborhood in which candidates are ranked, and the largest that is tried for more accuracy.
 FIRST_N_NEIGHBORS = 64
 LAST_N_NEIGHBORS = 512
-#: More neighbors must lower the loss by this fraction to be worth their cost.
+#: A query in a gap needs many to see round its rim.
+N_NEIGHBORS_IN_GAPS = 256
+#: More neighbors must lower the loss by this fraction to be worth their cost; a log density,
+#: which has no zero, by this much.
 WORTHWHILE = 0.005
+WORTHWHILE_LOG_DENSITY = 0.001
 #: Candidates that are polished after the ranking, and those of them that are then varied.
 N_POLISHED = 6
 N_VARIED = 2
 #: Training points on which candidates are compared.
 N_COMPARED = 3000
-#: A target's exclusion radius is a little less than the query's distance that it imitates.
-CLEARANCE = 0.999
 
 
 class Effort(NamedTuple):
@@ -97,7 +99,17 @@ class Tuner:
             # The paper's objective is for a given bandwidth and localizer.
             given = given | {"localizer_decay", "scale_dof"}
         self.parameters = Parameters(given, self.specification.is_isotropic)
+        self.scale = self.specification.scale
+        self.is_in_gaps = False
+        self.eligible = np.arange(len(self.y), dtype=np.int32)
+        first = self.loo(self.starts()[0].input_transform)
         self.compared = self.draw(N_COMPARED)
+        self.is_in_gaps = first.gap_width > 0
+        if self.is_in_gaps:
+            # Scores at the edges of gaps are no ground for weights inside them.
+            self.n_models = 1
+            if self.scale == "auto":
+                self.scale = "global"
 
     def run(self) -> TuningResult:
         """Search, and combine the best; what is found counts even if the search is cut short."""
@@ -130,7 +142,7 @@ class Tuner:
         polished.sort(key=lambda c: c.loss)
         for candidate in polished[:N_VARIED]:
             kind, n_neighbors = candidate.input_transform, candidate.n_neighbors
-            if self.specification.scale == "auto":
+            if self.scale == "auto":
                 other = self.with_other_scale(candidate.model)
                 self.optimize(Start(kind, other, n_neighbors), polishing)
             if self.objective == "crps":
@@ -165,9 +177,10 @@ class Tuner:
             tuned = self.optimize(start, Effort(n_targets, 1, 10))
             candidate = min(larger, tuned, key=lambda c: c.loss)
 
-    @staticmethod
-    def is_worthwhile(larger: Candidate, smaller: Candidate) -> bool:
-        return larger.loss < smaller.loss - WORTHWHILE * abs(smaller.loss)
+    def is_worthwhile(self, larger: Candidate, smaller: Candidate) -> bool:
+        if self.objective in ("crps", "squared_error"):
+            return larger.loss < smaller.loss - WORTHWHILE * smaller.loss
+        return larger.loss < smaller.loss - WORTHWHILE_LOG_DENSITY
 
     def efforts(self) -> tuple[Effort, Effort]:
         """Of the ranking, and of the polishing."""
@@ -176,20 +189,27 @@ class Tuner:
         if backend is reference or self.objective == "marginal_likelihood":
             # NumPy, query by query: small samples.
             return Effort(min(n, 50), 1, 10), Effort(min(n, 200), 2, 15)
-        return Effort(min(n, 500), 2, 20), Effort(n, 3, 20)
+        # At most half of the rows at a time: optimizing further on all of few rows fits them.
+        n = min(n, max(len(self.eligible) // 2, 1))
+        if self.is_in_gaps:
+            return Effort(min(n, 250), 1, 10), Effort(min(n, 1000), 2, 15)
+        return Effort(min(n, 500), 2, 15), Effort(n, 3, 15)
 
     def starts(self) -> list[Start]:
         kinds, kernel = self.specification.input_transform, self.specification.kernel
         all_kinds = TRANSFORMS if isinstance(kinds, str) and kinds == "auto" else [kinds]
         all_kernels = KERNELS if isinstance(kernel, str) and kernel == "auto" else [kernel]
-        n_neighbors = None
-        if self.specification.model.bandwidth is None:
-            wanted = self.specification.n_neighbors or FIRST_N_NEIGHBORS
+        model, n_neighbors = self.specification.model, None
+        if self.scale == "global":
+            model = model.replace(scale_dof=np.inf)
+        if model.bandwidth is None:
+            first = N_NEIGHBORS_IN_GAPS if self.is_in_gaps else FIRST_N_NEIGHBORS
+            wanted = self.specification.n_neighbors or first
             n_neighbors = max(1, min(wanted, len(self.y) - 1))
         return [
             Start(
                 tuple(kind) if isinstance(kind, list) else kind,
-                self.specification.model.replace(kernel=name),
+                model.replace(kernel=name),
                 n_neighbors,
             )
             for kind in all_kinds
@@ -203,15 +223,20 @@ class Tuner:
     # -- how one is optimized --------------------------------------------------------------
 
     def draw(self, size: int) -> NDArray[np.int32]:
-        n = len(self.y)
-        chosen = self.rng.choice(n, size=min(size, n), replace=False)
-        return np.sort(chosen).astype(np.int32)
+        size = min(size, len(self.eligible))
+        return np.sort(self.rng.choice(self.eligible, size=size, replace=False))
 
     def loo(self, kind: Any) -> LeaveOneOut:
         """The training rows in an input transform, made when first needed."""
         if kind not in self.data:
             transform = fit_transform_kind(self.rows.X, kind, self.rows.weight)
             X = np.ascontiguousarray(transform.transform(self.rows.X), dtype=float)
+            imitation = None
+            if self.queries is not None:
+                queries = np.asarray(transform.transform(self.queries), dtype=float)
+                imitation = imitate_queries(X, queries, self.rng)
+                if not self.data:
+                    self.eligible = imitation.targets
             self.transforms[kind] = transform
             self.data[kind] = LeaveOneOut(
                 X,
@@ -220,18 +245,9 @@ class Tuner:
                 choose_backend(self.backend, self.specification.model.kernel),
                 self.resources,
                 self.rows.groups,
-                None if self.queries is None else self.draw_radii(X, transform),
+                imitation,
             )
         return self.data[kind]
-
-    def draw_radii(self, X: Array, transform: InputTransform) -> Array:
-        """An exclusion radius per row, from the distances of the queries to the data."""
-        assert self.queries is not None
-        few = self.queries[:: max(1, len(self.queries) // 5000)]
-        queries = np.ascontiguousarray(transform.transform(few), dtype=float)
-        index = build_index(X, np.ones(X.shape[1]))
-        nearest = find_nearest_with_distances(index, queries, 1).distances[:, 0]
-        return CLEARANCE * self.rng.choice(nearest, size=len(X))
 
     def optimize(self, start: Start, effort: Effort, objective: str | None = None) -> Candidate:
         """Rounds of L-BFGS-B with refreshed samples and neighborhoods; keeps the best round."""
@@ -270,7 +286,7 @@ class Tuner:
         start = self.parameters.pack(model)
         if not len(start):
             return model
-        bounds = self.parameters.bounds(model)
+        bounds = self.parameters.bounds(model, loo.gap_width)
         unit: list[float] = []  # the loss at the start, which the prior is relative to
 
         def function(vector: Array) -> tuple[float, Array]:
@@ -283,7 +299,7 @@ class Tuner:
                 is_density = objective in ("log_density", "marginal_likelihood")
                 unit.append(1.0 if is_density else abs(value.loss))
             prior, prior_gradient = self.parameters.prior(vector, model)
-            strength = LENGTHSCALE_PRIOR / min(len(self.y), self.n_tuning_points) * unit[0]
+            strength = LENGTHSCALE_PRIOR / len(self.y) * unit[0]
             gradient = self.parameters.restrict(value.gradient, model)
             return value.loss + strength * prior, gradient + strength * prior_gradient
 
@@ -335,11 +351,9 @@ class Tuner:
         observed = self.y[self.compared]
 
         def criterion(predicted: PredictiveDistribution) -> float:
-            loss = float(self.losses(predicted).mean())
-            if self.objective != "crps":
-                return loss
-            # In balance with the error of the means, which the CRPS is blind to in the tails.
-            return loss * float(np.sqrt(np.mean((predicted.mean - observed) ** 2)))
+            # The CRPS in balance with the error of the means, which it is blind to in the tails.
+            error = float(np.sqrt(np.mean((predicted.mean - observed) ** 2)))
+            return error * float(np.mean(predicted.crps(observed)))
 
         usable = [c for c in self.candidates if c.loss < BAD_VALUE] or self.candidates[:1]
         usable.sort(key=lambda c: c.loss)
