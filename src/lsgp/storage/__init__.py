@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Saved models: one safetensors file, whose arrays are memory-mapped when it is loaded.
+
+`model_file` is the container (layout, checksums, replacing a file at one stroke), `values` and
+`records` say how settings and fitted models are written in it, `estimator` gives the estimators
+``save`` and ``load``. Nothing is pickled, and loading runs no code of the file.
+"""
+
+from lsgp.storage.estimator import StorageMixin
+from lsgp.storage.model_file import ModelFileError
+
+__all__ = ["ModelFileError", "StorageMixin"]

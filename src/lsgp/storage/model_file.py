@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The container of saved models: text and arrays by name in one safetensors file.
+
+A safetensors file is the length of its header (8 bytes), the header (JSON: texts under
+``__metadata__``, and dtype, shape and place of every array), and the arrays, without gaps. Any
+reader of the format can read ours; beyond the format,
+
+- arrays start at multiples of 64 bytes, where the neighbor search is fastest: the header ends in
+  spaces, and arrays named ``padding.*`` fill what would be gaps;
+- the text ``checksum`` is the SHA-256 of the header with zeros in its place, and
+  ``array_checksum`` that of the arrays' CRC-32, which is as fast as reading the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import math
+import mmap
+import os
+import secrets
+import stat
+import zlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT = "lsgp"
+#: Raised when files of the new format mean something else to an older library.
+FORMAT_VERSION = 1
+
+ALIGNMENT = 64
+#: The limit of the safetensors format.
+LARGEST_HEADER = 100_000_000
+NO_CHECKSUM = "0" * 64
+PADDING = "padding."
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "U8": np.dtype("u1"),
+}
+_DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+Path = str | os.PathLike[str]
+
+
+class ModelFileError(ValueError):
+    """A file is not a model that can be loaded, or a model cannot be written to a file."""
+
+
+class Contents(NamedTuple):
+    texts: dict[str, str]
+    arrays: dict[str, NDArray[Any]]
+
+
+# -- writing -----------------------------------------------------------------------------------
+
+
+def write_model_file(path: Path, contents: Contents) -> None:
+    """Write the file beside its place and move it there when it is complete.
+
+    Whatever happens meanwhile, there is either the file that was there before or the new one.
+    """
+    # A link is followed, rather than replaced by a file.
+    target = os.path.realpath(os.fsdecode(path))
+    mode = None
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(target).st_mode
+        if not stat.S_ISREG(mode):
+            raise ModelFileError(f"{path} is not a file. Give the path of a file to save to.")
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.writelines(_pieces(contents))
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(temporary, stat.S_IMODE(mode))
+        os.replace(temporary, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            _explain(error, path, is_replaced=mode is not None)
+        raise
+    # The new name is on the disk when the folder is. Not every system can say so.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _explain(error: OSError, path: Path, is_replaced: bool) -> NoReturn:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        remedy = "Free some space, or save elsewhere."
+    elif error.errno == errno.ENOENT:
+        remedy = "Create the folder first."
+    else:
+        remedy = "Check that the folder may be written to and that no program holds the file."
+    kept = " The file that was there is unchanged." if is_replaced else ""
+    fact = error.strerror or type(error).__name__
+    raise OSError(error.errno, f"The model was not saved to {path}: {fact}.{kept} {remedy}") from (
+        error
+    )
+
+
+def _pieces(contents: Contents) -> Iterable[Any]:
+    """The bytes of the file, one piece after the other."""
+    arrays = {name: _stored(array) for name, array in contents.arrays.items()}
+    entries: dict[str, Any] = {}
+    pieces: list[Any] = []
+    end = 0
+
+    def append(name: str, array: NDArray[Any]) -> None:
+        nonlocal end
+        start, end = end, end + array.nbytes
+        entries[name] = {
+            "dtype": _DTYPE_NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [start, end],
+        }
+        pieces.append(array.reshape(-1).view(np.uint8).data)
+
+    for name, array in arrays.items():
+        append(name, array)
+        if end % ALIGNMENT:
+            append(f"{PADDING}{len(entries)}", np.zeros(-end % ALIGNMENT, np.uint8))
+    texts = {
+        # First, so that no other text is taken for it.
+        "checksum": NO_CHECKSUM,
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        **contents.texts,
+        "array_checksum": _array_checksum(arrays),
+    }
+    header = json.dumps({"__metadata__": texts, **entries}, separators=(",", ":")).encode()
+    header += b" " * (-(8 + len(header)) % ALIGNMENT)
+    if len(header) > LARGEST_HEADER:
+        raise ModelFileError(
+            f"The settings of the model take {len(header)} bytes, more than the "
+            f"{LARGEST_HEADER} of the safetensors format. Save a model of fewer inputs."
+        )
+    checksum = hashlib.sha256(header).hexdigest()
+    header = header.replace(NO_CHECKSUM.encode(), checksum.encode(), 1)
+    return [len(header).to_bytes(8, "little"), header, *pieces]
+
+
+def _stored(array: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+
+
+def _array_checksum(arrays: dict[str, NDArray[Any]]) -> str:
+    total = hashlib.sha256()
+    for name in sorted(arrays):
+        crc = zlib.crc32(arrays[name].reshape(-1).view(np.uint8).data)
+        total.update(f"{name}:{crc:08x};".encode())
+    return total.hexdigest()
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+def read_model_file(path: Path, check_arrays: bool = True) -> Contents:
+    """The texts of a file, and its arrays as read-only views of the mapped file.
+
+    ``check_arrays=False`` leaves out the arrays' checksum, and with it reading all of them.
+    """
+    # Opening a pipe would wait for whoever writes to it.
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ModelFileError(f"{path} is not a file. Give the path of a saved model.")
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        header, n_bytes = _read_header(path, file, size)
+        texts = _read_texts(path, header, n_bytes)
+        # Plain arrays rather than np.memmap: those are passed to other processes by the name of
+        # the file, where another model may lie by then.
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    start = 8 + len(n_bytes)
+    arrays: dict[str, NDArray[Any]] = {}
+    last = 0
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        array, end = _read_array(path, mapped, start, size, name, entry)
+        last = max(last, end)
+        if not name.startswith(PADDING):
+            arrays[name] = array
+    if start + last != size:  # arrays beyond the end are empty so far
+        raise damaged(path, f"it has {size} bytes instead of {start + last}")
+    if check_arrays and _array_checksum(arrays) != texts.get("array_checksum"):
+        raise damaged(path, "its arrays do not have their checksum")
+    return Contents(texts, arrays)
+
+
+def damaged(path: Path, fact: str) -> ModelFileError:
+    return ModelFileError(
+        f"{path} is a damaged model file: {fact}. Copy it again from where it came, or fit and "
+        "save the model again."
+    )
+
+
+def _foreign(path: Path, fact: str) -> ModelFileError:
+    return ModelFileError(
+        f"{path} is not a model file, or a damaged one: {fact}. Give the path of a file that "
+        "`save` has written."
+    )
+
+
+def _read_header(path: Path, file: Any, size: int) -> tuple[dict[str, Any], bytes]:
+    length = int.from_bytes(file.read(8), "little")
+    if size < 10 or not 2 <= length <= min(size - 8, LARGEST_HEADER):
+        raise _foreign(path, f"it has {size} bytes and does not start with a header")
+    text = file.read(length)
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _foreign(path, "its header cannot be read") from None
+    if not isinstance(header, dict):
+        raise _foreign(path, "its header is not a table")
+    return header, text
+
+
+def _read_texts(path: Path, header: dict[str, Any], text: bytes) -> dict[str, str]:
+    texts = header.get("__metadata__")
+    if not isinstance(texts, dict) or texts.get("format") != FORMAT:
+        raise _foreign(path, "its header does not say that it is a model of lsgp")
+    version = texts.get("format_version")
+    if version != str(FORMAT_VERSION):
+        raise ModelFileError(
+            f"{path} has format version {version}, written by lsgp "
+            f"{texts.get('library_version')}; this lsgp reads version {FORMAT_VERSION}. Update "
+            "lsgp, or fit and save the model again."
+        )
+    checksum = texts.get("checksum")
+    if not isinstance(checksum, str) or len(checksum) != len(NO_CHECKSUM):
+        raise damaged(path, "its header has no checksum")
+    blank = text.replace(checksum.encode(errors="replace"), NO_CHECKSUM.encode(), 1)
+    if hashlib.sha256(blank).hexdigest() != checksum:
+        raise damaged(path, "its header does not have its checksum")
+    return texts
+
+
+def _read_array(
+    path: Path, mapped: mmap.mmap, start: int, size: int, name: str, entry: Any
+) -> tuple[NDArray[Any], int]:
+    try:
+        dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
+        begin, end = entry["data_offsets"]
+        count = math.prod(shape)
+        is_whole = all(type(number) is int and number >= 0 for number in (*shape, begin, end))
+        if not is_whole or begin + count * dtype.itemsize != end:
+            raise ValueError("not a place in a file")
+        if (start + begin) % dtype.itemsize:
+            raise ValueError("between two addresses")
+        is_cut = start + end > size
+        if is_cut or count == 0:
+            array = np.empty(0 if is_cut else shape, dtype)
+        else:
+            array = np.frombuffer(mapped, dtype, count, start + begin).reshape(shape)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise damaged(path, f"the place of its array {name!r} makes no sense") from None
+    return array, end

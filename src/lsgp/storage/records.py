@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fitted models as records (JSON) and arrays of a model file, and back, checked.
+
+The checksums catch damage. The checks here are for files that were made otherwise: no array may
+make the native core read outside of its memory, nothing may fail later and less clearly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp import sklearn_kernels
+from lsgp.backends import choose_backend
+from lsgp.fitted_model import FittedModel
+from lsgp.growing_index import compact
+from lsgp.kernels import KERNELS
+from lsgp.local_problem import LocalModel, LocalProblem
+from lsgp.localizers import LOCALIZERS
+from lsgp.neighbors import LEAF_SIZE, NeighborIndex
+from lsgp.predictive import PredictiveDistribution
+from lsgp.storage.values import decode, encode
+from lsgp.transforms import KINDS, InputTransform
+from lsgp.tuning_result import Candidate, TuningResult
+
+Record = dict[str, Any]
+Array = NDArray[Any]
+
+
+class InvalidRecord(ValueError):
+    """A record contradicts itself or the arrays."""
+
+
+def require(condition: Any, fact: str) -> None:
+    if not condition:
+        raise InvalidRecord(fact)
+
+
+class ArrayStore:
+    """Arrays by name; one that several models share is kept once."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+
+    def add(self, name: str, array: Array) -> str:
+        """The name under which the array, or one of the same bits, is kept."""
+        for other, kept in self.arrays.items():
+            if array is kept or _same_bits(array, kept):
+                return other
+        self.arrays[name] = array
+        return name
+
+
+def _same_bits(a: Array, b: Array) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype or a.size == 0:
+        return False
+    flat_a, flat_b = (np.asarray(x, order="C").reshape(-1).view(np.uint8) for x in (a, b))
+    # The first bytes tell nearly all pairs apart, before whole arrays are compared.
+    return np.array_equal(flat_a[:64], flat_b[:64]) and np.array_equal(flat_a, flat_b)
+
+
+# -- the hyperparameters -----------------------------------------------------------------------
+
+
+def local_model_record(model: LocalModel) -> Record:
+    return {f.name: encode(getattr(model, f.name), f.name) for f in fields(model)}
+
+
+def read_local_model(record: Record, n_inputs: int) -> LocalModel:
+    model = LocalModel(**{name: decode(value) for name, value in record.items()})
+    known = isinstance(model.kernel, str) and model.kernel in KERNELS
+    require(known or sklearn_kernels.is_kernel(model.kernel), f"unknown kernel {model.kernel!r}")
+    require(model.localizer in LOCALIZERS, f"unknown localizer {model.localizer!r}")
+    scales: Any = model.lengthscale
+    require(isinstance(scales, np.ndarray) and scales.dtype.kind == "f", "lengthscale is no array")
+    require(scales.shape == (n_inputs,), f"lengthscale has shape {scales.shape}")
+    require(np.isfinite(scales).all() and (scales > 0).all(), "a lengthscale is not positive")
+    for name in ("signal_variance", "noise_variance", "constant_variance", "slope_variance"):
+        _require_number(name, getattr(model, name))
+    _require_number("localizer_decay", model.localizer_decay)
+    require(model.scale_dof == math.inf or model.scale_dof > 0, "scale_dof is not positive")
+    if model.bandwidth is not None:
+        _require_number("bandwidth", model.bandwidth)
+        require(model.bandwidth > 0, "bandwidth is not positive")
+    require(isinstance(model.normalize, bool), "normalize is neither true nor false")
+    return model
+
+
+def _require_number(name: str, value: Any) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    require(is_number and math.isfinite(value) and value >= 0, f"{name} is {value!r}")
+
+
+# -- fitted models -----------------------------------------------------------------------------
+
+
+def fitted_model_record(fitted: FittedModel, prefix: str, store: ArrayStore) -> Record:
+    """A record that names the model's arrays, which are put in the store."""
+    index = compact(fitted.index)  # as live updates have left it, it may be in parts
+    n_neighbors = fitted.n_neighbors
+    if n_neighbors is not None:
+        n_neighbors = min(n_neighbors, index.n)
+    arrays = {
+        **{name: getattr(fitted.problem, name) for name in ("X", "y", "noise")},
+        **{name: getattr(index, name) for name in ("leaves", "order", "boxes")},
+        "lengthscale": index.lengthscale,
+        **fitted.transform.to_arrays(),
+    }
+    return {
+        "arrays": {name: store.add(prefix + name, array) for name, array in arrays.items()},
+        "input_transform": list(fitted.transform.kinds),
+        "model": local_model_record(fitted.model),
+        "n_neighbors": encode(n_neighbors, "n_neighbors"),
+        "backend": fitted.backend,
+        "weight": encode(fitted.weight, "weight"),
+    }
+
+
+def read_fitted_model(record: Record, arrays: dict[str, Array], n_inputs: int) -> FittedModel:
+    own = {name: arrays[stored] for name, stored in record["arrays"].items()}
+    problem = _read_problem(record, own, n_inputs)
+    n = len(problem.X)
+    n_neighbors = decode(record["n_neighbors"])
+    if problem.model.bandwidth is None:
+        is_size = type(n_neighbors) is int and 1 <= n_neighbors <= n
+        require(is_size, f"n_neighbors is {n_neighbors!r} for {n} rows")
+    else:
+        require(n_neighbors is None, "n_neighbors is given beside a bandwidth")
+    choose_backend(record["backend"], problem.model.kernel)
+    weight = decode(record["weight"])
+    _require_number("weight", weight)
+    return FittedModel(
+        transform=_read_transform(record["input_transform"], own, n_inputs),
+        problem=problem,
+        index=_read_index(own, n, n_inputs),
+        n_neighbors=n_neighbors,
+        backend=record["backend"],
+        weight=weight,
+    )
+
+
+def _read_problem(record: Record, arrays: dict[str, Array], n_inputs: int) -> LocalProblem:
+    X, y, noise = (arrays[name] for name in ("X", "y", "noise"))
+    require(X.dtype in (np.float64, np.float32), f"X is of {X.dtype}")
+    require(X.ndim == 2 and X.shape[0] >= 1 and X.shape[1] == n_inputs, f"X has shape {X.shape}")
+    require(y.dtype == X.dtype == noise.dtype, "X, y and noise differ in precision")
+    require(y.ndim == 2 and len(y) == len(X) and y.shape[1] >= 1, f"y has shape {y.shape}")
+    require(noise.shape == (len(X),), f"noise has shape {noise.shape}")
+    return LocalProblem(X, y, noise, read_local_model(record["model"], n_inputs))
+
+
+def _read_transform(kinds: Any, arrays: dict[str, Array], n_inputs: int) -> InputTransform:
+    require(isinstance(kinds, list) and len(kinds) == n_inputs, "input_transform is incomplete")
+    require(all(kind in KINDS for kind in kinds), f"unknown input_transform in {kinds!r}")
+    transform = InputTransform.from_arrays(kinds, arrays)
+    for name in ("center", "scale", "power", "knots", "knot_values"):
+        require(arrays[name].dtype == np.float64, f"{name} is of {arrays[name].dtype}")
+    for name in ("center", "scale", "power"):
+        require(arrays[name].shape == (n_inputs,), f"{name} has shape {arrays[name].shape}")
+    offsets, n_knots = transform.knot_offsets, transform.knots.size
+    require(transform.knots.shape == transform.knot_values.shape == (n_knots,), "knots differ")
+    require(offsets.dtype == np.int64 and offsets.shape == (n_inputs + 1,), "knots are incomplete")
+    sizes = np.diff(offsets)
+    require(offsets[0] == 0 and offsets[-1] == n_knots and (sizes >= 0).all(), "knots overlap")
+    for kind, scale, size in zip(kinds, transform.scale, sizes, strict=True):
+        require(kind != "half-rank" or np.isinf(scale) or size > 0, "an input has no knots")
+    return transform
+
+
+def _read_index(arrays: dict[str, Array], n: int, n_inputs: int) -> NeighborIndex:
+    names = ("leaves", "order", "boxes", "lengthscale")
+    leaves, order, boxes, lengthscale = (arrays[name] for name in names)
+    n_leaves = -(-n // LEAF_SIZE)
+    for name, array, dtype, shape in (
+        ("leaves", leaves, np.float64, (n_leaves, n_inputs, LEAF_SIZE)),
+        ("order", order, np.int32, (n_leaves, LEAF_SIZE)),
+        ("boxes", boxes, np.float64, (2 * n_leaves - 1, 2, n_inputs)),
+        ("lengthscale", lengthscale, np.float64, (n_inputs,)),
+    ):
+        require(array.dtype == dtype and array.shape == shape, f"{name} has shape {array.shape}")
+    require(np.isfinite(lengthscale).all() and (lengthscale > 0).all(), "a scale is not positive")
+    # Every row once, and -1 in the rest: rows are addresses in the native core.
+    require(order.min() >= -1 and order.max() < n, "order has rows that do not exist")
+    seen = np.zeros(n + 1, bool)
+    seen[order] = True  # -1 is the last
+    n_unused = np.count_nonzero(order == -1)
+    require(seen[:n].all() and order.size - n_unused == n, "order has not every row once")
+    return NeighborIndex(leaves, order, boxes, lengthscale, n)
+
+
+# -- what tuning tried -------------------------------------------------------------------------
+
+
+def tuning_record(tuning: TuningResult, store: ArrayStore) -> Record:
+    """All of it: the predictions of a few thousand compared points are small beside the rows."""
+    candidates = []
+    for k, candidate in enumerate(tuning.candidates):
+        predicted = candidate.predicted
+        candidates.append(
+            {
+                "arrays": {
+                    name: store.add(f"candidates.{k}.{name}", getattr(predicted, name))
+                    for name in ("mean", "scale", "dof")
+                },
+                "model": local_model_record(candidate.model),
+                **{name: encode(getattr(candidate, name), name) for name in CANDIDATE_VALUES},
+            }
+        )
+    values = {name: encode(getattr(tuning, name), name) for name in TUNING_VALUES}
+    return {"candidates": candidates, **values}
+
+
+CANDIDATE_VALUES = ("input_transform", "n_neighbors", "loss", "standard_error", "seconds")
+TUNING_VALUES = (
+    "objective",
+    "weights",
+    "loss",
+    "scale_factor",
+    "n_compared",
+    "seconds",
+    "is_complete",
+)
+
+
+def read_tuning(record: Record, arrays: dict[str, Array], n_inputs: int) -> TuningResult:
+    candidates = tuple(
+        Candidate(
+            model=read_local_model(one["model"], n_inputs),
+            predicted=PredictiveDistribution(
+                **{name: arrays[one["arrays"][name]] for name in ("mean", "scale", "dof")}
+            ),
+            **{name: decode(one[name]) for name in CANDIDATE_VALUES},
+        )
+        for one in record["candidates"]
+    )
+    tuning = TuningResult(
+        candidates=candidates, **{name: decode(record[name]) for name in TUNING_VALUES}
+    )
+    shape = np.shape(tuning.weights)
+    require(shape == (len(candidates),), f"tuning has weights of shape {shape}")
+    return tuning
