@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -12,15 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import blocks
-from lsgp.backends import choose_backend
+from lsgp.backends import choose_backend, reference
 from lsgp.combination import combine
+from lsgp.growing_index import SearchIndex, find_nearest_with_distances
 from lsgp.local_problem import LocalModel, LocalProblem
 from lsgp.local_solves import Failures, Plan, Resources, find_neighborhoods, plan_blocks
-from lsgp.neighbors import NeighborIndex, build_index
+from lsgp.neighbors import build_index
 from lsgp.predictive import PredictiveDistribution
-from lsgp.transforms import InputTransform
+from lsgp.transforms import InputTransform, column_statistics, subsample
 
 Array = NDArray[np.float64]
+
+#: How far a query is from the data is its mean distance to this many training rows,
+N_NEAREST = 5
+#: relative to this quantile of that of the training rows,
+TYPICAL_QUANTILE = 0.99
+#: as estimated from this many of them.
+N_TYPICAL = 1000
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class FittedModel:
 
     transform: InputTransform
     problem: LocalProblem
-    index: NeighborIndex
+    index: SearchIndex
     n_neighbors: int | None  # None with a fixed bandwidth
     backend: str
     weight: float = 1.0  # in the combination with others
@@ -88,6 +97,59 @@ class FittedModel:
         relative = np.asarray(solved.variance, dtype=float) + noise
         scale = np.sqrt(solved.scale * relative[:, None])
         return PredictiveDistribution(solved.mean, scale, solved.dof)
+
+    def solve_systems(
+        self, queries: Array, failures: Failures, **exclusions: Any
+    ) -> Iterator[tuple[NDArray[np.int32], reference.LocalSystem]]:
+        """Neighborhood and local system of each transformed query, in double precision."""
+        neighbors = find_neighborhoods(
+            self.index, self.model, queries, self.n_neighbors, **exclusions
+        )
+        for i, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
+            rows = rows[rows >= 0]
+            system = reference.solve_system(self.problem, query, rows, with_derivatives=False)
+            status = np.array([system.status], np.int32)
+            failures.note(i, status, self.problem, neighbors[i : i + 1])
+            yield rows, system
+
+    @cached_property
+    def input_spread(self) -> Array:
+        """Standard deviation of each transformed input, 0 if constant, (d,)."""
+        scale = column_statistics(self.problem.X).scale
+        return np.where(np.isinf(scale), 0.0, scale)
+
+    @cached_property
+    def input_range(self) -> tuple[Array, Array]:
+        """Smallest and largest value of each transformed input, (d,) each."""
+        return self.problem.X.min(axis=0), self.problem.X.max(axis=0)
+
+    @cached_property
+    def _typical_distance(self) -> float:
+        """What all but few training rows have as mean distance to the nearest others."""
+        n = len(self.problem.X)
+        sample = subsample(n, N_TYPICAL)
+        rows = np.arange(n) if sample is None else sample
+        queries = np.ascontiguousarray(self.problem.X[rows], dtype=float)
+        distances = self._mean_distance(queries, exclude=rows.astype(np.int32))
+        return float(np.quantile(distances, TYPICAL_QUANTILE)) if n > 1 else 0.0
+
+    def _mean_distance(self, queries: Array, **exclusions: Any) -> Array:
+        found = find_nearest_with_distances(self.index, queries, N_NEAREST, **exclusions)
+        is_there = found.neighbors >= 0
+        total = np.where(is_there, found.distances, 0.0).sum(axis=1)
+        return total / np.maximum(np.count_nonzero(is_there, axis=1), 1)
+
+    def distance_from_data(self, queries: Array, **exclusions: Any) -> Array:
+        """How far transformed queries are from the training rows, (q,); 1 is still typical.
+
+        The mean distance to the nearest training rows in the scaled metric, relative to the
+        same of training rows without themselves. Where all of these are 0, any distance is
+        infinite.
+        """
+        distances = self._mean_distance(queries, **exclusions)
+        if self._typical_distance > 0:
+            return distances / self._typical_distance
+        return np.where(distances > 0, np.inf, 0.0)
 
 
 def predict_in_blocks(

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import blocks, local_problem
+from lsgp.growing_index import SearchIndex, find_nearest, find_within
 from lsgp.local_problem import LocalModel, LocalProblem, Scores
-from lsgp.neighbors import NeighborIndex, find_nearest, find_within
 
 Array = NDArray[np.floating]
 
@@ -98,7 +98,7 @@ def plan_blocks(
 
 
 def find_neighborhoods(
-    index: NeighborIndex,
+    index: SearchIndex,
     model: LocalModel,
     queries: NDArray[np.float64],
     n_neighbors: int | None,

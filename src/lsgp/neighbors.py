@@ -65,7 +65,7 @@ def build_index(X: NDArray[np.float64], lengthscale: NDArray[np.float64]) -> Nei
     if n_leaves * LEAF_SIZE > np.iinfo(np.int32).max:
         raise ValueError(f"X has {n} rows, more than 32-bit row numbers can count. Split the data.")
     # The tree is built inside this array, the only copy of the points.
-    points = _empty_aligned((n_leaves * LEAF_SIZE, d))
+    points = empty_aligned((n_leaves * LEAF_SIZE, d))
     with np.errstate(over="ignore"):
         np.divide(X, lengthscale, out=points[:n])
     if not _is_finite(points[:n]):
@@ -111,11 +111,33 @@ def find_nearest_with_distances(
     query_groups: NDArray[np.int32] | None = None,
 ) -> Neighborhoods:
     """`find_nearest`, and the distances in the scaled metric."""
+    neighbors, squared = find_nearest_with_squares(
+        index,
+        queries,
+        n_neighbors,
+        exclude=exclude,
+        exclusion_radius=exclusion_radius,
+        groups=groups,
+        query_groups=query_groups,
+    )
+    return Neighborhoods(neighbors, np.sqrt(squared, out=squared))
+
+
+def find_nearest_with_squares(
+    index: NeighborIndex,
+    queries: NDArray[np.float64],
+    n_neighbors: int,
+    *,
+    exclude: NDArray[np.int32] | None = None,
+    exclusion_radius: NDArray[np.float64] | None = None,
+    groups: NDArray[np.int32] | None = None,
+    query_groups: NDArray[np.int32] | None = None,
+) -> Neighborhoods:
+    """`find_nearest`, and the squares of the distances, by which neighbors are ordered."""
     scaled = _scale(index, queries)
     exclusions = _check_exclusions(index, queries, exclude, exclusion_radius, groups, query_groups)
     squared = np.empty((len(scaled), max(n_neighbors, 0)))
-    neighbors = _nearest(index, scaled, n_neighbors, exclusions, squared)
-    return Neighborhoods(neighbors, np.sqrt(squared, out=squared))
+    return Neighborhoods(_nearest(index, scaled, n_neighbors, exclusions, squared), squared)
 
 
 def find_within(
@@ -136,25 +158,63 @@ def find_within(
     Exclusions as in `find_nearest`. ``first_query`` is the number of the block's first query,
     for the error that is raised when a query reaches more than ``max_neighbors`` points.
     """
-    scaled = _scale(index, queries)
     exclusions = _check_exclusions(index, queries, exclude, exclusion_radius, groups, query_groups)
+    found, counts = _within(index, queries, radius, max_neighbors, exclusions)
+    require_few(counts, max_neighbors, radius, index.lengthscale, first_query)
+    neighbors = np.full((len(queries), counts.max(initial=0)), -1, np.int32)
+    neighbors[np.arange(neighbors.shape[1]) < counts[:, None]] = found
+    return neighbors
+
+
+def count_within(
+    index: NeighborIndex,
+    queries: NDArray[np.float64],
+    radius: float,
+    *,
+    exclude: NDArray[np.int32] | None = None,
+    exclusion_radius: NDArray[np.float64] | None = None,
+    groups: NDArray[np.int32] | None = None,
+    query_groups: NDArray[np.int32] | None = None,
+) -> NDArray[np.int64]:
+    """Number of admissible points within a radius of each query, (q,), as in `find_within`."""
+    exclusions = _check_exclusions(index, queries, exclude, exclusion_radius, groups, query_groups)
+    return _within(index, queries, radius, 0, exclusions)[1]
+
+
+def require_few(
+    counts: NDArray[np.int64],
+    max_neighbors: int,
+    radius: float,
+    lengthscale: NDArray[np.float64],
+    first_query: int,
+) -> None:
+    """Refuse a radius in which a query has more points than a local system may have."""
+    too_many = np.flatnonzero(counts > max_neighbors)
+    if too_many.size:
+        bandwidth = radius * np.exp(np.mean(np.log(lengthscale)))  # see scaled_bandwidth
+        raise ValueError(
+            f"bandwidth={bandwidth:.6g} reaches {counts[too_many[0]]} training points at query "
+            f"{first_query + too_many[0]}, more than the {max_neighbors} that a local system may "
+            "have. Reduce the bandwidth, or use bandwidth='adaptive'."
+        )
+
+
+def _within(
+    index: NeighborIndex,
+    queries: NDArray[np.float64],
+    radius: float,
+    max_neighbors: int,
+    exclusions: tuple[NDArray[Any] | None, ...],
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Neighbors of all queries one after another, and the number of each query's."""
+    scaled = _scale(index, queries)
     if not (np.isfinite(radius) and radius >= 0):
         raise ValueError(f"radius={radius} is not a finite distance.")
     counts = np.empty(len(scaled), np.int64)
     found = _core.core.find_within(
         *index[:3], scaled, float(radius) ** 2, max_neighbors, *exclusions, counts
     )
-    too_many = np.flatnonzero(counts > max_neighbors)
-    if too_many.size:
-        bandwidth = radius * np.exp(np.mean(np.log(index.lengthscale)))  # see scaled_bandwidth
-        raise ValueError(
-            f"bandwidth={bandwidth:.6g} reaches {counts[too_many[0]]} training points at query "
-            f"{first_query + too_many[0]}, more than the {max_neighbors} that a local system may "
-            "have. Reduce the bandwidth, or use bandwidth='adaptive'."
-        )
-    neighbors = np.full((len(scaled), counts.max(initial=0)), -1, np.int32)
-    neighbors[np.arange(neighbors.shape[1]) < counts[:, None]] = found
-    return neighbors
+    return found, counts
 
 
 def _nearest(
@@ -215,7 +275,7 @@ def _require_array(name: str, value: Any, dtype: type, shape: tuple[int | None, 
         raise ValueError(f"{name} has shape {value.shape}, expected {expected}.")
 
 
-def _empty_aligned(shape: tuple[int, int]) -> NDArray[np.float64]:
+def empty_aligned(shape: tuple[int, int]) -> NDArray[np.float64]:
     """np.empty, at a multiple of 64 bytes: a vector never lies in two cache lines."""
     n_bytes = 8 * shape[0] * shape[1]
     memory = np.empty(n_bytes + 64, np.uint8)

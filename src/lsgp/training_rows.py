@@ -60,6 +60,20 @@ def check_training_rows(
     return TrainingRows(X, y, weight, noise, mean_noise_variance, numbered)
 
 
+def names_of_targets(y: Any) -> list[str] | None:
+    """Names of the columns of a data frame, or of a series; None if they are not texts.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from lsgp.training_rows import names_of_targets
+    >>> names_of_targets(pl.DataFrame({"depth": [1.0]})), names_of_targets([1.0])
+    (['depth'], None)
+    """
+    names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
+    return names if names and all(isinstance(name, str) and name for name in names) else None
+
+
 def _row_values(name: str, values: ArrayLike, n: int) -> Array:
     """One finite number per row; a single number stands for all rows."""
     try:

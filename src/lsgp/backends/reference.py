@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.spatial.distance import cdist
 
 from lsgp import local_problem, localizers
 from lsgp.kernels import KERNELS
@@ -43,6 +44,7 @@ class Covariance(NamedTuple):
 class LocalSystem(NamedTuple):
     """One query's local system, solved."""
 
+    rows: NDArray[np.int32]  # (m,) training rows in it: those of positive weight
     y: Array  # (m, t)
     z: Array  # (m, d)
     weight: Array  # (m,)
@@ -65,10 +67,10 @@ def predict(problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32])
     scale = np.empty((n_queries, n_targets))
     status = np.empty(n_queries, dtype=np.int32)
     for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
-        system = _solve(problem, query, rows[rows >= 0])
+        system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False)
         mean[q] = system.covariance.k @ system.alpha  # [E4]
         variance[q] = system.variance
-        scale[q], dof[q] = _scale_and_dof(problem.model, system)
+        scale[q], dof[q] = scale_and_dof(problem.model, system)
         status[q] = system.status
     return Predictions(mean, variance, scale, dof, status)
 
@@ -82,7 +84,7 @@ def score(
     """Loss of predicting each target row from its neighbors, and its gradient [E8]."""
     losses, gradients, statuses = [], [], []
     for target, rows in zip(targets, neighbors, strict=True):
-        system = _solve(problem, problem.X[target], rows[rows >= 0])
+        system = solve_system(problem, problem.X[target], rows[rows >= 0])
         loss, gradient = _loss_and_gradient(problem, system, int(target), objective)
         losses.append(loss)
         gradients.append(gradient)
@@ -104,7 +106,7 @@ def marginal_likelihood(
     """
     losses, gradients, statuses = [], [], []
     for target, rows in zip(targets, neighbors, strict=True):
-        system = _solve(problem, problem.X[target], rows[rows >= 0])
+        system = solve_system(problem, problem.X[target], rows[rows >= 0])
         loss, gradient = _marginal_likelihood(problem.model, system)
         losses.append(loss)
         gradients.append(gradient)
@@ -117,7 +119,16 @@ def n_kernel_parameters(model: LocalModel) -> int:
     return len(model.lengthscale) if isinstance(model.kernel, str) else model.kernel.n_dims
 
 
-def _solve(problem: LocalProblem, query: Array, rows: NDArray[np.int32]) -> LocalSystem:
+def solve_system(
+    problem: LocalProblem,
+    query: Array,
+    rows: NDArray[np.int32],
+    with_derivatives: bool = True,
+) -> LocalSystem:
+    """The local system of one query and the training rows near it, solved.
+
+    Without derivatives, those of the covariance are empty, which saves most of the time.
+    """
     model = problem.model
     with np.errstate(over="ignore", invalid="ignore"):
         z = (problem.X[rows].astype(float) - query) / model.lengthscale
@@ -129,13 +140,14 @@ def _solve(problem: LocalProblem, query: Array, rows: NDArray[np.int32]) -> Loca
     rows, z, weight = rows[inside], z[inside], weight[inside]
     y = problem.y[rows].astype(float)
     noise = problem.noise[rows].astype(float)
-    covariance = covary(model, problem.X[rows].astype(float), query, z)
+    covariance = covary(model, problem.X[rows].astype(float), query, z, with_derivatives)
     A = covariance.K + np.diag(model.noise_variance * noise / weight)  # [E2]
     status, factor = _factor(A, np.trace(covariance.K) / max(len(rows), 1))
     solved = cho_solve(factor, np.column_stack([covariance.k, y]), check_finite=False)  # [E3]
     beta, alpha = solved[:, 0], solved[:, 1:]
     variance = covariance.k00 - covariance.k @ beta  # [E5]
     return LocalSystem(
+        rows=rows,
         y=y,
         z=z,
         weight=weight,
@@ -160,6 +172,7 @@ def _unsolved(problem: LocalProblem, status: int) -> LocalSystem:
         return np.full(shape, np.nan)
 
     return LocalSystem(
+        rows=np.full(1, -1, np.int32),
         y=unknown(1, t),
         z=unknown(1, d),
         weight=unknown(1),
@@ -203,24 +216,32 @@ def _weigh(model: LocalModel, z: Array) -> tuple[Array, Array, Array]:
     return weight, by_log_lengthscale, by_decay
 
 
-def covary(model: LocalModel, X: Array, query: Array, z: Array) -> Covariance:
+def covary(
+    model: LocalModel, X: Array, query: Array, z: Array, with_derivatives: bool = True
+) -> Covariance:
     """[E1]; the slope is centered at the query, so it drops out of k and k00."""
     m = len(z)
     c, b = model.constant_variance, model.slope_variance
-    K, dK = _correlation(model, np.vstack([X, query]), np.vstack([z, np.zeros_like(query)]))
+    points = np.vstack([X, query]), np.vstack([z, np.zeros_like(query)])
+    K, dK = _correlation(model, *points, with_derivatives)
     K = K + c
     K[:m, :m] += b * z @ z.T
-    if isinstance(model.kernel, str):
+    if isinstance(model.kernel, str) and with_derivatives:
         dK[:m, :m] += -2.0 * b * z[:, None, :] * z[None, :, :]
     return Covariance(K[:m, :m], K[:m, m], K[m, m], dK[:m, :m], dK[:m, m], dK[m, m])
 
 
-def _correlation(model: LocalModel, X: Array, z: Array) -> tuple[Array, Array]:
+def _correlation(
+    model: LocalModel, X: Array, z: Array, with_derivatives: bool
+) -> tuple[Array, Array]:
+    none = np.empty((len(X), len(X), 0))
     if not isinstance(model.kernel, str):
-        if model.kernel.n_dims == 0:
-            return model.kernel(X), np.empty((len(X), len(X), 0))
+        if model.kernel.n_dims == 0 or not with_derivatives:
+            return model.kernel(X), none
         K, dK = model.kernel(X, eval_gradient=True)
         return K, dK
+    if not with_derivatives:
+        return KERNELS[model.kernel](cdist(z, z, "sqeuclidean"))[0], none
     difference2 = (z[:, None, :] - z[None, :, :]) ** 2
     rho, derivative = KERNELS[model.kernel](difference2.sum(axis=2))
     return rho, -2.0 * derivative[:, :, None] * difference2
@@ -245,7 +266,7 @@ def _factor(A: Array, mean_diagonal: float) -> tuple[int, tuple[Array, bool]]:
             return status, (factor, True)
 
 
-def _scale_and_dof(model: LocalModel, system: LocalSystem) -> tuple[Array, float]:
+def scale_and_dof(model: LocalModel, system: LocalSystem) -> tuple[Array, float]:
     """[E6], for each target column."""
     misfit = (system.y * system.alpha).sum(axis=0)
     if math.isinf(model.scale_dof):
@@ -258,7 +279,7 @@ def _loss_and_gradient(
     problem: LocalProblem, system: LocalSystem, target: int, objective: str
 ) -> tuple[float, Array]:
     model, covariance = problem.model, system.covariance
-    scale, dof = _scale_and_dof(model, system)
+    scale, dof = scale_and_dof(model, system)
     noise = model.noise_variance * float(problem.noise[target])
     mean = covariance.k @ system.alpha
     relative = system.variance + noise  # [E7]

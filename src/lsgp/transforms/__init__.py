@@ -5,7 +5,15 @@ All are fitted on the training rows only, and plain arrays once fitted, so that 
 can hold them. Data of 1e150 or 1e-150 are as good as any.
 """
 
+from lsgp.transforms.column_statistics import column_statistics, subsample
 from lsgp.transforms.inputs import KINDS, InputTransform, fit_transform_kind
 from lsgp.transforms.targets import TargetScaler
 
-__all__ = ["KINDS", "InputTransform", "TargetScaler", "fit_transform_kind"]
+__all__ = [
+    "KINDS",
+    "InputTransform",
+    "TargetScaler",
+    "column_statistics",
+    "fit_transform_kind",
+    "subsample",
+]

@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.transforms.column_statistics import BLOCK_VALUES, column_statistics, subsample
-from lsgp.transforms.yeo_johnson import fit_power, inverse_yeo_johnson, yeo_johnson
+from lsgp.transforms.yeo_johnson import (
+    differentiate_yeo_johnson,
+    fit_power,
+    inverse_yeo_johnson,
+    yeo_johnson,
+)
 
 Float = NDArray[np.float64]
 
@@ -73,6 +78,27 @@ class InputTransform:
         """Inputs of the transformed `X`, (n, d); constant columns get their constant."""
         return self._by_blocks(X, self._invert_column, largest=np.inf)
 
+    def derivative(self, X: ArrayLike) -> Float:
+        """Derivative of each transformed value in its input, (n, d); 0 for constant columns.
+
+        At a knot of a "half-rank" column it is that of the segment above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp.transforms import fit_transform_kind
+        >>> X = np.array([[1.0, 7.0], [5.0, 7.0]])
+        >>> fit_transform_kind(X, "standardize").derivative(X)
+        array([[0.5, 0. ],
+               [0.5, 0. ]])
+        """
+        X = np.asarray(X, dtype=np.float64)
+        out = np.ones(X.shape)
+        for j, kind in enumerate(self.kinds):
+            if kind is not None:
+                out[:, j] = self._differentiate_column(j, X[:, j])
+        return out
+
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All that is fitted, except `kinds`, as arrays by name."""
         return {name: getattr(self, name) for name in ARRAY_NAMES}
@@ -122,6 +148,18 @@ class InputTransform:
         if self.kinds[j] == "yeo-johnson":
             x = yeo_johnson(x, self.power[j])
         return np.asarray((x - self.center[j]) / self.scale[j])
+
+    def _differentiate_column(self, j: int, x: Float) -> Float:
+        if np.isinf(self.scale[j]):
+            return np.zeros_like(x)
+        if self.kinds[j] == "half-rank":
+            knots, values = self._knots_of(j)
+            outside = 0.5 / self.scale[j]
+            slopes = np.concatenate([[outside], np.diff(values) / np.diff(knots), [outside]])
+            return np.asarray(slopes[np.searchsorted(knots, x, side="right")])
+        if self.kinds[j] == "yeo-johnson":
+            return differentiate_yeo_johnson(x, self.power[j]) / self.scale[j]
+        return np.full_like(x, 1.0 / self.scale[j])
 
     def _invert_column(self, j: int, t: Float) -> Float:
         if np.isinf(self.scale[j]):

@@ -29,6 +29,14 @@ def _power_of(logarithm: Float, power: float) -> Float:
     return np.expm1(np.minimum(power * logarithm, 600.0)) / power
 
 
+def differentiate_yeo_johnson(x: Float, power: float) -> Float:
+    """Derivative of `yeo_johnson` in `x`; 0 where its value is cut."""
+    logarithm = np.log1p(np.abs(x))
+    power_of_side = np.where(x >= 0, power, 2.0 - power)
+    derivative = np.exp(np.minimum((power_of_side - 1.0) * logarithm, 600.0))
+    return np.where(power_of_side * logarithm > 600.0, 0.0, derivative)
+
+
 def inverse_yeo_johnson(t: Float, power: float) -> Float:
     if power == 1.0:
         return t

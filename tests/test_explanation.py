@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Explanations add up to the prediction, and say where there are no data."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lsgp import LSGPRegressor
+from lsgp.frames import make_frame
+
+
+def data(n=500, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 3))
+    return X, 50.0 + 10.0 * np.sin(6.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=n)
+
+
+def combined_model(X, y):
+    """Two models that differ in everything, combined as tuning would."""
+    model = LSGPRegressor(objective=None, n_neighbors=24, kernel="rbf").fit(X, y)
+    other = LSGPRegressor(
+        objective=None, n_neighbors=31, input_transform="half-rank", scale="global", lengthscale=2.0
+    ).fit(X, y)
+    pair = (replace(model.fitted_[0], weight=0.6), replace(other.fitted_[0], weight=0.4))
+    model.fitted_, model.scale_factor_ = pair, 1.2
+    return model
+
+
+QUERIES = data(30, seed=5)[0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"localizer": "hilbert", "scale": "global"},
+        {"bandwidth": 0.5, "trend": "none"},
+        {"bandwidth": 1e-3},
+        {"n_neighbors": 1},
+        {"normalize_y": False, "input_transform": None},
+        {"dtype": "float32"},
+        {"input_transform": "half-rank", "normalize_localizer": True},
+    ],
+    ids=str,
+)
+def test_contributions_add_up_to_the_prediction(options):
+    X, y = data()
+    model = LSGPRegressor(objective=None, **options).fit(X, y)
+    explained = model.explain(QUERIES)
+    total = explained.baseline + explained.contributions.sum(axis=1)
+    tolerance = 1e-4 if "dtype" in options else 1e-9
+    np.testing.assert_allclose(total, model.predict(QUERIES), rtol=tolerance)
+    offsets = np.where(explained.rows >= 0, explained.observed - explained.baseline, 0.0)
+    np.testing.assert_allclose(explained.contributions, explained.coefficients * offsets, atol=1e-9)
+    expected = model.predict_distribution(QUERIES)
+    for name in ("mean", "std", "dof"):
+        value = getattr(explained.predicted, name)
+        np.testing.assert_allclose(value, getattr(expected, name), rtol=tolerance)
+    np.testing.assert_array_equal(explained.dof, explained.predicted.dof)
+
+
+def test_contributions_of_several_models_and_targets_add_up():
+    X, y = data()
+    Y = np.column_stack([y, X[:, 2] - 7.0])
+    model = combined_model(X, Y)
+    explained = model.explain(QUERIES)
+    assert explained.contributions.shape == (*explained.rows.shape, 2)
+    total = explained.baseline + explained.contributions.sum(axis=1)
+    np.testing.assert_allclose(total, model.predict(QUERIES), rtol=1e-9)
+    expected = model.predict_distribution(QUERIES)
+    np.testing.assert_allclose(explained.predicted.std, expected.std, rtol=1e-9)
+    assert explained.local_scale.shape == (30, 2)
+    for q in range(30):
+        rows = explained.of_query(q).rows
+        assert len(np.unique(rows)) == len(rows) == explained.n_neighbors[q]
+        np.testing.assert_array_equal(explained.of_query(q).observed, Y[rows])
+
+
+def test_coefficient_is_the_derivative_of_the_prediction_in_a_target():
+    X, y = data()
+    model = LSGPRegressor(objective=None, normalize_y=False).fit(X, y)
+    neighbors = model.explain(QUERIES[:1]).of_query(0)
+    shifted = y.copy()
+    shifted[neighbors.rows[3]] += 1.0
+    other = LSGPRegressor(**model.get_params()).fit(X, shifted)
+    difference = other.predict(QUERIES[:1]) - model.predict(QUERIES[:1])
+    assert difference[0] == pytest.approx(neighbors.coefficients[3], rel=1e-9)
+
+
+def test_neighbors_are_nearest_first_with_falling_weights():
+    X, y = data()
+    model = LSGPRegressor(objective=None, n_neighbors=20, input_transform=None).fit(X, y)
+    explained = model.explain(QUERIES)
+    neighbors = explained.of_query(0)
+    distance = np.linalg.norm((X[neighbors.rows] - QUERIES[0]) / model.model_.lengthscale, axis=1)
+    np.testing.assert_allclose(neighbors.distances, distance, rtol=1e-12)
+    assert (np.diff(neighbors.distances) >= 0).all()
+    assert (np.diff(neighbors.weights) <= 0).all()
+    # The last of the 20 defines the bandwidth, and has no weight.
+    assert (explained.n_neighbors == 19).all()
+    np.testing.assert_allclose(explained.n_effective, explained.weights.sum(axis=1))
+
+
+def test_queries_like_the_data_are_not_extrapolation_and_queries_beyond_are():
+    X, y = data(2000)
+    model = LSGPRegressor(objective=None).fit(X, y)
+    inside = model.explain(data(300, seed=8)[0])
+    assert inside.is_extrapolating.mean() < 0.04
+    assert not inside.is_beyond_range.any() or inside.is_beyond_range.mean() < 0.01
+    ray = np.full((5, 3), 0.5)
+    ray[:, 0] = [0.5, 0.95, 1.5, 3.0, 100.0]
+    outside = model.explain(ray)
+    assert (np.diff(outside.extrapolation) > 0).all()
+    np.testing.assert_array_equal(outside.is_extrapolating, [False, False, True, True, True])
+    assert outside.is_beyond_range[2:, 0].all()
+    assert not outside.is_beyond_range[:, 1:].any()
+
+
+def test_gap_in_the_data_is_extrapolation():
+    X, y = data(3000)
+    hole = np.linalg.norm(X - 0.5, axis=1) < 0.35
+    model = LSGPRegressor(objective=None).fit(X[~hole], y[~hole])
+    explained = model.explain([[0.5, 0.5, 0.5], [0.05, 0.05, 0.05]])
+    np.testing.assert_array_equal(explained.is_extrapolating, [True, False])
+    assert not explained.is_beyond_range.any()
+
+
+def test_other_value_of_a_constant_input_is_beyond_range():
+    X, y = data()
+    X[:, 1] = 3.0
+    model = LSGPRegressor(objective=None).fit(X, y)
+    explained = model.explain([[0.5, 3.0, 0.5], [0.5, 3.1, 0.5]])
+    np.testing.assert_array_equal(explained.is_beyond_range[:, 1], [False, True])
+
+
+def test_distance_from_data_of_which_all_rows_are_equal():
+    model = LSGPRegressor(objective=None, input_transform=None).fit(np.ones((9, 1)), np.ones(9))
+    np.testing.assert_array_equal(model.explain([[1.0], [2.0]]).extrapolation, [0.0, np.inf])
+    model = LSGPRegressor(objective=None, input_transform=None).fit([[1.0]], [1.0])
+    np.testing.assert_array_equal(model.explain([[1.0], [2.0]]).extrapolation, [0.0, np.inf])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_have_a_row_per_neighbor_and_per_query(library):
+    X, y = data()
+    frame = pd.DataFrame(X, columns=["depth", "age", "heat"])
+    model = LSGPRegressor(objective=None, n_neighbors=10).fit(frame, y)
+    queries = frame.iloc[:4].assign(age=5.0)
+    explained = model.explain(queries)
+    neighbors = explained.to_frame(library)
+    assert len(neighbors) == explained.n_neighbors.sum()
+    assert list(neighbors.columns)[:3] == ["query", "row", "distance"]
+    assert "contribution" in neighbors.columns
+    summary = explained.summary_frame(library)
+    assert list(summary["beyond_range"]) == ["age"] * 4
+    np.testing.assert_array_equal(np.asarray(summary["mean"]), explained.predicted.mean)
+    relevance = model.relevance_frame(library)
+    assert sorted(relevance["input"]) == ["age", "depth", "heat"]
+
+
+def test_frames_of_several_targets_and_of_no_query():
+    X, y = data()
+    model = LSGPRegressor(objective=None).fit(X, np.column_stack([y, y]))
+    assert "contribution_y1" in model.explain(X[:2]).to_frame().columns
+    nothing = model.explain(X[:0])
+    assert len(nothing) == len(nothing.to_frame()) == len(nothing.summary_frame()) == 0
+
+
+def test_frames_of_an_unknown_or_missing_library(monkeypatch):
+    with pytest.raises(ValueError, match="library='numpy' is not one of 'pandas', 'polars'"):
+        make_frame({}, "numpy")
+
+    def fail(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("lsgp.frames.import_module", fail)
+    with pytest.raises(ImportError, match=r"pandas is not installed.*library='polars'"):
+        make_frame({}, "pandas")
+    with pytest.raises(ImportError, match=r"polars is not installed.*library='pandas'"):
+        make_frame({}, "polars")
+
+
+def test_relevance_is_the_share_of_an_input_in_the_squared_distances():
+    X, y = data()
+    X = X * [1.0, 10.0, 100.0]
+    lengthscale = np.array([1.0, 3.0, 1e6])
+    model = LSGPRegressor(objective=None, lengthscale=lengthscale, input_transform=None).fit(X, y)
+    squared = ((X[:, None] - X[None]) / lengthscale) ** 2
+    expected = squared.mean(axis=(0, 1)) / squared.mean(axis=(0, 1)).sum()
+    np.testing.assert_allclose(model.relevance_, expected, rtol=1e-9)
+    assert model.relevance_[2] < 1e-6
+    combined = combined_model(X, y)
+    assert combined.relevance_.sum() == pytest.approx(1.0)
+
+
+def test_relevance_of_constant_inputs_is_zero():
+    model = LSGPRegressor(objective=None).fit(np.ones((9, 2)), np.arange(9.0))
+    np.testing.assert_array_equal(model.relevance_, [0.0, 0.0])
+    X, y = data()
+    X[:, 2] = 1.0
+    assert LSGPRegressor(objective=None).fit(X * 1e200, y).relevance_[2] == 0.0
+
+
+def test_tuning_finds_the_relevant_input():
+    X, y = data(400)
+    model = LSGPRegressor(
+        kernel="matern32",
+        input_transform="standardize",
+        n_neighbors=32,
+        n_tuning_points=150,
+        n_models=1,
+        random_state=0,
+    ).fit(X, y)
+    assert model.relevance_[0] > 0.8
+    assert model.relevance_[2] < 0.1
+
+
+def test_unsolvable_system_is_explained_like_a_prediction():
+    X = np.repeat([[0.0], [1.0]], 10, axis=0)
+    model = LSGPRegressor(objective=None, noise_variance=0.1, n_neighbors=10)
+    model.fit(X, X[:, 0])
+    broken = replace(
+        model.fitted_[0].problem.model, lengthscale=np.array([1e-200]), signal_variance=np.nan
+    )
+    problem = model.fitted_[0].problem._replace(model=broken)
+    model.fitted_ = (replace(model.fitted_[0], problem=problem),)
+    with pytest.raises(np.linalg.LinAlgError, match="local systems are not finite"):
+        model.explain([[0.5]])

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a fitted estimator shows of itself."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RationalQuadratic
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from lsgp import LSGPRegressor
+
+
+def data(n=200, d=2):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(n, d))
+    return X, 3.0 * np.sin(6.0 * X[:, 0]) + 0.1 * rng.normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def tuned():
+    X, y = data()
+    return LSGPRegressor(
+        kernel="matern32",
+        input_transform="standardize",
+        n_neighbors=24,
+        n_tuning_points=100,
+        n_models=2,
+        random_state=0,
+    ).fit(pd.DataFrame(X, columns=["depth", "<age>"]), y)
+
+
+def test_description_shows_models_score_and_relevance(tuned):
+    text = tuned.describe()
+    assert text.startswith("LSGPRegressor of 200 rows, 2 inputs\n")
+    assert "matern32  standardize  24" in text
+    score = tuned.tuning_.loss * tuned.target_scaler_.std[0]
+    assert f"leave-one-out CRPS: {score:.4g} in the units of y" in text
+    assert "relevance: depth " in text
+    assert repr(tuned).startswith("LSGPRegressor(")
+
+
+def test_score_is_that_of_leave_one_out_predictions(tuned):
+    # The compared points are a sample, and the combination is calibrated after.
+    shown = float(tuned.describe().split("CRPS: ")[1].split()[0])
+    assert shown == pytest.approx(tuned.loo().calibration.crps, rel=0.2)
+
+
+def test_html_is_that_of_scikit_learn_and_a_table(tuned):
+    html = tuned._repr_html_()
+    assert "sk-top-container" in html
+    assert html.count("<tr>") >= 1 + len(tuned.fitted_)
+    assert "matern32" in html
+    assert "&lt;age&gt;" in html
+    assert "<age>" not in html.split('class="lsgp-fitted"')[1]
+    assert tuned._repr_mimebundle_()["text/html"].split("lsgp-fitted")[1] in html
+    assert tuned._repr_mimebundle_()["text/plain"] == repr(tuned)
+
+
+def test_text_display_has_no_html(tuned):
+    with config_context(display="text"):
+        assert not hasattr(tuned, "_repr_html_")
+        assert list(tuned._repr_mimebundle_()) == ["text/plain"]
+
+
+def test_unfitted_estimator_and_pipelines_are_shown():
+    model = LSGPRegressor()
+    assert "lsgp-fitted" not in model._repr_html_()
+    assert "LSGPRegressor" in model._repr_html_()
+    with pytest.raises(NotFittedError):
+        model.describe()
+    X, y = data()
+    pipeline = make_pipeline(StandardScaler(), LSGPRegressor(objective=None)).fit(X, y)
+    assert "LSGPRegressor" in pipeline._repr_html_()
+
+
+@pytest.mark.parametrize("objective", ["log_density", "squared_error", "marginal_likelihood"])
+def test_score_is_in_the_units_of_the_targets(objective):
+    X, y = data(60)
+    options = {"kernel": "rbf", "input_transform": None, "n_neighbors": 10, "n_models": 1}
+    one = LSGPRegressor(objective=objective, n_tuning_points=30, random_state=0, **options)
+    described = one.fit(X, 1000.0 * y).describe()
+    std, loss = one.target_scaler_.std[0], one.tuning_.loss
+    expected = np.sqrt(loss) * std if objective == "squared_error" else loss + np.log(std)
+    assert f": {expected:.4g} in the units of y (" in described
+
+
+def test_description_of_models_that_were_not_tuned():
+    X, y = data(d=8)
+    model = LSGPRegressor(
+        objective=None,
+        bandwidth=2.5,
+        scale="global",
+        input_transform=[None] * 3 + ["half-rank"] * 5,
+    ).fit(X, np.column_stack([y, y]))
+    text = model.describe()
+    assert "200 rows, 8 inputs, 2 targets" in text
+    assert "3 as given, 5 half-rank  within 2.5  global" in text
+    assert "not tuned" in text
+    assert "2 more" in text
+    kernel = RationalQuadratic()
+    with pytest.warns(UserWarning, match="native core"):
+        model = LSGPRegressor(objective=None, kernel=kernel).fit(X, y)
+    assert "RationalQuadratic(" in model.describe()
