@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures of what a model learnt: which inputs matter, who is asked, what tuning tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lsgp.fitted_view import (
+    as_table,
+    columns_of,
+    input_names,
+    inputs_of_rows,
+    target_names,
+    target_number,
+    training_rows,
+)
+from lsgp.picture_facts import largest_shown
+from lsgp.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+
+def plot_relevance(model: Any, *, n_inputs: int = 20, ax: Axes | None = None) -> Axes:
+    """Bars of how much each input matters, the most relevant at the top.
+
+    Parameters
+    ----------
+    model : fitted LSGPRegressor
+    n_inputs : int
+        Inputs shown at most; the label says so.
+    ax : matplotlib Axes, default=None
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp import LSGPRegressor
+    >>> from lsgp.plotting import plot_relevance
+    >>> X = np.random.default_rng(0).uniform(size=(200, 3))
+    >>> model = LSGPRegressor(objective=None, lengthscale=[1, 2, 4]).fit(X, X[:, 0])
+    >>> [text.get_text() for text in plot_relevance(model).get_yticklabels()]
+    ['x0', 'x1', 'x2']
+    """
+    names = input_names(model)
+    relevance = np.asarray(model.relevance_, dtype=np.float64)
+    order = np.argsort(-relevance, kind="stable")[: max(n_inputs, 1)]
+    ax = style.one_axes(ax, (6.4, 1.3 + 0.3 * len(order)))
+    places = np.arange(len(order))
+    ax.barh(places, relevance[order], height=0.68, color=style.BLUE)
+    ax.set_yticks(places, [names[j] for j in order])
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+    for place, j in zip(places, order, strict=True):
+        ax.annotate(
+            f"{relevance[j]:.2f}",
+            (relevance[j], place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            color=style.GRAY,
+        )
+    label = "relevance"
+    ax.set_xlabel(label if len(order) == len(names) else f"{label} ({len(order)} of {len(names)})")
+    ax.set_xlim(0, 1.1 * max(float(relevance.max()), 1e-12))
+    return ax
+
+
+def plot_neighborhood(
+    model: Any,
+    query: ArrayLike,
+    *,
+    target: int | str = 0,
+    inputs: tuple[int | str, int | str] | None = None,
+    n_points: int = style.MOST_POINTS,
+    ax: Axes | None = None,
+) -> Axes:
+    """The neighbors that one prediction is made from, by their weights.
+
+    With one input, targets against it; with more, neighbors over two inputs. Darker is a larger
+    weight; beyond one input, the area is the size of the contribution to the mean.
+
+    Parameters
+    ----------
+    model : fitted LSGPRegressor
+    query : array-like of shape (d,) or (1, d)
+    target : int or str
+        Which target to show, if there are several.
+    inputs : pair of int or str, default=None
+        The inputs to show, by number or name; None: the two most relevant.
+    n_points : int
+        Other training points shown at most, drawn at random.
+    ax : matplotlib Axes, default=None
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp import LSGPRegressor
+    >>> from lsgp.plotting import plot_neighborhood
+    >>> X = np.random.default_rng(0).uniform(size=(200, 2))
+    >>> model = LSGPRegressor(objective=None, n_neighbors=20).fit(X, X.sum(axis=1))
+    >>> ax = plot_neighborhood(model, [0.5, 0.5])
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('x0', 'x1')
+    """
+    k, names = target_number(model, target), input_names(model)
+    point = np.asarray(query, dtype=np.float64).reshape(-1)
+    if len(point) != len(names):
+        raise ValueError(
+            f"query has {len(point)} values, but the model has {len(names)} inputs. "
+            "Give one query: a value for each of them."
+        )
+    explained = model.explain(as_table(model, point[None, :]))
+    neighbors = explained.of_query(0)
+    X = inputs_of_rows(model, neighbors.rows)
+    others = training_rows(model, n_points)
+    ax = style.one_axes(ax, (6.4, 4.6))
+    mean = float(columns_of(explained.predicted.mean)[0, k])
+    low, high = (float(columns_of(end)[0, k]) for end in explained.predicted.interval(0.9))
+    if len(names) == 1:
+        y = columns_of(neighbors.observed)[:, k]
+        background, sizes = (others.X[:, 0], others.y[:, k]), np.full(len(y), 34.0)
+        ax.errorbar(
+            point[0],
+            mean,
+            yerr=[[mean - low], [high - mean]],
+            fmt="D",
+            color=style.VERMILLION,
+            markersize=6,
+            linewidth=1.8,
+            capsize=3,
+            label="prediction, 90 % interval",
+            zorder=4,
+        )
+        places = (X[:, 0], y)
+        ax.set(xlabel=names[0], ylabel=target_names(model)[k])
+    else:
+        shown = _two_inputs(model, inputs, names)
+        contributions = np.abs(columns_of(neighbors.contributions)[:, k])
+        sizes = 18.0 + 160.0 * contributions / max(float(contributions.max(initial=0.0)), 1e-300)
+        background = (others.X[:, shown[0]], others.X[:, shown[1]])
+        places = (X[:, shown[0]], X[:, shown[1]])
+        ax.plot(
+            point[shown[0]],
+            point[shown[1]],
+            "D",
+            color=style.VERMILLION,
+            markeredgecolor="white",
+            markersize=8,
+            label="query",
+            zorder=4,
+        )
+        ax.set(xlabel=names[shown[0]], ylabel=names[shown[1]])
+    ax.plot(
+        *background,
+        "o",
+        color=style.PALE,
+        markersize=2.5,
+        markeredgewidth=0,
+        label=style.count_label("training points", len(others.rows), others.n_total),
+        zorder=1,
+    )
+    drawn = ax.scatter(
+        *places,
+        s=sizes,
+        c=neighbors.weights,
+        cmap=style.weight_colors(),
+        vmin=0.0,
+        vmax=max(1.0, float(neighbors.weights.max(initial=0.0))),
+        edgecolor=style.GRAY,
+        linewidth=0.5,
+        zorder=3,
+        label=f"{len(neighbors.rows)} neighbors",
+    )
+    bar = ax.figure.colorbar(drawn, ax=ax, label="weight", pad=0.02)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=9)
+    if len(names) == 1:
+        _zoom(ax.set_xlim, np.append(X[:, 0], point[0]))
+        _zoom(ax.set_ylim, np.append(places[1], [low, high]))
+    else:
+        _zoom(ax.set_xlim, np.append(places[0], point[shown[0]]))
+        _zoom(ax.set_ylim, np.append(places[1], point[shown[1]]))
+    std = float(columns_of(explained.predicted.std)[0, k])
+    ax.set_title(
+        f"{target_names(model)[k]} = {style.number(mean)} ± {style.number(std)}, effectively "
+        f"{explained.n_effective[0]:.1f} neighbors"
+        + (", extrapolating" if explained.is_extrapolating[0] else ""),
+        fontsize=11,
+        loc="left",
+    )
+    style.legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3)
+    for handle in ax.get_legend().legend_handles:  # type: ignore[union-attr]
+        # Of all the sizes, the legend must not show the largest.
+        if handle is not None and hasattr(handle, "set_sizes"):
+            handle.set_sizes([40.0])
+    return ax
+
+
+def _two_inputs(
+    model: Any, inputs: tuple[int | str, int | str] | None, names: list[str]
+) -> list[int]:
+    if inputs is None:
+        # In the order of the columns, as users know them.
+        return sorted(int(j) for j in np.argsort(-model.relevance_, kind="stable")[:2])
+    numbers = [names.index(each) if each in names else each for each in inputs]
+    is_known = [isinstance(j, (int, np.integer)) and 0 <= j < len(names) for j in numbers]
+    if len(numbers) != 2 or not all(is_known):
+        raise ValueError(
+            f"inputs={inputs!r} are not two inputs of the model. Give two of {', '.join(names)}, "
+            f"or of their numbers from 0 to {len(names) - 1}."
+        )
+    return [int(j) for j in numbers]
+
+
+def _zoom(set_limits: Any, values: Array) -> None:
+    """Show the neighborhood and a little around it, not all of the data."""
+    low, high = float(values.min()), float(values.max())
+    margin = 0.12 * (high - low) or 1.0
+    set_limits(low - margin, high + margin)
+
+
+def plot_tuning(model: Any, *, n_candidates: int = 30, ax: Axes | None = None) -> Axes:
+    """The candidates of tuning with their losses and standard errors, the best at the top.
+
+    Those that are combined are highlighted, with their weights; the dashed line is the loss of
+    their combination.
+
+    Parameters
+    ----------
+    model : fitted LSGPRegressor or TuningResult
+    n_candidates : int
+        Candidates shown at most, beside those that are combined; the label says so.
+    ax : matplotlib Axes, default=None
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp import LSGPRegressor
+    >>> from lsgp.plotting import plot_tuning
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> model = LSGPRegressor(kernel="rbf", input_transform="standardize", random_state=0)
+    >>> ax = plot_tuning(model.fit(X, np.sin(6 * X[:, 0])))
+    >>> ax.get_xlabel()
+    'leave-one-out crps (scaled targets)'
+    """
+    tuning = getattr(model, "tuning_", model)
+    if tuning is None:
+        raise ValueError(
+            "The model was not tuned, so there are no candidates to show. "
+            "Fit it with an objective, e.g. objective='auto'."
+        )
+    order = np.argsort([candidate.loss for candidate in tuning.candidates], kind="stable")
+    order = np.array(
+        [k for place, k in enumerate(order) if place < n_candidates or tuning.weights[k] > 0]
+    )
+    ax = style.one_axes(ax, (7.6, 1.4 + 0.27 * len(order)))
+    losses = np.array([tuning.candidates[k].loss for k in order])
+    errors = np.array([tuning.candidates[k].standard_error for k in order])
+    # A few bad candidates must not squeeze the others: they are drawn at the edge.
+    edge = largest_shown(losses, errors)
+    for place, k in enumerate(order):
+        candidate, weight = tuning.candidates[k], float(tuning.weights[k])
+        color = style.BLUE if weight > 0 else style.GRAY
+        if candidate.loss > edge:
+            ax.plot(edge, place, ">", color=color, markersize=6, clip_on=False)
+            ax.annotate(
+                style.number(candidate.loss),
+                (edge, place),
+                xytext=(-8, 0),
+                textcoords="offset points",
+                ha="right",
+                va="center",
+                fontsize=9,
+                color=color,
+            )
+            continue
+        ax.errorbar(
+            candidate.loss,
+            place,
+            xerr=candidate.standard_error,
+            fmt="o",
+            color=color,
+            markersize=6 if weight > 0 else 4,
+            linewidth=1.6 if weight > 0 else 1.0,
+        )
+    labels = []
+    for k in order:
+        weight = float(tuning.weights[k])
+        share = f"  ({100 * weight:.0f} %)" if weight > 0 else ""
+        labels.append(tuning.candidates[k].describe() + share)
+    ax.set_yticks(np.arange(len(order)), labels)
+    for text, k in zip(ax.get_yticklabels(), order, strict=True):
+        is_chosen = tuning.weights[k] > 0
+        text.set(color=style.INK if is_chosen else style.GRAY)
+        text.set_fontweight("bold" if is_chosen else "normal")
+    ax.axvline(tuning.loss, color=style.VERMILLION, linestyle=(0, (4, 3)), linewidth=1.2, zorder=0)
+    ax.annotate(
+        f"combined {style.number(tuning.loss)}",
+        (tuning.loss, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="center",
+        fontsize=9,
+        color=style.VERMILLION,
+    )
+    if np.isfinite(edge):
+        ax.set_xlim(right=edge)
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+    total = len(tuning.candidates)
+    some = "" if len(order) == total else f", {len(order)} of {total} candidates"
+    objective = tuning.objective.replace("_", " ")
+    ax.set_xlabel(f"leave-one-out {objective} (scaled targets){some}")
+    return ax

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The parts of a report that explain: where the model extrapolates, and why it was wrong."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.explanation import Explanation
+from lsgp.fitted_view import as_table, columns_of, input_names, inputs_of_rows
+from lsgp.report import charts
+from lsgp.report.axes import format_number
+from lsgp.report.facts import Observations, Queries, View
+from lsgp.report.sections import percent
+from lsgp.report.tables import Html, Number, table
+
+Array = NDArray[np.float64]
+
+#: Neighbors of a prediction, queries far from the data, and inputs of either, that are listed.
+N_NEIGHBORS, N_FAR, N_INPUTS = 8, 20, 4
+
+
+def explain_worst(model: Any, view: View) -> list[str]:
+    """The explanation of each of the worst predictions of a view, as HTML."""
+    observations, worst = view.observations, view.worst
+    is_left_out = observations.key == "loo"
+    explained = model.explain(
+        as_table(model, observations.X[worst]),
+        exclude=observations.rows[worst] if is_left_out else None,
+    )
+    inputs = _most_relevant(model)
+    return [
+        _one_case(model, explained, k, view.target, observations.X[i], view, int(i), inputs)
+        for k, i in enumerate(worst)
+    ]
+
+
+def _one_case(
+    model: Any,
+    explained: Explanation,
+    k: int,
+    target: int,
+    query: Array,
+    view: View,
+    i: int,
+    inputs: NDArray[np.int64],
+) -> str:
+    neighbors = explained.of_query(k)
+    contributions = columns_of(neighbors.contributions)[:, target]
+    observed = columns_of(neighbors.observed)[:, target]
+    order = np.argsort(-np.abs(contributions), kind="stable")[:N_NEIGHBORS]
+    largest = max(float(np.abs(contributions).max(initial=0.0)), 1e-300)
+    names = explained.input_names
+    X = inputs_of_rows(model, neighbors.rows[order]) if len(order) else np.empty((0, len(names)))
+    rows: list[list[Any]] = [
+        ["the query", Html(""), Html(""), float(view.observed[i]), Html(""), Html("")]
+        + [float(query[j]) for j in inputs]
+    ]
+    for at, values in zip(order, X, strict=True):
+        share = float(contributions[at]) / largest
+        rows.append(
+            [
+                Number(float(neighbors.rows[at]), f"row {neighbors.rows[at]:,}"),
+                float(neighbors.distances[at]),
+                float(neighbors.weights[at]),
+                float(observed[at]),
+                float(contributions[at]),
+                Html(charts.contribution_bar(share)),
+                *(_without_dust(float(values[j]), float(query[j])) for j in inputs),
+            ]
+        )
+    columns = ["", "distance", "weight", f"observed {view.name}", "contribution", ""]
+    columns += [names[j] for j in inputs]
+    n_rest = len(contributions) - len(order)
+    rest = float(contributions.sum() - contributions[order].sum())
+    baseline = float(np.ravel(explained.baseline)[target])
+    said = [
+        f"Made from {len(contributions):,} training rows (effectively "
+        f"{explained.n_effective[k]:.1f}).",
+        f"Starts from {format_number(baseline)}; these rows add "
+        f"{format_number(float(contributions[order].sum()))}"
+        + (f", the other {n_rest:,} {format_number(rest)}." if n_rest else "."),
+    ]
+    if not explained.is_extrapolating[k]:
+        said.append(f"Extrapolation {explained.extrapolation[k]:.2f} (far from the data above 1).")
+    badge = _badge(explained, k)
+    return f"<p>{badge}{escape(' '.join(said))}</p>" + table(columns, rows, sortable=False)
+
+
+def _without_dust(value: float, like: float) -> float:
+    """The way back through a transform leaves a 0 at 1e-16."""
+    return 0.0 if abs(value) < 1e-10 * max(1.0, abs(like)) else value
+
+
+def _badge(explained: Explanation, k: int) -> str:
+    parts = []
+    if explained.is_extrapolating[k]:
+        score = format_number(float(explained.extrapolation[k]), 3)
+        parts.append(f'<span class="badge">extrapolation {score}</span> ')
+    beyond = _beyond(explained, k)
+    if beyond:
+        parts.append(f'<span class="badge">beyond the range of {escape(beyond)}</span> ')
+    return "".join(parts)
+
+
+def _beyond(explained: Explanation, k: int) -> str:
+    names = np.array(explained.input_names, dtype=object)[explained.is_beyond_range[k]]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(str, names[:3])) + more
+
+
+def _most_relevant(model: Any) -> NDArray[np.int64]:
+    return np.argsort(-model.relevance_, kind="stable")[:N_INPUTS]
+
+
+def extrapolation_scores(model: Any, X: Array, exclude: NDArray[np.int64] | None = None) -> Array:
+    """`Explanation.extrapolation` of many queries, without their local systems, (q,)."""
+    left_out = {} if exclude is None else {"exclude": exclude.astype(np.int32)}
+    scores = np.zeros(len(X))
+    for fitted in model.fitted_:
+        queries = np.ascontiguousarray(fitted.transform.transform(X), dtype=np.float64)
+        scores += fitted.weight * fitted.distance_from_data(queries, **left_out)
+    return scores
+
+
+def extrapolation_section(model: Any, queries: Queries | None, left_out: Observations) -> str:
+    """Share of the queries that lie far from the data, and those that are farthest."""
+    if queries is None:
+        X, rows, exclude = left_out.X, left_out.rows, left_out.rows
+        noun = "training rows, each without itself"
+    else:
+        X, rows, exclude = queries.X, queries.rows, None
+        noun = "given rows"
+    parts = ['<section id="extrapolation"><h2>Where it extrapolates</h2>']
+    parts.append(
+        "<p>The score of a query is its distance to the nearest training rows, relative to what "
+        "99 % of the training rows have among themselves: 0 on top of the data, 1 at their edge, "
+        "more beyond. About 1 in 100 of queries that are like the training data is flagged.</p>"
+    )
+    if len(X) == 0:
+        return "".join(parts) + "<p>There is no row without missing values.</p></section>"
+    scores = extrapolation_scores(model, X, exclude)
+    share = float(np.mean(scores > 1.0))
+    kind = "good" if share <= 0.02 else "plain" if share <= 0.05 else "warn"
+    parts.append(
+        f'<p class="verdict {kind}">{percent(share)} of {len(X):,} {noun} '
+        f"({int(np.sum(scores > 1.0)):,}) are flagged as extrapolation.</p>"
+    )
+    parts.append(f'<div class="charts one"><figure>{_score_chart(scores)}</figure></div>')
+    order = np.argsort(-scores, kind="stable")[:N_FAR]
+    far = order[scores[order] > 1.0]
+    if len(far):
+        left_out_too = None if exclude is None else exclude[far]
+        parts.append(_far_table(model, X[far], rows[far], left_out_too))
+    return "".join(parts) + "</section>"
+
+
+def _score_chart(scores: Array) -> str:
+    # The last bar holds all that lies beyond it.
+    last = float(np.clip(np.ceil(4.0 * np.quantile(scores, 0.99)) / 4.0, 1.5, 5.0))
+    edges = np.linspace(0.0, last, round(last / 0.125) + 1)
+    counts = np.histogram(np.minimum(scores, last), edges)[0]
+    tips = [
+        f"{edges[k]:.2f} to {edges[k + 1]:.2f}: {count:,} rows"
+        if k + 1 < len(counts)
+        else f"{edges[k]:.2f} and more: {count:,} rows"
+        for k, count in enumerate(counts)
+    ]
+    return charts.histogram_chart(
+        [float(count) for count in counts],
+        [float(edge) for edge in edges],
+        "extrapolation score (the last bar holds all beyond)",
+        "rows",
+        tips,
+        threshold=1.0,
+    )
+
+
+def _far_table(
+    model: Any, X: Array, rows: NDArray[np.int64], exclude: NDArray[np.int64] | None
+) -> str:
+    explained = model.explain(as_table(model, X), exclude=exclude)
+    inputs = _most_relevant(model)
+    names = input_names(model)
+    mean, std = columns_of(explained.predicted.mean), columns_of(explained.predicted.std)
+    # Of several targets the table shows the first: it is about where, not what.
+    lines = [
+        [
+            Number(float(rows[k]), f"{rows[k]:,}"),
+            float(explained.extrapolation[k]),
+            _beyond(explained, k) or "within all ranges",
+            float(mean[k, 0]),
+            float(std[k, 0]),
+            *(float(X[k, j]) for j in inputs),
+        ]
+        for k in range(len(X))
+    ]
+    columns = ["row", "score", "beyond the range of", f"mean {explained.target_names[0]}", "std"]
+    columns += [names[j] for j in inputs]
+    title = f"<h3>The {len(X)} farthest</h3>" if len(X) > 1 else "<h3>The farthest</h3>"
+    return title + table(columns, lines, texts=(2,), name="far")

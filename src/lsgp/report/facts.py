@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a report says, gathered from a fitted estimator before any of it is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import validate_data
+
+from lsgp.diagnostics import Calibration, assess
+from lsgp.fitted_view import (
+    as_table,
+    columns_of,
+    input_names,
+    inputs_of_rows,
+    target_names,
+    targets_of_rows,
+)
+from lsgp.growing_index import find_nearest_with_distances
+from lsgp.predictive import PredictiveDistribution
+
+Array = NDArray[np.float64]
+
+#: Predictions with the largest errors, and with the most surprising ones, that are listed.
+N_LARGEST, N_SURPRISING = 8, 4
+#: Observations that a chart shows.
+N_SHOWN = 1000
+
+
+class Observations(NamedTuple):
+    """Observed rows with their predictions; several targets side by side."""
+
+    key: str  # "loo" or "given"
+    label: str
+    rows: NDArray[np.int64]  # (k,) row numbers, of the training data or of the given data
+    X: Array  # (k, d)
+    observed: Array  # (k, t)
+    predicted: PredictiveDistribution  # (k, t)
+    n_total: int
+    note: str  # on rows that are not part of it
+
+
+class Queries(NamedTuple):
+    """Rows where the model predicts; their extrapolation is judged."""
+
+    label: str
+    rows: NDArray[np.int64]
+    X: Array
+    n_total: int
+
+
+@dataclass(frozen=True)
+class View:
+    """One target of one set of observations, as the report shows it."""
+
+    observations: Observations
+    target: int
+    name: str
+    observed: Array  # (k,)
+    predicted: PredictiveDistribution  # (k,)
+    calibration: Calibration
+    low: Array  # (k,) ends of the 90 % intervals
+    high: Array
+    shown: NDArray[np.int64]  # the observations in the charts
+    worst: NDArray[np.int64]  # the observations that are explained, worst first
+
+    @property
+    def residuals(self) -> Array:
+        return self.observed - self.predicted.mean
+
+    @property
+    def is_out(self) -> NDArray[np.bool_]:
+        return (self.observed < self.low) | (self.observed > self.high)
+
+    @property
+    def explained_variance(self) -> float:
+        """R²: share of the variance of the observations that the means explain."""
+        variance = float(np.var(self.observed))
+        if not variance > 0:
+            return float("nan")
+        return 1.0 - self.calibration.rmse**2 / variance
+
+    @property
+    def surprise(self) -> Array:
+        """Predictive probability of an observation at least as far out, (k,)."""
+        pit = np.asarray(self.calibration.pit)
+        return 2.0 * np.minimum(pit, 1.0 - pit)
+
+
+def leave_one_out(model: Any, n_points: int, random_state: int) -> Observations:
+    """Training rows, a sample of them if there are many, predicted without themselves."""
+    loo = model.loo(n_points=n_points, random_state=random_state)
+    n_total = len(model.fitted_[0].problem.X)
+    note = "" if len(loo.rows) == n_total else _sampled(len(loo.rows), n_total, "training rows")
+    return Observations(
+        "loo",
+        "Leave-one-out",
+        np.asarray(loo.rows),
+        inputs_of_rows(model, loo.rows),
+        columns_of(loo.observed),
+        _columns(loo.predicted),
+        n_total,
+        note,
+    )
+
+
+def given_queries(model: Any, X: ArrayLike, n_points: int, random_state: int) -> Queries:
+    """The given rows without missing inputs, a sample of them if there are many."""
+    inputs = validate_data(
+        model, X, reset=False, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0
+    )
+    rows = np.flatnonzero(np.all(np.isfinite(inputs), axis=1))
+    if len(rows) > n_points:
+        rows = np.sort(np.random.default_rng(random_state).choice(rows, n_points, replace=False))
+    return Queries("given data", rows, np.ascontiguousarray(inputs[rows]), len(inputs))
+
+
+def given_observations(
+    model: Any, X: ArrayLike, y: ArrayLike, n_points: int, random_state: int
+) -> Observations | None:
+    """The given rows that have inputs and targets, predicted; None if there are none."""
+    inputs = validate_data(
+        model, X, reset=False, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0
+    )
+    targets = columns_of(y)
+    shape = (len(inputs), len(model.target_scaler_.mean))
+    if targets.shape != shape:
+        raise ValueError(
+            f"y has shape {np.shape(y)}, but X has {shape[0]} rows and the model {shape[1]} "
+            f"target{'s' if shape[1] > 1 else ''}. Give one observation per row and target."
+        )
+    is_whole = np.all(np.isfinite(inputs), axis=1) & np.all(np.isfinite(targets), axis=1)
+    rows = np.flatnonzero(is_whole)
+    if len(rows) == 0:
+        return None
+    notes = []
+    if len(rows) < len(inputs):
+        n = len(inputs) - len(rows)
+        notes.append(f"{n:,} row{'s' if n > 1 else ''} with missing values left out.")
+    if len(rows) > n_points:
+        notes.append(_sampled(n_points, len(rows), "rows"))
+        rows = np.sort(np.random.default_rng(random_state).choice(rows, n_points, replace=False))
+    inputs = np.ascontiguousarray(inputs[rows])
+    n_known = _count_training_rows(model, inputs, targets[rows])
+    # A few duplicates are in the nature of data; many are the training data given again.
+    if n_known > 0.1 * len(rows):
+        notes.append(
+            f"{n_known:,} of these {len(rows):,} rows are training rows: the model has seen "
+            "their targets, so trust the leave-one-out scores instead."
+        )
+    predicted = _columns(model.predict_distribution(as_table(model, inputs)))
+    return Observations(
+        "given", "Given data", rows, inputs, targets[rows], predicted, shape[0], " ".join(notes)
+    )
+
+
+def _count_training_rows(model: Any, X: Array, y: Array) -> int:
+    """How many rows have a training row of the same inputs and targets as their nearest."""
+    fitted = model.fitted_[0]
+    queries = np.ascontiguousarray(fitted.transform.transform(X), dtype=np.float64)
+    found = find_nearest_with_distances(fitted.index, queries, 1)
+    known = columns_of(targets_of_rows(model, found.neighbors[:, 0]))
+    is_same = np.all(np.isclose(known, y, rtol=1e-6, atol=0.0), axis=1)
+    return int(np.sum((found.distances[:, 0] == 0.0) & is_same))
+
+
+def view(observations: Observations, target: int, name: str, random_state: int) -> View:
+    """One target's predictions and how good they are."""
+    full = observations.predicted
+    predicted = PredictiveDistribution(
+        full.mean[:, target], full.scale[:, target], full.dof[:, target]
+    )
+    observed = observations.observed[:, target]
+    calibration = assess(predicted, observed)
+    low, high = predicted.interval(0.9)
+    pit = np.asarray(calibration.pit)
+    by_error = np.argsort(-np.abs(observed - predicted.mean), kind="stable")[:N_LARGEST]
+    by_surprise = np.argsort(np.minimum(pit, 1.0 - pit), kind="stable")
+    others = by_surprise[~np.isin(by_surprise, by_error)][:N_SURPRISING]
+    worst = np.concatenate([by_error, others])
+    shown = np.arange(len(observed))
+    if len(shown) > N_SHOWN:
+        sample = np.random.default_rng(random_state).choice(len(shown), N_SHOWN, replace=False)
+        # The worst are in the list below the charts: they must be in the charts as well.
+        shown = np.union1d(sample, worst)
+    return View(
+        observations, target, name, observed, predicted, calibration, low, high, shown, worst
+    )
+
+
+class InputFacts(NamedTuple):
+    name: str
+    low: float
+    median: float
+    high: float
+    lengthscale: float  # of the heaviest model, in transformed units
+    transform: str
+
+
+def describe_inputs(model: Any, X: Array) -> list[InputFacts]:
+    """One line per input, of a sample of training rows X."""
+    fitted = model.fitted_[0]
+    # The way back through a transform leaves a 0 at 1e-16.
+    X = np.where(np.abs(X) < 1e-12 * np.ptp(X, axis=0), 0.0, X)
+    return [
+        InputFacts(
+            name,
+            float(X[:, j].min()),
+            float(np.median(X[:, j])),
+            float(X[:, j].max()),
+            float(fitted.model.lengthscale[j]),
+            str(fitted.transform.kinds[j]),
+        )
+        for j, name in enumerate(input_names(model))
+    ]
+
+
+def describe_settings(model: Any) -> list[tuple[str, str, bool]]:
+    """Name, value, and whether it differs from the default, of every setting."""
+    defaults = type(model)().get_params(deep=False)
+    return [
+        (name, repr(value), repr(value) != repr(defaults[name]))
+        for name, value in model.get_params(deep=False).items()
+    ]
+
+
+def names_of_targets(model: Any, given: list[str] | None) -> list[str]:
+    """Names of the targets: those given, or those that the model knows."""
+    names = target_names(model)
+    if given is None:
+        return names
+    if len(given) != len(names):
+        raise ValueError(
+            f"target_names has {len(given)} names, but the model has {len(names)} targets. "
+            "Give one name per target."
+        )
+    return [str(name) for name in given]
+
+
+def _columns(predicted: PredictiveDistribution) -> PredictiveDistribution:
+    return PredictiveDistribution(
+        columns_of(predicted.mean), columns_of(predicted.scale), columns_of(predicted.dof)
+    )
+
+
+def _sampled(n: int, total: int, what: str) -> str:
+    return f"A random sample of {n:,} of {total:,} {what}."

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures show what they say: data, names, shares; and refuse what they cannot show."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lsgp import LSGPRegressor
+from lsgp.diagnostics import assess
+from lsgp.picture_facts import coverage_band, largest_shown, pit_histogram
+from lsgp.predictive import PredictiveDistribution
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+from matplotlib import pyplot as plt  # noqa: E402
+
+from lsgp import plotting  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _closed_figures():
+    yield
+    plt.close("all")
+
+
+def make_data(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, d))
+    return X, np.sin(5 * X).sum(axis=1) + 0.1 * rng.normal(size=n)
+
+
+def fit_given(d, n=200, names=None, **settings):
+    X, y = make_data(n, d)
+    if names:
+        X, y = pd.DataFrame(X, columns=names), pd.Series(y, name="height [m]")
+    return LSGPRegressor(objective=None, n_neighbors=20, **settings).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def line():
+    return fit_given(1, names=["time [s]"])
+
+
+@pytest.fixture(scope="module")
+def plane():
+    return fit_given(2, names=["east [km]", "north [km]"])
+
+
+@pytest.fixture(scope="module")
+def tuned():
+    X, y = make_data(150, 2)
+    return LSGPRegressor(
+        n_tuning_points=100,
+        kernel="matern32",
+        input_transform="standardize",
+        n_models=2,
+        random_state=0,
+    ).fit(X, y)
+
+
+def legend_texts(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def line_by_label(ax, start):
+    return next(each for each in ax.get_lines() if each.get_label().startswith(start))
+
+
+# -- fits and maps -------------------------------------------------------------------------------
+
+
+def test_fit_shows_the_training_data_with_their_names(line):
+    ax = plotting.plot_fit(line)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("time [s]", "height [m]")
+    X, y = make_data(200, 1)
+    drawn = line_by_label(ax, "data")
+    np.testing.assert_allclose(drawn.get_xdata(), X[:, 0], atol=1e-12)
+    np.testing.assert_allclose(drawn.get_ydata(), y, atol=1e-12)
+
+
+def test_fit_shows_the_mean_and_the_intervals(line):
+    ax = plotting.plot_fit(line, n_grid=50, level=0.8)
+    mean = line_by_label(ax, "mean")
+    queries = pd.DataFrame({"time [s]": mean.get_xdata()})
+    np.testing.assert_allclose(mean.get_ydata(), line.predict(queries))
+    assert {"80 % of an observation", "80 % of the latent function"} < set(legend_texts(ax))
+    outer, inner = (band.get_paths()[0].vertices[:, 1] for band in ax.collections)
+    low, high = line.predict_interval(queries, 0.8)
+    assert outer.min() == pytest.approx(low.min())
+    assert outer.max() == pytest.approx(high.max())
+    assert np.ptp(inner) < np.ptp(outer)
+
+
+def test_fit_of_many_points_says_how_many_it_shows(line):
+    ax = plotting.plot_fit(line, n_points=30)
+    assert "data (30 of 200)" in legend_texts(ax)
+    assert len(line_by_label(ax, "data").get_xdata()) == 30
+
+
+def test_fit_shows_given_data_instead(line):
+    X, y = make_data(17, 1, seed=3)
+    ax = plotting.plot_fit(line, X, y)
+    np.testing.assert_array_equal(line_by_label(ax, "data").get_ydata(), y)
+
+
+def test_fit_of_another_range_shows_what_lies_in_it(line):
+    ax = plotting.plot_fit(line, [[0.4], [0.6]])
+    assert ax.get_xlim() == pytest.approx((0.394, 0.606))
+
+
+def test_one_of_several_targets_is_chosen_by_name_or_number():
+    X, y = make_data(100, 1)
+    Y = pd.DataFrame({"a": y, "b": -y})
+    model = LSGPRegressor(objective=None, n_neighbors=20).fit(X, Y)
+    by_name, by_number = plotting.plot_fit(model, target="b"), plotting.plot_fit(model, target=1)
+    for ax in (by_name, by_number):
+        assert ax.get_ylabel() == "b"
+        np.testing.assert_allclose(line_by_label(ax, "data").get_ydata(), -y, atol=1e-12)
+    with pytest.raises(ValueError, match=r"target='c' is not a target of the model.*a, b"):
+        plotting.plot_fit(model, target="c")
+
+
+def test_map_shows_mean_and_standard_deviation(plane):
+    axes = plotting.plot_map(plane, (0, 1, 0, 2), resolution=10)
+    assert [ax.get_title(loc="left") for ax in axes] == [
+        "mean of height [m]",
+        "standard deviation of height [m]",
+    ]
+    assert (axes[0].get_xlabel(), axes[0].get_ylabel()) == ("east [km]", "north [km]")
+    # The pixel of the second row from below and the fourth column.
+    query = pd.DataFrame({"east [km]": [0.35], "north [km]": [0.3]})
+    mean, std = plane.predict(query, return_std=True)
+    for ax, value in zip(axes, (mean, std), strict=True):
+        assert ax.images[0].get_array()[1, 3] == pytest.approx(value[0])
+        assert ax.images[0].get_extent() == [0, 1, 0, 2]
+
+
+def test_map_covers_given_points(plane):
+    axes = plotting.plot_map(plane, [[-1.0, 0.0], [2.0, 0.5]], resolution=4, n_points=0)
+    assert axes[0].get_xlim()[0] < -1.0 < 2.0 < axes[0].get_xlim()[1]
+    assert not axes[0].get_lines()
+
+
+@pytest.mark.parametrize("bounds", [(1, 0, 0, 1), (0, 1, 0, np.nan)])
+def test_map_refuses_bounds_that_are_no_rectangle(plane, bounds):
+    with pytest.raises(ValueError, match="is not a rectangle"):
+        plotting.plot_map(plane, bounds)
+
+
+def test_pictures_refuse_models_of_other_dimensions(line, plane):
+    with pytest.raises(ValueError, match="plot_fit shows models of 1 input, but this one has 2"):
+        plotting.plot_fit(plane)
+    with pytest.raises(ValueError, match="plot_map shows models of 2 inputs, but this one has 1"):
+        plotting.plot_map(line)
+
+
+# -- quality -------------------------------------------------------------------------------------
+
+
+def test_calibration_draws_the_coverage_of_every_level():
+    rng = np.random.default_rng(0)
+    found = assess(PredictiveDistribution(np.zeros(400), np.ones(400)), rng.normal(size=400))
+    reliability, histogram = plotting.plot_calibration(found)
+    drawn = line_by_label(reliability, "observed")
+    np.testing.assert_array_equal(drawn.get_xdata(), found.levels)
+    np.testing.assert_array_equal(drawn.get_ydata(), found.coverage)
+    heights = [bar.get_height() for bar in histogram.patches[:-1]]
+    assert np.mean(heights) == pytest.approx(1.0)
+
+
+def test_calibration_of_a_model_is_leave_one_out_or_on_given_data(plane):
+    X, y = make_data(50, 2, seed=1)
+    X = pd.DataFrame(X, columns=plane.feature_names_in_)
+    left_out, _ = plotting.plot_calibration(plane)
+    given, _ = plotting.plot_calibration(plane, X, y)
+    assert left_out.get_title(loc="left") == "leave-one-out: 200 points"
+    assert given.get_title(loc="left") == "given data: 50 points"
+    with pytest.raises(ValueError, match="only together"):
+        plotting.plot_calibration(plane, X)
+
+
+def test_residuals_are_inside_and_outside_their_intervals(plane):
+    loo = plane.loo()
+    ax = plotting.plot_residuals(loo, level=0.5)
+    low, high = loo.predicted.interval(0.5)
+    share = 100 * np.mean((loo.observed >= low) & (loo.observed <= high))
+    assert legend_texts(ax)[0] == f"inside the 50 % interval: {share:.1f} %"
+    drawn = np.concatenate([line_by_label(ax, word).get_ydata() for word in ("inside", "outside")])
+    np.testing.assert_allclose(np.sort(drawn), np.sort(loo.residuals))
+
+
+def test_residuals_of_a_model_have_its_names(plane):
+    assert plotting.plot_residuals(plane).get_xlabel() == "leave-one-out prediction of height [m]"
+
+
+def test_bands_hold_calibrated_predictions_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    shares = rng.binomial(500, 0.9, 4000) / 500
+    low, high = coverage_band(500, 0.9)
+    assert np.mean((shares >= low) & (shares <= high)) == pytest.approx(0.95, abs=0.02)
+    inside = []
+    for _ in range(200):
+        found = pit_histogram(rng.uniform(size=500))
+        inside.append(np.mean((found.frequency >= found.low) & (found.frequency <= found.high)))
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.03)
+
+
+# -- what was learnt -----------------------------------------------------------------------------
+
+
+def test_relevance_bars_are_in_order_with_their_names():
+    model = fit_given(3, names=["a", "b", "c"], lengthscale=[2.0, 0.5, 1.0])
+    ax = plotting.plot_relevance(model)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["b", "c", "a"]
+    widths = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(widths, np.sort(model.relevance_)[::-1])
+    few = plotting.plot_relevance(model, n_inputs=2)
+    assert few.get_xlabel() == "relevance (2 of 3)"
+
+
+def neighbors_drawn(ax):
+    return next(each for each in ax.collections if each.get_label().endswith("neighbors"))
+
+
+def test_neighborhood_of_one_input_shows_targets_and_weights(line):
+    ax = plotting.plot_neighborhood(line, [0.5])
+    explained = line.explain(pd.DataFrame({"time [s]": [0.5]}))
+    drawn = neighbors_drawn(ax)
+    np.testing.assert_allclose(drawn.get_offsets()[:, 1], explained.observed[0])
+    np.testing.assert_allclose(drawn.get_array(), explained.weights[0])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("time [s]", "height [m]")
+
+
+def test_neighborhood_of_two_inputs_is_in_space(plane):
+    ax = plotting.plot_neighborhood(plane, [[0.5, 0.5]])
+    explained = plane.explain(pd.DataFrame([[0.5, 0.5]], columns=plane.feature_names_in_))
+    X, _ = make_data(200, 2)
+    np.testing.assert_allclose(neighbors_drawn(ax).get_offsets(), X[explained.rows[0]], atol=1e-12)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("east [km]", "north [km]")
+    # The query, and all of its neighbors, are in the picture.
+    limits = (ax.get_xlim(), ax.get_ylim())
+    for values, (low, high) in zip(X[explained.rows[0]].T, limits, strict=True):
+        assert low < min(values) <= max(values) < high
+
+
+def test_neighborhood_of_many_inputs_shows_the_most_relevant_or_the_given_two():
+    model = fit_given(4, names=list("abcd"), lengthscale=[9.0, 1.0, 9.5, 1.5])
+    ax = plotting.plot_neighborhood(model, [0.5] * 4)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("b", "d")
+    ax = plotting.plot_neighborhood(model, [0.5] * 4, inputs=("d", 0))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("d", "a")
+    with pytest.raises(
+        ValueError, match=r"are not two inputs of the model\. Give two of a, b, c, d"
+    ):
+        plotting.plot_neighborhood(model, [0.5] * 4, inputs=("d", "e"))
+    with pytest.raises(ValueError, match="query has 3 values, but the model has 4 inputs"):
+        plotting.plot_neighborhood(model, [0.5] * 3)
+
+
+def test_neighborhood_far_from_the_data_says_so(plane):
+    ax = plotting.plot_neighborhood(plane, [5.0, 5.0])
+    assert ax.get_title(loc="left").endswith("extrapolating")
+
+
+def test_tuning_highlights_what_is_combined(tuned):
+    ax = plotting.plot_tuning(tuned)
+    labels = ax.get_yticklabels()
+    is_bold = [label.get_fontweight() == "bold" for label in labels]
+    assert sum(is_bold) == len(tuned.tuning_.chosen)
+    assert len(labels) == len(tuned.tuning_.candidates)
+    losses = sorted(candidate.loss for candidate in tuned.tuning_.candidates)
+    assert ax.get_xlim()[0] < losses[0]
+
+
+def test_tuning_of_a_model_that_was_not_tuned_is_refused(line):
+    with pytest.raises(ValueError, match=r"was not tuned.*Fit it with an objective"):
+        plotting.plot_tuning(line)
+
+
+def test_bad_losses_do_not_squeeze_the_others():
+    assert largest_shown([1.0, 1.1, 1.2, 9.0], [0.1] * 4) < 3
+    assert largest_shown([1.0], [0.0]) == np.inf
+    assert largest_shown([1.0, 1.0, 1.0], [0.0] * 3) == np.inf
+
+
+# -- axes ----------------------------------------------------------------------------------------
+
+
+def test_pictures_are_drawn_on_the_axes_that_are_given(line, plane, tuned):
+    _, (left, right) = plt.subplots(1, 2)
+    assert plotting.plot_fit(line, ax=left) is left
+    assert plotting.plot_residuals(line, ax=left) is left
+    assert plotting.plot_tuning(tuned, ax=left) is left
+    assert plotting.plot_relevance(plane, ax=left) is left
+    assert list(plotting.plot_map(plane, resolution=4, ax=[left, right])) == [left, right]
+    assert list(plotting.plot_calibration(plane, ax=[left, right])) == [left, right]
+    with pytest.raises(ValueError, match="ax has 1 axes, but plot_map needs 2"):
+        plotting.plot_map(plane, ax=left)
+
+
+def test_without_matplotlib_one_error_names_the_extra():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "import numpy as np; from lsgp import LSGPRegressor, plotting\n"
+        "X = np.linspace(0, 1, 30)[:, None]\n"
+        "model = LSGPRegressor(objective=None).fit(X, X[:, 0])\n"
+        "try: plotting.plot_fit(model)\n"
+        "except ImportError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'lsgp[plot]'" in done.stdout

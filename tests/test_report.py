@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report says what the model says, in one file that loads nothing and runs nothing else."""
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lsgp import LSGPRegressor, __version__
+from lsgp.report import axes, prediction_sections, write_report
+from lsgp.report.explanations import extrapolation_scores
+
+NASTY = "<script>alert(1)</script>"
+VOID = {"meta", "link", "line", "circle", "rect", "image", "path", "polyline", "polygon", "br"}
+
+
+class Page(HTMLParser):
+    """Elements with their attributes; fails on elements that do not nest."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.open, self.texts = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def of(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def text(self):
+        return " ".join("".join(self.texts).split())
+
+
+def make_data(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, d))
+    return X, np.sin(5 * X).sum(axis=1) + 0.1 * rng.normal(size=n)
+
+
+def fit(X, y, **settings):
+    return LSGPRegressor(objective=None, n_neighbors=20, **settings).fit(X, y)
+
+
+def read(path):
+    return Page(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, y = make_data(300, 3)
+    return fit(pd.DataFrame(X, columns=["depth [m]", "age", "slope"]), pd.Series(y, name="yield"))
+
+
+def given(n=80, seed=1):
+    X, y = make_data(n, 3, seed)
+    return pd.DataFrame(X, columns=["depth [m]", "age", "slope"]), y
+
+
+def test_report_is_one_file_that_loads_nothing(model, tmp_path):
+    path = tmp_path / "report.html"
+    write_report(model, path, *given())
+    assert os.listdir(tmp_path) == ["report.html"]
+    page = read(path)
+    for _, attributes in page.elements:
+        for name in ("src", "href", "action", "srcset", "data", "xlink:href"):
+            value = attributes.get(name)
+            assert value is None or value.startswith(("#", "data:"))
+    text = path.read_text(encoding="utf-8")
+    assert "http:" not in text
+    assert "https:" not in text
+    assert "@import" not in text
+    assert "url(" not in text
+
+
+def test_report_names_what_was_fitted(model, tmp_path):
+    path = tmp_path / "report.html"
+    write_report(model, path, title="Orchard")
+    text = read(path).text
+    for said in ("Orchard", "depth [m]", "age", "slope", "yield", "300", "matern", __version__):
+        assert said in text
+    assert "n_neighbors=20" in text
+    assert "Nothing was tuned" in text
+
+
+def test_scores_are_those_of_leave_one_out_and_of_the_given_data(model, tmp_path):
+    X, y = given()
+    write_report(model, tmp_path / "r.html", X, y)
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    for found in (model.loo().calibration, model.calibration(X, y)):
+        assert f'data-v="{found.rmse!r}"' in text
+        assert f'data-v="{found.crps!r}"' in text
+
+
+def test_every_chart_is_there(model, tmp_path):
+    write_report(model, tmp_path / "r.html", *given())
+    page = read(tmp_path / "r.html")
+    labels = [attributes["aria-label"] for attributes in page.of("svg") if "role" in attributes]
+    # Four of the leave-one-out predictions, four of the given data, relevance, extrapolation.
+    assert len(labels) == 10
+    points = [a for a in page.of("circle") if a.get("class", "").startswith("pt")]
+    assert len(points) == 2 * (300 + 80)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_models_of_few_inputs_show_their_predictions(d, tmp_path):
+    X, y = make_data(120, d)
+    write_report(fit(X, np.column_stack([y, -y])), tmp_path / "r.html")
+    page = read(tmp_path / "r.html")
+    assert any(a.get("id") == "predictions" for a in page.of("section"))
+    # Two targets, each with a mean, a deviation and their color bars.
+    assert len(page.of("image")) == (8 if d == 2 else 0)
+
+
+def test_names_from_the_data_are_text_and_nothing_else(tmp_path):
+    X, y = make_data(60, 2)
+    names = [NASTY, "\"'>&amp; ü 漢字 \u2028 ]]> <!--"]
+    frame = pd.DataFrame(X, columns=names)
+    model = fit(frame, pd.Series(y, name="</script><img src=x onerror=alert(2)>"))
+    write_report(model, tmp_path / "r.html", frame, y, title="<b>bold</b>")
+    page = read(tmp_path / "r.html")
+    # The data of the tooltips, and the page's own script.
+    assert [a.get("type") for a in page.of("script")] == ["application/json", None]
+    assert page.of("img") == page.of("b") == []
+    assert not any(name.startswith("on") for _, a in page.elements for name in a)
+    assert NASTY in page.text
+    assert "<b>bold</b>" in page.text
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    content = re.search(r'id="observations">(.*?)</script>', text, re.DOTALL)[1]
+    data = json.loads(content)
+    assert data["loo-0"]["columns"][1] == "observed </script><img src=x onerror=alert(2)>"
+    assert "<" not in content
+
+
+def test_rows_with_missing_values_are_left_out_and_counted(model, tmp_path):
+    X, y = given()
+    X.iloc[3, 1] = np.nan
+    y[5] = np.nan
+    write_report(model, tmp_path / "r.html", X, y)
+    assert "2 rows with missing values left out." in read(tmp_path / "r.html").text
+    X.iloc[:, 0] = np.nan
+    write_report(model, tmp_path / "r.html", X, y)
+    assert "There is no row without missing values." in read(tmp_path / "r.html").text
+
+
+def test_training_rows_that_are_given_again_are_noticed(model, tmp_path):
+    X, y = make_data(300, 3)
+    write_report(model, tmp_path / "r.html", pd.DataFrame(X, columns=model.feature_names_in_), y)
+    assert "300 of these 300 rows are training rows" in read(tmp_path / "r.html").text
+    write_report(model, tmp_path / "r.html", *given())
+    assert "are training rows" not in read(tmp_path / "r.html").text
+
+
+def test_large_data_are_sampled_and_the_page_says_so(model, tmp_path):
+    write_report(model, tmp_path / "r.html", *given(), n_points=50)
+    text = read(tmp_path / "r.html").text
+    assert "A random sample of 50 of 300 training rows." in text
+    assert "A random sample of 50 of 80 rows." in text
+
+
+def test_queries_without_targets_show_where_they_extrapolate(model, tmp_path):
+    X, _ = given(40)
+    X.iloc[:4, 2] = 9.0
+    write_report(model, tmp_path / "r.html", X)
+    page = read(tmp_path / "r.html")
+    flagged = np.sum(model.explain(X).is_extrapolating)
+    assert flagged >= 4
+    assert f"{100 * flagged / 40:.1f} % of 40 given rows ({flagged}) are flagged" in page.text
+    assert "Given data" not in page.text
+
+
+def test_scores_of_extrapolation_are_those_of_the_explanations(model):
+    X, _ = given(30)
+    explained = model.explain(X)
+    np.testing.assert_allclose(
+        extrapolation_scores(model, X.to_numpy()), explained.extrapolation, rtol=1e-12
+    )
+
+
+def test_worst_predictions_are_explained_without_their_own_row(model, tmp_path):
+    write_report(model, tmp_path / "r.html")
+    loo = model.loo()
+    worst = int(np.argmax(np.abs(loo.residuals)))
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    table = re.search(r'<table class="cases">.*?</tbody>', text, re.DOTALL)[0]
+    assert f'data-v="{worst}"' in table
+    assert f"row {worst:,}<" not in table
+    X = make_data(300, 3)[0]
+    frame = pd.DataFrame(X[[worst]], columns=model.feature_names_in_)
+    explained = model.explain(frame, exclude=[worst])
+    np.testing.assert_allclose(explained.predicted.mean[0], loo.predicted.mean[worst])
+    strongest = np.argmax(np.abs(explained.contributions[0]))
+    assert f"row {explained.rows[0, strongest]:,}<" in table
+
+
+@pytest.mark.parametrize("exclude", [[0], [0.0, 1.0], [0, 300], [-2, 0]])
+def test_rows_to_explain_without_must_be_training_rows(model, exclude):
+    X, _ = given(2)
+    with pytest.raises(ValueError, match="does not name one of the 300 training rows"):
+        model.explain(X, exclude=exclude)
+
+
+def test_candidates_of_tuning_are_listed(tmp_path):
+    X, y = make_data(150, 2)
+    model = LSGPRegressor(
+        n_tuning_points=100,
+        kernel="matern32",
+        input_transform="standardize",
+        n_models=2,
+        random_state=0,
+    ).fit(X, y)
+    write_report(model, tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    table = re.search(r'<table id="candidates".*?</table>', text, re.DOTALL)[0]
+    assert table.count("<tr") == 1 + len(model.tuning_.candidates)
+    assert table.count('class="chosen"') == len(model.tuning_.chosen)
+    assert re.search(r'class="dot chosen"', text)
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["constant target", "constant input", "two rows", "duplicates", "huge", "fixed bandwidth"],
+)
+def test_odd_models_get_a_report_too(case, tmp_path):
+    X, y = make_data(40, 2)
+    settings = {}
+    if case == "constant target":
+        y = np.full(40, 3.0)
+    elif case == "constant input":
+        X[:, 1] = 7.0
+    elif case == "two rows":
+        X, y = X[:2], y[:2]
+    elif case == "duplicates":
+        X, y = np.repeat(X[:1], 40, axis=0), y
+    elif case == "huge":
+        X, y = 1e150 * X, 1e150 * y
+    else:
+        settings = {"bandwidth": 2.0, "input_transform": None}
+    model = LSGPRegressor(objective=None, **settings).fit(X, y)
+    write_report(model, tmp_path / "r.html", X, y)
+    page = read(tmp_path / "r.html")
+    assert "What was fitted" in page.text
+    assert not re.search(r'(cx|cy|x|y|x1|x2|width)="-?(nan|inf)', (tmp_path / "r.html").read_text())
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(model, tmp_path, monkeypatch):
+    path = tmp_path / "r.html"
+    path.write_text("old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_report(model, path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["r.html"]
+
+
+def test_wrong_arguments_are_refused_with_a_remedy(model, tmp_path):
+    X, y = given()
+    with pytest.raises(ValueError, match="y was given without X"):
+        write_report(model, tmp_path / "r.html", y=y)
+    with pytest.raises(ValueError, match=r"y has shape \(79,\), but X has 80 rows"):
+        write_report(model, tmp_path / "r.html", X, y[1:])
+    with pytest.raises(ValueError, match="target_names has 2 names, but the model has 1"):
+        write_report(model, tmp_path / "r.html", target_names=["a", "b"])
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        write_report(model, tmp_path / "none" / "r.html")
+    assert os.listdir(tmp_path) == []
+
+
+def test_report_needs_no_matplotlib(model, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    write_report(model, tmp_path / "r.html")
+
+
+# -- charts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 1), (-3.7, 12.2), (1e-9, 2e-9), (1e150, 3e150), (99.9, 100.1)]
+)
+def test_ticks_are_few_and_inside(low, high):
+    found = axes.ticks(low, high)
+    assert 2 <= len(found) <= 11
+    assert all(low - 1e-9 * (high - low) <= tick <= high + 1e-9 * (high - low) for tick in found)
+    assert len(set(axes.tick_labels(found))) == len(found)
+
+
+def test_pictures_are_png_files():
+    pytest.importorskip("PIL")
+    import base64
+    import io
+
+    from PIL import Image
+
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3)).astype(np.uint8)
+    address = prediction_sections.png_data(pixels)
+    data = base64.b64decode(address.removeprefix("data:image/png;base64,"))
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(data))), pixels)
