@@ -4,8 +4,33 @@
 >>> from lsgp import LSGPRegressor
 """
 
-from lsgp.predictive import PredictiveDistribution
-from lsgp.regressor import LSGPRegressor
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["LSGPRegressor", "PredictiveDistribution"]
+if TYPE_CHECKING:
+    from lsgp.predictive import PredictiveDistribution
+    from lsgp.regressor import LSGPRegressor
+    from lsgp.storage import ModelFileError
+
+__all__ = ["LSGPRegressor", "ModelFileError", "PredictiveDistribution"]
 __version__ = "0.1.0"
+
+#: Public names are imported when they are first used: scikit-learn takes a second, which the
+#: command line's ``--help`` should not.
+_HOMES = {
+    "LSGPRegressor": "lsgp.regressor",
+    "ModelFileError": "lsgp.storage",
+    "PredictiveDistribution": "lsgp.predictive",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lsgp' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lsgp import blocks
 from lsgp.diagnostics import Calibration, LeaveOneOutResult, assess
 from lsgp.fitted_model import FittedModel, predict_in_blocks
+from lsgp.growing_index import find_nearest_with_distances
 from lsgp.local_problem import LocalModel
 from lsgp.local_solves import Resources
-from lsgp.neighbors import find_nearest_with_distances
 from lsgp.predictive import PredictiveDistribution
 from lsgp.prior import sample_localized_prior
 from lsgp.transforms import TargetScaler
@@ -72,7 +72,7 @@ class PredictionMixin:
         if return_std:
             predicted = self.predict_distribution(X, kind=kind)
             return predicted.mean, predicted.std
-        _check_kind(kind)
+        check_kind(kind)
         X = self._check_queries(X)
         mean = np.empty((len(X), len(self.target_scaler_.mean)))
 
@@ -98,7 +98,7 @@ class PredictionMixin:
         >>> bool((low < predicted.mean).all() and (predicted.mean < high).all())
         True
         """
-        _check_kind(kind)
+        check_kind(kind)
         X = self._check_queries(X)
         result = _Results(len(X), self.target_scaler_, self.scale_factor_)
         self._predict(X, result.consume, kind)
@@ -233,6 +233,7 @@ class _Results:
         return PredictiveDistribution(self.mean.reshape(full), self.scale.reshape(full), self.dof)
 
 
-def _check_kind(kind: str) -> None:
+def check_kind(kind: str) -> None:
+    """Refuse what is not a kind of prediction."""
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is not one of {', '.join(map(repr, KINDS))}.")

@@ -15,20 +15,35 @@ from sklearn.utils.validation import validate_data
 
 from lsgp import blocks
 from lsgp.backends import choose_backend, reference
+from lsgp.explanation import ExplanationMixin
 from lsgp.fitted_model import FittedModel
+from lsgp.gradients import GradientMixin
 from lsgp.predictions import PredictionMixin
+from lsgp.representation import RepresentationMixin
 from lsgp.specification import DEFAULT_N_NEIGHBORS, Specification, specify
-from lsgp.training_rows import TrainingRows, check_training_rows
+from lsgp.storage import StorageMixin
+from lsgp.training_rows import TrainingRows, check_training_rows, names_of_targets
 from lsgp.transforms import TargetScaler, fit_transform_kind
 from lsgp.tuning import Start, Tuner
 from lsgp.tuning_result import TuningResult
+from lsgp.updates import UpdateMixin
 
 Array = NDArray[np.float64]
 
 DTYPES = ("float64", "float32")
 
 
-class LSGPRegressor(PredictionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class LSGPRegressor(
+    RepresentationMixin,
+    ExplanationMixin,
+    GradientMixin,
+    UpdateMixin,
+    PredictionMixin,
+    StorageMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
+):
     """Gaussian process regression on the neighborhood of every query.
 
     Each prediction is made by a small exact Gaussian process on the training points near
@@ -106,8 +121,14 @@ class LSGPRegressor(PredictionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         Size of its neighborhoods; None with a fixed bandwidth.
     scale_factor_ : float
         Factor on the scale of predictions by which tuning makes their intervals cover.
+    relevance_ : array of shape (d,)
+        Share of each input in what the model calls near and far.
+    mean_noise_variance_ : float or None
+        Mean of the noise variances given to `fit`.
     tuning_ : TuningResult or None
         What was tried and how it scored; None if nothing was tuned.
+    target_names_ : list of str or None
+        Names of the columns of y, where it was a data frame or a series.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -216,6 +237,7 @@ class LSGPRegressor(PredictionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         if queries is not None:
             where = validate_data(self, queries, dtype=np.float64, reset=False)
         self._y_shape = y_checked.shape[1:]
+        self.target_names_ = names_of_targets(y)
         y_checked = np.ascontiguousarray(y_checked.reshape(len(X_checked), -1), dtype=np.float64)
         specification = specify(self.get_params(deep=False), X_checked.shape[1])
         self._warn_if_slow(specification)
@@ -225,6 +247,7 @@ class LSGPRegressor(PredictionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             if self.normalize_y
             else TargetScaler(np.zeros(rows.y.shape[1]), np.ones(rows.y.shape[1]))
         )
+        self.mean_noise_variance_ = rows.mean_noise_variance
         # Leaving one of two rows out leaves nothing to learn from.
         is_tuned = self.objective is not None and len(rows.X) > 2
         self.tuning_: TuningResult | None = None

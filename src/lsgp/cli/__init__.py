@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line ``lsgp``: one module per command, tables in and out.
+
+`parser` says what can be typed; the module of a command is imported when it is run. Errors are
+one line on stderr and exit code 2; Ctrl-C is exit code 130.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from lsgp.cli.console import Voice, one_line
+from lsgp.cli.errors import CommandError
+from lsgp.cli.parser import make_parser
+
+__all__ = ["main"]
+
+EXIT_ERROR = 2
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+EXIT_BROKEN_PIPE = 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code.
+
+    Examples
+    --------
+    >>> from lsgp.cli import main
+    >>> main(["predict", "no-such-model.lsgp", "new.csv", "-o", "out.csv"])
+    2
+    """
+    try:
+        options = make_parser().parse_args(arguments)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    voice = Voice(getattr(options, "quiet", False), getattr(options, "json", False))
+    try:
+        with _signals(), warnings.catch_warnings():
+            voice.listen_to_warnings()
+            import_module(f"lsgp.cli.{options.command}").run(options, voice)
+            sys.stdout.flush()
+        return 0
+    except KeyboardInterrupt:
+        sys.stderr.write("lsgp: interrupted\n")
+        return EXIT_INTERRUPTED
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    except BrokenPipeError:
+        # Whoever read stdout has enough, as in `lsgp evaluate ... | head`. The interpreter
+        # flushes stdout once more when it ends, which must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except Exception as error:
+        message = _explain(error)
+        if message is None:
+            raise
+        sys.stderr.write(f"lsgp {options.command}: {message}\n")
+        return EXIT_ERROR
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Let SIGTERM end the command like an exception, so that temporary files are removed."""
+
+    def terminate(*_: Any) -> None:
+        raise SystemExit(EXIT_TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _explain(error: Exception) -> str | None:
+    """The error in one line, or None if it is ours, and its traceback is of use."""
+    if isinstance(error, CommandError):
+        return one_line(str(error))
+    if isinstance(error, MemoryError):
+        return "There is not enough memory."
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error)
+        return one_line(f"{error.filename}: {reason}" if error.filename else reason)
+    # LinAlgError is a ValueError; ImportError names an extra that is not installed.
+    if isinstance(error, ValueError | TypeError | ImportError):
+        return one_line(str(error)) or None
+    return None

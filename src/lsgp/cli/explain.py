@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``lsgp explain``: the training rows that predictions come from, and what each contributes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lsgp import LSGPRegressor
+from lsgp.cli.console import Voice, count, write_json, write_table
+from lsgp.cli.errors import CommandError, list_names
+from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for
+from lsgp.cli.outputs import check_output, open_output
+from lsgp.cli.tables import Chunk, Table, finite_rows, format_of, open_table
+
+#: Queries that are explained on the terminal where no rows are named.
+N_ON_TERMINAL = 3
+#: Queries that are explained together: each has a line per neighbor.
+BLOCK_SIZE = 500
+
+
+class Explained(NamedTuple):
+    """Some queries, and the lines about them; rows of tables are counted from 1."""
+
+    advance: int
+    n_missing: int  # queries with a missing input
+    summary: pl.DataFrame | None  # one line per query
+    neighbors: pl.DataFrame | None  # one line per query and neighbor
+
+
+def run(options: argparse.Namespace, voice: Voice) -> None:
+    started = time.perf_counter()
+    if options.output is not None and options.output != "-":
+        check_output(options.output, (options.data, options.model))
+    model = load_model(options)
+    with open_table(options.data, options.format, options.separator) as table:
+        inputs = input_columns(model, table)
+        parts = explain_rows(model, table, inputs, options)
+        if options.output is None:
+            show(list(parts), options, voice)
+            return
+        n_missing, n_lines = write(parts, table, options, voice)
+    if options.output == "-":
+        return
+    seconds = time.perf_counter() - started
+    voice.summarize(
+        {
+            "command": "explain",
+            "output": options.output,
+            "n_lines": n_lines,
+            "n_missing_inputs": n_missing,
+            "seconds": seconds,
+        },
+        [("Explanations", options.output), ("Lines", f"{n_lines:,} in {seconds:.1f} s")],
+    )
+
+
+def explain_rows(
+    model: LSGPRegressor, table: Table, inputs: list[str], options: argparse.Namespace
+) -> Iterator[Explained]:
+    """Explain the rows that were asked for, in the order of the table."""
+    wanted = None if options.rows is None else set(options.rows)
+    if wanted is None and options.output is None:
+        wanted = set(range(1, N_ON_TERMINAL + 1))
+    last_wanted = None if wanted is None else max(wanted)
+    n_rows = 0
+    for chunk in table.chunks(inputs):
+        advance = chunk.advance
+        for part in chunk.frame.iter_slices(BLOCK_SIZE):
+            numbers = np.arange(n_rows + 1, n_rows + part.height + 1)
+            n_rows += part.height
+            is_wanted = np.isin(numbers, list(wanted)) if wanted is not None else numbers > 0
+            if is_wanted.any():
+                block = Chunk(int(numbers[0]), part, advance)
+                yield _explain(model, block, inputs, is_wanted, options.strict, table.name)
+            advance = 0
+            if last_wanted is not None and n_rows >= last_wanted:
+                return
+    if options.rows is not None and last_wanted is not None:
+        raise CommandError(f"{table.name} has {count(n_rows, 'row')}, and no row {last_wanted:,}.")
+
+
+def _explain(
+    model: LSGPRegressor,
+    block: Chunk,
+    inputs: list[str],
+    is_wanted: NDArray[np.bool_],
+    strict: bool,
+    where: str,
+) -> Explained:
+    is_complete = finite_rows(block.frame, inputs)
+    if strict and not is_complete[is_wanted].all():
+        refuse_missing(block, is_complete | ~is_wanted, inputs, where)
+    kept = is_wanted & is_complete
+    n_missing = int(np.count_nonzero(is_wanted & ~is_complete))
+    if not kept.any():
+        return Explained(block.advance, n_missing, None, None)
+    explanation = model.explain(rows_for(model, block.frame, inputs, kept))
+    numbers = pl.Series(block.first_row + np.flatnonzero(kept))
+    summary = explanation.summary_frame("polars").with_columns(query=numbers)
+    neighbors = explanation.to_frame("polars").with_columns(
+        pl.col("query").replace_strict(range(len(numbers)), numbers), pl.col("row") + 1
+    )
+    return Explained(block.advance, n_missing, summary, neighbors.rename({"row": "training_row"}))
+
+
+def write(
+    parts: Iterator[Explained], table: Table, options: argparse.Namespace, voice: Voice
+) -> tuple[int, int]:
+    """Write the lines of all queries as they come; how many inputs miss, and lines there are."""
+    kind = format_of(options.output, options.output_format, "--output-format")
+    n_missing = n_lines = 0
+    with voice.progress("Explaining", table.total) as advance:
+        # The first lines say which columns there are.
+        first: list[Explained] = []
+        for part in parts:
+            first.append(part)
+            if part.summary is not None:
+                break
+        frame = _lines(first[-1], options) if first else None
+        if frame is None:
+            raise CommandError(f"{table.name} has no complete row to explain.")
+        with open_output(options.output, kind, dict(frame.schema)) as output:
+            for part in (*first, *parts):
+                lines = _lines(part, options)
+                if lines is not None:
+                    output.write(lines)
+                    n_lines += lines.height
+                n_missing += part.n_missing
+                advance(part.advance)
+    if n_missing:
+        voice.note(f"{count(n_missing, 'row')} of {table.name} not explained: a missing input")
+    return n_missing, n_lines
+
+
+def _lines(part: Explained, options: argparse.Namespace) -> pl.DataFrame | None:
+    return part.summary if options.summary else part.neighbors
+
+
+def show(parts: list[Explained], options: argparse.Namespace, voice: Voice) -> None:
+    """Print the queries, each above its heaviest neighbors."""
+    n_missing = sum(part.n_missing for part in parts)
+    if n_missing:
+        voice.note(f"{count(n_missing, 'row')} not explained: a missing input")
+    queries: list[dict[str, Any]] = []
+    for part in parts:
+        if part.summary is None or part.neighbors is None:
+            continue
+        for line in part.summary.iter_rows(named=True):
+            neighbors = part.neighbors.filter(pl.col("query") == line["query"]).drop("query")
+            queries.append({**line, "neighbors": neighbors})
+    if voice.as_json:
+        write_json(
+            {
+                "command": "explain",
+                "n_missing_inputs": n_missing,
+                "queries": [
+                    query | {"neighbors": query["neighbors"].to_dicts()} for query in queries
+                ],
+            }
+        )
+        return
+    if options.summary:
+        frames = [part.summary for part in parts if part.summary is not None]
+        if frames:
+            _write_frame(pl.concat(frames))
+        return
+    for query in queries:
+        neighbors = query.pop("neighbors")
+        sys.stdout.write(_headline(query, neighbors.height) + "\n")
+        shown = neighbors.sort("weight", descending=True).head(options.neighbors)
+        _write_frame(shown)
+        if shown.height < neighbors.height:
+            sys.stdout.write(f"... and {count(neighbors.height - shown.height, 'neighbor')} more\n")
+        sys.stdout.write("\n")
+
+
+def _headline(query: dict[str, Any], n_neighbors: int) -> str:
+    means = [name for name in query if name == "mean" or name.startswith("mean_")]
+    targets = list_names(
+        f"{name.replace('_', ' of ', 1)} {query[name]:.4g} ± {query['std' + name[4:]]:.2g}"
+        for name in means
+    )
+    far = f", extrapolating (score {query['extrapolation']:.2g})"
+    beyond = f", outside the range of {query['beyond_range']}" if query["beyond_range"] else ""
+    return (
+        f"Row {query['query']}: {targets}, from {count(n_neighbors, 'neighbor')} "
+        f"({query['n_effective']:.1f} effective){far if query['is_extrapolating'] else ''}{beyond}"
+    )
+
+
+def _write_frame(frame: pl.DataFrame) -> None:
+    write_table(frame.columns, [[_cell(value) for value in row] for row in frame.iter_rows()])
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``lsgp fit``: tune a model on a table and save it."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lsgp import LSGPRegressor
+from lsgp.blocks import parse_memory_budget
+from lsgp.cli.console import Voice, count
+from lsgp.cli.describe import describe_model, describe_models
+from lsgp.cli.errors import CommandError, list_names, require_columns
+from lsgp.cli.models import refuse_missing
+from lsgp.cli.outputs import check_output
+from lsgp.cli.settings import given_settings
+from lsgp.cli.tables import NUMERIC_KINDS, Table, finite_rows, open_table, require_numbers
+from lsgp.specification import specify
+
+#: Training points that are predicted without themselves for the summary.
+N_LEFT_OUT = 2000
+
+
+class Roles(NamedTuple):
+    """What the columns of a table are to a model."""
+
+    targets: list[str]
+    features: list[str]
+    left_out: list[str]  # without a role, and not plain numbers
+    group: str | None
+    weight: str | None
+    noise_variance: str | None
+
+    @property
+    def numbers(self) -> list[str]:
+        more = [name for name in (self.weight, self.noise_variance) if name is not None]
+        return [*self.targets, *self.features, *more]
+
+
+class Rows(NamedTuple):
+    """Complete rows of a table."""
+
+    frame: pl.DataFrame
+    n_read: int
+    n_without_target: int
+    n_incomplete: int  # with a target, without one of the other numbers or the group
+
+
+def run(options: argparse.Namespace, voice: Voice) -> None:
+    started = time.perf_counter()
+    check_output(options.output, (options.data, options.queries))
+    with open_table(options.data, options.format, options.separator) as table:
+        roles = find_roles(options, table)
+        model = make_model(options, voice, len(roles.features))
+        queries = read_queries(options, roles, voice)
+        if roles.left_out:
+            voice.note(f"not used, because they hold no numbers: {list_names(roles.left_out)}")
+        rows = read_rows(table, roles, options.strict, voice)
+    report_dropped(rows, table.name, voice)
+    frame = rows.frame
+    y = frame[roles.targets[0]] if len(roles.targets) == 1 else frame.select(roles.targets)
+    with interrupts_end_tuning():
+        model.fit(
+            frame.select(roles.features),
+            y,
+            sample_weight=_column(frame, roles.weight),
+            noise_variance=_column(frame, roles.noise_variance),
+            groups=_column(frame, roles.group),
+            queries=queries,
+        )
+    # Where and how predictions run is for those who will load the model to say.
+    model.set_params(verbose=0, n_jobs=None)
+    model.save(options.output)
+    model.n_jobs = options.jobs
+    left_out = model.loo(n_points=N_LEFT_OUT, random_state=0)
+    summary = {
+        "command": "fit",
+        "output": options.output,
+        "n_rows": rows.n_read,
+        "n_rows_without_target": rows.n_without_target,
+        "n_rows_incomplete": rows.n_incomplete,
+        "columns_not_used": roles.left_out,
+        **describe_model(model),
+        "leave_one_out": {
+            "n": left_out.calibration.n,
+            "rmse": left_out.calibration.rmse,
+            "crps": left_out.calibration.crps,
+            "nll": left_out.calibration.nll,
+            "coverage_90": left_out.calibration.coverage_at(0.9),
+        },
+        "seconds": time.perf_counter() - started,
+    }
+    scores = left_out.calibration
+    voice.summarize(
+        summary,
+        [
+            ("Model", f"{options.output}, in {summary['seconds']:.1f} s"),
+            ("Target", list_names(roles.targets)),
+            ("Inputs", list_names(roles.features)),
+            ("Rows", f"{frame.height:,} of {rows.n_read:,}"),
+            *describe_models(model),
+            (
+                "Leave-one-out",
+                f"RMSE {scores.rmse:.4g}, CRPS {scores.crps:.4g}, 90 % intervals hold "
+                f"{100 * scores.coverage_at(0.9):.1f} %",
+            ),
+        ],
+    )
+
+
+def make_model(options: argparse.Namespace, voice: Voice, n_inputs: int) -> LSGPRegressor:
+    """The estimator, its settings checked before any row is read."""
+    parse_memory_budget(options.memory_budget)
+    model = LSGPRegressor(
+        **given_settings(options),
+        n_jobs=options.jobs,
+        memory_budget=options.memory_budget,
+        verbose=int(voice.shows_progress),
+    )
+    specify(model.get_params(deep=False), n_inputs)
+    return model
+
+
+def find_roles(options: argparse.Namespace, table: Table) -> Roles:
+    targets = [name for part in options.target for name in part]
+    others = {
+        "--group": options.group,
+        "--weight": options.weight,
+        "--noise-variance": options.noise_variance,
+    }
+    taken = dict.fromkeys(targets, "--target")
+    if len(taken) < len(targets):
+        raise CommandError("--target names a column twice.")
+    require_numbers(targets, table, "targets")
+    for option, name in others.items():
+        if name is None:
+            continue
+        require_columns([name], table.columns, table.name)
+        if name in taken:
+            raise CommandError(f"Column {name!r} is both {taken[name]} and {option}.")
+        taken[name] = option
+        if option != "--group":
+            require_numbers([name], table, f"values of {option}")
+    left_out: list[str] = []
+    if options.features is None:
+        free = {name: column for name, column in table.columns.items() if name not in taken}
+        features = [name for name, column in free.items() if column.kind in NUMERIC_KINDS]
+        left_out = [name for name in free if name not in features]
+        if not features:
+            raise CommandError(
+                f"{table.name} has no column of numbers beside {list_names(taken)}. A model needs "
+                "at least one input."
+            )
+    else:
+        features = list(dict.fromkeys(options.features))
+        require_numbers(features, table, "inputs")
+        for name in features:
+            # A group (a station, say) may tell something; a target may not.
+            if name in targets:
+                raise CommandError(f"Column {name!r} is both --target and in --features.")
+    return Roles(targets, features, left_out, *others.values())
+
+
+def read_rows(table: Table, roles: Roles, strict: bool, voice: Voice) -> Rows:
+    """All rows that are complete, in memory."""
+    others = [] if roles.group is None else [roles.group]
+    table.keep_as_text(others)
+    frames, n_read, n_without_target, n_incomplete = [], 0, 0, 0
+    with voice.progress(f"Reading {table.name}", table.total) as advance:
+        for chunk in table.chunks(roles.numbers, others):
+            has_target = finite_rows(chunk.frame, roles.targets)
+            is_complete = has_target & finite_rows(chunk.frame, roles.numbers)
+            if roles.group is not None:
+                is_complete &= chunk.frame[roles.group].is_not_null().to_numpy()
+            if strict and not is_complete.all():
+                refuse_missing(chunk, is_complete, [*roles.numbers, *others], table.name)
+            n_read += chunk.frame.height
+            n_without_target += int(np.count_nonzero(~has_target))
+            n_incomplete += int(np.count_nonzero(has_target & ~is_complete))
+            frames.append(chunk.frame.filter(pl.Series(is_complete)))
+            advance(chunk.advance)
+    if not frames or sum(frame.height for frame in frames) == 0:
+        raise CommandError(
+            f"{table.name} has no complete row among {n_read}: {n_without_target} have no target, "
+            f"{n_incomplete} miss another value."
+        )
+    return Rows(pl.concat(frames, rechunk=True), n_read, n_without_target, n_incomplete)
+
+
+def report_dropped(rows: Rows, name: str, voice: Voice) -> None:
+    if rows.n_without_target:
+        voice.note(f"{count(rows.n_without_target, 'row')} of {name} dropped: no target")
+    if rows.n_incomplete:
+        voice.note(f"{count(rows.n_incomplete, 'row')} of {name} dropped: a missing value")
+
+
+def read_queries(options: argparse.Namespace, roles: Roles, voice: Voice) -> pl.DataFrame | None:
+    if options.queries is None:
+        return None
+    with open_table(options.queries, None, options.separator) as table:
+        require_numbers(roles.features, table, "inputs")
+        only_inputs = Roles([], roles.features, [], None, None, None)
+        rows = read_rows(table, only_inputs, options.strict, voice)
+    report_dropped(rows, table.name, voice)
+    return rows.frame.select(roles.features)
+
+
+@contextmanager
+def interrupts_end_tuning() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end if it was caught inside.
+
+    In Python, tuning that is interrupted keeps the best so far. On the command line, Ctrl-C
+    means that nothing shall be written; --max-tuning-time is for keeping the best.
+    """
+    was_interrupted = False
+
+    def interrupt(*_: Any) -> None:
+        nonlocal was_interrupted
+        was_interrupted = True
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Tuning was interrupted")
+            yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    if was_interrupted:
+        raise KeyboardInterrupt
+
+
+def _column(frame: pl.DataFrame, name: str | None) -> NDArray[Any] | None:
+    return None if name is None else frame[name].to_numpy()

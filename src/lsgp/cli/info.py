@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``lsgp info``: what a model file holds, or what this installation is."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import lsgp
+from lsgp._core import available_instruction_sets, instruction_set
+from lsgp.blocks import resolve_n_jobs
+from lsgp.cli.console import Voice, write_json, write_rows
+from lsgp.cli.describe import describe_model, describe_models
+from lsgp.cli.errors import list_names
+from lsgp.cli.models import load_model
+
+#: What lsgp uses, and what it uses if it is there.
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "polars", "safetensors")
+EXTRAS = ("matplotlib", "dask", "distributed", "cupy-cuda12x", "faiss-cpu")
+
+
+def run(options: argparse.Namespace, voice: Voice) -> None:
+    if options.model is None:
+        describe_installation(voice)
+    else:
+        describe_file(options, voice)
+
+
+def describe_installation(voice: Voice) -> None:
+    libraries = {name: _version(name) for name in (*LIBRARIES, *EXTRAS)}
+    facts = {
+        "version": lsgp.__version__,
+        "instruction_set": instruction_set,
+        "instruction_sets": list(available_instruction_sets()),
+        "n_cores": resolve_n_jobs(-1),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "libraries": libraries,
+    }
+    if voice.as_json:
+        write_json(facts)
+        return
+    available = ", ".join(available_instruction_sets())
+    write_rows(
+        [
+            ("lsgp", lsgp.__version__),
+            ("Instruction set", f"{instruction_set} (available: {available})"),
+            ("Cores", str(facts["n_cores"])),
+            ("Python", f"{platform.python_version()}, {platform.platform()}"),
+            *((name, libraries[name] or "not installed") for name in libraries),
+        ]
+    )
+
+
+def describe_file(options: argparse.Namespace, voice: Voice) -> None:
+    model = load_model(options)
+    facts = describe_model(model)
+    n_bytes = Path(options.model).stat().st_size
+    if voice.as_json:
+        write_json({"file": options.model, "n_bytes": n_bytes, **facts})
+        return
+    tuning = model.tuning_
+    tuned = "not tuned: hyperparameters were given"
+    if tuning is not None:
+        complete = "" if tuning.is_complete else ", ended early"
+        tuned = (
+            f"by {tuning.objective}, loss {tuning.loss:.4g}, {len(tuning.candidates)} candidates "
+            f"in {tuning.seconds:.1f} s{complete}"
+        )
+    heaviest = facts["models"][0]
+    scales = zip(facts["features"], heaviest["lengthscale"], strict=True)
+    write_rows(
+        [
+            ("File", f"{options.model}, {n_bytes / 1e6:.1f} MB"),
+            ("Target", list_names(facts["targets"])),
+            ("Inputs", list_names(facts["features"])),
+            ("Training rows", f"{facts['n_train']:,}"),
+            ("Tuning", tuned),
+            *describe_models(model),
+            ("Localizer", heaviest["localizer"]),
+            ("Lengthscales", list_names(f"{name} {scale:.3g}" for name, scale in scales)),
+            ("Noise variance", f"{heaviest['noise_variance']:.3g} of the signal variance"),
+        ]
+    )
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

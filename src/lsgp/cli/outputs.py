@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files that appear under their name only when they are complete."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import queue
+import secrets
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import polars as pl
+
+from lsgp.cli.errors import CommandError
+
+#: Frames that wait to be written.
+QUEUE_LENGTH = 2
+ROW_GROUP_SIZE = 250_000
+#: Seconds between looks at whether the writer is still alive.
+POLL = 0.5
+
+
+@contextmanager
+def complete_file(path: str) -> Iterator[Path]:
+    """A temporary file in the folder of ``path``, renamed to it if the block succeeds.
+
+    Whenever the process dies, the file called ``path`` is the old one or the whole new one.
+    """
+    # A link keeps pointing to the file, which is what is replaced.
+    final = Path(path).resolve()
+    check_output(path)
+    temporary = final.with_name(f".{final.name[:40]}.{secrets.token_hex(4)}.tmp")
+    try:
+        temporary.touch(mode=0o666, exist_ok=False)
+        yield temporary
+        with temporary.open("rb+") as written:
+            os.fsync(written.fileno())
+        if final.exists():
+            temporary.chmod(final.stat().st_mode & 0o7777)
+        temporary.replace(final)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def check_output(path: str, inputs: tuple[str | None, ...] = ()) -> None:
+    """Raise CommandError before the work, rather than after it, if ``path`` cannot be written."""
+    final = Path(path).resolve()
+    if not final.parent.is_dir():
+        raise CommandError(f"There is no folder {final.parent} to write {path} to.")
+    if final.exists() and not final.is_file():
+        raise CommandError(f"{path} is not a regular file. Give the name of a file to write.")
+    if not os.access(final.parent, os.W_OK):
+        raise CommandError(f"The folder {final.parent} is not writable.")
+    for other in inputs:
+        is_same = other is not None and final.exists() and Path(other).exists()
+        if is_same and final.samefile(str(other)):
+            raise CommandError(f"{path} is read from, and cannot be written at the same time.")
+
+
+@contextmanager
+def open_output(path: str, kind: str, schema: dict[str, Any]) -> Iterator[Any]:
+    """A writer of frames with this schema; "-" is CSV on stdout."""
+    if path == "-":
+        if kind != "csv":
+            raise CommandError("Only CSV can be written to stdout. Give the name of a file.")
+        yield CsvWriter(sys.stdout.buffer, schema)
+        sys.stdout.buffer.flush()
+        return
+    with complete_file(path) as temporary, _named_errors(path):
+        if kind == "parquet":
+            with temporary.open("wb") as file:
+                writer = ParquetWriter(file, schema)
+                try:
+                    yield writer
+                    writer.finish()
+                except BaseException:
+                    writer.abandon()
+                    raise
+        elif path.lower().endswith(".gz"):
+            # Without a name inside: it would be that of the temporary file.
+            with temporary.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw) as zipped:
+                yield CsvWriter(zipped, schema)
+        else:
+            with temporary.open("wb") as file:
+                yield CsvWriter(file, schema)
+
+
+@contextmanager
+def _named_errors(path: str) -> Iterator[None]:
+    """Say which file could not be written: a full disk has no name."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise CommandError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+class CsvWriter:
+    """Appends frames to an open file, below one header."""
+
+    def __init__(self, file: Any, schema: dict[str, Any]) -> None:
+        self._file: IO[bytes] = file
+        self._schema = schema
+        self.write(pl.DataFrame(schema=schema), is_header=True)
+
+    def write(self, frame: pl.DataFrame, is_header: bool = False) -> None:
+        try:
+            text = frame.select(list(self._schema)).write_csv(include_header=is_header)
+        except pl.exceptions.PolarsError as error:
+            message = str(error).strip().splitlines()[0]
+            raise CommandError(f"Not all columns can be written to CSV: {message}.") from None
+        self._file.write(text.encode())
+
+
+class ParquetWriter:
+    """Streams frames into a Parquet file, row group by row group.
+
+    polars writes Parquet in one go, from a source that it pulls frames from. So it runs on a
+    thread of its own, and the source takes from a short queue, which bounds memory.
+    """
+
+    def __init__(self, file: IO[bytes], schema: dict[str, Any]) -> None:
+        # A file that is open, not its name: a thread that is slow to start must not bring back
+        # a file that has been removed since.
+        self._file, self._schema = file, schema
+        self._frames: queue.Queue[pl.DataFrame | None] = queue.Queue(QUEUE_LENGTH)
+        self._is_abandoned = False
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="lsgp-parquet", daemon=True)
+        self._thread.start()
+
+    def write(self, frame: pl.DataFrame) -> None:
+        self._put(frame.select(list(self._schema)))
+
+    def finish(self) -> None:
+        """Write what is left and the footer."""
+        self._put(None)
+        while self._thread.is_alive():
+            # With a timeout, because a wait without one ignores Ctrl-C on Windows.
+            self._thread.join(POLL)
+        self._raise_if_failed()
+
+    def abandon(self) -> None:
+        """End the thread; the file is of no use."""
+        self._is_abandoned = True
+        while self._thread.is_alive():
+            with suppress(queue.Full):
+                self._frames.put_nowait(None)
+            self._thread.join(0.05)
+            with suppress(queue.Empty):
+                self._frames.get_nowait()
+
+    def _put(self, frame: pl.DataFrame | None) -> None:
+        while True:
+            self._raise_if_failed()
+            with suppress(queue.Full):
+                self._frames.put(frame, timeout=POLL)
+                return
+
+    def _raise_if_failed(self) -> None:
+        if self._error is not None:
+            message = str(self._error).strip().splitlines()[0].rpartition("IO error: ")[2]
+            raise OSError(message) from self._error
+
+    def _run(self) -> None:
+        from polars.io.plugins import register_io_source
+
+        try:
+            source = register_io_source(self._pull, schema=self._schema)
+            source.sink_parquet(self._file, row_group_size=ROW_GROUP_SIZE)
+        except BaseException as error:
+            # It is raised in the thread that writes frames.
+            self._error = error
+
+    def _pull(
+        self,
+        with_columns: list[str] | None,
+        predicate: Any,
+        n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        yield pl.DataFrame(schema=self._schema)
+        while (frame := self._frames.get()) is not None:
+            yield frame
+        if self._is_abandoned:
+            raise InterruptedError("abandoned")

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be typed on the command line. It imports nothing heavy, so that help is quick."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import lsgp
+from lsgp.cli.errors import did_you_mean
+
+DESCRIPTION = """\
+Gaussian process regression at nearest-neighbor scale.
+
+Tables are CSV (.csv, .csv.gz, .tsv) or Parquet, with columns by name. Commands that write a file
+put it in place when it is complete; until then, a file of that name stays as it was.
+"""
+
+EXAMPLES = {
+    None: """\
+  lsgp fit data.csv --target y -o model.lsgp
+  lsgp predict model.lsgp new.csv -o predictions.parquet
+  lsgp report model.lsgp -o report.html
+""",
+    "fit": """\
+  lsgp fit data.csv --target y -o model.lsgp
+  lsgp fit stations.parquet --target temperature --features x,y,altitude \\
+      --group station --queries grid.parquet -o temperature.lsgp
+""",
+    "predict": """\
+  lsgp predict model.lsgp new.csv -o predictions.parquet
+  lsgp predict model.lsgp new.csv --keep id,date --level 0.95 -o predictions.csv
+""",
+    "evaluate": """\
+  lsgp evaluate model.lsgp test.csv
+  lsgp evaluate model.lsgp test.csv --json
+""",
+    "explain": """\
+  lsgp explain model.lsgp new.csv --rows 1,17
+  lsgp explain model.lsgp new.csv -o neighbors.parquet
+""",
+    "report": """\
+  lsgp report model.lsgp -o report.html
+  lsgp report model.lsgp test.csv --open
+""",
+    "demo": """\
+  lsgp demo
+  lsgp demo --sizes 400 100 --no-plot
+""",
+    "info": """\
+  lsgp info
+  lsgp info model.lsgp --json
+""",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors in one line, options in full, and line breaks of the text as they are."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        settings.setdefault("allow_abbrev", False)
+        super().__init__(*args, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}. See '{self.prog} --help'.\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        known, unknown = super().parse_known_args(args, namespace)
+        # Otherwise the parser of all commands would complain, which cannot suggest an option.
+        for text in unknown:
+            if text.startswith("--"):
+                hint = did_you_mean(text.split("=")[0], self._option_string_actions)
+                self.error(f"there is no option {text}.{hint}".rstrip(".?"))
+        return known, unknown
+
+
+def make_parser() -> Parser:
+    """The parser of all commands."""
+    parser = Parser(prog="lsgp", description=DESCRIPTION, epilog=_examples(None))
+    parser.add_argument("--version", action="version", version=f"lsgp {lsgp.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+
+    def add(name: str, help: str, describe: Callable[[Parser], None]) -> None:
+        command = commands.add_parser(
+            name, help=help, description=f"{help}.", epilog=_examples(name)
+        )
+        describe(command)
+
+    add("fit", "Tune a model on a table and save it", _fit)
+    add("predict", "Predict the rows of a table, of any length", _predict)
+    add("evaluate", "Measure accuracy and calibration on a table with targets", _evaluate)
+    add("explain", "Show which training rows predictions come from", _explain)
+    add("report", "Write a page about a model and its predictions", _report)
+    add("demo", "Compare with a full Gaussian process on the toy example of the paper", _demo)
+    add("info", "Describe a saved model, or this installation", _info)
+    return parser
+
+
+def _examples(name: str | None) -> str:
+    plural = "s" if EXAMPLES[name].count("  lsgp ") > 1 else ""
+    return f"example{plural}:\n{EXAMPLES[name]}"
+
+
+def _fit(parser: Parser) -> None:
+    from lsgp.cli.settings import add_settings
+
+    parser.add_argument("data", help="table to learn from; - is CSV on stdin")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="model file to write, e.g. model.lsgp"
+    )
+    columns = parser.add_argument_group("columns")
+    columns.add_argument(
+        "--target",
+        required=True,
+        action="append",
+        type=_names,
+        metavar="NAME[,NAME]",
+        help="what to predict; several share their neighborhoods",
+    )
+    columns.add_argument(
+        "--features",
+        type=_names,
+        metavar="NAME[,NAME]",
+        help="inputs (default: all columns of numbers that have no other role)",
+    )
+    columns.add_argument(
+        "--group", metavar="NAME", help="tuning leaves out groups, not single rows"
+    )
+    columns.add_argument("--weight", metavar="NAME", help="how many observations a row stands for")
+    columns.add_argument(
+        "--noise-variance", metavar="NAME", help="known error variance of the row's target"
+    )
+    columns.add_argument(
+        "--queries",
+        metavar="FILE",
+        help="table (.csv, .parquet) of where predictions will be made: tune for these",
+    )
+    _add_table_options(parser, "of the data")
+    add_settings(parser)
+    _add_run_options(parser)
+    _add_voice_options(parser)
+
+
+def _predict(parser: Parser) -> None:
+    _add_model(parser)
+    parser.add_argument("data", help="table to predict; - is CSV on stdin")
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="table to write (.csv, .csv.gz, .parquet); - is CSV on stdout",
+    )
+    what = parser.add_argument_group("what is written")
+    what.add_argument(
+        "--level",
+        type=_level,
+        default=0.9,
+        metavar="P",
+        help="probability of the interval from _low to _high (default: 0.9)",
+    )
+    what.add_argument(
+        "--kind",
+        choices=("observation", "latent"),
+        default="observation",
+        help="spread of a new observation, or of the function without noise",
+    )
+    keep = what.add_mutually_exclusive_group()
+    keep.add_argument(
+        "--keep", type=_names, default=[], metavar="NAME[,NAME]", help="columns to copy"
+    )
+    keep.add_argument("--keep-all", action="store_true", help="copy all columns")
+    what.add_argument(
+        "--output-format",
+        choices=("csv", "parquet"),
+        help="where the output's name does not say it",
+    )
+    _add_table_options(parser, "of the data")
+    _add_run_options(parser)
+    _add_voice_options(parser)
+
+
+def _evaluate(parser: Parser) -> None:
+    _add_model(parser)
+    parser.add_argument("data", help="table with inputs and targets; - is CSV on stdin")
+    _add_target(parser)
+    _add_table_options(parser, "of the data")
+    _add_run_options(parser)
+    _add_voice_options(parser)
+
+
+def _explain(parser: Parser) -> None:
+    _add_model(parser)
+    parser.add_argument("data", help="table of queries; - is CSV on stdin")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="table to write, one line per query and neighbor (default: on the terminal)",
+    )
+    parser.add_argument(
+        "--rows",
+        type=_rows,
+        metavar="N[,N]",
+        help="rows of the table, counted from 1 (default: all, on the terminal the first 3)",
+    )
+    parser.add_argument(
+        "--neighbors",
+        type=_positive,
+        default=10,
+        metavar="N",
+        help="neighbors of a query to show on the terminal, heaviest first (default: 10)",
+    )
+    parser.add_argument(
+        "--summary", action="store_true", help="one line per query, without the neighbors"
+    )
+    parser.add_argument(
+        "--output-format",
+        choices=("csv", "parquet"),
+        help="where the output's name does not say it",
+    )
+    _add_table_options(parser, "of the data")
+    _add_run_options(parser)
+    _add_voice_options(parser)
+
+
+def _report(parser: Parser) -> None:
+    _add_model(parser)
+    parser.add_argument("data", nargs="?", help="table with inputs and targets to judge it on")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="page to write (default: the model's name, .html)"
+    )
+    parser.add_argument("--title", help="of the page")
+    parser.add_argument("--open", action="store_true", help="show it in the browser")
+    _add_target(parser)
+    _add_table_options(parser, "of the data")
+    _add_run_options(parser)
+    _add_voice_options(parser)
+
+
+def _demo(parser: Parser) -> None:
+    # Defaults and checks are those of lsgp.demo, which is heavy to import.
+    settings: dict[str, Any] = {"default": argparse.SUPPRESS}
+    parser.add_argument("--output", metavar="FILE", help="the picture", **settings)
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="of the first draw (default: 0)", **settings
+    )
+    parser.add_argument(
+        "--draws", type=int, metavar="N", help="of the data (default: 5)", **settings
+    )
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", metavar="N", help="training points", **settings
+    )
+    parser.add_argument("--no-plot", action="store_true", help="only print the table", **settings)
+
+
+def _info(parser: Parser) -> None:
+    parser.add_argument("model", nargs="?", help="model file; without it, about lsgp itself")
+    _add_voice_options(parser)
+
+
+def _add_model(parser: Parser) -> None:
+    parser.add_argument("model", help="model file that lsgp fit, or save in Python, has written")
+
+
+def _add_target(parser: Parser) -> None:
+    parser.add_argument(
+        "--target",
+        action="append",
+        type=_names,
+        metavar="NAME[,NAME]",
+        help="columns with the targets (default: as in the data of the model)",
+    )
+
+
+def _add_table_options(parser: Parser, of: str) -> None:
+    table = parser.add_argument_group("tables")
+    table.add_argument(
+        "--format", choices=("csv", "parquet"), help=f"{of}, where its name does not say it"
+    )
+    table.add_argument(
+        "--separator", metavar="C", help="between columns of a CSV file (default: a comma)"
+    )
+    table.add_argument(
+        "--strict", action="store_true", help="refuse missing values instead of counting them"
+    )
+
+
+def _add_run_options(parser: Parser) -> None:
+    run = parser.add_argument_group("running")
+    run.add_argument(
+        "--jobs", type=_jobs, default=-1, metavar="N", help="threads (default: all cores)"
+    )
+    run.add_argument(
+        "--memory-budget",
+        default="1GB",
+        metavar="SIZE",
+        help="working memory beside the data of the model, e.g. 500MB (default: 1GB)",
+    )
+
+
+def _add_voice_options(parser: Parser) -> None:
+    parser.add_argument("--quiet", action="store_true", help="no notes, no progress, no summary")
+    parser.add_argument("--json", action="store_true", help="the result as JSON on stdout")
+
+
+def _names(text: str) -> list[str]:
+    # As in a line of CSV: a name with a comma goes in quotes.
+    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [""])]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty name")
+    return names
+
+
+def _rows(text: str) -> list[int]:
+    try:
+        rows = [int(number) for number in text.split(",")]
+    except ValueError:
+        rows = [0]
+    if min(rows) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of row numbers from 1")
+    return rows
+
+
+def _level(text: str) -> float:
+    try:
+        level = float(text)
+    except ValueError:
+        level = 0.0
+    if not 0.0 < level < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
+    return level
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _jobs(text: str) -> int:
+    try:
+        jobs = int(text)
+    except ValueError:
+        jobs = 0
+    if jobs == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads (-1: all cores)")
+    return jobs

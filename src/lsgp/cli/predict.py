@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``lsgp predict``: predict a table of any length, chunk by chunk."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lsgp.cli.console import Voice, count
+from lsgp.cli.errors import CommandError, list_names, require_columns
+from lsgp.cli.models import Prediction, input_columns, load_model, predict_chunk
+from lsgp.cli.outputs import check_output, open_output
+from lsgp.cli.tables import Table, format_of, open_table
+from lsgp.fitted_view import columns_of, target_names
+
+SUFFIXES = ("mean", "std", "low", "high")
+
+
+def run(options: argparse.Namespace, voice: Voice) -> None:
+    started = time.perf_counter()
+    output_kind = format_of(options.output, options.output_format, "--output-format")
+    if options.output != "-":
+        check_output(options.output, (options.data, options.model))
+    elif voice.as_json:
+        raise CommandError("--json and -o - both want stdout. Give the output a name.")
+    model = load_model(options)
+    n_rows = n_missing = 0
+    with open_table(options.data, options.format, options.separator) as table:
+        inputs = input_columns(model, table)
+        kept = kept_columns(options, table)
+        names = [f"{target}_{suffix}" for target in target_names(model) for suffix in SUFFIXES]
+        clashes = [name for name in kept if name in names]
+        if clashes:
+            raise CommandError(
+                f"{table.name} has the columns {list_names(clashes)} already. Name the others "
+                "with --keep, or rename these."
+            )
+        if output_kind == "csv":
+            table.keep_as_text([name for name in kept if name not in inputs])
+        schema = output_schema(table, kept, inputs, names)
+        with (
+            open_output(options.output, output_kind, schema) as output,
+            voice.progress("Predicting", table.total) as advance,
+        ):
+            for chunk in table.chunks(inputs, kept):
+                prediction = predict_chunk(
+                    model, chunk, inputs, table.name, options.strict, options.kind
+                )
+                columns = prediction_columns(prediction, names, options.level)
+                output.write(pl.DataFrame([*chunk.frame.select(kept), *columns]))
+                n_rows += chunk.frame.height
+                n_missing += int(np.count_nonzero(~prediction.is_complete))
+                advance(chunk.advance)
+    if n_missing:
+        voice.note(f"{count(n_missing, 'row')} of {table.name} not predicted: a missing input")
+    seconds = time.perf_counter() - started
+    summary = {
+        "command": "predict",
+        "output": options.output,
+        "n_rows": n_rows,
+        "n_predicted": n_rows - n_missing,
+        "n_missing_inputs": n_missing,
+        "columns": list(schema),
+        "level": options.level,
+        "kind": options.kind,
+        "seconds": seconds,
+    }
+    if options.output != "-":
+        rows = f"{count(n_rows, 'row')} in {seconds:.1f} s"
+        columns_written = list_names(schema)
+        voice.summarize(
+            summary,
+            [("Predictions", options.output), ("Rows", rows), ("Columns", columns_written)],
+        )
+
+
+def kept_columns(options: argparse.Namespace, table: Table) -> list[str]:
+    if options.keep_all:
+        return list(table.columns)
+    require_columns(options.keep, table.columns, table.name)
+    return list(dict.fromkeys(options.keep))
+
+
+def output_schema(
+    table: Table, kept: list[str], inputs: list[str], names: list[str]
+) -> dict[str, Any]:
+    """Names and types of the output's columns."""
+    schema = {name: table.type_of(name, name in inputs) for name in kept}
+    return schema | dict.fromkeys(names, pl.Float64())
+
+
+def prediction_columns(prediction: Prediction, names: list[str], level: float) -> list[pl.Series]:
+    """Mean, standard deviation and interval of every target, null in incomplete rows."""
+    values = np.full((len(prediction.is_complete), len(names)), np.nan)
+    if prediction.predicted is not None:
+        predicted = prediction.predicted
+        parts = (predicted.mean, predicted.std, *predicted.interval(level))
+        for k, part in enumerate(parts):
+            values[prediction.is_complete, k :: len(SUFFIXES)] = columns_of(part)
+    return [
+        pl.Series(name, np.ascontiguousarray(values[:, k]), nan_to_null=True)
+        for k, name in enumerate(names)
+    ]

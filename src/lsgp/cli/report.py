@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``lsgp report``: a page about a model, as `lsgp.report` writes it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lsgp import LSGPRegressor
+from lsgp.cli.console import Voice, count
+from lsgp.cli.errors import CommandError
+from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for, target_columns
+from lsgp.cli.outputs import check_output
+from lsgp.cli.tables import finite_rows, open_table
+from lsgp.fitted_view import target_names
+from lsgp.report import write_report
+
+
+def run(options: argparse.Namespace, voice: Voice) -> None:
+    started = time.perf_counter()
+    output = options.output or str(Path(options.model).with_suffix(".html"))
+    check_output(output, (options.data, options.model))
+    model = load_model(options)
+    X, y = (None, None) if options.data is None else read_data(model, options, voice)
+    write_report(model, output, X, y, title=options.title)
+    seconds = time.perf_counter() - started
+    voice.summarize(
+        {"command": "report", "output": output, "seconds": seconds},
+        [("Report", f"{output}, in {seconds:.1f} s")],
+    )
+    if options.open:
+        webbrowser.open(Path(output).resolve().as_uri())
+
+
+def read_data(model: LSGPRegressor, options: argparse.Namespace, voice: Voice) -> tuple[Any, Any]:
+    """Complete rows of the table: inputs, and targets if it has them."""
+    with open_table(options.data, options.format, options.separator) as table:
+        inputs = input_columns(model, table)
+        has_targets = all(name in table.columns for name in target_names(model))
+        targets: list[str] = []
+        if options.target is not None or has_targets:
+            targets = target_columns(model, options.target, table)
+        else:
+            voice.note(
+                f"{table.name} has no column {target_names(model)[0]!r}: the page shows where the "
+                "model extrapolates there, not how good it is"
+            )
+        numbers = list(dict.fromkeys([*inputs, *targets]))
+        frames, n_rows = [], 0
+        for chunk in table.chunks(numbers):
+            kept = finite_rows(chunk.frame, numbers)
+            if options.strict and not kept.all():
+                refuse_missing(chunk, kept, numbers, table.name)
+            n_rows += chunk.frame.height
+            frames.append(chunk.frame.filter(pl.Series(kept)))
+    frame = pl.concat(frames) if frames else None
+    if frame is None or frame.height == 0:
+        raise CommandError(f"{table.name} has no complete row among {n_rows}.")
+    if frame.height < n_rows:
+        n_dropped = n_rows - frame.height
+        voice.note(f"{count(n_dropped, 'row')} of {table.name} left out: a missing value")
+    everything = np.ones(frame.height, dtype=bool)
+    y = frame.select(targets).to_numpy() if targets else None
+    return rows_for(model, frame, inputs, everything), y

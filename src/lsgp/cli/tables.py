@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables in files: their columns by name, and their rows in chunks of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lsgp.cli.errors import CommandError, require_columns
+
+MAX_CHUNK_ROWS = 100_000
+
+FORMATS = ("csv", "parquet")
+EXTENSIONS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
+
+#: Kinds of columns that can be inputs and targets.
+NUMERIC_KINDS = ("number", "flag")
+
+
+class Column(NamedTuple):
+    """What a column holds."""
+
+    kind: str  # "number", "flag" (true or false), "code" (as in 007), "text", "empty", or a type
+    dtype: Any
+
+
+class Chunk(NamedTuple):
+    """Consecutive rows of a table."""
+
+    first_row: int  # counted from 1, without the header
+    frame: pl.DataFrame
+    advance: int  # progress through the table, in the units of its `total`
+
+
+class Table(Protocol):
+    """A file with named columns, to be read once from front to back."""
+
+    name: str
+    columns: dict[str, Column]
+    total: int | None  # size in the units of `Chunk.advance`; None: unknown
+
+    def chunks(self, numbers: Sequence[str], others: Sequence[str] = ()) -> Iterator[Chunk]: ...
+
+    def keep_as_text(self, names: Sequence[str]) -> None: ...
+
+    def type_of(self, name: str, is_number: bool) -> Any: ...
+
+    def close(self) -> None: ...
+
+
+def format_of(path: str, given: str | None = None, option: str = "--format") -> str:
+    """The format of a file: as given, or by its extension.
+
+    Examples
+    --------
+    >>> from lsgp.cli.tables import format_of
+    >>> format_of("a.csv.gz"), format_of("a.parquet"), format_of("a.data", "csv")
+    ('csv', 'parquet', 'csv')
+    """
+    kind = given or _format_by_name(path)
+    if kind is None:
+        raise CommandError(
+            f"The format of {path} is unknown: its name ends neither in .csv, .csv.gz nor in "
+            f".parquet. Say what it is with {option}."
+        )
+    return kind
+
+
+def _format_by_name(path: str) -> str | None:
+    if path == "-":
+        return "csv"
+    return EXTENSIONS.get(Path(path.removesuffix(".gz")).suffix.lower())
+
+
+@contextmanager
+def open_table(path: str, format: str | None = None, separator: str | None = None) -> Iterator[Any]:
+    """Open a `Table` for reading."""
+    kind = format_of(path, format)
+    if path != "-" and not Path(path).exists():
+        raise CommandError(f"There is no file {path}.{_similar_file(path)}")
+    if Path(path).is_dir():
+        raise CommandError(f"{path} is a folder, not a file.")
+    if separator is None:
+        separator = "\t" if path.removesuffix(".gz").lower().endswith(".tsv") else ","
+    if separator == "\\t":
+        separator = "\t"
+    if len(separator.encode()) != 1:
+        raise CommandError(f"--separator {separator!r} is not one character.")
+    table = open_format(path, kind, separator)
+    try:
+        yield table
+    finally:
+        table.close()
+
+
+def open_format(path: str, kind: str, separator: str) -> Table:
+    # The two formats import this module for what they share.
+    if kind == "parquet":
+        from lsgp.cli.parquet_table import ParquetTable
+
+        return ParquetTable(path)
+    from lsgp.cli.csv_table import CsvTable
+
+    return CsvTable(path, separator)
+
+
+def require_numbers(names: Sequence[str], table: Table, role: str) -> None:
+    """Raise CommandError if a column is not there or does not hold numbers."""
+    require_columns(names, table.columns, table.name)
+    for name in names:
+        kind = table.columns[name].kind
+        if kind == "text":
+            raise CommandError(
+                f"Column {name!r} of {table.name} holds text, but {role} must be numbers. "
+                "Encode it as numbers first: say, a column of 0 and 1 for each of its values."
+            )
+        if kind not in (*NUMERIC_KINDS, "code", "empty"):
+            raise CommandError(
+                f"Column {name!r} of {table.name} is of type {kind}, but {role} must be numbers."
+            )
+
+
+def finite_rows(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Which rows have a finite number in every one of the columns."""
+    kept = np.ones(frame.height, dtype=bool)
+    for name in names:
+        kept &= np.isfinite(frame[name].to_numpy())
+    return kept
+
+
+def _similar_file(path: str) -> str:
+    from lsgp.cli.errors import did_you_mean
+
+    folder = Path(path).parent
+    if not folder.is_dir():
+        return f" There is no folder {folder} either."
+    return did_you_mean(Path(path).name, sorted(entry.name for entry in folder.iterdir()))
