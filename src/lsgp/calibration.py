@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 COVERED_LEVEL = 0.95
 #: Observations that the factor is held to 1 by: leave-one-out errors of few rows, which the
 #: models were tuned on as well, are no proof.
-PRIOR_OBSERVATIONS = 3000
+PRIOR_OBSERVATIONS = 1000
 
 
 def observation_distribution(

@@ -266,22 +266,22 @@ class LSGPRegressor(
         if objective == "auto":
             objective = "crps" if queries is None else "log_density"
         random = check_random_state(self.random_state)
-        with blocks.progress_bar("Tuning", None, self.verbose > 0) as progress:
-            tuner = Tuner(
-                rows=rows,
-                y=self.target_scaler_.transform(rows.y),
-                queries=queries,
-                specification=specification,
-                objective=str(objective),
-                n_tuning_points=int(self.n_tuning_points),
-                n_models=int(self.n_models),
-                backend=self.backend,
-                resources=self._resources()._replace(verbose=0),
-                rng=np.random.default_rng(random.randint(2**31)),
-                max_seconds=self.max_tuning_time,
-                warm_starts=self._warm_starts(rows.X.shape[1]),
-                report=progress,
-            )
+        tuner = Tuner(
+            rows=rows,
+            y=self.target_scaler_.transform(rows.y),
+            queries=queries,
+            specification=specification,
+            objective=str(objective),
+            n_tuning_points=int(self.n_tuning_points),
+            n_models=int(self.n_models),
+            backend=self.backend,
+            resources=self._resources()._replace(verbose=0),
+            rng=np.random.default_rng(random.randint(2**31)),
+            max_seconds=self.max_tuning_time,
+            warm_starts=self._warm_starts(rows.X.shape[1]),
+        )
+        work = tuner.planned_work()
+        with blocks.progress_bar("Tuning", work, self.verbose > 0) as tuner.report:
             tuning = tuner.run()
         fitted = tuple(
             FittedModel.build(

@@ -58,6 +58,11 @@ class Effort(NamedTuple):
     n_rounds: int
     n_iterations: int
 
+    @property
+    def work(self) -> int:
+        """Local solves, roughly: the unit of the progress that is reported."""
+        return self.n_targets * self.n_rounds * self.n_iterations
+
 
 class Start(NamedTuple):
     """Where an optimization starts from."""
@@ -151,6 +156,16 @@ class Tuner:
                 self.optimize(start, polishing._replace(n_rounds=2), "squared_error")
         for candidate in polished[:N_VARIED]:
             self.enlarge(candidate)
+
+    def planned_work(self) -> int:
+        """All the work that `search` will report, but for larger neighborhoods."""
+        ranking, polishing = self.efforts()
+        n_starts = len(self.warm_starts or self.starts())
+        is_ranked = n_starts > 1 and not self.warm_starts
+        n_polished = min(n_starts, N_POLISHED)
+        n_variants = (self.scale == "auto") + (self.objective == "crps")
+        n_polishings = n_polished + min(n_polished, N_VARIED) * n_variants
+        return is_ranked * n_starts * ranking.work + n_polishings * polishing.work
 
     def enlarge(self, candidate: Candidate) -> None:
         """Try more neighbors while they pay, with the optimum for fewer as a start.
@@ -271,7 +286,7 @@ class Tuner:
                 self.candidates.append(best)
         assert best is not None
         lowest = min(c.loss for c in self.candidates)
-        self.report(1, f"Tuning: {best.describe()}, best {self.objective} {lowest:.4g}")
+        self.report(effort.work, f"Tuning: {best.describe()}, best {self.objective} {lowest:.4g}")
         return best
 
     def descend(
