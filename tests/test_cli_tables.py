@@ -242,7 +242,7 @@ def command(tmp_path_factory):
     frame = pl.DataFrame(numbers.uniform(size=(500, 2)), schema=["x", "z"])
     model = LSGPRegressor(objective=None, n_neighbors=32).fit(frame, frame["x"].rename("y"))
     model.save(folder / "model.lsgp")
-    queries = pl.DataFrame(numbers.uniform(size=(250_000, 2)), schema=["x", "z"])
+    queries = pl.DataFrame(numbers.uniform(size=(150_000, 2)), schema=["x", "z"])
     queries.write_csv(folder / "new.csv")
     output = folder / "out.parquet"
     arguments = ["predict", folder / "model.lsgp", folder / "new.csv", "-o", output]
@@ -264,7 +264,7 @@ def test_killed_prediction_leaves_the_old_file_or_the_whole_new_one(command):
             time.sleep(moments.uniform(0.0, 1.0))
             process.kill()
         written = output.read_bytes()
-        assert written == b"old" or pl.read_parquet(io.BytesIO(written)).height == 250_000
+        assert written == b"old" or pl.read_parquet(io.BytesIO(written)).height == 150_000
         for left in output.parent.glob(".*.tmp"):
             left.unlink()
 
@@ -293,7 +293,10 @@ def test_interrupted_tuning_writes_no_model(command, tmp_path):
         time.sleep(2.0)
         process.send_signal(signal.SIGINT)
         message = process.communicate()[1]
-    assert (process.returncode, message) == (130, "lsgp: interrupted\n")
+    # Python ends by the signal itself, which shells show as 130, if it came during an import that
+    # runs `exec`, although the exception was caught.
+    assert process.returncode in (130, -signal.SIGINT)
+    assert message == "lsgp: interrupted\n"
     assert os.listdir(tmp_path) == []
 
 
