@@ -9,7 +9,7 @@ per query; in many it degenerates to a scan of all points at the speed of the me
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,21 @@ class NeighborIndex(NamedTuple):
             f"exact search (recall 1.0) among {self.n} points of {self.d} inputs, "
             f"bounding-box tree with {len(self.leaves)} leaves"
         )
+
+
+class Exclusions(TypedDict, total=False):
+    """Which points are not admissible as neighbors; each may be left out.
+
+    ``exclude`` is one row per query, -1 for none (leave-one-out). ``exclusion_radius`` excludes
+    the points nearer than this to the query, in the units of X rather than in the scaled metric;
+    0 for none. ``groups`` and ``query_groups`` exclude the points of the query's own group, -1
+    for none.
+    """
+
+    exclude: NDArray[np.int32] | None  # (q,)
+    exclusion_radius: NDArray[np.float64] | None  # (q,)
+    groups: NDArray[np.int32] | None  # (n,)
+    query_groups: NDArray[np.int32] | None  # (q,)
 
 
 class Neighborhoods(NamedTuple):
@@ -82,44 +97,25 @@ def find_nearest(
     index: NeighborIndex,
     queries: NDArray[np.float64],
     n_neighbors: int,
-    *,
-    exclude: NDArray[np.int32] | None = None,
-    exclusion_radius: NDArray[np.float64] | None = None,
-    groups: NDArray[np.int32] | None = None,
-    query_groups: NDArray[np.int32] | None = None,
+    **exclusions: Unpack[Exclusions],
 ) -> NDArray[np.int32]:
     """Rows of the nearest admissible points of each query, (q, n_neighbors), nearest first.
 
-    ``exclude`` (q,) is one row that is not admissible, -1 for none (leave-one-out).
-    ``exclusion_radius`` (q,) excludes the points nearer than this to the query, in the units of
-    X rather than in the scaled metric; 0 for none. ``groups`` (n,) and ``query_groups`` (q,)
-    exclude the points of the query's own group, -1 for none. Rows are -1 where fewer exist.
+    Rows are -1 where fewer exist.
     """
     scaled = _scale(index, queries)
-    exclusions = _check_exclusions(index, queries, exclude, exclusion_radius, groups, query_groups)
-    return _nearest(index, scaled, n_neighbors, exclusions, None)
+    checked = _check_exclusions(index, queries, **exclusions)
+    return _nearest(index, scaled, n_neighbors, checked, None)
 
 
 def find_nearest_with_distances(
     index: NeighborIndex,
     queries: NDArray[np.float64],
     n_neighbors: int,
-    *,
-    exclude: NDArray[np.int32] | None = None,
-    exclusion_radius: NDArray[np.float64] | None = None,
-    groups: NDArray[np.int32] | None = None,
-    query_groups: NDArray[np.int32] | None = None,
+    **exclusions: Unpack[Exclusions],
 ) -> Neighborhoods:
     """`find_nearest`, and the distances in the scaled metric."""
-    neighbors, squared = find_nearest_with_squares(
-        index,
-        queries,
-        n_neighbors,
-        exclude=exclude,
-        exclusion_radius=exclusion_radius,
-        groups=groups,
-        query_groups=query_groups,
-    )
+    neighbors, squared = find_nearest_with_squares(index, queries, n_neighbors, **exclusions)
     return Neighborhoods(neighbors, np.sqrt(squared, out=squared))
 
 
@@ -127,17 +123,13 @@ def find_nearest_with_squares(
     index: NeighborIndex,
     queries: NDArray[np.float64],
     n_neighbors: int,
-    *,
-    exclude: NDArray[np.int32] | None = None,
-    exclusion_radius: NDArray[np.float64] | None = None,
-    groups: NDArray[np.int32] | None = None,
-    query_groups: NDArray[np.int32] | None = None,
+    **exclusions: Unpack[Exclusions],
 ) -> Neighborhoods:
     """`find_nearest`, and the squares of the distances, by which neighbors are ordered."""
     scaled = _scale(index, queries)
-    exclusions = _check_exclusions(index, queries, exclude, exclusion_radius, groups, query_groups)
+    checked = _check_exclusions(index, queries, **exclusions)
     squared = np.empty((len(scaled), max(n_neighbors, 0)))
-    return Neighborhoods(_nearest(index, scaled, n_neighbors, exclusions, squared), squared)
+    return Neighborhoods(_nearest(index, scaled, n_neighbors, checked, squared), squared)
 
 
 def find_within(
@@ -146,11 +138,8 @@ def find_within(
     radius: float,
     *,
     max_neighbors: int,
-    exclude: NDArray[np.int32] | None = None,
-    exclusion_radius: NDArray[np.float64] | None = None,
-    groups: NDArray[np.int32] | None = None,
-    query_groups: NDArray[np.int32] | None = None,
     first_query: int = 0,
+    **exclusions: Unpack[Exclusions],
 ) -> NDArray[np.int32]:
     """Rows of all admissible points within a radius of each query in the scaled metric.
 
@@ -158,8 +147,8 @@ def find_within(
     Exclusions as in `find_nearest`. ``first_query`` is the number of the block's first query,
     for the error that is raised when a query reaches more than ``max_neighbors`` points.
     """
-    exclusions = _check_exclusions(index, queries, exclude, exclusion_radius, groups, query_groups)
-    found, counts = _within(index, queries, radius, max_neighbors, exclusions)
+    checked = _check_exclusions(index, queries, **exclusions)
+    found, counts = _within(index, queries, radius, max_neighbors, checked)
     require_few(counts, max_neighbors, radius, index.lengthscale, first_query)
     neighbors = np.full((len(queries), counts.max(initial=0)), -1, np.int32)
     neighbors[np.arange(neighbors.shape[1]) < counts[:, None]] = found
@@ -170,15 +159,11 @@ def count_within(
     index: NeighborIndex,
     queries: NDArray[np.float64],
     radius: float,
-    *,
-    exclude: NDArray[np.int32] | None = None,
-    exclusion_radius: NDArray[np.float64] | None = None,
-    groups: NDArray[np.int32] | None = None,
-    query_groups: NDArray[np.int32] | None = None,
+    **exclusions: Unpack[Exclusions],
 ) -> NDArray[np.int64]:
     """Number of admissible points within a radius of each query, (q,), as in `find_within`."""
-    exclusions = _check_exclusions(index, queries, exclude, exclusion_radius, groups, query_groups)
-    return _within(index, queries, radius, 0, exclusions)[1]
+    checked = _check_exclusions(index, queries, **exclusions)
+    return _within(index, queries, radius, 0, checked)[1]
 
 
 def require_few(
@@ -243,10 +228,10 @@ def _scale(index: NeighborIndex, queries: NDArray[np.float64]) -> NDArray[np.flo
 def _check_exclusions(
     index: NeighborIndex,
     queries: NDArray[np.float64],
-    exclude: NDArray[np.int32] | None,
-    exclusion_radius: NDArray[np.float64] | None,
-    groups: NDArray[np.int32] | None,
-    query_groups: NDArray[np.int32] | None,
+    exclude: NDArray[np.int32] | None = None,
+    exclusion_radius: NDArray[np.float64] | None = None,
+    groups: NDArray[np.int32] | None = None,
+    query_groups: NDArray[np.int32] | None = None,
 ) -> tuple[NDArray[Any] | None, ...]:
     """The native functions' arguments from exclude to query_groups."""
     q = len(queries)
