@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ from lsgp.local_solves import (
     plan_blocks,
     score_in_blocks,
 )
-from lsgp.neighbors import build_index
+from lsgp.neighbors import NeighborIndex, build_index
 
 Array = NDArray[np.float64]
 
@@ -56,6 +56,7 @@ class LeaveOneOut:
 
     With ``imitation``, points nearer than a radius to the target are left out too, and with
     ``groups`` (n,) all points of its group, so that tuning sees what prediction will see.
+    ``last_index`` may be shared between several of them.
     """
 
     X: Array  # (n, d)
@@ -65,6 +66,7 @@ class LeaveOneOut:
     resources: Resources
     groups: NDArray[np.int32] | None = None
     imitation: Imitation | None = None
+    last_index: dict[tuple[int, bytes], NeighborIndex] = field(default_factory=dict)
 
     @property
     def gap_width(self) -> float:
@@ -78,7 +80,7 @@ class LeaveOneOut:
         self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None
     ) -> Sample:
         """The neighborhoods of the targets in the model's metric, without what is left out."""
-        index = build_index(self.X, np.asarray(model.lengthscale, dtype=float))
+        index = self.index(model)
 
         def search(start: int, stop: int) -> NDArray[np.int32]:
             part = targets[start:stop]
@@ -95,6 +97,19 @@ class LeaveOneOut:
         threads = self.resources.n_threads
         size = max(1, -(-len(targets) // (4 * threads)))
         return Sample(targets, _stack(list(blocks.run_blocks(search, len(targets), size, threads))))
+
+    def index(self, model: LocalModel) -> NeighborIndex:
+        """The training points in the model's metric; kept until another metric is asked for.
+
+        A round is judged in the metric that the next one starts from: half of the indexes of a
+        large data set need not be built.
+        """
+        lengthscale = np.asarray(model.lengthscale, dtype=float)
+        key = (id(self.X), lengthscale.tobytes())
+        if key not in self.last_index:
+            self.last_index.clear()
+            self.last_index[key] = build_index(self.X, lengthscale)
+        return self.last_index[key]
 
     def exclusions(self, targets: NDArray[np.int32]) -> dict[str, Any]:
         """What a target is predicted without, as the neighbor search takes it."""

@@ -25,6 +25,7 @@ from lsgp.imitation import imitate_queries
 from lsgp.kernels import KERNELS
 from lsgp.local_problem import STATUS_NOT_POSITIVE_DEFINITE, LocalModel
 from lsgp.local_solves import Resources
+from lsgp.neighbors import NeighborIndex
 from lsgp.objectives import BAD_VALUE, LeaveOneOut, Sample
 from lsgp.parameters import LENGTHSCALE_PRIOR, Parameters
 from lsgp.predictive import PredictiveDistribution
@@ -96,6 +97,7 @@ class Tuner:
     candidates: list[Candidate] = field(default_factory=list)
     transforms: dict[Any, InputTransform] = field(default_factory=dict)
     data: dict[Any, LeaveOneOut] = field(default_factory=dict)
+    last_index: dict[tuple[int, bytes], NeighborIndex] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
@@ -261,6 +263,7 @@ class Tuner:
                 self.resources,
                 self.rows.groups,
                 imitation,
+                self.last_index,
             )
         return self.data[kind]
 
