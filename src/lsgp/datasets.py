@@ -24,7 +24,22 @@ DATA_VARIABLE = "LSGP_DATA"
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """One data set of the registry."""
+    """One data set of the registry.
+
+    Attributes
+    ----------
+    name : str
+    rows : int
+    inputs : int
+    target : str
+        Name of the target.
+    source : str
+    licence : str
+    sha256 : str
+        Of the file ``name.csv.gz`` (``.npz`` for satellite).
+    openml_id : int or None
+    openml_target : str or None
+    """
 
     name: str
     rows: int
@@ -33,7 +48,6 @@ class DatasetInfo:
     source: str
     licence: str
     sha256: str
-    """Of the file ``name.csv.gz`` (``.npz`` for satellite)."""
     openml_id: int | None = None
     openml_target: str | None = None
 
@@ -125,14 +139,23 @@ DATASETS: dict[str, DatasetInfo] = {
 
 
 class Dataset(NamedTuple):
-    """A data set in memory."""
+    """A data set in memory.
 
-    X: NDArray[np.float64]  # (n, d)
-    y: NDArray[np.float64]  # (n,)
+    Attributes
+    ----------
+    X : array of shape (n, d)
+    y : array of shape (n,)
+    feature_names : tuple of str
+    target_name : str
+    n_train : int or None
+        Where its authors fixed the split: the rows from here on are the test set.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
     feature_names: tuple[str, ...]
     target_name: str
     n_train: int | None = None
-    """Where its authors fixed the split: the rows from here on are the test set."""
 
 
 def load_dataset(name: str, data_folder: str | os.PathLike[str] | None = None) -> Dataset:

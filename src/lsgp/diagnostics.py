@@ -25,14 +25,18 @@ class Calibration:
     ----------
     n : int
         Number of observations.
-    rmse, mae : float
-        Root mean squared and mean absolute error of the means.
+    rmse : float
+        Root mean squared error of the means.
+    mae : float
+        Mean absolute error of the means.
     nll : float
         Mean negative log density of the observations.
     crps : float
         Mean continuous ranked probability score, in the units of y.
-    levels, coverage : arrays of shape (11,)
-        Central intervals of these probabilities, and the share of observations inside them.
+    levels : array of shape (11,)
+        Probabilities of central intervals.
+    coverage : array of shape (11,)
+        Share of observations inside the interval of each level.
     interval_score_95 : float
         Mean interval score of the central 95 % intervals: width, plus penalties.
     sharpness : float
@@ -66,10 +70,21 @@ class Calibration:
 
 
 class LeaveOneOutResult(NamedTuple):
-    """Predictions of training points from their neighbors without themselves."""
+    """Predictions of training points from their neighbors without themselves.
 
-    rows: NDArray[np.int64]  # (q,) row numbers in the training data
-    observed: Array  # (q,) or (q, t)
+    Attributes
+    ----------
+    rows : array of shape (q,)
+        Row numbers in the training data.
+    observed : array of shape (q,) or (q, t)
+    predicted : PredictiveDistribution
+    calibration : Calibration
+    residuals : array of the shape of ``observed``
+        Observed less the predicted mean.
+    """
+
+    rows: NDArray[np.int64]
+    observed: Array
     predicted: PredictiveDistribution
     calibration: Calibration
 
@@ -80,6 +95,15 @@ class LeaveOneOutResult(NamedTuple):
 
 def assess(predicted: PredictiveDistribution, observed: ArrayLike) -> Calibration:
     """Compare predictions with observations.
+
+    Parameters
+    ----------
+    predicted : PredictiveDistribution
+    observed : array-like of the shape of ``predicted.mean``
+
+    Returns
+    -------
+    Calibration
 
     Examples
     --------

@@ -28,14 +28,24 @@ Array = NDArray[np.float64]
 
 
 class NeighborContributions(NamedTuple):
-    """The neighbors of one query, nearest first."""
+    """The neighbors of one query, nearest first; fields are as in `Explanation`.
 
-    rows: NDArray[np.int64]  # (k,) training rows
-    distances: Array  # (k,)
-    weights: Array  # (k,)
-    coefficients: Array  # (k,)
-    observed: Array  # (k,) or (k, t)
-    contributions: Array  # (k,) or (k, t)
+    Attributes
+    ----------
+    rows : array of shape (k,)
+    distances : array of shape (k,)
+    weights : array of shape (k,)
+    coefficients : array of shape (k,)
+    observed : array of shape (k,) or (k, t)
+    contributions : array of shape (k,) or (k, t)
+    """
+
+    rows: NDArray[np.int64]
+    distances: Array
+    weights: Array
+    coefficients: Array
+    observed: Array
+    contributions: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +67,10 @@ class Explanation:
         The localizer's weight, averaged over the models; 0 in those that do not see the row.
     coefficients : array of shape (q, w)
         What the prediction changes by when the row's target changes by one.
-    observed, contributions : arrays of shape (q, w) or (q, w, t)
-        The row's target, and its part of the mean, coefficient × (observed − `baseline`).
+    observed : array of shape (q, w) or (q, w, t)
+        The row's target.
+    contributions : array of shape (q, w) or (q, w, t)
+        The row's part of the mean, coefficient × (observed − `baseline`):
         ``baseline + contributions.sum(axis=1)`` is the predicted mean.
     baseline : array of shape () or (t,)
         Mean of the training targets, where predictions start (0 with ``normalize_y=False``).
@@ -80,7 +92,8 @@ class Explanation:
         the training data is flagged.
     is_beyond_range : boolean array of shape (q, d)
         Inputs of the query that are outside the range of the training rows.
-    input_names, target_names : lists of str
+    input_names : list of str
+    target_names : list of str
     """
 
     rows: NDArray[np.int64]
@@ -257,7 +270,21 @@ class ExplanationMixin(PredictionMixin):
         return total / total.sum() if total.any() else total
 
     def relevance_frame(self, library: str = "pandas") -> Any:
-        """`relevance_` with the names of the inputs, the most relevant first."""
+        """`relevance_` with the names of the inputs, the most relevant first.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.random.default_rng(0).uniform(size=(200, 2))
+        >>> model = LSGPRegressor(objective=None, lengthscale=[1.0, 9.0]).fit(X, X[:, 0])
+        >>> model.relevance_frame("polars")["input"].to_list()
+        ['x0', 'x1']
+        """
         relevance = self.relevance_
         order = np.argsort(-relevance, kind="stable")
         names = fitted_view.input_names(self)

@@ -68,6 +68,16 @@ class PredictionMixin:
         -------
         mean : array of shape (q,) or (q, t)
         std : array of the same shape, if ``return_std``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> mean, std = model.predict([[0.25], [0.5]], return_std=True)
+        >>> mean.round(1)
+        array([1. , 0.1])
         """
         if return_std:
             predicted = self.predict_distribution(X, kind=kind)
@@ -86,6 +96,16 @@ class PredictionMixin:
         self, X: ArrayLike, kind: str = "observation"
     ) -> PredictiveDistribution:
         """Predictive distribution of each query, with its density, quantiles and scores [E7].
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        kind : {"observation", "latent"}
+            As in `predict`.
+
+        Returns
+        -------
+        PredictiveDistribution
 
         Examples
         --------
@@ -115,7 +135,30 @@ class PredictionMixin:
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, kind: str = "observation"
     ) -> tuple[Array, Array]:
-        """Lower and upper end of the central interval of this probability, each (q,) or (q, t)."""
+        """Lower and upper end of the central interval of this probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        level : float
+            Probability, between 0 and 1.
+        kind : {"observation", "latent"}
+            As in `predict`.
+
+        Returns
+        -------
+        low, high : arrays of shape (q,) or (q, t)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> low, high = model.predict_interval([[0.5]], level=0.9)
+        >>> bool(low[0] < np.sin(3.0) < high[0])
+        True
+        """
         return self.predict_distribution(X, kind=kind).interval(level)
 
     def loo(self, n_points: int | None = None, random_state: Any = None) -> LeaveOneOutResult:
@@ -170,7 +213,27 @@ class PredictionMixin:
         return LeaveOneOutResult(rows, observed, predicted, assess(predicted, observed))
 
     def calibration(self, X: ArrayLike, y: ArrayLike) -> Calibration:
-        """Accuracy and calibration of the predictions for X against the observations y."""
+        """Accuracy and calibration of the predictions for X against the observations y.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        y : array-like of shape (q,) or (q, t)
+
+        Returns
+        -------
+        Calibration
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> queries = np.array([[0.123], [0.456], [0.789]])
+        >>> model.calibration(queries, np.sin(6 * queries[:, 0])).n
+        3
+        """
         predicted = self.predict_distribution(X)
         observed = np.asarray(y, dtype=float)
         if observed.shape != predicted.mean.shape:
@@ -187,7 +250,27 @@ class PredictionMixin:
 
         They are samples of the latent function times the square root of its weight at x0, in
         the units of y and around its mean: what the model believes near x0 before it has seen
-        a target. Shape (n_samples, p).
+        a target.
+
+        Parameters
+        ----------
+        x0 : array-like of shape (d,)
+        X : array-like of shape (p, d)
+        n_samples : int
+        random_state : int, RandomState instance or None
+
+        Returns
+        -------
+        array of shape (n_samples, p)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> model.sample_prior([0.5], X[80:120], n_samples=3, random_state=0).shape
+        (3, 40)
         """
         points = self._check_queries(X)
         query = self._check_queries(np.asarray(x0, dtype=float).reshape(1, -1))

@@ -26,6 +26,8 @@ NEAR_ONE = 2e-3
 class PredictiveDistribution:
     """Location-scale Student-t distributions, one per query (and per target).
 
+    Values ``y`` and results have the shape of `mean`, or any shape that broadcasts with it.
+
     Parameters
     ----------
     mean : array of shape (q,) or (q, t)
@@ -34,8 +36,6 @@ class PredictiveDistribution:
         Not negative; 0 is a point mass. The standard deviation only when dof is infinite.
     dof : float or array of shape (q,) or of the shape of `mean`, default=inf
         Degrees of freedom; infinite for a Gaussian.
-
-    Values ``y`` and results have the shape of `mean`, or any shape that broadcasts with it.
 
     Examples
     --------
@@ -95,6 +95,7 @@ class PredictiveDistribution:
 
     @property
     def median(self) -> Float:
+        """The location."""
         return self.mean
 
     @property
@@ -108,7 +109,7 @@ class PredictiveDistribution:
 
     @property
     def variance(self) -> Float:
-        """Square of `std`: it overflows or vanishes for scales beyond 1e154 or below 1e-162."""
+        """Square of `std`; overflows or vanishes for scales beyond 1e154 or below 1e-162."""
         with np.errstate(over="ignore", under="ignore"):
             return np.square(self.std)
 

@@ -17,7 +17,21 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A tuned model and its leave-one-out predictions of the compared points."""
+    """A tuned model and its leave-one-out predictions of the compared points.
+
+    Attributes
+    ----------
+    input_transform : str, tuple or None
+    n_neighbors : int or None
+    model : LocalModel
+    predicted : PredictiveDistribution
+        Of the compared points, in scaled units.
+    loss : float
+        Mean of the objective over the compared points.
+    standard_error : float
+        Of the loss.
+    seconds : float
+    """
 
     input_transform: Any
     n_neighbors: int | None

@@ -4,15 +4,15 @@
 Every function draws on the axes that it is given as ``ax``, or on those of a new figure, and
 returns them. Colors are those of Okabe and Ito, which the color-blind can tell apart.
 
-==================  ======================================================================
-`plot_fit`          one input: mean, bands and data
-`plot_map`          two inputs: maps of the mean and of its standard deviation
-`plot_calibration`  whether intervals cover what they say
-`plot_residuals`    leave-one-out residuals, inside or outside their intervals
-`plot_relevance`    which inputs matter
-`plot_neighborhood` the neighbors that a prediction is made from, and their weights
-`plot_tuning`       what tuning tried, how it scored, and what it kept
-==================  ======================================================================
+===================  ======================================================================
+`plot_fit`           one input: mean, bands and data
+`plot_map`           two inputs: maps of the mean and of its standard deviation
+`plot_calibration`   whether intervals cover what they say
+`plot_residuals`     leave-one-out residuals, inside or outside their intervals
+`plot_relevance`     which inputs matter
+`plot_neighborhood`  the neighbors that a prediction is made from, and their weights
+`plot_tuning`        what tuning tried, how it scored, and what it kept
+===================  ======================================================================
 """
 
 from lsgp.plotting.explanations import plot_neighborhood, plot_relevance, plot_tuning

@@ -50,10 +50,15 @@ class InputTransform:
     Attributes
     ----------
     kinds : tuple of d strings or None
-    center, scale, power : arrays of shape (d,)
-        `scale` is infinite for constant columns. `power` is 1 unless "yeo-johnson".
-    knots, knot_values : arrays of shape (k,)
-        Of all "half-rank" columns, one after the other: x, and the transformed value there.
+    center : array of shape (d,)
+    scale : array of shape (d,)
+        Infinite for constant columns.
+    power : array of shape (d,)
+        1 unless "yeo-johnson".
+    knots : array of shape (k,)
+        Of all "half-rank" columns, one after the other.
+    knot_values : array of shape (k,)
+        Transformed values at the knots.
     knot_offsets : integer array of shape (d + 1,)
         Column j has the knots from knot_offsets[j] to knot_offsets[j + 1].
     """

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How Sphinx builds the documentation: `make docs`, warnings are errors."""
+
+import json
+from pathlib import Path
+
+from docutils import nodes
+from docutils.utils.math import latex2mathml
+
+import lsgp
+
+project = "lsgp"
+author = "The lsgp developers"
+copyright = "The lsgp developers"
+version = release = lsgp.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["gallery/images"]
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
+myst_heading_anchors = 3
+
+default_role = "py:obj"  # `predict` in a docstring is a link where there is such a thing
+add_module_names = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # types and shapes are in the docstrings
+strip_signature_backslash = True  # else napoleon leaves `fitted_` without its underscore
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+html_theme = "furo"
+html_title = f"lsgp {release}"
+html_static_path = ["_static"]
+html_css_files = ["lsgp.css"]
+html_show_sourcelink = False
+html_math_renderer = "mathml"
+
+
+def _stream_table():
+    """The results of benchmarks/predict_stream.py as a table: numbers are never typed."""
+    path = Path(__file__).parents[1] / "benchmarks" / "results" / "predict_stream.json"
+    results = json.loads(path.read_text(encoding="utf-8"))
+    machine, model = results["machine"], results["model"]
+    lines = [
+        f"A model of {model['n_train']:,} rows, {model['n_inputs']} inputs and "
+        f"{model['n_neighbors']} neighbors; {machine['n_cores']} cores, "
+        f"{machine['instruction_set']}, a memory budget of {results['memory_budget_mb']:,.0f} MB, "
+        f"lsgp {machine['versions']['lsgp']}:",
+        "",
+        "| rows | output | input file | time | processor time | peak memory |",
+        "|---:|---|---:|---:|---:|---:|",
+    ]
+    for run in results["runs"]:
+        lines.append(
+            f"| {run['rows']:,} | {run['output']} | {run['input_mb']:,.1f} MB | "
+            f"{run['seconds']:.1f} s | {run['processor_seconds']:.1f} s | "
+            f"{run['peak_memory_mb']:,.0f} MB |"
+        )
+    return "\n".join(lines)
+
+
+myst_substitutions = {"predict_stream": _stream_table()}
+
+
+def _mathml(tex, as_block):
+    return latex2mathml.tex2mathml(tex, as_block=as_block)
+
+
+def _visit_math(self, node):
+    self.body.append(_mathml(node.astext(), as_block=False))
+    raise nodes.SkipNode
+
+
+def _visit_math_block(self, node):
+    self.body.append(f'<div class="math">{_mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app):
+    # Formulas become MathML when the pages are built: no script, and pages work offline.
+    app.add_html_math_renderer("mathml", (_visit_math, None), (_visit_math_block, None))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every example of the documentation runs, and what the pages promise is there."""
+
+import doctest
+import re
+import runpy
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lsgp.cli import main
+
+DOCS = Path(__file__).parents[1] / "docs"
+SOURCE = Path(__file__).parents[1] / "src" / "lsgp"
+PAGES = sorted(DOCS.glob("*.md"))
+SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
+
+BLOCK = re.compile(r"^```(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: Blocks that are not run: what users type elsewhere, and Sphinx's own.
+NOT_RUN = {"text", "{toctree}", "{image}", "{eval-rst}"}
+
+
+def blocks_of(path):
+    """Language, source and first line of each fenced block of a page."""
+    text = path.read_text(encoding="utf-8")
+    for match in BLOCK.finditer(text):
+        yield match[1], match[2], text.count("\n", 0, match.start(2))
+
+
+def run_doctest(source, names, page, line):
+    # A runner of its own per block: names go from block to block.
+    test = doctest.DocTestParser().get_doctest(source, names, page, page, line)
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    report = []
+    result = doctest.DocTestRunner(optionflags=options).run(
+        test, out=report.append, clear_globs=False
+    )
+    names.update(test.globs)
+    assert result.failed == 0, "".join(report)
+
+
+def run_commands(source):
+    lines = source.replace("\\\n", " ").splitlines()
+    for line in lines:
+        assert line.startswith("$ lsgp "), f"{line!r} is not a command of ours"
+        assert main(shlex.split(line)[2:]) == 0, line
+
+
+@pytest.fixture(autouse=True)
+def a_folder_of_its_own(tmp_path, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    monkeypatch.chdir(tmp_path)
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_examples_of_a_page_run_in_order(page):
+    names = {"__name__": "__main__"}
+    for language, source, line in blocks_of(page):
+        if language == "python":
+            # Lines are counted as in the page, for the traceback.
+            exec(compile("\n" * line + source, str(page), "exec"), names)
+        elif language == "pycon":
+            run_doctest(source, names, page.name, line)
+        elif language == "console":
+            run_commands(source)
+        else:
+            assert language in NOT_RUN, f"{page.name}: what is a block of {language}?"
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_gallery_script_draws_its_picture(script, tmp_path):
+    (tmp_path / "images").mkdir()
+    copy = Path(shutil.copy(script, tmp_path))
+    runpy.run_path(str(copy), run_name="__main__")
+    assert (tmp_path / "images" / f"{script.stem}.png").stat().st_size > 1000
+
+
+def test_every_script_of_the_gallery_has_a_page_and_a_small_picture():
+    assert len(SCRIPTS) >= 6
+    index = (DOCS / "gallery" / "index.md").read_text(encoding="utf-8")
+    for script in SCRIPTS:
+        page = script.with_suffix(".md").read_text(encoding="utf-8")
+        assert f"images/{script.stem}.png" in page
+        assert script.name in page
+        assert f"({script.stem}.md)" in index
+        picture = script.with_name("images") / f"{script.stem}.png"
+        assert picture.stat().st_size < 200_000, picture.name
+
+
+def test_every_equation_that_the_code_cites_is_in_the_method_page():
+    method = (DOCS / "method.md").read_text(encoding="utf-8")
+    defined = set(re.findall(r"\*\*\[(E\d+)\]", method))
+    cited = set()
+    for path in [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.h"), *SOURCE.rglob("*.cpp")]:
+        cited |= set(re.findall(r"\[(E\d+)\]", path.read_text(encoding="utf-8")))
+    assert cited
+    assert cited <= defined
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*PAGES, *(DOCS / "gallery").glob("*.md")]:
+        text = page.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#:]+\.md)(?:#[^)]*)?\)", text):
+            assert (page.parent / target).is_file(), f"{page.name} links to {target}"
