@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import describe_machine
 from rich.console import Console
 from rich.table import Table
 
@@ -87,7 +88,7 @@ def run(name: str, seed: int, data_folder: str | None) -> dict[str, Any]:
         "predict_cpu": finished - fitted,
         "loo_loss": model.tuning_.loss,
         "chosen": [
-            [c.model.kernel, c.input_transform, c.scale, c.n_neighbors, w]
+            [str(c.model.kernel), c.input_transform, c.scale, c.n_neighbors, w]
             for c, w in model.tuning_.chosen
         ],
     }
@@ -128,6 +129,7 @@ def main() -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     results = []
     with output.open("a") as lines:
+        lines.write(json.dumps({"machine": describe_machine()}) + "\n")
         for name in names:
             seeds = SEEDS.get(name, (0, 1, 2, 3, 4))
             if arguments.seeds:

@@ -11,28 +11,25 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from machine import cpu_model, describe_machine
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
-import lsgp
 from lsgp import LSGPRegressor, _core
 from lsgp.backends import cpu
 from lsgp.blocks import parse_memory_budget
@@ -368,32 +365,6 @@ def measure_all(options: argparse.Namespace, console: Console) -> Iterable[Figur
             console.print("This system does not tell the peak memory of a process: left out.")
         else:
             yield memory
-
-
-def cpu_model() -> str:
-    if Path("/proc/cpuinfo").exists():
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    if sys.platform == "darwin":
-        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    return platform.processor() or platform.machine()
-
-
-def describe_machine() -> dict[str, Any]:
-    return {
-        "cpu": cpu_model(),
-        "cores": os.cpu_count(),
-        "system": platform.system(),
-        "instruction_set": _core.instruction_set,
-        "blas": sorted({f"{b['internal_api']} {b['version']}" for b in threadpool_info()}),
-        "versions": {
-            "python": platform.python_version(),
-            "lsgp": lsgp.__version__,
-            **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
-        },
-    }
 
 
 def write_results(figures: list[Figure], path: Path) -> None:

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A Deep GP by random features, the baseline of the paper's Table 2; needs PyTorch.
+
+    lsgp reproduce --deep-gp benchmarks/deep_gp.py
+
+Cutajar, Bonilla, Michiardi and Filippone (2017), "Random feature expansions for deep Gaussian
+processes". A layer maps F to Phi(F) W, where Phi are the random Fourier features of an RBF kernel
+with one lengthscale per input, and W has the prior N(0, 1) and a factorized Gaussian posterior.
+All is learned by stochastic variational inference: Adam on minibatches of the lower bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+
+class RandomFeatureLayer(torch.nn.Module):
+    """GPs with an RBF kernel, as Bayesian linear models of random features."""
+
+    def __init__(self, n_inputs: int, n_outputs: int, n_features: int, rng: torch.Generator):
+        super().__init__()
+        self.register_buffer("omega", torch.randn(n_inputs, n_features, generator=rng))
+        # Typical distances grow with the root of the dimension.
+        start = 0.5 * np.log(n_inputs)
+        self.log_lengthscale = torch.nn.Parameter(torch.full((n_inputs,), float(start)))
+        self.log_variance = torch.nn.Parameter(torch.zeros(()))
+        self.mean = torch.nn.Parameter(0.1 * torch.randn(2 * n_features, n_outputs, generator=rng))
+        self.log_std = torch.nn.Parameter(torch.full((2 * n_features, n_outputs), -3.0))
+
+    def forward(self, inputs: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
+        """Samples of the outputs, (samples, rows, outputs), for such inputs."""
+        angles = inputs @ (self.omega / self.log_lengthscale.exp()[:, None])
+        features = torch.cat([angles.cos(), angles.sin()], dim=-1)
+        features = features * (self.log_variance.exp() / self.omega.shape[1]).sqrt()
+        # The sum over weights is Gaussian: sampling it, not them, has less noise.
+        mean = features @ self.mean
+        variance = features.square() @ (2 * self.log_std).exp()
+        noise = torch.randn(mean.shape, generator=rng)
+        return mean + (variance + 1e-12).sqrt() * noise
+
+    def divergence(self) -> torch.Tensor:
+        """KL divergence of the posterior of the weights from their prior."""
+        variance = (2 * self.log_std).exp()
+        return 0.5 * (variance + self.mean.square() - 1 - 2 * self.log_std).sum()
+
+
+class DeepGPRegressor(RegressorMixin, BaseEstimator):
+    """Two layers of random-feature GPs; the second also sees the inputs.
+
+    Parameters
+    ----------
+    n_features : int
+        Random frequencies per layer.
+    n_hidden : int
+        GPs of the hidden layer.
+    n_steps, batch_size, n_samples : int
+        Of stochastic optimization; samples estimate the bound.
+    learning_rate : float
+    random_state : int
+    """
+
+    def __init__(
+        self,
+        n_features: int = 100,
+        n_hidden: int = 3,
+        n_steps: int = 6000,
+        batch_size: int = 200,
+        n_samples: int = 3,
+        learning_rate: float = 0.01,
+        random_state: int = 0,
+    ) -> None:
+        self.n_features = n_features
+        self.n_hidden = n_hidden
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.n_samples = n_samples
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> DeepGPRegressor:
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        self.x_mean_, self.x_std_ = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-12)
+        self.y_mean_, self.y_std_ = y.mean(), max(y.std(), 1e-12)
+        inputs = self._scale(X)
+        targets = torch.tensor((y - self.y_mean_) / self.y_std_, dtype=torch.float32)
+        rng = torch.Generator().manual_seed(self.random_state)
+        n, d = inputs.shape
+        self.layers_ = torch.nn.ModuleList(
+            [
+                RandomFeatureLayer(d, self.n_hidden, self.n_features, rng),
+                RandomFeatureLayer(self.n_hidden + d, 1, self.n_features, rng),
+            ]
+        )
+        self.log_noise_ = torch.nn.Parameter(torch.tensor(-2.0))
+        parameters = [*self.layers_.parameters(), self.log_noise_]
+        optimizer = torch.optim.Adam(parameters, lr=self.learning_rate)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.n_steps)
+        for _ in range(self.n_steps):
+            rows = torch.randint(n, (min(self.batch_size, n),), generator=rng)
+            optimizer.zero_grad()
+            latent = self._propagate(inputs[rows], self.n_samples, rng)
+            fit = 0.5 * (targets[rows] - latent).square() * (-self.log_noise_).exp()
+            fit = (fit + 0.5 * self.log_noise_).mean()
+            loss = fit + sum(layer.divergence() for layer in self.layers_) / n
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+        return self
+
+    def predict(self, X: ArrayLike, n_samples: int = 100) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        rng = torch.Generator().manual_seed(self.random_state)
+        with torch.no_grad():
+            blocks = [
+                self._propagate(block, n_samples, rng).mean(dim=0)
+                for block in self._scale(X).split(1000)
+            ]
+        return self.y_mean_ + self.y_std_ * torch.cat(blocks).numpy().astype(np.float64)
+
+    def _propagate(self, inputs: torch.Tensor, n_samples: int, rng: Any) -> torch.Tensor:
+        """Samples of the latent function, (n_samples, rows)."""
+        inputs = inputs.expand(n_samples, *inputs.shape)
+        hidden = self.layers_[0](inputs, rng)
+        return self.layers_[1](torch.cat([hidden, inputs], dim=-1), rng)[..., 0]
+
+    def _scale(self, X: NDArray[np.float64]) -> torch.Tensor:
+        return torch.tensor((X - self.x_mean_) / self.x_std_, dtype=torch.float32)
