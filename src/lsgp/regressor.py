@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lsgp import blocks
 from lsgp.backends import choose_backend, reference
@@ -91,7 +92,8 @@ class LSGPRegressor(
     max_tuning_time : float, default=None
         Seconds after which tuning stops with the best so far.
     warm_start : bool
-        Whether tuning starts from the models of the previous call to `fit`.
+        Whether tuning starts from the models of the previous call to `fit`, where the
+        settings of the model are still the same.
     input_transform : {"auto", "standardize", "yeo-johnson", "half-rank"}, list or None
         Monotone transform of the inputs, one for all or one per input. None: as they are.
     normalize_y : bool
@@ -129,8 +131,10 @@ class LSGPRegressor(
         What was tried and how it scored; None if nothing was tuned.
     target_names_ : list of str or None
         Names of the columns of y, where it was a data frame or a series.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : array of shape (d,)
+        Names of the inputs, where X was a data frame.
 
     Examples
     --------
@@ -223,6 +227,19 @@ class LSGPRegressor(
             Tuning predicts each point without its whole group.
         queries : array-like of shape (q, d), default=None
             Where predictions will be made: tuning then imitates their distances from the data.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.random.default_rng(0).uniform(size=(200, 2))
+        >>> model = LSGPRegressor(objective=None).fit(X, X.sum(axis=1), sample_weight=np.ones(200))
+        >>> model.n_features_in_
+        2
         """
         X_checked, y_checked = validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, order="C"
@@ -233,6 +250,11 @@ class LSGPRegressor(
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < least:
                 raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
+        limit = self.max_tuning_time
+        if limit is not None and not (isinstance(limit, Real) and limit >= 0):
+            raise ValueError(
+                f"max_tuning_time={limit!r} must be a number of seconds, not negative, or None."
+            )
         where: Array | None = None
         if queries is not None:
             where = validate_data(self, queries, dtype=np.float64, reset=False)
@@ -278,10 +300,15 @@ class LSGPRegressor(
             resources=self._resources()._replace(verbose=0),
             rng=np.random.default_rng(random.randint(2**31)),
             max_seconds=self.max_tuning_time,
-            warm_starts=self._warm_starts(rows.X.shape[1]),
+            warm_starts=self._warm_starts(specification, rows.X),
         )
         work = tuner.planned_work()
-        with blocks.progress_bar("Tuning", work, self.verbose > 0) as tuner.report:
+        with (
+            blocks.progress_bar("Tuning", work, self.verbose > 0) as tuner.report,
+            # The optimizer's own matrices are tiny: the threads of BLAS only spin on them, for
+            # half of the time of a fit.
+            threadpool_limits(1, user_api="blas"),
+        ):
             tuning = tuner.run()
         fitted = tuple(
             FittedModel.build(
@@ -299,16 +326,20 @@ class LSGPRegressor(
         )
         return fitted, tuning
 
-    def _warm_starts(self, n_inputs: int) -> tuple[Start, ...]:
-        """The models of a previous fit, where tuning may start from."""
+    def _warm_starts(self, specification: Specification, X: Array) -> tuple[Start, ...]:
+        """The models of a previous fit that the settings still admit: tuning starts there."""
         if not self.warm_start or not hasattr(self, "fitted_"):
             return ()
-        if self.fitted_[0].transform.n_features != n_inputs:
+        if self.fitted_[0].transform.n_features != X.shape[1]:
             return ()
-        return tuple(
-            Start(_kinds_key(fitted.transform.kinds), fitted.model, fitted.n_neighbors)
-            for fitted in self.fitted_
-        )
+        starts = []
+        for fitted in self.fitted_:
+            kinds, n_neighbors = fitted.transform.kinds, fitted.n_neighbors
+            if n_neighbors is not None:
+                n_neighbors = min(specification.n_neighbors or n_neighbors, len(X) - 1)
+            if specification.admits(fitted.model, kinds):
+                starts.append(Start(_kinds_key(kinds), fitted.model, n_neighbors))
+        return tuple(starts)
 
     def _fit_given(self, specification: Specification, rows: TrainingRows) -> FittedModel:
         """Index the rows for the hyperparameters as they are given."""

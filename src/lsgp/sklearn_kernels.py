@@ -28,6 +28,7 @@ class Translation(NamedTuple):
     noise_variance: float | None  # None without a WhiteKernel
     constant_variance: float | None  # None without a ConstantKernel term
     is_fixed: bool  # nothing in it is to be tuned
+    has_fixed_lengthscale: bool = False
 
 
 def is_kernel(value: Any) -> bool:
@@ -64,7 +65,13 @@ def translate(kernel: sk.Kernel) -> Translation:
             lengthscale = np.atleast_1d(np.asarray(stationary.length_scale, dtype=float))
             constant_variance = constant if has_constant else None
             return Translation(
-                name, lengthscale, amplitude, noise_variance, constant_variance, fixed
+                name,
+                lengthscale,
+                amplitude,
+                noise_variance,
+                constant_variance,
+                fixed,
+                stationary.hyperparameter_length_scale.fixed,
             )
     return Translation(_without_noise(kernel), None, 1.0, noise_variance, None, fixed)
 

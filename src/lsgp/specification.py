@@ -12,7 +12,7 @@ import numpy as np
 
 from lsgp import sklearn_kernels
 from lsgp.kernels import KERNELS
-from lsgp.local_problem import OBJECTIVES, LocalModel
+from lsgp.local_problem import OBJECTIVES, SHARED_PARAMETERS, LocalModel
 from lsgp.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
 
 TRENDS = ("none", "constant", "linear")
@@ -39,6 +39,37 @@ class Specification(NamedTuple):
     input_transform: Any
     is_isotropic: bool  # one lengthscale for all inputs
 
+    def admits(self, model: LocalModel, kinds: tuple[str | None, ...]) -> bool:
+        """Whether tuning with these settings may end at a model and input transforms."""
+        own, kind = self.model, self.input_transform
+        wanted = list(kind) if isinstance(kind, list) else [kind] * len(kinds)
+        is_switched_on = [
+            [0 < getattr(m, name) < math.inf for name in SHARED_PARAMETERS if name != "scale_dof"]
+            for m in (own, model)
+        ]
+        return (
+            _is_kernel_of(self.kernel, model.kernel)
+            and (own.localizer, own.bandwidth, own.normalize)
+            == (model.localizer, model.bandwidth, model.normalize)
+            and self.scale in ("auto", "local" if math.isfinite(model.scale_dof) else "global")
+            and is_switched_on[0] == is_switched_on[1]
+            and all(
+                np.array_equal(getattr(own, name), getattr(model, name))
+                for name in self.given
+                if name != "scale_dof" or math.isfinite(model.scale_dof)
+            )
+            and (not self.is_isotropic or len(set(model.lengthscale)) == 1)
+            and wanted in (["auto"] * len(kinds), list(kinds))
+        )
+
+
+def _is_kernel_of(setting: Any, kernel: Any) -> bool:
+    """Whether a kernel is the setting's, but for its hyperparameters."""
+    if isinstance(setting, str) or isinstance(kernel, str):
+        return isinstance(kernel, str) and setting in ("auto", kernel)
+    same_size = setting.n_dims == kernel.n_dims
+    return same_size and bool(setting.clone_with_theta(kernel.theta) == kernel)
+
 
 def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
     """Check the settings (the estimator's ``get_params``) and read them as a local model."""
@@ -49,6 +80,8 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         kernel = translation.kernel
         if translation.is_fixed:
             given |= {"lengthscale", "signal_variance", "noise_variance", "constant_variance"}
+        if translation.has_fixed_lengthscale:
+            given.add("lengthscale")
     elif kernel != "auto":
         _require_choice("kernel", kernel, ("auto", *KERNELS), "or a scikit-learn kernel object")
     _require_choice("localizer", settings["localizer"], tuple(LOCALIZERS))

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scales fitted to leave-one-out errors, and what is said about calibration."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import trapezoid
+
+from lsgp import LSGPRegressor
+from lsgp.calibration import PRIOR_OBSERVATIONS, calibrate, coverage_factor
+from lsgp.calibration import observation_distribution as distribution_of
+from lsgp.diagnostics import LEVELS, assess
+from lsgp.local_problem import LocalModel, Predictions
+from lsgp.predictive import PredictiveDistribution
+
+
+def make_predictions(n=4000, n_targets=1, dof=math.inf, signal=1.0, seed=0):
+    """Predictions of a model and observations that are distributed as it says."""
+    rng = np.random.default_rng(seed)
+    model = LocalModel(
+        "rbf", "smooth", np.ones(1), signal_variance=signal, noise_variance=0.2, scale_dof=dof
+    )
+    n_effective = np.zeros(n) if math.isinf(dof) else rng.uniform(5.0, 30.0, n)
+    total = dof + n_effective
+    scale = np.full((n, n_targets), signal)
+    if math.isfinite(dof):
+        # The local scale of a point, and the misfit of its neighborhood given that scale.
+        true = signal * dof / rng.chisquare(dof, (n, n_targets))
+        misfit = true * rng.chisquare(n_effective[:, None], (n, n_targets))
+        scale = (dof * signal + misfit) / total[:, None]
+    else:
+        true = scale
+    predictions = Predictions(
+        mean=rng.normal(size=(n, n_targets)),
+        variance=rng.uniform(0.05, 1.0, n),
+        scale=scale,
+        dof=total,
+        status=np.zeros(n, np.int32),
+    )
+    noise = rng.uniform(0.5, 2.0, n)
+    width = np.sqrt(true * (predictions.variance + 0.2 * noise)[:, None])
+    observed = predictions.mean + width * rng.normal(size=(n, n_targets))
+    return model, predictions, observed, noise
+
+
+def rescaled(model, predictions, signal, dof):
+    """What a model of another scale would have predicted [E6]."""
+    changed = model.replace(signal_variance=signal, scale_dof=dof)
+    if math.isinf(dof):
+        return changed, predictions._replace(scale=np.full_like(predictions.scale, signal))
+    n_effective = predictions.dof - model.scale_dof
+    misfit = predictions.scale * predictions.dof[:, None] - model.scale_dof * model.signal_variance
+    total = dof + n_effective
+    return changed, predictions._replace(scale=(dof * signal + misfit) / total[:, None], dof=total)
+
+
+def log_density(model, predictions, observed, noise):
+    return float(distribution_of(model, predictions, noise).logpdf(observed).mean())
+
+
+# ---- of one model ----
+
+
+@pytest.mark.parametrize("n_targets", [1, 3])
+@pytest.mark.parametrize("wrong", [0.01, 1.0, 30.0])
+def test_global_scale_is_found_whatever_the_model_believed(wrong, n_targets):
+    model, predictions, observed, noise = make_predictions(n_targets=n_targets, signal=1.7)
+    start = rescaled(model, predictions, wrong, math.inf)
+    found, calibrated = calibrate(*start, observed, noise, frozenset())
+    # The standard error of a variance from 4000 is 2 percent.
+    assert found.signal_variance == pytest.approx(1.7, rel=0.07)
+    assert (calibrated.scale == found.signal_variance).all()
+    assert math.isinf(found.scale_dof)
+
+
+@pytest.mark.parametrize(("signal", "dof"), [(0.1, 6.0), (2.0, 40.0), (20.0, 3.0)])
+def test_local_scale_and_its_degrees_of_freedom_are_found(signal, dof):
+    model, predictions, observed, noise = make_predictions(20_000, dof=6.0, signal=2.0)
+    start = rescaled(model, predictions, signal, dof)
+    found, calibrated = calibrate(*start, observed, noise, frozenset())
+    # Fewer degrees of freedom and more scale are nearly as likely: the density tells.
+    assert found.signal_variance == pytest.approx(2.0, rel=0.4)
+    best = log_density(model, predictions, observed, noise)
+    assert log_density(found, calibrated, observed, noise) > best - 0.005
+    assert log_density(*start, observed, noise) < best - 0.005
+    # The predictions are those that the found model would have made.
+    expected = rescaled(model, predictions, found.signal_variance, found.scale_dof)[1]
+    np.testing.assert_allclose(calibrated.scale, expected.scale, rtol=1e-9)
+    np.testing.assert_allclose(calibrated.dof, expected.dof, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n", [1, 3, 50])
+@pytest.mark.parametrize("dof", [4.0, math.inf])
+def test_calibration_never_lowers_the_log_density(n, dof, seed):
+    model, predictions, observed, noise = make_predictions(n, dof=dof, seed=seed)
+    observed = observed + np.random.default_rng(seed).normal(size=observed.shape)
+    found, calibrated = calibrate(model, predictions, observed, noise, frozenset())
+    before = log_density(model, predictions, observed, noise)
+    assert log_density(found, calibrated, observed, noise) >= before - 1e-12
+
+
+def test_means_and_variances_are_not_touched():
+    model, predictions, observed, noise = make_predictions(200, dof=6.0)
+    found, calibrated = calibrate(model, predictions, 3.0 * observed, noise, frozenset())
+    assert calibrated.mean is predictions.mean
+    assert calibrated.variance is predictions.variance
+    assert found.replace(signal_variance=1.0, scale_dof=1.0) == model.replace(
+        signal_variance=1.0, scale_dof=1.0
+    )
+
+
+@pytest.mark.parametrize("name", ["signal_variance", "scale_dof"])
+def test_what_is_given_stays(name):
+    model, predictions, observed, noise = make_predictions(500, dof=6.0)
+    start = rescaled(model, predictions, 5.0, 20.0)
+    found, _ = calibrate(*start, observed, noise, frozenset({name}))
+    assert getattr(found, name) == getattr(start[0], name)
+    other = "scale_dof" if name == "signal_variance" else "signal_variance"
+    assert getattr(found, other) != getattr(start[0], other)
+
+
+@pytest.mark.parametrize("dof", [6.0, math.inf])
+def test_with_all_given_nothing_is_calibrated(dof):
+    model, predictions, observed, noise = make_predictions(100, dof=dof)
+    given = frozenset({"signal_variance", "scale_dof"})
+    found, calibrated = calibrate(model, predictions, 10.0 * observed, noise, given)
+    assert found is model
+    assert calibrated is predictions
+
+
+def test_perfect_predictions_do_not_make_the_scale_vanish():
+    model, predictions, _, noise = make_predictions(100)
+    found, _ = calibrate(model, predictions, predictions.mean, noise, frozenset())
+    assert 0.0 < found.signal_variance < 1e-3
+
+
+# ---- of the combination ----
+
+
+@pytest.mark.parametrize("truth", [0.5, 0.8, 1.0, 1.3, 3.0])
+@pytest.mark.parametrize("dof", [5.0, math.inf])
+def test_coverage_factor_points_where_it_should(truth, dof):
+    rng = np.random.default_rng(0)
+    n = 200_000
+    predicted = PredictiveDistribution(np.zeros((n, 1)), np.ones((n, 1)), dof)
+    z = rng.normal(size=(n, 1)) if math.isinf(dof) else rng.standard_t(dof, (n, 1))
+    factor = coverage_factor(predicted, truth * z)
+    assert factor == pytest.approx(truth, rel=0.03)
+
+
+def test_coverage_factor_of_few_points_stays_near_one():
+    rng = np.random.default_rng(1)
+    observed = 2.0 * rng.normal(size=(200_000, 1))
+
+    def factor(n):
+        predicted = PredictiveDistribution(np.zeros((n, 1)), np.ones((n, 1)))
+        return coverage_factor(predicted, observed[:n])
+
+    assert 1.0 < factor(30) < factor(3000) < factor(200_000)
+    assert factor(30) < 1.05
+    assert factor(PRIOR_OBSERVATIONS) == pytest.approx(math.sqrt(2.0), rel=0.05)
+
+
+def test_coverage_factor_covers_the_share_of_all_targets():
+    rng = np.random.default_rng(2)
+    n = 300_000
+    observed = rng.normal(size=(n, 2)) * [1.5, 1.5]
+    predicted = PredictiveDistribution(np.zeros((n, 2)), np.ones((n, 2)))
+    factor = coverage_factor(predicted, observed)
+    low, high = PredictiveDistribution(np.zeros((n, 2)), np.full((n, 2), factor)).interval(0.95)
+    assert np.mean((low <= observed) & (observed <= high)) == pytest.approx(0.95, abs=0.003)
+
+
+@pytest.mark.parametrize(
+    ("mean", "scale"), [(0.0, 0.0), (0.0, 1.0), (math.nan, 1.0)], ids=["mass", "perfect", "failed"]
+)
+def test_coverage_factor_without_evidence_is_one_or_bounded(mean, scale):
+    n = 1000
+    predicted = PredictiveDistribution(np.full((n, 1), mean), np.full((n, 1), scale))
+    assert 0.1 <= coverage_factor(predicted, np.zeros((n, 1))) <= 1.0
+
+
+# ---- what is said about it ----
+
+
+@pytest.mark.parametrize("shape", [(60,), (60, 2)])
+@pytest.mark.parametrize("dof", [4.0, math.inf])
+def test_assessment_is_what_scipy_says(shape, dof):
+    rng = np.random.default_rng(3)
+    mean, scale = rng.normal(size=shape), rng.uniform(0.5, 2.0, shape)
+    y = mean + 1.5 * scale * rng.normal(size=shape)
+    frozen = stats.norm(mean, scale) if math.isinf(dof) else stats.t(dof, mean, scale)
+    said = assess(PredictiveDistribution(mean, scale, dof), y)
+    assert said.n == 60
+    assert said.rmse == pytest.approx(np.sqrt(np.mean((y - mean) ** 2)))
+    assert said.mae == pytest.approx(np.mean(np.abs(y - mean)))
+    assert said.nll == pytest.approx(-frozen.logpdf(y).mean())
+    np.testing.assert_allclose(said.pit, frozen.cdf(y), atol=1e-12)
+    for level, coverage in zip(said.levels, said.coverage, strict=True):
+        low, high = frozen.interval(level)
+        assert coverage == pytest.approx(np.mean((low <= y) & (y <= high)))
+        assert said.coverage_at(level) == pytest.approx(coverage)
+    low, high = frozen.interval(0.9)
+    assert said.sharpness == pytest.approx(np.mean(high - low))
+    low, high = frozen.interval(0.95)
+    missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    assert said.interval_score_95 == pytest.approx(np.mean(high - low + 40.0 * missed))
+    # CRPS by its definition, as an integral over thresholds.
+    grid = np.linspace(-60.0, 60.0, 40_001).reshape(-1, *[1] * len(shape))
+    integrand = (frozen.cdf(grid) - (grid >= y)) ** 2
+    assert said.crps == pytest.approx(np.mean(trapezoid(integrand, grid, axis=0)), rel=1e-3)
+
+
+def test_coverage_rises_with_the_level():
+    rng = np.random.default_rng(4)
+    said = assess(PredictiveDistribution(np.zeros(50), np.ones(50)), rng.normal(size=50))
+    assert (np.diff(said.coverage) >= 0.0).all()
+    assert np.array_equal(said.levels, LEVELS)
+    assert (said.coverage_at(0.0), said.coverage_at(1.0)) == (0.0, 1.0)
+
+
+def test_calibration_of_an_estimator_is_that_of_its_predictions():
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-1.0, 1.0, (150, 2))
+    y = np.sin(3.0 * X[:, 0]) + 0.2 * rng.normal(size=150)
+    model = LSGPRegressor(objective=None).fit(X[:100], y[:100])
+    said = model.calibration(X[100:], y[100:])
+    predicted = model.predict_distribution(X[100:])
+    assert repr(said) == repr(assess(predicted, y[100:]))
+    assert said.crps == np.mean(predicted.crps(y[100:]))
+    assert str(said).startswith("Calibration(n=50, rmse=")
+    with pytest.raises(
+        ValueError, match=r"^y has shape \(49,\), but the predictions for X have shape \(50,\)\. "
+    ):
+        model.calibration(X[100:], y[101:])

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The vector that the optimizer works on, and the hyperparameters that it stands for."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.gaussian_process.kernels import RBF, DotProduct, ExpSineSquared, RationalQuadratic
+
+from lsgp.backends import cpu, reference
+from lsgp.local_problem import SHARED_PARAMETERS, LocalModel
+from lsgp.local_solves import Resources
+from lsgp.objectives import LeaveOneOut
+from lsgp.parameters import LENGTHSCALE_BOUNDS, SHARED_BOUNDS, Parameters
+
+OBJECTIVES = ("crps", "log_density", "squared_error", "marginal_likelihood")
+
+
+def make_model(**changes):
+    model = LocalModel(
+        kernel="matern32",
+        localizer="smooth",
+        lengthscale=np.array([0.7, 1.9, 1.1]),
+        signal_variance=1.3,
+        noise_variance=0.2,
+        constant_variance=0.8,
+        slope_variance=0.3,
+        localizer_decay=0.6,
+        scale_dof=5.0,
+    )
+    return model.replace(**changes)
+
+
+def assert_same(one, other, rtol=1e-12):
+    assert repr(one.kernel) == repr(other.kernel)
+    np.testing.assert_allclose(one.lengthscale, other.lengthscale, rtol=rtol)
+    for name in SHARED_PARAMETERS:
+        assert getattr(one, name) == pytest.approx(getattr(other, name), rel=rtol)
+    for name in ("localizer", "bandwidth", "normalize"):
+        assert getattr(one, name) == getattr(other, name)
+
+
+def make_loo(backend=cpu, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (60, 3))
+    y = np.sin(2.0 * X[:, :1]) + 0.2 * rng.normal(size=(60, 1))
+    return LeaveOneOut(X, y, rng.uniform(0.5, 2.0, 60), backend, Resources())
+
+
+# ---- round trips ----
+
+
+@given(
+    subset=st.sets(st.sampled_from(["lengthscale", *SHARED_PARAMETERS])),
+    is_isotropic=st.booleans(),
+    logarithms=st.lists(st.floats(-5.0, 3.0), min_size=9, max_size=9),
+)
+@settings(max_examples=50, deadline=None)
+def test_a_vector_survives_the_way_to_a_model_and_back(subset, is_isotropic, logarithms):
+    parameters, model = Parameters(frozenset(subset), is_isotropic), make_model()
+    vector = np.array(logarithms[: len(parameters.pack(model))])
+    changed = parameters.unpack(vector, model)
+    np.testing.assert_allclose(parameters.pack(changed), vector, atol=1e-12)
+    for name in subset:
+        assert np.array_equal(getattr(changed, name), getattr(model, name))
+
+
+def test_packing_and_unpacking_changes_nothing():
+    parameters, model = Parameters(frozenset()), make_model()
+    assert_same(parameters.unpack(parameters.pack(model), model), model)
+
+
+def test_unpacking_leaves_the_model_itself_alone():
+    parameters, model = Parameters(frozenset()), make_model()
+    parameters.unpack(parameters.pack(model) + 1.0, model)
+    assert_same(model, make_model())
+
+
+def test_what_is_switched_off_stays_off():
+    model = make_model(slope_variance=0.0, localizer_decay=0.0, scale_dof=math.inf)
+    parameters = Parameters(frozenset())
+    assert parameters.free_of(model) == ["signal_variance", "noise_variance", "constant_variance"]
+    changed = parameters.unpack(parameters.pack(model) + 0.5, model)
+    assert (changed.slope_variance, changed.localizer_decay) == (0.0, 0.0)
+    assert changed.scale_dof == math.inf
+
+
+def test_with_everything_given_there_is_nothing_to_tune():
+    parameters = Parameters(frozenset(["lengthscale", *SHARED_PARAMETERS]))
+    model = make_model()
+    assert parameters.pack(model).shape == (0,)
+    assert parameters.bounds(model) == []
+    assert parameters.restrict(np.ones(9), model).shape == (0,)
+    assert_same(parameters.unpack(np.empty(0), model), model)
+
+
+def test_a_shared_lengthscale_stays_shared():
+    parameters = Parameters(frozenset(), is_isotropic=True)
+    model = make_model(lengthscale=np.full(3, 0.7))
+    vector = parameters.pack(model)
+    assert len(vector) == 1 + len(SHARED_PARAMETERS)
+    vector[0] = 0.4
+    lengthscale = parameters.unpack(vector, model).lengthscale
+    assert lengthscale.tolist() == [math.exp(0.4)] * 3
+    assert lengthscale.flags.c_contiguous
+    assert lengthscale.flags.writeable
+
+
+def test_a_kernel_object_brings_its_own_hyperparameters():
+    kernel = RationalQuadratic(0.5, 2.0) + ExpSineSquared(1.5, 3.0, periodicity_bounds="fixed")
+    parameters, model = Parameters(frozenset()), make_model(kernel=kernel)
+    vector = parameters.pack(model)
+    assert len(vector) == kernel.n_dims + len(SHARED_PARAMETERS) == 3 + 6
+    assert np.array_equal(vector[:3], kernel.theta)
+    changed = parameters.unpack(vector + 0.3, model)
+    np.testing.assert_allclose(changed.kernel.theta, kernel.theta + 0.3)
+    assert changed.kernel.k2.periodicity == 3.0
+    assert np.array_equal(changed.lengthscale, model.lengthscale)
+    assert np.array_equal(np.array(parameters.bounds(model)[:3]), kernel.bounds)
+
+
+# ---- bounds ----
+
+
+def test_every_entry_has_bounds_and_the_start_is_inside():
+    parameters, model = Parameters(frozenset({"noise_variance"})), make_model()
+    vector, bounds = parameters.pack(model), parameters.bounds(model)
+    assert len(bounds) == len(vector)
+    assert all(low < value < high for value, (low, high) in zip(vector, bounds, strict=True))
+    assert bounds[:3] == [LENGTHSCALE_BOUNDS] * 3
+    names = [name for name in SHARED_PARAMETERS if name != "noise_variance"]
+    assert bounds[3:] == [SHARED_BOUNDS[name] for name in names]
+
+
+def test_predictions_keep_a_variance_at_every_bound():
+    assert math.exp(SHARED_BOUNDS["scale_dof"][0]) > 2.0
+
+
+@pytest.mark.parametrize("width", [0.0, 1e-9, 0.5, 30.0, 1e9])
+def test_lengthscales_are_not_shorter_than_gaps_are_wide(width):
+    low, high = Parameters(frozenset()).bounds(make_model(), width)[0]
+    assert low <= high == LENGTHSCALE_BOUNDS[1]
+    expected = max(LENGTHSCALE_BOUNDS[0], math.log(width)) if width else LENGTHSCALE_BOUNDS[0]
+    assert low == pytest.approx(min(expected, high))
+
+
+# ---- gradients ----
+
+
+def finite_differences(function, vector, step=1e-5):
+    steps = step * np.eye(len(vector))
+    return np.array([(function(vector + s) - function(vector - s)) / (2 * step) for s in steps])
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize(
+    ("is_given", "is_isotropic"),
+    [((), False), ((), True), (("lengthscale",), False), (("signal_variance", "scale_dof"), False)],
+)
+def test_gradient_is_that_of_the_vector(objective, is_given, is_isotropic):
+    loo, parameters = make_loo(), Parameters(frozenset(is_given), is_isotropic)
+    model = make_model()
+    if is_isotropic:
+        model = model.replace(lengthscale=np.full(3, 0.9))
+    sample = loo.sample(model, np.arange(0, 60, 7, dtype=np.int32), 25)
+    vector = parameters.pack(model)
+
+    def loss(v):
+        return loo.evaluate(parameters.unpack(v, model), sample, objective).loss
+
+    value = loo.evaluate(model, sample, objective)
+    gradient = parameters.restrict(value.gradient, model)
+    assert gradient.shape == vector.shape
+    expected = finite_differences(loss, vector)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize(
+    "kernel",
+    [RBF([0.5, 1.0, 2.0]) + DotProduct(0.5), RationalQuadratic(0.8, 1.0, alpha_bounds="fixed")],
+    ids=["sum", "partly fixed"],
+)
+def test_gradient_of_a_kernel_object_is_that_of_the_vector(objective, kernel):
+    loo, parameters = make_loo(reference), Parameters(frozenset())
+    model = make_model(kernel=kernel, lengthscale=np.ones(3))
+    sample = loo.sample(model, np.arange(0, 60, 15, dtype=np.int32), 20)
+
+    def loss(v):
+        return loo.evaluate(parameters.unpack(v, model), sample, objective).loss
+
+    gradient = parameters.restrict(loo.evaluate(model, sample, objective).gradient, model)
+    expected = finite_differences(loss, parameters.pack(model))
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-7)
+
+
+# ---- the prior of the lengthscales ----
+
+
+@given(st.lists(st.floats(-5.0, 5.0), min_size=3, max_size=3), st.floats(-2.0, 2.0))
+@settings(max_examples=30, deadline=None)
+def test_prior_pulls_lengthscales_together_whatever_their_level(logarithms, shift):
+    parameters, model = Parameters(frozenset()), make_model()
+    vector = parameters.pack(model)
+    vector[:3] = logarithms
+    value, gradient = parameters.prior(vector, model)
+    assert value == pytest.approx(np.var(logarithms), abs=1e-12)
+    expected = finite_differences(lambda v: parameters.prior(v, model)[0], vector)
+    np.testing.assert_allclose(gradient, expected, atol=1e-6)
+    assert (gradient[3:] == 0.0).all()
+    vector[:3] += shift
+    assert parameters.prior(vector, model)[0] == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [Parameters(frozenset({"lengthscale"})), Parameters(frozenset(), is_isotropic=True)],
+)
+def test_a_single_lengthscale_has_no_prior(parameters):
+    model = make_model()
+    value, gradient = parameters.prior(parameters.pack(model), model)
+    assert value == 0.0
+    assert (gradient == 0.0).all()

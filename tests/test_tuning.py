@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A model that tunes and calibrates itself: how good it is, and what decides the result."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic, WhiteKernel
+from threadpoolctl import threadpool_limits
+from tuned import assert_same_predictions, make_data, regressor
+
+from lsgp import LSGPRegressor
+from lsgp.predictive import PredictiveDistribution
+from lsgp.specification import ALL_OBJECTIVES
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data(150)
+
+
+def crps_of(model, X, y):
+    return model.calibration(X, y).crps
+
+
+# ---- how good it is ----
+
+
+def test_default_beats_a_constant_and_knows_how_well():
+    X, y = make_data(1150, seed=1)
+    model = LSGPRegressor(random_state=0).fit(X[:150], y[:150])
+    said = model.calibration(X[150:], y[150:])
+    assert said.rmse < 0.35 * y.std()
+    assert said.crps < 0.35 * crps_of_a_constant(y[150:])
+    assert 0.85 < said.coverage_at(0.95) < 0.99
+
+
+def crps_of_a_constant(y):
+    constant = PredictiveDistribution(np.full(len(y), y.mean()), np.full(len(y), y.std()))
+    return constant.crps(y).mean()
+
+
+def fit_exact_gp(X, y):
+    """The likelier of two exact GPs with a lengthscale per input, tuned with a restart."""
+    fitted = []
+    for family in (RBF(np.ones(X.shape[1])), Matern(np.ones(X.shape[1]), nu=2.5)):
+        kernel = 1.0 * family + WhiteKernel(0.1)
+        gp = GaussianProcessRegressor(
+            kernel, normalize_y=True, n_restarts_optimizer=1, random_state=0
+        )
+        with warnings.catch_warnings(), threadpool_limits(1):
+            # An irrelevant input takes its lengthscale to the bound, which it should.
+            warnings.simplefilter("ignore")
+            fitted.append(gp.fit(X, y))
+    return max(fitted, key=lambda gp: gp.log_marginal_likelihood_value_)
+
+
+SMALL_PROBLEMS = {
+    "smooth": (3, 0.1, lambda X: np.sin(3.0 * X[:, 0]) * np.cos(2.0 * X[:, 1])),
+    "rough": (2, 0.2, lambda X: 3.0 * np.abs(X[:, 0] - 0.2) + 0.5 * np.sign(X[:, 1])),
+    "additive": (4, 0.3, lambda X: np.sin(4.0 * X[:, 0]) + X[:, 1] ** 2 + X[:, 2]),
+}
+
+
+def test_default_is_about_as_good_as_an_exact_gp_on_small_data():
+    log_ratios = []
+    for seed, (d, noise, function) in enumerate(SMALL_PROBLEMS.values()):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1.0, 1.0, (1150, d))
+        y = function(X) + noise * rng.normal(size=len(X))
+        mean, std = fit_exact_gp(X[:150], y[:150]).predict(X[150:], return_std=True)
+        exact = PredictiveDistribution(mean, std).crps(y[150:]).mean()
+        own = crps_of(LSGPRegressor(random_state=0).fit(X[:150], y[:150]), X[150:], y[150:])
+        log_ratios.append(math.log(own / exact))
+    # The smooth functions are what an exact GP assumes: to the letter, and everywhere.
+    assert math.exp(np.mean(log_ratios)) < 1.1
+    assert math.exp(max(log_ratios)) < 1.2
+
+
+def test_irrelevant_inputs_fade(data):
+    model = regressor().fit(*data)
+    lengthscale = model.model_.lengthscale
+    assert lengthscale[2] > 2.0 * lengthscale[:2].max()
+    assert np.isfinite(lengthscale).all()
+    assert model.relevance_[2] < 0.15
+
+
+# ---- what decides the result ----
+
+
+@pytest.mark.parametrize("settings", [{}, {"n_neighbors": "auto"}], ids=["given m", "any m"])
+def test_result_does_not_depend_on_the_threads(data, settings):
+    X, y = data
+    one, *others = (regressor(n_jobs=k, **settings).fit(X, y) for k in (None, 2, 3))
+    for other in others:
+        assert_same_predictions(one, other, X)
+        assert other.tuning_.loss == one.tuning_.loss
+        assert [c.model.signal_variance for c in other.tuning_.candidates] == [
+            c.model.signal_variance for c in one.tuning_.candidates
+        ]
+
+
+def test_result_is_reproducible_and_depends_on_random_state():
+    X, y = make_data(400)
+    first, again, other = (
+        regressor(n_tuning_points=50, random_state=state).fit(X, y) for state in (0, 0, 1)
+    )
+    assert_same_predictions(first, again, X)
+    assert not np.array_equal(first.predict(X), other.predict(X))
+    # The choice of the sample is no more than that.
+    np.testing.assert_allclose(first.predict(X), other.predict(X), atol=0.3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("lengthscale", 0.8),
+        ("lengthscale", [0.5, 1.0, 2.0]),
+        ("signal_variance", 2.5),
+        ("noise_variance", 0.03),
+        ("localizer_decay", 0.4),
+        ("localizer_decay", 0.0),
+        ("scale_dof", 7.0),
+    ],
+)
+def test_what_is_given_stays_and_the_rest_is_tuned(data, name, value):
+    model = regressor(scale="local", **{name: value}).fit(*data)
+    start = LSGPRegressor(objective=None, scale="local").fit(*data).model_
+    for fitted in model.fitted_:
+        assert np.array_equal(getattr(fitted.model, name), np.broadcast_to(value, (3,))) or (
+            getattr(fitted.model, name) == value
+        )
+        for other in ("lengthscale", "signal_variance", "noise_variance", "scale_dof"):
+            if other != name:
+                assert not np.array_equal(getattr(fitted.model, other), getattr(start, other))
+
+
+def test_what_is_given_stays_when_more_neighbors_are_tried(data):
+    settings = {"localizer_decay": 0.4, "noise_variance": 0.05, "trend": (2.0, 0.3)}
+    model = regressor(n_neighbors="auto", **settings).fit(*data)
+    for candidate in model.tuning_.candidates:
+        assert candidate.model.localizer_decay == 0.4
+        assert candidate.model.noise_variance == 0.05
+        assert (candidate.model.constant_variance, candidate.model.slope_variance) == (2.0, 0.3)
+
+
+def test_with_everything_given_tuning_only_scores(data):
+    model = regressor(
+        lengthscale=1.0,
+        signal_variance=1.0,
+        noise_variance=0.1,
+        localizer_decay=1.0,
+        scale_dof=5.0,
+        scale="local",
+        trend=(1.0, 0.1),
+    ).fit(*data)
+    assert len(model.fitted_) == 1
+    assert model.model_.signal_variance == 1.0
+    assert model.model_.scale_dof == 5.0
+    assert np.isfinite(model.tuning_.loss)
+
+
+@pytest.mark.parametrize("scale", ["local", "global"])
+@pytest.mark.parametrize("trend", ["none", "constant", "linear"])
+def test_what_is_switched_off_stays_off(data, trend, scale):
+    model = regressor(trend=trend, scale=scale, n_tuning_points=40).fit(*data).model_
+    assert (model.constant_variance == 0.0) == (trend == "none")
+    assert (model.slope_variance == 0.0) == (trend != "linear")
+    assert math.isinf(model.scale_dof) == (scale == "global")
+
+
+def test_kernel_object_that_the_core_knows_is_tuned(data):
+    X, y = data
+    shared = regressor(kernel=2.0 * Matern(1.0, nu=1.5) + WhiteKernel(0.5)).fit(X, y)
+    assert shared.model_.kernel == "matern32"
+    assert len(set(shared.model_.lengthscale)) == 1
+    assert shared.model_.lengthscale[0] != 1.0
+    assert shared.model_.noise_variance != 0.25
+    separate = regressor(kernel=RBF(np.ones(3)) + WhiteKernel(0.5)).fit(X, y)
+    assert len(set(separate.model_.lengthscale)) == 3
+    for model in (shared, separate):
+        assert model.loo().calibration.rmse < 0.4 * y.std()
+
+
+def test_fixed_parts_of_a_kernel_object_stay(data):
+    X, y = data
+    model = regressor(kernel=RBF(0.7, "fixed") + WhiteKernel(0.5)).fit(X, y).model_
+    assert model.lengthscale.tolist() == [0.7] * 3
+    assert model.noise_variance != 0.5
+    fixed = 2.0 * RBF(0.7, "fixed") + WhiteKernel(0.5, "fixed")
+    fixed = fixed.set_params(k1__k1__constant_value_bounds="fixed")
+    model = regressor(kernel=fixed).fit(X, y).model_
+    assert model.lengthscale.tolist() == [0.7] * 3
+    assert (model.signal_variance, model.noise_variance) == (2.0, 0.25)
+
+
+def test_kernel_object_that_the_core_does_not_know_is_tuned():
+    X, y = make_data(60)
+    kernel = RationalQuadratic(0.1, 1.0)
+    model = regressor(kernel=kernel, n_neighbors=15, n_tuning_points=15, scale="global")
+    with pytest.warns(UserWarning, match="runs on the reference backend, which is much slower"):
+        model.fit(X, y)
+    assert model.model_.kernel.length_scale > 0.2
+    assert kernel.length_scale == 0.1
+    assert model.loo().calibration.rmse < 0.7 * y.std()
+
+
+@pytest.mark.parametrize("bandwidth", [0.9, 1e-6])
+def test_a_fixed_bandwidth_is_kept(data, bandwidth):
+    X, y = data
+    model = regressor(bandwidth=bandwidth, n_neighbors="auto", n_tuning_points=50).fit(X, y)
+    assert model.n_neighbors_ is None
+    assert all(fitted.model.bandwidth == bandwidth for fitted in model.fitted_)
+    assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
+# ---- what is minimized ----
+
+
+@pytest.mark.parametrize("objective", ALL_OBJECTIVES)
+def test_every_objective_improves_on_the_start(data, objective):
+    X, y = data
+    few = {"n_tuning_points": 20} if objective == "marginal_likelihood" else {}
+    model = regressor(objective=objective, scale="local", **few).fit(X, y)
+    assert model.tuning_.objective == objective
+    untuned = regressor(objective=None, scale="local").fit(X, y).loo().calibration
+    tuned = model.loo().calibration
+    assert tuned.rmse < 0.9 * untuned.rmse
+    assert tuned.crps < 0.9 * untuned.crps
+    assert 0.88 < tuned.coverage_at(0.95) < 0.995
+
+
+def test_automatic_objective_is_log_density_when_queries_are_known(data):
+    X, y = data
+    assert regressor(n_tuning_points=20).fit(X, y).tuning_.objective == "crps"
+    model = regressor(n_tuning_points=20).fit(X, y, queries=X[:20])
+    assert model.tuning_.objective == "log_density"
+
+
+def test_loss_is_that_of_the_leave_one_out_predictions(data):
+    X, y = data
+    model = regressor().fit(X, y)
+    # All rows are compared here; the factor on the scale comes after the loss.
+    assert model.tuning_.n_compared == len(X)
+    model.scale_factor_ = 1.0
+    assert model.loo().calibration.crps / y.std() == pytest.approx(model.tuning_.loss, rel=1e-9)
+
+
+# ---- what comes with the rows ----
+
+
+def test_several_targets_share_one_model(data):
+    X, y = data
+    rng = np.random.default_rng(3)
+    targets = np.column_stack([y, 1e4 * (np.cos(2.0 * X[:, 0]) + 0.1 * rng.normal(size=len(X)))])
+    model = regressor().fit(X, targets)
+    mean, std = model.predict(X, return_std=True)
+    assert mean.shape == std.shape == (150, 2)
+    errors = model.loo().residuals
+    assert (errors.std(axis=0) < 0.4 * targets.std(axis=0)).all()
+
+
+def test_sample_weight_counts_in_tuning():
+    X, y = make_data(200)
+    spoiled = y.copy()
+    spoiled[::2] += np.random.default_rng(4).normal(size=100)
+    weight = np.ones(200)
+    weight[::2] = 0.01
+    plain, weighted = (regressor().fit(X, spoiled, sample_weight=w) for w in (None, weight))
+    truth = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2
+    errors = [np.sqrt(np.mean((m.predict(X) - truth) ** 2)) for m in (plain, weighted)]
+    assert errors[1] < 0.7 * errors[0]
+    # Of an observation of weight 1, which is a good one.
+    assert np.median(weighted.predict(X, return_std=True)[1]) < 0.3
+
+
+def test_rows_of_no_weight_are_as_good_as_absent(data):
+    X, y = data
+    kept = np.arange(150) % 3 > 0
+    absent = regressor().fit(X[kept], y[kept])
+    weightless = regressor().fit(X, np.where(kept, y, 1e6), sample_weight=kept.astype(float))
+    for one, other in zip(
+        absent.predict(X, return_std=True), weightless.predict(X, return_std=True), strict=True
+    ):
+        # Weighted sums round differently.
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_groups_of_common_error_make_predictions_more_cautious():
+    rng = np.random.default_rng(5)
+    centers = rng.uniform(-1.0, 1.0, (40, 2))
+    groups = np.repeat(np.arange(40), 5)
+    X = centers[groups] + 0.01 * rng.normal(size=(200, 2))
+    y = np.sin(3.0 * X[:, 0]) + rng.normal(size=40)[groups] + 0.05 * rng.normal(size=200)
+    queries = rng.uniform(-1.0, 1.0, (300, 2))
+    truth = np.sin(3.0 * queries[:, 0]) + rng.normal(size=300)
+    settings = {"trend": "constant", "n_neighbors": 40}
+    alone = regressor(**settings).fit(X, y)
+    grouped = regressor(**settings).fit(X, y, groups=[f"site {g}" for g in groups])
+    stds = [np.median(m.predict(queries, return_std=True)[1]) for m in (alone, grouped)]
+    assert stds[1] > 1.05 * stds[0]
+    assert grouped.calibration(queries, truth).nll < alone.calibration(queries, truth).nll
+
+
+@pytest.mark.parametrize("n_groups", [1, 2])
+def test_even_few_groups_leave_a_model(data, n_groups):
+    X, y = data
+    model = regressor(n_tuning_points=30).fit(X, y, groups=np.arange(150) % n_groups)
+    assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
+def make_map_with_a_hole(seed=0):
+    """A smooth field with fine detail on a grid, of which a square is not observed."""
+    rng = np.random.default_rng(seed)
+    axis = np.linspace(0.0, 1.0, 26)
+    X = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    covariance = RBF(0.3)(X) + 0.1 * Matern(0.05, nu=1.5)(X) + 1e-6 * np.eye(len(X))
+    y = np.linalg.cholesky(covariance) @ rng.normal(size=len(X))
+    is_inside = (np.abs(X - 0.5) < 0.2).all(axis=1)
+    return X[~is_inside], y[~is_inside], X[is_inside], y[is_inside]
+
+
+def test_knowing_the_queries_helps_in_a_hole_of_the_map():
+    # The detail is what neighbors predict each other by; it does not reach into the hole.
+    scores = []
+    for seed in range(3):
+        X, y, X_hole, y_hole = make_map_with_a_hole(seed)
+        settings = {"n_neighbors": 60, "n_tuning_points": 100, "n_models": 1}
+        plain = regressor(**settings).fit(X, y).calibration(X_hole, y_hole)
+        informed = regressor(**settings).fit(X, y, queries=X_hole).calibration(X_hole, y_hole)
+        scores.append([(said.nll, said.crps) for said in (plain, informed)])
+    nll, crps = np.mean(scores, axis=0).T
+    assert nll[1] < nll[0] - 0.05
+    assert crps[1] < crps[0]
+
+
+def test_queries_in_a_hole_make_one_model_of_long_lengthscales():
+    X, y, X_hole, _ = make_map_with_a_hole()
+    model = regressor(n_models=8).fit(X, y, queries=X_hole)
+    assert len(model.fitted_) == 1
+    # The hole is as wide as 0.4 of inputs whose standard deviation is about 0.3.
+    assert (model.model_.lengthscale > 1.0).all()
+    assert math.isinf(model.model_.scale_dof)
+    asked_for = regressor(scale="local", n_tuning_points=30).fit(X, y, queries=X_hole)
+    assert math.isfinite(asked_for.model_.scale_dof)
+
+
+def test_queries_must_have_the_inputs_of_the_rows(data):
+    X, y = data
+    with pytest.raises(ValueError, match="2 features"):
+        regressor().fit(X, y, queries=X[:, :2])

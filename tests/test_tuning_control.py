@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tuning under control: failures, time limits, Ctrl-C, warm starts, reports and odd data."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tuned import assert_same_predictions, make_data, regressor
+
+from lsgp import LSGPRegressor, blocks
+from lsgp.backends import cpu
+from lsgp.local_problem import STATUS_NOT_POSITIVE_DEFINITE
+from lsgp.objectives import LeaveOneOut
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data(150)
+
+
+# ---- what may go wrong inside ----
+
+
+def fail_sometimes(function, how_often):
+    """The backend's function with every so many of its calls failing at some query."""
+    n_calls = 0
+
+    def failing(*arguments):
+        nonlocal n_calls
+        n_calls += 1
+        result = function(*arguments)
+        if n_calls % how_often == 0:
+            result.status[0] = STATUS_NOT_POSITIVE_DEFINITE
+            result[0][0] = np.nan
+        return result
+
+    return failing
+
+
+@pytest.mark.parametrize("how_often", [1, 2, 5])
+def test_a_failed_factorization_is_a_bad_value_for_the_optimizer(data, monkeypatch, how_often):
+    X, y = data
+    monkeypatch.setattr(cpu, "score", fail_sometimes(cpu.score, how_often))
+    model = regressor().fit(X, y)
+    assert model.tuning_.is_complete
+    assert np.isfinite(model.tuning_.loss)
+    assert model.loo().calibration.rmse < 0.6 * y.std()
+
+
+def test_a_candidate_whose_predictions_fail_is_not_chosen(data, monkeypatch):
+    X, y = data
+    # Leave-one-out predictions of 150 rows are five calls.
+    monkeypatch.setattr(cpu, "predict", fail_sometimes(cpu.predict, 12))
+    model = regressor(n_models=8).fit(X, y)
+    monkeypatch.undo()
+    assert np.isfinite(model.tuning_.loss)
+    assert all(c.loss < 1.0 for c, _ in model.tuning_.chosen)
+    assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
+def test_even_if_everything_fails_there_is_a_model(data, monkeypatch):
+    X, y = data
+    monkeypatch.setattr(cpu, "score", fail_sometimes(cpu.score, 1))
+    monkeypatch.setattr(cpu, "predict", fail_sometimes(cpu.predict, 1))
+    model = regressor().fit(X, y)
+    monkeypatch.undo()
+    assert len(model.fitted_) == 1
+    assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
+# ---- control ----
+
+
+@pytest.mark.parametrize("limit", [0, 0.0, 0.02])
+def test_when_time_is_up_tuning_stops_with_the_best_so_far(data, limit):
+    X, y = data
+    model = LSGPRegressor(random_state=0, max_tuning_time=limit).fit(X, y)
+    assert model.tuning_.is_complete is False
+    assert model.tuning_.seconds < 2.0
+    assert len(model.tuning_.candidates) >= 1
+    assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
+def test_with_time_enough_tuning_is_complete_and_the_same(data):
+    X, y = data
+    assert_same_predictions(regressor().fit(X, y), regressor(max_tuning_time=3600.0).fit(X, y), X)
+
+
+@pytest.mark.parametrize("limit", [-1, "1", math.nan, [1.0]])
+def test_a_time_limit_that_is_none_is_refused(data, limit):
+    with pytest.raises(
+        ValueError,
+        match=re.escape(f"max_tuning_time={limit!r} must be a number of seconds, not negative"),
+    ):
+        regressor(max_tuning_time=limit).fit(*data)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("when", [1, 3, 40])
+def test_ctrl_c_leaves_a_model_of_the_best_so_far(data, monkeypatch, when, n_jobs):
+    X, y = data
+    n_calls = 0
+    score = cpu.score
+
+    def interrupt(*arguments):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == when:
+            raise KeyboardInterrupt
+        return score(*arguments)
+
+    monkeypatch.setattr(cpu, "score", interrupt)
+    model = regressor(n_jobs=n_jobs)
+    with pytest.warns(
+        UserWarning,
+        match=r"^Tuning was interrupted: the model uses the best hyperparameters found so far\.$",
+    ):
+        model.fit(X, y)
+    monkeypatch.undo()
+    assert n_calls <= when + 8  # those of blocks that had begun
+    assert model.tuning_.is_complete is False
+    assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
+def count_evaluations(monkeypatch):
+    counts = []
+    evaluate = LeaveOneOut.evaluate
+
+    def counting(self, model, sample, objective):
+        counts.append(len(sample.targets))
+        return evaluate(self, model, sample, objective)
+
+    monkeypatch.setattr(LeaveOneOut, "evaluate", counting)
+    return counts
+
+
+def test_warm_start_begins_where_the_last_fit_ended(data, monkeypatch):
+    X, y = data
+    counts = count_evaluations(monkeypatch)
+    settings = {"kernel": "auto", "n_models": 1, "n_tuning_points": 30}
+    model = regressor(warm_start=True, **settings).fit(X, y)
+    n_cold = len(counts)
+    first = model.tuning_
+    counts.clear()
+    model.fit(X, y)
+    assert len(counts) < 0.5 * n_cold
+    chosen, again = first.chosen[0][0], model.tuning_.candidates
+    assert {c.model.kernel for c in again} == {chosen.model.kernel}
+    assert {c.input_transform for c in again} == {chosen.input_transform}
+    assert model.tuning_.loss < 1.05 * first.loss
+    counts.clear()
+    model.set_params(warm_start=False).fit(X, y)
+    assert len(counts) == n_cold
+
+
+def test_warm_start_takes_more_rows_and_fewer(data):
+    X, y = data
+    model = regressor(warm_start=True, n_neighbors="auto", n_tuning_points=50)
+    for n in (100, 150, 12):
+        model.fit(X[:n], y[:n])
+        assert model.n_neighbors_ < n
+        assert np.isfinite(model.predict(X, return_std=True)).all()
+    model.fit(X[:, :2], y)
+    assert model.predict(X[:, :2]).shape == (150,)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"noise_variance": 0.5},
+        {"lengthscale": 3.0},
+        {"kernel": "rbf"},
+        {"kernel": RBF(1.0) + WhiteKernel(0.1)},
+        {"n_neighbors": 17},
+        {"scale": "global"},
+        {"trend": "none"},
+        {"input_transform": "half-rank"},
+        {"input_transform": ["standardize", None, "half-rank"]},
+        {"localizer": "epanechnikov"},
+        {"bandwidth": 1.0},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_warm_start_does_not_overrule_new_settings(data, changed):
+    X, y = data
+    model = regressor(warm_start=True, n_tuning_points=30, scale="local").fit(X, y)
+    model.set_params(**changed).fit(X, y)
+    for fitted in model.fitted_:
+        for name in ("noise_variance", "trend", "lengthscale", "localizer", "bandwidth"):
+            if name in changed and name != "trend":
+                assert np.all(getattr(fitted.model, name) == changed[name])
+        if "kernel" in changed:
+            assert fitted.model.kernel == "rbf"
+        if "n_neighbors" in changed:
+            assert fitted.n_neighbors == 17
+        if "input_transform" in changed:
+            kinds = changed["input_transform"]
+            kinds = [kinds] * 3 if isinstance(kinds, str) else kinds
+            assert fitted.transform.kinds == tuple(kinds)
+        assert math.isinf(fitted.model.scale_dof) == (changed.get("scale") == "global")
+        assert (fitted.model.constant_variance == 0.0) == ("trend" in changed)
+
+
+def test_one_model_is_kept_when_one_is_asked_for(data):
+    model = regressor(n_models=1, kernel="auto").fit(*data)
+    assert len(model.fitted_) == 1
+    assert model.fitted_[0].weight == 1.0
+    assert np.count_nonzero(model.tuning_.weights) == 1
+
+
+def test_what_was_tried_is_reported(data):
+    pytest.importorskip("pandas")
+    model = LSGPRegressor(random_state=0, n_tuning_points=30, n_neighbors=20).fit(*data)
+    tuning = model.tuning_
+    frame = tuning.to_frame()
+    assert list(frame.columns) == [
+        "kernel",
+        "input_transform",
+        "scale",
+        "n_neighbors",
+        "loss",
+        "standard_error",
+        "weight",
+        "seconds",
+    ]
+    assert len(frame) == len(tuning.candidates)
+    assert frame["loss"].is_monotonic_increasing
+    assert frame["weight"].sum() == pytest.approx(1.0)
+    assert tuning.weights.sum() == pytest.approx(1.0)
+    assert set(frame["kernel"]) >= {"rbf", "matern32", "matern52"}
+    assert set(frame["input_transform"]) == {"standardize", "yeo-johnson", "half-rank"}
+    assert set(frame["scale"]) == {"local", "global"}
+    assert (frame["seconds"] >= 0).all()
+    weights = [weight for _, weight in tuning.chosen]
+    assert weights == sorted(weights, reverse=True)
+    assert [fitted.weight for fitted in model.fitted_] == weights
+    assert [fitted.model for fitted in model.fitted_] == [c.model for c, _ in tuning.chosen]
+    # Losses are in scaled units: a constant has a CRPS of 0.564.
+    assert 0.0 < tuning.loss < 0.4
+    assert tuning.is_complete
+    assert tuning.seconds >= frame["seconds"].max()
+    assert model.scale_factor_ == tuning.scale_factor
+    with pytest.raises(AttributeError):
+        tuning.loss = 0.0
+
+
+def test_progress_goes_to_stderr_and_only_on_request(data, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(blocks, "APPEARS_AFTER", 0.0)
+    regressor(n_tuning_points=30, verbose=1).fit(*data)
+    printed = capsys.readouterr()
+    assert printed.out.strip("\n") == ""
+    assert "Tuning: matern32, standardize" in printed.err
+    assert "best crps 0." in printed.err
+    regressor(n_tuning_points=30, verbose=0).fit(*data)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_nothing_is_printed_where_stderr_is_no_terminal(data, monkeypatch, capsys):
+    monkeypatch.setattr(blocks, "APPEARS_AFTER", 0.0)
+    regressor(n_tuning_points=30, verbose=1).fit(*data)
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).strip() == ""
+
+
+# ---- odd data ----
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0, -1e12])
+def test_a_constant_target_is_predicted(data, value):
+    X, _ = data
+    model = regressor(n_tuning_points=30).fit(X, np.full(150, value))
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, value, rtol=1e-6, atol=1e-6)
+    assert np.isfinite(std).all()
+
+
+def test_a_constant_target_beside_another_does_no_harm(data):
+    X, y = data
+    mean, std = regressor().fit(X, np.column_stack([np.ones(150), y])).predict(X, return_std=True)
+    np.testing.assert_allclose(mean[:, 0], 1.0, atol=1e-6)
+    assert np.mean((mean[:, 1] - y) ** 2) < 0.1 * y.var()
+    assert np.isfinite(std).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 10])
+def test_few_rows_suffice(n):
+    X, y = make_data(n)
+    model = regressor(kernel="auto" if n == 4 else "matern52", n_neighbors="auto").fit(X, y)
+    mean, std = model.predict(make_data(50)[0], return_std=True)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
+    assert (std > 0).all()
+    assert (model.tuning_ is None) == (n <= 2)
+
+
+@pytest.mark.parametrize("exponent", [-300, -150, 150, 300])
+def test_the_unit_of_the_target_does_not_matter(data, exponent):
+    X, y = data
+    unit = 10.0**exponent
+    plain = regressor(n_tuning_points=30).fit(X, y).predict(X, return_std=True)
+    scaled = regressor(n_tuning_points=30).fit(X, unit * y).predict(X, return_std=True)
+    for expected, actual in zip(plain, scaled, strict=True):
+        np.testing.assert_allclose(actual / unit, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("exponent", [-150, 150])
+def test_the_unit_of_the_inputs_does_not_matter(data, exponent):
+    X, y = data
+    unit = 10.0**exponent
+    plain = regressor(n_tuning_points=30).fit(X, y).predict(X)
+    scaled = regressor(n_tuning_points=30).fit(unit * X, y).predict(unit * X)
+    np.testing.assert_allclose(scaled, plain, atol=1e-3)
+
+
+def test_duplicate_rows_are_learnt_as_noise():
+    rng = np.random.default_rng(6)
+    X = np.repeat(rng.uniform(-1.0, 1.0, (20, 2)), 10, axis=0)
+    y = np.sin(3.0 * X[:, 0]) + 0.5 * rng.normal(size=200)
+    model = regressor().fit(X, y)
+    std = model.predict(X, return_std=True)[1]
+    assert 0.35 < np.median(std) < 0.75
+    exact = regressor().fit(X, np.sin(3.0 * X[:, 0]))
+    assert np.abs(exact.predict(X) - np.sin(3.0 * X[:, 0])).max() < 1e-2
+
+
+def test_inputs_that_are_all_the_same_leave_the_mean():
+    y = np.random.default_rng(7).normal(size=60)
+    model = regressor(n_neighbors=60).fit(np.ones((60, 2)), y)
+    mean, std = model.predict(np.ones((3, 2)), return_std=True)
+    np.testing.assert_allclose(mean, y.mean(), atol=0.1)
+    np.testing.assert_allclose(std, y.std(), rtol=0.2)
+
+
+# ---- scikit-learn ----
+
+
+def test_grid_search_as_in_the_paper(data):
+    X, y = data
+    grid = {
+        "noise_variance": [1e-3, 0.03, 1.0],
+        "lengthscale": [0.1, 1.0],
+        "n_neighbors": [10, 40],
+    }
+    model = LSGPRegressor(objective=None, kernel="rbf", trend="none", localizer="epanechnikov")
+    search = GridSearchCV(model, grid, cv=3, scoring="neg_mean_squared_error").fit(X, y)
+    assert search.best_params_["lengthscale"] == 1.0
+    assert search.best_params_["n_neighbors"] == 40
+    assert search.best_params_["noise_variance"] < 1.0
+    best = search.best_estimator_
+    assert best.tuning_ is None
+    assert best.model_.noise_variance == search.best_params_["noise_variance"]
+    assert -search.best_score_ < 0.3 * y.var()
+
+
+def expected_failures(estimator):
+    return {
+        "check_sample_weight_equivalence_on_dense_data": "leaving one of two equal rows out is not "
+        "leaving out one row of weight 2, and samples of rows differ: tuning sees other data",
+    }
+
+
+@parametrize_with_checks(
+    [regressor(n_tuning_points=15, n_neighbors=10, n_models=1, scale="local")],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
+    check(estimator)
