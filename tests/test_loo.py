@@ -70,3 +70,16 @@ def test_loo_errors_are_those_of_new_rows():
     inside, outside = model.loo().calibration, model.calibration(X[400:], y[400:])
     assert inside.rmse == pytest.approx(outside.rmse, rel=0.15)
     assert inside.nll == pytest.approx(outside.nll, abs=0.15)
+
+
+def test_each_row_is_predicted_with_its_own_noise():
+    rng = np.random.default_rng(7)
+    X = rng.uniform(size=(400, 1))
+    noise_variance = np.where(np.arange(400) % 2, 0.01, 1.0)
+    y = np.sin(6.0 * X[:, 0]) + np.sqrt(noise_variance) * rng.normal(size=400)
+    model = LSGPRegressor(objective=None, scale="global").fit(X, y, noise_variance=noise_variance)
+    predicted = model.loo().predicted
+    low, high = predicted.interval(0.95)
+    is_inside = (low < y) & (y < high)
+    for rows in (noise_variance < 0.5, noise_variance > 0.5):
+        assert 0.9 < is_inside[rows].mean() < 0.99

@@ -77,9 +77,14 @@ class FittedModel:
         failures: Failures,
         first_query: int,
         with_noise: bool,
-        **exclusions: Any,
+        left_out: NDArray[np.int32] | None = None,
     ) -> PredictiveDistribution:
-        """[E7] of a block of transformed queries, in scaled units."""
+        """[E7] of a block of transformed queries, in scaled units.
+
+        With ``left_out`` (q,), the queries are these training rows: each is predicted without
+        itself, and with its own noise.
+        """
+        exclusions = {} if left_out is None else {"exclude": left_out}
         neighbors = find_neighborhoods(
             self.index,
             self.model,
@@ -93,8 +98,10 @@ class FittedModel:
             self.problem, queries.astype(self.problem.X.dtype, copy=False), neighbors
         )
         failures.note(first_query, solved.status, self.problem, neighbors)
-        noise = self.model.noise_variance if with_noise else 0.0
-        relative = np.asarray(solved.variance, dtype=float) + noise
+        relative = np.asarray(solved.variance, dtype=float)
+        if with_noise:
+            multiplier = 1.0 if left_out is None else self.problem.noise[left_out]
+            relative = relative + self.model.noise_variance * multiplier
         scale = np.sqrt(solved.scale * relative[:, None])
         return PredictiveDistribution(solved.mean, scale, solved.dof)
 
@@ -159,13 +166,14 @@ def predict_in_blocks(
     consume: Callable[[int, int, PredictiveDistribution], None],
     resources: Resources,
     with_noise: bool = True,
-    exclusions_of: Callable[[int, int], dict[str, Any]] = lambda start, stop: {},
+    left_out: NDArray[np.int32] | None = None,
 ) -> None:
     """Predict block by block, combine the models, and hand each block to ``consume``.
 
     ``queries_of(model, start, stop)`` gives a block's queries in the model's transform, so
-    that no transformed copy of all of them is ever made; ``exclusions_of(start, stop)`` the
-    points to leave out. Raises LinAlgError at the end if a local system could not be solved.
+    that no transformed copy of all of them is ever made; ``left_out`` says that the queries are
+    these training rows, each to be predicted without itself. Raises LinAlgError at the end if a
+    local system could not be solved.
     """
     plans = [plan_blocks(m.solver, m.n_neighbors, m.problem, n_queries, resources) for m in models]
     block_size = min(plan.block_size for plan in plans)
@@ -181,7 +189,7 @@ def predict_in_blocks(
                 failures,
                 start,
                 with_noise,
-                **exclusions_of(start, stop),
+                None if left_out is None else left_out[start:stop],
             )
             for model, plan in zip(models, plans, strict=True)
         ]

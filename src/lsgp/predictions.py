@@ -196,16 +196,13 @@ class PredictionMixin:
         def queries_of(fitted: FittedModel, start: int, stop: int) -> Array:
             return np.ascontiguousarray(fitted.problem.X[rows[start:stop]], dtype=float)
 
-        def exclusions_of(start: int, stop: int) -> dict[str, Any]:
-            return {"exclude": rows[start:stop].astype(np.int32)}
-
         predict_in_blocks(
             self.fitted_,
             queries_of,
             len(rows),
             result.consume,
             self._resources(),
-            exclusions_of=exclusions_of,
+            left_out=rows.astype(np.int32),
         )
         scaled = np.asarray(self.fitted_[0].problem.y[rows], dtype=float)
         observed = self.target_scaler_.inverse_mean(scaled).reshape(len(rows), *self._y_shape)
