@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-# Extra arguments for pytest, e.g. make test ARGS="-k kernels".
+# Extra arguments, e.g. make test ARGS="-k kernels", make reproduce ARGS=--quick.
 ARGS ?=
 
 ifeq ($(OS),Windows_NT)
@@ -16,7 +16,7 @@ endif
 SOURCES := $(shell find src -name __pycache__ -prune -o -name '*.py[co]' -prune -o -print) CMakeLists.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test bench lint format docs clean
+.PHONY: help install demo reproduce test bench lint format docs clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ install: $(VENV)/installed.stamp  ## Build the package and install it in .venv
 
 demo: $(VENV)/installed.stamp  ## A small end-to-end run on the terminal
 	$(PY) -m lsgp.demo
+
+reproduce: $(VENV)/installed.stamp  ## The paper's figures and tables (ARGS=--quick: minutes)
+	$(PY) -m lsgp reproduce --deep-gp benchmarks/deep_gp.py $(ARGS)
 
 test: $(VENV)/installed.stamp  ## Run the tests
 	$(PY) -m pytest -q tests $(ARGS)

@@ -28,6 +28,7 @@ LAYERS = [
     {"picture_facts"},
     {"distributed", "report", "plotting"},
     {"demo"},
+    {"reproduce"},
     {"cli"},
     {"__main__"},
 ]

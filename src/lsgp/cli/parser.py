@@ -49,6 +49,10 @@ EXAMPLES = {
   lsgp demo
   lsgp demo --sizes 400 100 --no-plot
 """,
+    "reproduce": """\
+  lsgp reproduce --quick
+  lsgp reproduce --data-folder data --datasets yacht,boston --splits 5 -o reproduction
+""",
     "info": """\
   lsgp info
   lsgp info model.lsgp --json
@@ -95,6 +99,7 @@ def make_parser() -> Parser:
     add("explain", "Show which training rows predictions come from", _explain)
     add("report", "Write a page about a model and its predictions", _report)
     add("demo", "Compare with a full Gaussian process on the toy example of the paper", _demo)
+    add("reproduce", "Make the figures and tables of the paper again", _reproduce)
     add("info", "Describe a saved model, or this installation", _info)
     return parser
 
@@ -255,6 +260,45 @@ def _demo(parser: Parser) -> None:
         "--sizes", type=int, nargs="+", metavar="N", help="training points", **settings
     )
     parser.add_argument("--no-plot", action="store_true", help="only print the table", **settings)
+
+
+def _reproduce(parser: Parser) -> None:
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        help="figures, results and report; a run goes on with what is there "
+        "(default: lsgp-reproduction, or lsgp-reproduction-quick)",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="two splits of two data sets, in a few minutes"
+    )
+    parser.add_argument(
+        "--splits", type=_positive, metavar="N", help="of each data set (default: 10)"
+    )
+    parser.add_argument(
+        "--datasets", type=_names, metavar="NAME[,NAME]", help="of the paper (default: all six)"
+    )
+    parser.add_argument(
+        "--methods",
+        type=_names,
+        metavar="NAME[,NAME]",
+        help="lsgpr-hilbert, lsgpr-epanechnikov, gp, deep-gp, knn, default (default: all)",
+    )
+    parser.add_argument(
+        "--data-folder",
+        metavar="FOLDER",
+        help="with the data files (default: LSGP_DATA, else they come from OpenML)",
+    )
+    parser.add_argument(
+        "--deep-gp", metavar="FILE", help="benchmarks/deep_gp.py, which needs PyTorch"
+    )
+    parser.add_argument("--no-figures", action="store_true", help="only the tables")
+    parser.add_argument("--open", action="store_true", help="show the report in the browser")
+    parser.add_argument(
+        "--jobs", type=_jobs, default=-1, metavar="N", help="threads (default: all cores)"
+    )
+    _add_voice_options(parser)
 
 
 def _info(parser: Parser) -> None:

@@ -13,8 +13,26 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+#: The sections of a model's page, and what links to them say.
+MODEL_LINKS = (
+    ("quality", "Accuracy"),
+    ("predictions", "Predictions"),
+    ("relevance", "Inputs"),
+    ("extrapolation", "Extrapolation"),
+    ("worst", "Worst predictions"),
+    ("fitted", "Model"),
+    ("tuning", "Tuning"),
+)
 
-def assemble(title: str, subtitle: str, parts: Sequence[str], observations: str, foot: str) -> str:
+
+def assemble(
+    title: str,
+    subtitle: str,
+    parts: Sequence[str],
+    observations: str,
+    foot: str,
+    links: Sequence[tuple[str, str]] = MODEL_LINKS,
+) -> str:
     """The whole page. ``parts`` are HTML: tiles, then sections with an id and a heading."""
     style = files("lsgp.report").joinpath("page.css").read_text(encoding="utf-8")
     script = files("lsgp.report").joinpath("page.js").read_text(encoding="utf-8")
@@ -24,17 +42,9 @@ def assemble(title: str, subtitle: str, parts: Sequence[str], observations: str,
         f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     )
-    links = "".join(
+    anchors = "".join(
         f'<a href="#{name}">{escape(label)}</a>'
-        for name, label in (
-            ("quality", "Accuracy"),
-            ("predictions", "Predictions"),
-            ("relevance", "Inputs"),
-            ("extrapolation", "Extrapolation"),
-            ("worst", "Worst predictions"),
-            ("fitted", "Model"),
-            ("tuning", "Tuning"),
-        )
+        for name, label in links
         if any(f'id="{name}"' in part for part in parts)
     )
     return (
@@ -43,7 +53,7 @@ def assemble(title: str, subtitle: str, parts: Sequence[str], observations: str,
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n'
         f"<style>\n{style}</style>\n</head>\n<body>\n"
-        f'<div class="topbar"><div class="topbar-inner"><nav aria-label="Sections">{links}</nav>'
+        f'<div class="topbar"><div class="topbar-inner"><nav aria-label="Sections">{anchors}</nav>'
         '<button type="button" id="theme">Dark</button></div></div>\n<main>\n'
         f'<header class="top"><h1>{escape(title)}</h1><p class="soft">{escape(subtitle)}</p>'
         f"</header>\n{chr(10).join(parts)}\n</main>\n<footer>{escape(foot)}</footer>\n"

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the report says, put together from the results file and from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lsgp import __version__
+from lsgp.datasets import DATASETS
+from lsgp.demo import FAST_PART
+from lsgp.reproduce import published
+from lsgp.reproduce.caveats import (
+    Errors,
+    describe_misses,
+    describe_protocol,
+    differences_of_protocol,
+    judge,
+)
+from lsgp.reproduce.comparison import (
+    FEWEST_PAIRS,
+    LEVEL,
+    errors_by_method,
+    p_value,
+    summarize,
+    winners,
+)
+from lsgp.reproduce.document import (
+    Document,
+    Folded,
+    Grid,
+    Items,
+    Part,
+    Picture,
+    Section,
+    Text,
+    Verdict,
+)
+from lsgp.reproduce.numbers import format_error, format_p, format_summary
+from lsgp.reproduce.overview import NAME as OVERVIEW
+from lsgp.reproduce.protocol import DATASET_LABELS, METHOD_LABELS, OURS, Protocol
+from lsgp.reproduce.results import Results
+
+CAPTIONS = {
+    "figure1": "Figure 1. Localizers: the weight of a training point by its distance from the "
+    "query x₀, in bandwidths h. Scaled to 1 at the query.",
+    "figure2": "Figure 2. Samples of a Gaussian process prior with exponential kernel (a), and of "
+    "the same prior localized at x₀ = 0 by a rectangular (b), an Epanechnikov (c) and a Gaussian "
+    "(d) smoother: the same draws in each panel. Gray: two standard deviations.",
+    "figure3": "Figure 3. Samples of the Doppler function: predictions of a GP (left) and of an "
+    "LSGP (right) from 400, 200 and 100 training points.",
+    OVERVIEW: "Table 2 as a picture: filled marks are ours, open marks below them are the paper's. "
+    "Left of the dashed line is better than anything in the paper's table.",
+}
+
+
+def collect(results: Results, protocol: Protocol) -> Errors:
+    """The errors of a protocol's data sets and splits."""
+    errors: dict[str, dict[str, dict[int, float]]] = {}
+    for dataset in DATASET_LABELS:
+        found = results.select(protocol=protocol.name, kind="mse", dataset=dataset)
+        kept = [r for r in found if int(r["split"]) < protocol.n_splits]
+        if kept and dataset in protocol.datasets:
+            errors[dataset] = errors_by_method(kept)
+    return errors
+
+
+def write_contents(
+    results: Results,
+    protocol: Protocol,
+    folder: Path,
+    not_run: Sequence[str],
+    is_complete: bool = True,
+) -> Document:
+    """The report; ``not_run`` says in sentences what is not there, and why."""
+    errors = collect(results, protocol)
+    sections = [
+        _summary(errors, protocol, not_run, is_complete),
+        *_figures(results, protocol, folder),
+    ]
+    if errors:
+        sections += [
+            _tables(errors, protocol, folder),
+            _beside_paper(errors),
+            _methods(errors, protocol),
+        ]
+    days = sorted({r["time"][:10] for r in results.select(protocol=protocol.name)})
+    when = f" · results of {' to '.join(sorted({days[0], days[-1]}))}" if days else ""
+    return Document(
+        "Locally smoothed Gaussian processes: the paper, reproduced",
+        f"lsgp {__version__} · {protocol.name} protocol{when}",
+        _tiles(errors, results, protocol),
+        sections,
+        f"Written by lsgp {__version__} (lsgp reproduce), from the lines of results.jsonl.",
+    )
+
+
+def _tiles(errors: Errors, results: Results, protocol: Protocol) -> list[tuple[str, str]]:
+    tiles = []
+    n_fits = sum(len(splits) for methods in errors.values() for splits in methods.values())
+    if errors:
+        tiles.append((str(n_fits), f"fits, on {len(errors)} data sets"))
+    compared = [dataset for dataset in errors if OURS in errors[dataset]]
+    # Of fewer splits, a headline would be chance.
+    if compared and protocol.n_splits >= FEWEST_PAIRS:
+        n_below = sum(_is_below_paper(errors[dataset][OURS], dataset) for dataset in compared)
+        tiles.append(
+            (f"{n_below} of {len(compared)}", "data sets: our default below the paper's best")
+        )
+        n_won = sum(OURS in winners(errors[dataset]) for dataset in compared)
+        tiles.append((f"{n_won} of {len(compared)}", "won by our default (Wilcoxon, 0.05)"))
+    used = [r["n_used"] for r in results.select(protocol=protocol.name, kind="figure3")]
+    if used:
+        tiles.append((f"{np.mean(used):.1f}", "points used on average in Figure 3 (paper: 7)"))
+    return tiles
+
+
+def _is_below_paper(splits: Mapping[int, float], dataset: str) -> bool:
+    best = min(p.mean for (name, _), p in published.TABLE_2.items() if name == dataset)
+    return summarize(splits).mean < best
+
+
+def _summary(
+    errors: Errors, protocol: Protocol, not_run: Sequence[str], is_complete: bool
+) -> Section:
+    parts: list[Part] = [
+        Text(
+            "Every figure and table of Gogolashvili, Kozyrskiy and Filippone, “Locally Smoothed "
+            "Gaussian Process Regression”, made again with lsgp; their printed numbers stand "
+            "beside ours."
+        )
+    ]
+    if not is_complete:
+        parts.append(
+            Verdict("The run was interrupted: the same command goes on where it stopped.", "warn")
+        )
+    if protocol.n_splits < FEWEST_PAIRS:
+        parts.append(
+            Verdict(
+                f"{_count(protocol.n_splits, 'split')} of each data set: too few for any test at "
+                f"{LEVEL:g}, so nothing is bold. `lsgp reproduce` without `--quick` runs 10.",
+                "warn",
+            )
+        )
+    for dataset in errors:
+        if OURS in errors[dataset]:
+            parts.append(Text(_sentence(dataset, errors[dataset])))
+    if not_run:
+        parts += [Text("**Not in this report:**"), Items(not_run)]
+    return Section("summary", "Summary", "In short", parts)
+
+
+def _sentence(dataset: str, methods: Mapping[str, Mapping[int, float]]) -> str:
+    ours = summarize(methods[OURS])
+    best = min(
+        (p.mean, method) for (name, method), p in published.TABLE_2.items() if name == dataset
+    )
+    relation = "below" if ours.mean < best[0] else "not below"
+    text = (
+        f"**{DATASET_LABELS[dataset]}.** Our default has a test MSE of {format_error(ours.mean)}, "
+        f"{relation} the best that the paper prints ({best[0]:g}, {METHOD_LABELS[best[1]]})"
+    )
+    rivals = {m: summarize(e).mean for m, e in methods.items() if m != OURS}
+    if rivals:
+        rival = min(rivals, key=lambda method: rivals[method])
+        text += f"; the best of the others here is {METHOD_LABELS[rival]}, "
+        text += format_error(rivals[rival])
+    return f"{text}."
+
+
+def _figures(results: Results, protocol: Protocol, folder: Path) -> list[Section]:
+    parts: list[Part] = [
+        Picture(name, CAPTIONS[name])
+        for name in ("figure1", "figure2")
+        if (folder / f"{name}.svg").exists()
+    ]
+    sections = []
+    if parts:
+        title = "Figures 1 and 2: localizers and localized priors"
+        sections.append(Section("localizers", "Figures 1, 2", title, parts))
+    doppler: list[Part] = []
+    if (folder / "figure3.svg").exists():
+        doppler.append(Picture("figure3", CAPTIONS["figure3"]))
+    rows, used = [], []
+    for n in protocol.sizes:
+        draws = results.select(protocol=protocol.name, kind="figure3", n=n)
+        if not draws:
+            continue
+        names = ("gp_mse", "lsgp_mse", "gp_fast_mse", "lsgp_fast_mse")
+        means = [float(np.mean([draw[name] for draw in draws])) for name in names]
+        used += [draw["n_used"] for draw in draws]
+        n_better = sum(draw["lsgp_mse"] < draw["gp_mse"] for draw in draws)
+        mean_used = f"{np.mean([draw['n_used'] for draw in draws]):.1f}"
+        cells = [_bold(f"{a:.4f}", a < b) for a, b in zip(means, _swapped(means), strict=True)]
+        rows.append([str(n), *cells, f"{n_better} of {len(draws)}", mean_used])
+    if rows:
+        fast = f"x < {FAST_PART:g}"
+        columns = ["Training points", "GP", "LSGP", f"GP, {fast}", f"LSGP, {fast}"]
+        caption = "Mean squared error against the true function; the lower in bold. " + (
+            f"Means over {protocol.n_draws} draws of the data; the first is drawn above."
+            if protocol.n_draws > 1
+            else "For the draw of the data above."
+        )
+        doppler += [
+            Text(
+                "RBF kernel, Epanechnikov localizer. Lengthscale, noise and signal variance by "
+                "L-BFGS on the local marginal likelihood; the bandwidth is the one with the least "
+                "squared error on 200 validation points. An LSGP prediction used "
+                f"**{np.mean(used):.1f} training points** on average; the paper says 7."
+            ),
+            Grid([*columns, "LSGP better", "points used"], rows, caption),
+            Text(
+                "The paper writes the noise as N(0, 0.1). As a variance it would exceed the "
+                "function's own (0.08), so we read a standard deviation."
+            ),
+        ]
+    if doppler:
+        sections.append(Section("doppler", "Figure 3", "Figure 3: the Doppler function", doppler))
+    return sections
+
+
+def _tables(errors: Errors, protocol: Protocol, folder: Path) -> Section:
+    sizes = [
+        [
+            DATASET_LABELS[name],
+            f"{published.SIZES[name][0]:,}",
+            f"{info.rows:,}",
+            f"{round(0.9 * info.rows):,}",
+            str(info.inputs),
+        ]
+        for name, info in DATASETS.items()
+        if name in errors
+    ]
+    methods = [m for m in METHOD_LABELS if any(m in errors[dataset] for dataset in errors)]
+    rows = []
+    for dataset, found in errors.items():
+        best = winners(found)
+        cells = [
+            _bold(format_summary(summarize(found[m])), m in best) if m in found else "–"
+            for m in methods
+        ]
+        rows.append([DATASET_LABELS[dataset], *cells])
+    caption = (
+        "Mean ± standard deviation between splits of the test MSE. Bold: better than every other "
+        f"method of the paper by one-sided Wilcoxon tests at {LEVEL:g} on the same splits. "
+        "The paper's methods compete with each other, ours with all of them."
+    )
+    parts: list[Part] = [
+        Grid(
+            ["Table 1", "rows in the paper", "rows", "training rows", "inputs"],
+            sizes,
+            "The paper calls all rows training instances.",
+        ),
+        Grid(["Table 2", *(METHOD_LABELS[m] for m in methods)], rows, caption),
+    ]
+    if (folder / f"{OVERVIEW}.svg").exists():
+        parts.append(Picture(OVERVIEW, CAPTIONS[OVERVIEW]))
+    if protocol.n_splits >= FEWEST_PAIRS:
+        parts.append(Folded("All tests (p-values)", _p_values(errors)))
+    return Section("tables", "Tables 1, 2", "Tables 1 and 2: UCI data sets", parts)
+
+
+def _p_values(errors: Errors) -> list[Part]:
+    parts: list[Part] = [Text("p-value of: the method of the row is better than that above.")]
+    for dataset, found in errors.items():
+        rows = [
+            [METHOD_LABELS[a], *("" if a == b else format_p(p_value(found[a], found[b]))
+                                 for b in found)]
+            for a in found
+        ]  # fmt: skip
+        columns = [f"**{DATASET_LABELS[dataset]}**", *(METHOD_LABELS[m] for m in found)]
+        parts.append(Grid(columns, rows))
+    return parts
+
+
+def _beside_paper(errors: Errors) -> Section:
+    rows = []
+    for dataset, found in errors.items():
+        for method, splits in found.items():
+            printed = published.TABLE_2.get((dataset, method))
+            if printed is None:
+                continue
+            ours = summarize(splits)
+            change = ours.mean - printed.mean
+            rows.append(
+                [
+                    DATASET_LABELS[dataset],
+                    METHOD_LABELS[method],
+                    _bold(str(printed), printed.is_bold),
+                    format_summary(ours),
+                    f"{'+' if change > 0 else '−'}{format_error(abs(change))}",
+                    judge(ours, printed),
+                ]
+            )
+    parts: list[Part] = [
+        Grid(
+            ["Data set", "Method", "published", "ours", "difference", "verdict"],
+            rows,
+            "Published: typed from the paper's Table 2, its winners in bold. Ours: mean ± standard "
+            "deviation between splits.",
+            left=(0, 1, 5),
+        )
+    ]
+    notes = describe_misses(errors)
+    if notes:
+        parts += [Text("**Where the numbers are not the paper's:**"), Items(notes)]
+    parts += [Text("**What may explain differences:**"), Items(differences_of_protocol(errors))]
+    return Section("published", "Beside the paper", "The paper's numbers beside ours", parts)
+
+
+def _methods(errors: Errors, protocol: Protocol) -> Section:
+    return Section("methods", "How", "How it was run", [Items(describe_protocol(errors, protocol))])
+
+
+def _bold(text: str, is_bold: bool) -> str:
+    return f"**{text}**" if is_bold else text
+
+
+def _swapped(values: Sequence[float]) -> list[float]:
+    """Each value's rival: GP and LSGP alternate."""
+    return [values[k ^ 1] for k in range(len(values))]
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
