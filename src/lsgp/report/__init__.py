@@ -20,7 +20,7 @@ from lsgp.report import explanations, facts, page, prediction_sections, quality_
 
 __all__ = ["write_report"]
 
-#: Targets that get charts; the scores of all are in the table.
+#: Targets that are scored and charted; a page of hundreds would help nobody.
 MOST_TARGETS = 12
 
 
