@@ -6,6 +6,9 @@
 Every fit is ``LSGPRegressor(random_state=seed)`` with no other setting (satellite:
 ``fit(X, y, queries=X_test)``). Prints a table against the figures to reach and appends one
 JSON line per fit to the results file.
+
+These splits, and the satellite data, were looked at while tuning was designed (docs/benchmarks.md
+says for what): for an untouched estimate take other seeds.
 """
 
 from __future__ import annotations
