@@ -1,21 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Methods that are special cases of this one, against scikit-learn or their own formula."""
 
-import re
-import warnings
-
 import numpy as np
 import pytest
+from bare import BARE, SLOW_KERNEL, fit_silently, make_data
 from scipy.linalg import cho_factor, cho_solve, cholesky
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    DotProduct,
-    Matern,
-    RationalQuadratic,
-    WhiteKernel,
-)
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 from sklearn.neighbors import KNeighborsRegressor
 
 from lsgp import LSGPRegressor
@@ -24,36 +15,17 @@ from lsgp.kernels import KERNELS
 from lsgp.local_problem import LocalModel, LocalProblem
 from lsgp.localizers import LOCALIZERS, evaluate
 
-#: The method as it is, without anything around it.
-BARE = {
-    "objective": None,
-    "input_transform": None,
-    "normalize_y": False,
-    "trend": "none",
-    "scale": "global",
-}
 SKLEARN_KERNELS = {
     "rbf": RBF,
     "matern12": lambda scale: Matern(scale, nu=0.5),
     "matern32": lambda scale: Matern(scale, nu=1.5),
     "matern52": lambda scale: Matern(scale, nu=2.5),
 }
-SLOW_KERNEL = "runs on the reference backend, which is much slower"
 
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(11)
-    X = rng.uniform(-1.0, 1.0, (90, 2))
-    y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=90) + 0.5
-    return X, y, rng.uniform(-1.0, 1.0, (25, 2))
-
-
-def fit_silently(model, X, y, **options):
-    """Fit a model whose kernel object is known to need the reference backend."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=f".*{SLOW_KERNEL}")
-        return model.fit(X, y, **options)
+    return make_data()
 
 
 def nearest(X, query, m):
@@ -93,39 +65,6 @@ def test_all_points_with_equal_weights_are_the_full_gaussian_process(
     np.testing.assert_allclose(std, expected_std, rtol=1e-8)
     mean, std = model.predict(queries, return_std=True)
     np.testing.assert_allclose(std, np.sqrt(expected_std**2 + signal * noise), rtol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "is_native"),
-    [
-        (ConstantKernel(1.7) * RBF([0.5, 1.4]) + WhiteKernel(0.1), True),
-        (WhiteKernel(0.1) + Matern(0.8, nu=2.5) * ConstantKernel(0.6), True),
-        (2.0 * Matern([0.9, 0.4], nu=1.5) + ConstantKernel(0.5) + WhiteKernel(0.2), True),
-        (Matern(0.8, nu=np.inf) + 0.5 * WhiteKernel(0.2), True),
-        (1.3 * RationalQuadratic(0.7, 1.2) + WhiteKernel(0.1), False),
-        (RBF(0.5) + 0.5 * Matern(1.5, nu=1.5) + WhiteKernel(0.1), False),
-        (RBF([0.5, 0.7]) * Matern(2.0, nu=0.5) + DotProduct(0.3) + WhiteKernel(0.1), False),
-        (Matern(0.8, nu=1.1) + WhiteKernel(0.1), False),
-    ],
-    ids=str,
-)
-def test_kernel_object_means_what_it_means_in_sklearn(data, kernel, is_native):
-    X, y, queries = data
-    model = LSGPRegressor(kernel=kernel, localizer="rectangular", n_neighbors=len(X), **BARE)
-    if is_native:
-        model.fit(X, y)
-    else:
-        with pytest.warns(UserWarning, match=SLOW_KERNEL) as caught:
-            model.fit(X, y)
-        assert len(caught) == 1
-        assert caught[0].filename == __file__
-    assert isinstance(model.model_.kernel, str) == is_native
-    full = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, y)
-    # The noise of a WhiteKernel is in scikit-learn's standard deviation: an observation's.
-    expected_mean, expected_std = full.predict(queries, return_std=True)
-    mean, std = model.predict(queries, return_std=True)
-    np.testing.assert_allclose(mean, expected_mean, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(std, expected_std, rtol=1e-8)
 
 
 def test_known_noise_of_each_observation_is_sklearns_alpha(data):
@@ -281,19 +220,23 @@ def test_linear_trend_is_universal_kriging_with_a_proper_prior(data):
 # ---- the paper's identities ----
 
 
+def given_model(kernel, localizer, n_neighbors, noise_variance, lengthscale):
+    return LSGPRegressor(
+        kernel=kernel,
+        lengthscale=lengthscale,
+        localizer=localizer,
+        n_neighbors=n_neighbors,
+        noise_variance=noise_variance,
+        **BARE,
+    )
+
+
 @pytest.mark.parametrize("localizer", LOCALIZERS)
 def test_mean_minimizes_the_weighted_ridge_risk(data, localizer):
     """The paper's equation for local kernel ridge regression; σ²/n there is σ² here."""
     X, y, queries = data
     m, noise, scale = 20, 0.1, 0.7
-    model = LSGPRegressor(
-        kernel="matern32",
-        lengthscale=scale,
-        localizer=localizer,
-        n_neighbors=m,
-        noise_variance=noise,
-        **BARE,
-    ).fit(X, y)
+    model = given_model("matern32", localizer, m, noise, scale).fit(X, y)
     kernel = Matern(scale, nu=1.5)
     for query, mean in zip(queries[:8], model.predict(queries[:8]), strict=True):
         rows, s = nearest(X, query, m)
@@ -319,14 +262,7 @@ def test_both_forms_of_the_local_system_agree(data, localizer):
     """W^½ (W^½ K W^½ + σ² I)⁻¹ W^½ = (K + σ² W⁻¹)⁻¹, also where weights vanish."""
     X, y, queries = data
     m, noise, scale = 20, 0.1, 0.7
-    model = LSGPRegressor(
-        kernel="rbf",
-        lengthscale=scale,
-        localizer=localizer,
-        n_neighbors=m,
-        noise_variance=noise,
-        **BARE,
-    ).fit(X, y)
+    model = given_model("rbf", localizer, m, noise, scale).fit(X, y)
     mean, std = model.predict(queries, return_std=True, kind="latent")
     for q, query in enumerate(queries):
         rows, s = nearest(X, query, m)
@@ -381,21 +317,3 @@ def test_weight_that_tends_to_zero_tends_to_removing_the_point(data):
     assert distances[-1] < 1e-4
     ratios = np.divide(distances[:-1], distances[1:])
     np.testing.assert_allclose(ratios, 100.0, rtol=0.3)
-
-
-def test_fixed_kernel_beside_settings_that_it_has_itself_is_refused(data):
-    X, y, _ = data
-    for settings, message in [
-        (
-            {"lengthscale": 1.0},
-            "lengthscale and signal_variance were given beside a scikit-learn kernel, which has "
-            "its own. Set them in the kernel object.",
-        ),
-        (
-            {"noise_variance": 0.2},
-            "noise_variance=0.2 was given beside a WhiteKernel in the kernel. Give the noise once.",
-        ),
-    ]:
-        model = LSGPRegressor(kernel=RBF(1.0) + WhiteKernel(0.1), **settings, **BARE)
-        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-            model.fit(X, y)

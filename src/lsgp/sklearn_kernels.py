@@ -5,6 +5,9 @@
 order and with any of the parts missing, has a counterpart in the native core. Anything
 else is kept as an object, for the reference backend, less a WhiteKernel at the top
 level, which is noise of the observations rather than of the latent function.
+
+What the object fixes, tuning leaves alone. Parts that it does not have are left to the other
+settings of the estimator, but a missing amplitude is 1 beside something that is fixed.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ class Translation(NamedTuple):
     signal_variance: float
     noise_variance: float | None  # None without a WhiteKernel
     constant_variance: float | None  # None without a ConstantKernel term
-    is_fixed: bool  # nothing in it is to be tuned
-    has_fixed_lengthscale: bool = False
+    fixed: frozenset[str]  # names of those that tuning must leave alone
+    conflict: str = ""  # why tuning cannot leave alone all that the object fixes
 
 
 def is_kernel(value: Any) -> bool:
@@ -46,34 +49,86 @@ def translate(kernel: sk.Kernel) -> Translation:
     >>> translation.kernel, translation.signal_variance, translation.noise_variance
     ('matern32', 2.0, 0.1)
     """
-    fixed = kernel.n_dims == 0
-    noise, constant, rest = 0.0, 0.0, []
-    has_noise = has_constant = False
+    noises, constants, rest = _Sum("WhiteKernel"), _Sum("ConstantKernel"), []
     for term in _terms(kernel):
         amplitude, factors = _factors(term)
-        if len(factors) == 1 and isinstance(factors[0], sk.WhiteKernel):
-            noise, has_noise = noise + amplitude * factors[0].noise_level, True
+        if _is_noise(term):
+            noises.add(term, amplitude * factors[0].noise_level)
         elif not factors:
-            constant, has_constant = constant + amplitude, True
+            constants.add(term, amplitude)
         else:
             rest.append((term, amplitude, factors))
-    noise_variance = noise if has_noise else None
-    if len(rest) == 1 and len(rest[0][2]) == 1:
-        amplitude, (stationary,) = rest[0][1:]
-        name = _name(stationary)
-        if name is not None:
-            lengthscale = np.atleast_1d(np.asarray(stationary.length_scale, dtype=float))
-            constant_variance = constant if has_constant else None
-            return Translation(
-                name,
-                lengthscale,
-                amplitude,
-                noise_variance,
-                constant_variance,
-                fixed,
-                stationary.hyperparameter_length_scale.fixed,
-            )
-    return Translation(_without_noise(kernel), None, 1.0, noise_variance, None, fixed)
+    if len(rest) != 1 or len(rest[0][2]) != 1 or _name(rest[0][2][0]) is None:
+        return _keep_object(kernel, noises)
+    term, amplitude, (stationary,) = rest[0]
+    fixed = {
+        name
+        for name, terms in (("noise_variance", noises), ("constant_variance", constants))
+        if terms.is_fixed
+    }
+    conflict = noises.conflict or constants.conflict
+    if term is stationary:
+        amplitude_is_fixed = bool(fixed) or kernel.n_dims == 0
+    else:
+        amplitude_is_fixed = term.n_dims == stationary.n_dims
+    if amplitude_is_fixed:
+        fixed.add("signal_variance")
+    elif fixed:
+        conflict = (
+            f"The kernel {kernel} has a fixed variance beside a free amplitude, but variances are "
+            f"tuned relative to the amplitude. Fix that too, as ConstantKernel({amplitude:g}, "
+            "'fixed'), or fix neither."
+        )
+    if stationary.n_dims == 0:
+        fixed.add("lengthscale")
+    return Translation(
+        _name(stationary),
+        np.atleast_1d(np.asarray(stationary.length_scale, dtype=float)),
+        amplitude,
+        noises.total,
+        constants.total,
+        frozenset(fixed),
+        conflict,
+    )
+
+
+def _keep_object(kernel: sk.Kernel, noises: _Sum) -> Translation:
+    fixed = {"noise_variance"} if noises.is_fixed else set()
+    variances = ("constant_value", "noise_level")
+    names = (h.name.rpartition("__")[2] for h in kernel.hyperparameters if h.fixed)
+    if kernel.n_dims == 0 or any(name in variances for name in names):
+        # The object has its own amplitudes, which one in front of it would change.
+        fixed.add("signal_variance")
+    return Translation(
+        _without_noise(kernel), None, 1.0, noises.total, None, frozenset(fixed), noises.conflict
+    )
+
+
+class _Sum:
+    """Terms of a kernel of which data show only the sum."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.terms: list[sk.Kernel] = []
+        self.total: float | None = None  # None without a term
+
+    def add(self, term: sk.Kernel, variance: float) -> None:
+        self.terms.append(term)
+        self.total = (self.total or 0.0) + variance
+
+    @property
+    def is_fixed(self) -> bool:
+        return bool(self.terms) and all(term.n_dims == 0 for term in self.terms)
+
+    @property
+    def conflict(self) -> str:
+        if self.is_fixed or all(term.n_dims for term in self.terms):
+            return ""
+        return (
+            f"The kernel has a fixed and a free {self.kind} in one sum, "
+            f"{' + '.join(map(str, self.terms))}, of which only the total can be tuned. Give one "
+            f"{self.kind}."
+        )
 
 
 def _terms(kernel: sk.Kernel) -> list[sk.Kernel]:

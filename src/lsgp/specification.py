@@ -78,10 +78,6 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
     if sklearn_kernels.is_kernel(kernel):
         translation = sklearn_kernels.translate(kernel)
         kernel = translation.kernel
-        if translation.is_fixed:
-            given |= {"lengthscale", "signal_variance", "noise_variance", "constant_variance"}
-        if translation.has_fixed_lengthscale:
-            given.add("lengthscale")
     elif kernel != "auto":
         _require_choice("kernel", kernel, ("auto", *KERNELS), "or a scikit-learn kernel object")
     _require_choice("localizer", settings["localizer"], tuple(LOCALIZERS))
@@ -99,6 +95,13 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
                 "has its own. Set them in the kernel object."
             )
         signal = translation.signal_variance
+        if not 0 < signal < math.inf:
+            raise ValueError(
+                f"The kernel {settings['kernel']} has the amplitude {signal:g}, which must be "
+                "positive and finite."
+            )
+        if translation.conflict and settings["objective"] is not None:
+            raise ValueError(translation.conflict)
         if translation.noise_variance is not None:
             if noise is not None:
                 raise ValueError(
@@ -107,8 +110,12 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
                 )
             noise = translation.noise_variance / signal
     constant, slope = _trend(settings["trend"], given)
-    if translation is not None and translation.constant_variance is not None:
-        constant = translation.constant_variance / translation.signal_variance
+    if translation is not None:
+        if translation.constant_variance is not None:
+            # The kernel's own constant takes the place of the trend's.
+            constant = translation.constant_variance / translation.signal_variance
+            given.discard("constant_variance")
+        given |= translation.fixed
     if settings["localizer"] not in LOCALIZERS_WITH_DECAY:
         given.add("localizer_decay")
     decay = _number(settings, "localizer_decay", given, zero_allowed=True)
