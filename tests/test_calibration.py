@@ -13,6 +13,7 @@ from lsgp.calibration import PRIOR_OBSERVATIONS, calibrate, coverage_factor
 from lsgp.calibration import observation_distribution as distribution_of
 from lsgp.diagnostics import LEVELS, assess
 from lsgp.local_problem import LocalModel, Predictions
+from lsgp.parameters import SHARED_BOUNDS
 from lsgp.predictive import PredictiveDistribution
 
 
@@ -89,6 +90,24 @@ def test_local_scale_and_its_degrees_of_freedom_are_found(signal, dof):
     expected = rescaled(model, predictions, found.signal_variance, found.scale_dof)[1]
     np.testing.assert_allclose(calibrated.scale, expected.scale, rtol=1e-9)
     np.testing.assert_allclose(calibrated.dof, expected.dof, rtol=1e-9)
+
+
+@pytest.mark.parametrize("start_signal", [0.05, 1.0, 30.0])
+@pytest.mark.parametrize("start_dof", [2.1, 10.0, 1000.0])
+def test_calibration_does_not_depend_on_where_it_starts(start_dof, start_signal):
+    model, predictions, observed, noise = make_predictions(3000, dof=6.0, signal=2.0, seed=1)
+    start = rescaled(model, predictions, start_signal, start_dof)
+    found, _ = calibrate(*start, observed, noise, frozenset())
+    # The likeliest on a fine grid, well inside the bounds.
+    assert math.log(found.signal_variance) == pytest.approx(0.622, abs=2e-3)
+    assert math.log(found.scale_dof) == pytest.approx(2.030, abs=2e-3)
+
+
+def test_calibration_ends_at_the_bound_when_the_likeliest_scale_lies_beyond_it():
+    model, predictions, observed, noise = make_predictions(dof=1.2, seed=4)
+    start = rescaled(model, predictions, 1.0, 10.0)
+    found, _ = calibrate(*start, observed, noise, frozenset())
+    assert math.log(found.scale_dof) == pytest.approx(SHARED_BOUNDS["scale_dof"][0])
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -13,6 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.special import digamma, gammaln
 
 from lsgp.local_problem import LocalModel, Predictions
 from lsgp.parameters import SHARED_BOUNDS
@@ -44,45 +45,66 @@ def calibrate(
     given: frozenset[str],
 ) -> tuple[LocalModel, Predictions]:
     """The model and its predictions with the scale that makes the observations likeliest."""
-    relative = (predictions.variance + model.noise_variance * noise)[:, None]
-    is_local = math.isfinite(model.scale_dof)
     free = [name for name in ("signal_variance", "scale_dof") if name not in given]
-    if not is_local:
-        free = [name for name in free if name == "signal_variance"]
-    if not free:
+    is_local = math.isfinite(model.scale_dof)
+    if not free or (not is_local and "signal_variance" in given):
         return model, predictions
-    n_effective = predictions.dof - model.scale_dof if is_local else np.zeros(len(observed))
-    misfit = (
-        predictions.scale * predictions.dof[:, None] - model.scale_dof * model.signal_variance
-        if is_local
-        else None
-    )
+    relative = (predictions.variance + model.noise_variance * noise)[:, None]
+    squared_error = (observed - predictions.mean) ** 2 / relative
+    if not is_local:
+        # The likeliest variance of Gaussian errors is their mean square.
+        low, high = np.exp(SHARED_BOUNDS["signal_variance"])
+        signal = float(np.clip(squared_error.mean(), low, high))
+        scale = np.full_like(predictions.scale, signal)
+        return model.replace(signal_variance=signal), predictions._replace(scale=scale)
+    n_effective = np.asarray(predictions.dof - model.scale_dof, dtype=float)
+    misfit = predictions.scale * predictions.dof[:, None] - model.scale_dof * model.signal_variance
 
-    def rescale(logarithms: Array) -> tuple[LocalModel, Predictions]:
-        clipped = (
-            float(np.clip(value, *SHARED_BOUNDS[name]))
-            for name, value in zip(free, logarithms, strict=True)
+    def rescale(logarithms: Array) -> LocalModel:
+        return model.replace(**dict(zip(free, np.exp(logarithms).tolist(), strict=True)))
+
+    def loss(logarithms: Array) -> tuple[float, Array]:
+        changed = rescale(logarithms)
+        prior = changed.scale_dof * changed.signal_variance
+        value, by_total, by_dof = _student_loss(
+            squared_error, prior + misfit, (changed.scale_dof + n_effective)[:, None]
         )
-        changed = model.replace(**dict(zip(free, map(math.exp, clipped), strict=True)))
-        if misfit is None:
-            scale = np.full_like(predictions.scale, changed.signal_variance)
-            return changed, predictions._replace(scale=scale)
-        dof = changed.scale_dof + n_effective
-        scale = (changed.scale_dof * changed.signal_variance + misfit) / dof[:, None]  # [E6]
-        return changed, predictions._replace(scale=scale, dof=dof)
+        slope = {
+            "signal_variance": prior * by_total,
+            "scale_dof": prior * by_total + changed.scale_dof * by_dof,
+        }
+        return value, np.array([slope[name] for name in free])
 
-    def loss(logarithms: Array) -> float:
-        _, changed = rescale(logarithms)
-        distribution = PredictiveDistribution(
-            changed.mean, np.sqrt(changed.scale * relative), changed.dof
-        )
-        return -float(distribution.logpdf(observed).mean())
-
-    start = np.log([getattr(model, name) for name in free])
+    bounds = [SHARED_BOUNDS[name] for name in free]
     found = minimize(
-        loss, start, method="Nelder-Mead", options={"maxiter": 150, "xatol": 1e-3, "fatol": 1e-6}
+        loss,
+        np.clip(np.log([getattr(model, name) for name in free]), *np.transpose(bounds)),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        # By the gradient alone: along a bound, a step may gain next to nothing before the end.
+        options={"maxiter": 100, "ftol": 0.0, "gtol": 1e-6},
     )
-    return rescale(found.x if found.fun <= loss(start) else start)
+    changed = rescale(found.x)
+    dof = changed.scale_dof + n_effective
+    scale = (changed.scale_dof * changed.signal_variance + misfit) / dof[:, None]  # [E6]
+    return changed, predictions._replace(scale=scale, dof=dof)
+
+
+def _student_loss(squared_error: Array, total: Array, dof: Array) -> tuple[float, float, float]:
+    """Mean negative log density of Student-t errors, but for a constant, and its derivatives.
+
+    ``total`` (q, t) is the squared scale times ``dof`` (q, 1), the numerator of [E6]; errors are
+    relative to what it is multiplied by. The derivatives are in a shift of all totals, and of
+    all degrees of freedom.
+    """
+    ratio = squared_error / total
+    logarithm = np.log1p(ratio)
+    half = 0.5 * dof
+    value = gammaln(half) - gammaln(half + 0.5) + 0.5 * np.log(total) + (half + 0.5) * logarithm
+    by_total = (0.5 - (half + 0.5) * ratio / (1.0 + ratio)) / total
+    by_dof = 0.5 * (digamma(half) - digamma(half + 0.5) + logarithm)
+    return float(value.mean()), float(by_total.mean()), float(by_dof.mean())
 
 
 def coverage_factor(predicted: PredictiveDistribution, observed: Array) -> float:
