@@ -143,7 +143,7 @@ def _fit(parser: Parser) -> None:
         metavar="FILE",
         help="table (.csv, .parquet) of where predictions will be made: tune for these",
     )
-    _add_table_options(parser, "of the data")
+    _add_table_options(parser)
     add_settings(parser)
     _add_run_options(parser)
     _add_voice_options(parser)
@@ -178,23 +178,15 @@ def _predict(parser: Parser) -> None:
         "--keep", type=_names, default=[], metavar="NAME[,NAME]", help="columns to copy"
     )
     keep.add_argument("--keep-all", action="store_true", help="copy all columns")
-    what.add_argument(
-        "--output-format",
-        choices=("csv", "parquet"),
-        help="where the output's name does not say it",
-    )
-    _add_table_options(parser, "of the data")
-    _add_run_options(parser)
-    _add_voice_options(parser)
+    _add_output_format(what)
+    _add_common_options(parser)
 
 
 def _evaluate(parser: Parser) -> None:
     _add_model(parser)
     parser.add_argument("data", help="table with inputs and targets; - is CSV on stdin")
     _add_target(parser)
-    _add_table_options(parser, "of the data")
-    _add_run_options(parser)
-    _add_voice_options(parser)
+    _add_common_options(parser)
 
 
 def _explain(parser: Parser) -> None:
@@ -222,14 +214,8 @@ def _explain(parser: Parser) -> None:
     parser.add_argument(
         "--summary", action="store_true", help="one line per query, without the neighbors"
     )
-    parser.add_argument(
-        "--output-format",
-        choices=("csv", "parquet"),
-        help="where the output's name does not say it",
-    )
-    _add_table_options(parser, "of the data")
-    _add_run_options(parser)
-    _add_voice_options(parser)
+    _add_output_format(parser)
+    _add_common_options(parser)
 
 
 def _report(parser: Parser) -> None:
@@ -241,9 +227,7 @@ def _report(parser: Parser) -> None:
     parser.add_argument("--title", help="of the page")
     parser.add_argument("--open", action="store_true", help="show it in the browser")
     _add_target(parser)
-    _add_table_options(parser, "of the data")
-    _add_run_options(parser)
-    _add_voice_options(parser)
+    _add_common_options(parser)
 
 
 def _demo(parser: Parser) -> None:
@@ -320,10 +304,25 @@ def _add_target(parser: Parser) -> None:
     )
 
 
-def _add_table_options(parser: Parser, of: str) -> None:
+def _add_output_format(parser: Any) -> None:
+    parser.add_argument(
+        "--output-format",
+        choices=("csv", "parquet"),
+        help="where the output's name does not say it",
+    )
+
+
+def _add_common_options(parser: Parser) -> None:
+    """Of all commands that read a table with a model."""
+    _add_table_options(parser)
+    _add_run_options(parser)
+    _add_voice_options(parser)
+
+
+def _add_table_options(parser: Parser) -> None:
     table = parser.add_argument_group("tables")
     table.add_argument(
-        "--format", choices=("csv", "parquet"), help=f"{of}, where its name does not say it"
+        "--format", choices=("csv", "parquet"), help="of the data, where its name does not say it"
     )
     table.add_argument(
         "--separator", metavar="C", help="between columns of a CSV file (default: a comma)"

@@ -42,11 +42,10 @@ def plot_relevance(model: Any, *, n_inputs: int = 20, ax: Axes | None = None) ->
 
     Examples
     --------
-    >>> import numpy as np
     >>> from lsgp import LSGPRegressor
     >>> from lsgp.plotting import plot_relevance
-    >>> X = np.random.default_rng(0).uniform(size=(200, 3))
-    >>> model = LSGPRegressor(objective=None, lengthscale=[1, 2, 4]).fit(X, X[:, 0])
+    >>> model = LSGPRegressor(objective=None, lengthscale=[1, 2, 4])
+    >>> model = model.fit([[0, 0, 0], [1, 1, 1]], [0, 1])
     >>> [text.get_text() for text in plot_relevance(model).get_yticklabels()]
     ['x0', 'x1', 'x2']
     """
@@ -107,11 +106,9 @@ def plot_neighborhood(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from lsgp import LSGPRegressor
     >>> from lsgp.plotting import plot_neighborhood
-    >>> X = np.random.default_rng(0).uniform(size=(200, 2))
-    >>> model = LSGPRegressor(objective=None, n_neighbors=20).fit(X, X.sum(axis=1))
+    >>> model = LSGPRegressor(objective=None).fit([[0, 0], [0, 1], [1, 0]], [0, 1, 2])
     >>> ax = plot_neighborhood(model, [0.5, 0.5])
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('x0', 'x1')
@@ -185,9 +182,7 @@ def plot_neighborhood(
         zorder=3,
         label=f"{len(neighbors.rows)} neighbors",
     )
-    bar = ax.figure.colorbar(drawn, ax=ax, label="weight", pad=0.02)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=9)
+    style.color_bar(ax, drawn, label="weight")
     if len(names) == 1:
         _zoom(ax.set_xlim, np.append(X[:, 0], point[0]))
         _zoom(ax.set_ylim, np.append(places[1], [low, high]))

@@ -67,12 +67,9 @@ def plot_fit(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from lsgp import LSGPRegressor
     >>> from lsgp.plotting import plot_fit
-    >>> X = np.linspace(0, 1, 200)[:, None]
-    >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
-    >>> ax = plot_fit(model)
+    >>> ax = plot_fit(LSGPRegressor(objective=None).fit([[0], [1], [2]], [0, 1, 0]))
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('x', 'y')
     """
@@ -145,11 +142,9 @@ def plot_map(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from lsgp import LSGPRegressor
     >>> from lsgp.plotting import plot_map
-    >>> X = np.random.default_rng(0).uniform(size=(200, 2))
-    >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X).sum(axis=1))
+    >>> model = LSGPRegressor(objective=None).fit([[0, 0], [0, 1], [1, 0]], [0, 1, 2])
     >>> mean, std = plot_map(model, resolution=20)
     >>> mean.get_title(loc="left"), std.get_title(loc="left")
     ('mean of y', 'standard deviation of y')
@@ -187,9 +182,7 @@ def plot_map(
         )
         beyond = {(False, False): "neither", (True, False): "min", (False, True): "max"}
         extend = beyond.get((bool(image.min() < low), bool(image.max() > high)), "both")
-        bar = axis.figure.colorbar(drawn, ax=axis, label=label, extend=extend, pad=0.02)
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(labelsize=9)
+        style.color_bar(axis, drawn, label=label, extend=extend)
         if n_points > 0:
             _draw_map_points(axis, data)
         axis.set_title(title, fontsize=11, loc="left")

@@ -68,6 +68,12 @@ def legend(ax: Axes, **options: Any) -> None:
     ax.legend(frameon=False, fontsize=9, **options)
 
 
+def color_bar(ax: Axes, drawn: Any, **options: Any) -> None:
+    bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, **options)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=9)
+
+
 def weight_colors() -> Any:
     """From pale to dark blue; without the palest, which nobody sees on white."""
     from matplotlib import colormaps
