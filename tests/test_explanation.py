@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from tuned import regressor
+from untuned import combined_model
 
 from lsgp import LSGPRegressor
 from lsgp.frames import make_frame
@@ -15,17 +17,6 @@ def data(n=500, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(n, 3))
     return X, 50.0 + 10.0 * np.sin(6.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=n)
-
-
-def combined_model(X, y):
-    """Two models that differ in everything, combined as tuning would."""
-    model = LSGPRegressor(objective=None, n_neighbors=24, kernel="rbf").fit(X, y)
-    other = LSGPRegressor(
-        objective=None, n_neighbors=31, input_transform="half-rank", scale="global", lengthscale=2.0
-    ).fit(X, y)
-    pair = (replace(model.fitted_[0], weight=0.6), replace(other.fitted_[0], weight=0.4))
-    model.fitted_, model.scale_factor_ = pair, 1.2
-    return model
 
 
 QUERIES = data(30, seed=5)[0]
@@ -205,14 +196,7 @@ def test_relevance_of_constant_inputs_is_zero():
 
 def test_tuning_finds_the_relevant_input():
     X, y = data(400)
-    model = LSGPRegressor(
-        kernel="matern32",
-        input_transform="standardize",
-        n_neighbors=32,
-        n_tuning_points=150,
-        n_models=1,
-        random_state=0,
-    ).fit(X, y)
+    model = regressor(n_neighbors=32, n_tuning_points=150, n_models=1).fit(X, y)
     assert model.relevance_[0] > 0.8
     assert model.relevance_[2] < 0.1
 

@@ -2,12 +2,12 @@
 """Derivatives of predictions in the query, against finite differences."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from cases import SCALE_DOFS, TRENDS, Case, make_instance
 from sklearn.gaussian_process.kernels import RBF, DotProduct, RationalQuadratic
+from untuned import combined_model
 
 from lsgp import LSGPRegressor
 from lsgp.backends import reference
@@ -64,17 +64,6 @@ def data(n=400, d=3, seed=0):
     X = np.exp(rng.normal(size=(n, d)))
     y = np.sin(X[:, 0]) + 3.0 * np.log1p(X[:, 1]) + 0.1 * rng.normal(size=n)
     return X, 100.0 + 20.0 * y
-
-
-def combined_model(X, y):
-    """Two models that differ in everything, combined as tuning would."""
-    model = LSGPRegressor(objective=None, n_neighbors=24, kernel="rbf").fit(X, y)
-    other = LSGPRegressor(
-        objective=None, n_neighbors=31, input_transform="half-rank", scale="global", scale_dof=6.0
-    ).fit(X, y)
-    pair = (replace(model.fitted_[0], weight=0.6), replace(other.fitted_[0], weight=0.4))
-    model.fitted_, model.scale_factor_ = pair, 1.2
-    return model
 
 
 @pytest.mark.parametrize(

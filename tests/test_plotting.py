@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from tuned import regressor
 
 from lsgp import LSGPRegressor
 from lsgp.diagnostics import assess
@@ -53,13 +54,7 @@ def plane():
 @pytest.fixture(scope="module")
 def tuned():
     X, y = make_data(150, 2)
-    return LSGPRegressor(
-        n_tuning_points=100,
-        kernel="matern32",
-        input_transform="standardize",
-        n_models=2,
-        random_state=0,
-    ).fit(X, y)
+    return regressor(n_tuning_points=100, n_neighbors="auto").fit(X, y)
 
 
 def legend_texts(ax):

@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The estimator as scikit-learn expects it, and what holds for all of its predictions."""
+"""The estimator as scikit-learn expects it, and what its predictions say."""
 
 import pickle
-import re
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
@@ -19,22 +13,15 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from untuned import make_data, regressor
 
 from lsgp import LSGPRegressor
-from lsgp.backends import cpu
 from lsgp.localizers import LOCALIZERS
-
-
-def regressor(**settings):
-    return LSGPRegressor(**{"objective": None, "n_neighbors": 40, **settings})
 
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(41)
-    X = rng.uniform(-1.0, 1.0, (400, 2))
-    y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=400)
-    return X, y, rng.uniform(-1.0, 1.0, (150, 2))
+    return make_data()
 
 
 # ---- scikit-learn ----
@@ -253,168 +240,3 @@ def test_prior_samples_are_reproducible(data):
     assert np.array_equal(first, model.sample_prior(X[0], queries, n_samples=3, random_state=7))
     assert not np.array_equal(first, model.sample_prior(X[0], queries, n_samples=3, random_state=8))
     assert np.isfinite(first).all()
-
-
-# ---- how predictions are computed does not matter ----
-
-
-def assert_equal_predictions(actual, expected):
-    for name in ("mean", "scale", "dof"):
-        assert np.array_equal(getattr(actual, name), getattr(expected, name)), name
-
-
-@pytest.fixture(scope="module")
-def many(data):
-    X, y, _ = data
-    queries = np.random.default_rng(44).uniform(-1.0, 1.0, (1001, 2))
-    return X, y, queries, regressor().fit(X, y).predict_distribution(queries)
-
-
-@pytest.mark.parametrize("bandwidth", ["adaptive", 0.6])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("n_jobs", [1, 2, 5, -1])
-@pytest.mark.parametrize("memory_budget", ["1GB", "3MB"])
-def test_predictions_do_not_depend_on_threads_or_memory(
-    many, n_jobs, memory_budget, dtype, bandwidth
-):
-    X, y, queries, _ = many
-    model = regressor(dtype=dtype, bandwidth=bandwidth).fit(X, y)
-    expected = model.predict_distribution(queries)
-    model.set_params(n_jobs=n_jobs, memory_budget=memory_budget)
-    assert_equal_predictions(model.predict_distribution(queries), expected)
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 1001))
-def test_predictions_do_not_depend_on_the_order_or_the_company_of_queries(many, seed, n):
-    X, y, queries, expected = many
-    order = np.random.default_rng(seed).permutation(len(queries))[:n]
-    actual = regressor().fit(X, y).predict_distribution(queries[order])
-    assert_equal_predictions(actual, expected[order])
-
-
-def test_memory_budget_that_is_too_small_is_an_error_before_any_work(data):
-    X, y, queries = data
-    needed = cpu.workspace_bytes(40, 2, 1, np.dtype("float64"), False)
-    model = regressor(memory_budget=needed // 2).fit(X, y)
-    with pytest.raises(
-        ValueError,
-        match=rf"^memory_budget={needed // 2} bytes is less than the (\d+) bytes that local "
-        r"systems of 40 points need\. Increase memory_budget, or reduce n_neighbors\.$",
-    ) as caught:
-        model.predict(queries)
-    enough = int(re.search(r"than the (\d+) bytes", str(caught.value)).group(1))
-    assert enough > needed
-    expected = regressor().fit(X, y).predict(queries)
-    assert np.array_equal(model.set_params(memory_budget=enough).predict(queries), expected)
-    assert np.array_equal(model.set_params(n_jobs=8).predict(queries), expected)
-
-
-def test_bandwidth_that_reaches_too_many_points_is_an_error(data):
-    X, y, queries = data
-    model = regressor(bandwidth=50.0, memory_budget="200kB").fit(X, y)
-    with pytest.raises(
-        ValueError,
-        match=r"^bandwidth=50 reaches 400 training points at query 0, more than the \d+ that a "
-        r"local system may have\. Reduce the bandwidth, or use bandwidth='adaptive'\.$",
-    ):
-        model.predict(queries)
-
-
-# ---- failure and interruption ----
-
-
-def test_failed_local_systems_are_one_error_with_a_remedy(data):
-    X, y, queries = data
-    model = regressor(input_transform=None, normalize_y=False, lengthscale=1.0).fit(X, y)
-    far = np.vstack([queries, [[1e200, 0.0]]])
-    with pytest.raises(
-        np.linalg.LinAlgError,
-        match=re.escape(
-            "1 of 151 local systems are not finite (first: query 150, with 0 duplicate "
-            "neighbors). Check the scale of the inputs against the lengthscale."
-        ),
-    ):
-        model.predict(far)
-
-
-def test_system_that_is_not_positive_definite_names_query_duplicates_and_remedy(data, monkeypatch):
-    X, y, queries = data
-    X = X.copy()
-    X[:4] = queries[42]
-    model = regressor(noise_variance=1e-3).fit(X, y)
-    solve = cpu.predict
-
-    def fail_at_query_42(problem, block, neighbors):
-        result = solve(problem, block, neighbors)
-        result.status[(neighbors[:, :4] < 4).all(axis=1)] = 2
-        return result
-
-    monkeypatch.setattr(cpu, "predict", fail_at_query_42)
-    for n_jobs in (1, 3):
-        with pytest.raises(
-            np.linalg.LinAlgError,
-            match=r"^\d+ of 150 local systems are not positive definite \(first: query \d+, with 3 "
-            r"duplicate neighbors\)\. Increase noise_variance \(now 0\.001\)\.$",
-        ):
-            model.set_params(n_jobs=n_jobs).predict(queries)
-
-
-def test_duplicates_without_noise_are_averaged_not_refused(data):
-    X, y, _ = data
-    repeated = np.repeat(X[:50], 8, axis=0)
-    noisy = np.repeat(y[:50], 8) + np.tile([-1.0, 1.0], 200)
-    model = regressor(noise_variance=1e-14, trend="none", scale="global").fit(repeated, noisy)
-    mean, std = model.predict(X[:50], return_std=True)
-    np.testing.assert_allclose(mean, y[:50], atol=1e-2)
-    assert np.isfinite(std).all()
-    assert (std > 0).all()
-
-
-@pytest.mark.parametrize("n_jobs", [1, 3])
-def test_interrupt_stops_after_the_blocks_that_run(data, monkeypatch, n_jobs):
-    X, y, _ = data
-    queries = np.zeros((20_000, 2))
-    n_calls = 0
-    solve = cpu.predict
-
-    def interrupt(*arguments):
-        nonlocal n_calls
-        n_calls += 1
-        if n_calls == 2:
-            raise KeyboardInterrupt
-        return solve(*arguments)
-
-    monkeypatch.setattr(cpu, "predict", interrupt)
-    model = regressor(memory_budget="600kB", n_jobs=n_jobs).fit(X, y)
-    with pytest.raises(KeyboardInterrupt):
-        model.predict(queries)
-    assert n_calls < 20
-    # The model is as good as before.
-    monkeypatch.undo()
-    assert np.isfinite(model.predict(X)).all()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for a child on Windows")
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_ctrl_c_ends_a_long_prediction(n_jobs):
-    code = f"""
-import numpy as np
-from lsgp import LSGPRegressor
-rng = np.random.default_rng(0)
-X = rng.uniform(size=(5000, 3))
-model = LSGPRegressor(objective=None, n_neighbors=300, n_jobs={n_jobs}).fit(X, X[:, 0])
-queries = rng.uniform(size=(10_000_000, 3))  # hours of work
-print("predicting", flush=True)
-model.predict(queries)
-"""
-    child = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert child.stdout.readline() == "predicting\n"
-        child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=60)
-    finally:
-        child.kill()
-    assert errors.splitlines()[-1] == "KeyboardInterrupt"

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from tuned import regressor
 
 from lsgp import LSGPRegressor, __version__
 from lsgp.report import axes, prediction_sections, write_report
@@ -219,13 +220,7 @@ def test_rows_to_explain_without_must_be_training_rows(model, exclude):
 
 def test_candidates_of_tuning_are_listed(tmp_path):
     X, y = make_data(150, 2)
-    model = LSGPRegressor(
-        n_tuning_points=100,
-        kernel="matern32",
-        input_transform="standardize",
-        n_models=2,
-        random_state=0,
-    ).fit(X, y)
+    model = regressor(n_tuning_points=100, n_neighbors="auto").fit(X, y)
     write_report(model, tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     table = re.search(r'<table id="candidates".*?</table>', text, re.DOTALL)[0]

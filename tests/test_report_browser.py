@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import console_messages, find_browser, run_browser, run_in_page
+from tuned import regressor
 
-from lsgp import LSGPRegressor
 from lsgp.report import write_report
 
 NASTY = "</script><script>window.problems.push('ran')</script>"
@@ -20,13 +20,7 @@ def page(tmp_path_factory):
     names = ["east", NASTY]
     Y = np.column_stack([np.sin(5 * X).sum(axis=1), X[:, 0]]) + 0.1 * rng.normal(size=(200, 2))
     X, Y = pd.DataFrame(X, columns=names), pd.DataFrame(Y, columns=["a", f"b{NASTY}"])
-    model = LSGPRegressor(
-        n_tuning_points=60,
-        kernel="matern32",
-        input_transform="standardize",
-        n_models=2,
-        random_state=0,
-    ).fit(X[:150], Y[:150])
+    model = regressor(n_neighbors="auto").fit(X[:150], Y[:150])
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(model, path, X[150:], Y[150:])
     return path

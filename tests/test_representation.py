@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RationalQuadratic
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tuned import regressor
 
 from lsgp import LSGPRegressor
 
@@ -22,14 +23,9 @@ def data(n=200, d=2):
 @pytest.fixture(scope="module")
 def tuned():
     X, y = data()
-    return LSGPRegressor(
-        kernel="matern32",
-        input_transform="standardize",
-        n_neighbors=24,
-        n_tuning_points=100,
-        n_models=2,
-        random_state=0,
-    ).fit(pd.DataFrame(X, columns=["depth", "<age>"]), y)
+    return regressor(n_neighbors=24, n_tuning_points=100).fit(
+        pd.DataFrame(X, columns=["depth", "<age>"]), y
+    )
 
 
 def test_description_shows_models_score_and_relevance(tuned):

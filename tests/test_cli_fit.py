@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`lsgp fit`: the estimator on the columns of a file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cli_runs import QUICK, error_of, json_of, make_frame, run_ok
+
+from lsgp import LSGPRegressor
+
+
+def test_fit_uses_all_numbers_without_another_role_and_names_the_rest(cli_files, tmp_path, capsys):
+    output = tmp_path / "m.lsgp"
+    run_ok("fit", cli_files / "data.csv", "--target", "y", "--group", "station", "--weight", "w",
+           *QUICK, "-o", output)  # fmt: skip
+    model = LSGPRegressor.load(output)
+    assert list(model.feature_names_in_) == ["x", "z", "y2"]
+    assert model.target_names_ == ["y"]
+    captured = capsys.readouterr()
+    assert "not used, because they hold no numbers: id" in captured.err
+    assert "Inputs         x, z, y2" in captured.out
+
+
+def test_fit_equals_the_estimator(cli_files):
+    frame = make_frame(300)
+    model = LSGPRegressor(objective=None, n_neighbors=20).fit(frame.select("x", "z"), frame["y"])
+    loaded = LSGPRegressor.load(cli_files / "model.lsgp")
+    queries = make_frame(20, seed=1).select("x", "z")
+    np.testing.assert_array_equal(loaded.predict(queries), model.predict(queries))
+
+
+def test_fit_tunes_and_reports_it(cli_files, tmp_path, capsys):
+    summary = json_of(
+        capsys, "fit", cli_files / "data.parquet", "--target", "y", "--features", "x,z",
+        "--kernel", "matern32", "--input-transform", "standardize", "--n-models", "1",
+        "--n-tuning-points", "100", "--queries", cli_files / "missing.csv", "--jobs", "1",
+        "-o", tmp_path / "m.lsgp",
+    )  # fmt: skip
+    assert summary["tuning"]["objective"] == "log_density"
+    assert summary["models"][0]["kernel"] == "matern32"
+    assert summary["leave_one_out"]["rmse"] < 0.1
+    assert summary["n_train"] == summary["n_rows"] == 300
+
+
+def test_fit_passes_weights_and_noise_to_the_estimator(cli_files, tmp_path):
+    frame = make_frame(300)
+    X, queries = frame.select("x", "z"), make_frame(20, seed=1).select("x", "z")
+    for option, name in (("--weight", "sample_weight"), ("--noise-variance", "noise_variance")):
+        run_ok("fit", cli_files / "data.csv", "--target", "y", "--features", "x,z", option, "w",
+               *QUICK, "--quiet", "-o", tmp_path / "m.lsgp")  # fmt: skip
+        model = LSGPRegressor(objective=None, n_neighbors=20)
+        model.fit(X, frame["y"], **{name: frame["w"].to_numpy().astype(float)})
+        loaded = LSGPRegressor.load(tmp_path / "m.lsgp")
+        np.testing.assert_array_equal(loaded.predict(queries), model.predict(queries))
+
+
+def test_fit_drops_and_counts_incomplete_rows(cli_files, tmp_path, capsys):
+    arguments = ["fit", cli_files / "missing.csv", "--target", "y", "--features", "x,z", *QUICK,
+                 "-o", tmp_path / "m.lsgp"]  # fmt: skip
+    summary = json_of(capsys, *arguments)
+    assert (summary["n_rows"], summary["n_train"]) == (300, 291)
+    assert summary["n_rows_without_target"] == 3
+    assert summary["n_rows_incomplete"] == 6
+    run_ok(*arguments)
+    assert "3 rows of" in capsys.readouterr().err
+    assert "Row 8 of" in error_of(capsys, *arguments, "--strict")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "Y"], "has no column 'Y'. Did you mean 'y'? It has: id, x, z, y, y2"),
+        (["--target", "y", "--features", "x,zz"], "Did you mean 'z'?"),
+        (["--target", "y", "--features", "x,id"], "'id' of data.csv holds text, but inputs must"),
+        (["--target", "id"], "Column 'id' of data.csv holds text, but targets must be numbers."),
+        (["--target", "y", "--features", "x,y"], "'y' is both --target and in --features"),
+        (["--target", "y", "--weight", "y"], "Column 'y' is both --target and --weight."),
+        (["--target", "y,y"], "names a column twice"),
+        (["--target", "y", "--kernel", "mattern"], "kernel='mattern' is not one of 'auto', 'rbf'"),
+        (["--target", "y", "--n-neighbors", "many"], "'many' is neither a whole number nor 'auto'"),
+        (["--target", "y", "--memory-budget", "1zB"], "memory_budget is '1zB'"),
+        (["--target", "y", "--kernle", "rbf"], "no option --kernle. Did you mean '--kernel'"),
+        (["--target", "y", "--queries", "no.csv"], "There is no file no.csv."),
+        ([], "required: --target"),
+    ],
+)
+def test_fit_explains_in_one_line(cli_files, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(cli_files)
+    assert message in error_of(capsys, "fit", "data.csv", "-o", "never.lsgp", *arguments)
+    assert not (cli_files / "never.lsgp").exists()

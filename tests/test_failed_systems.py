@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Local systems that cannot be solved: the status says so, and others are not affected."""
+
+import numpy as np
+import pytest
+from backend_checks import CORES, PLAIN, assert_identical, each_core, each_dtype
+from cases import TRENDS, as_dtype, make_instance
+
+from lsgp.backends import cpu, reference
+from lsgp.local_problem import (
+    STATUS_JITTERED,
+    STATUS_MESSAGES,
+    STATUS_NOT_FINITE,
+    STATUS_NOT_POSITIVE_DEFINITE,
+    STATUS_OK,
+    LocalProblem,
+    Predictions,
+    concatenate_results,
+)
+
+
+def with_duplicates(noise_variance, kernel="rbf"):
+    """Queries 0 .. 19, of which number 6 has eight copies of one point among its neighbors."""
+    instance = make_instance(PLAIN._replace(kernel=kernel, n_neighbors=32), n_queries=20, seed=4)
+    X, y, noise, model = instance.problem
+    model = model.replace(noise_variance=noise_variance, localizer="rectangular")
+    X = np.vstack([X, np.repeat(instance.queries[6:7] + 0.01, 8, axis=0)])
+    y = np.vstack([y, np.arange(8.0)[:, None]])
+    noise = np.append(noise, np.ones(8))
+    neighbors = instance.neighbors.copy()
+    neighbors[6, :8] = np.arange(len(X) - 8, len(X))
+    return instance._replace(problem=LocalProblem(X, y, noise, model), neighbors=neighbors)
+
+
+@pytest.mark.parametrize("name", [*CORES, "reference"])
+def test_singular_system_says_so_and_only_concerns_its_own_query(name):
+    def predict(instance):
+        if name == "reference":
+            return reference.predict(instance.problem, instance.queries, instance.neighbors)
+        return cpu.predict(instance.problem, instance.queries, instance.neighbors, core=CORES[name])
+
+    # The exponential kernel keeps the other systems well conditioned without noise.
+    singular = with_duplicates(1e-18, kernel="matern12")
+    regular = singular._replace(neighbors=singular.neighbors.copy())
+    regular.neighbors[6] = regular.neighbors[5]
+    actual, expected = predict(singular), predict(regular)
+    assert actual.status[6] in (STATUS_JITTERED, STATUS_NOT_POSITIVE_DEFINITE)
+    assert np.array_equal(expected.status, np.full(20, STATUS_OK))
+    others = np.arange(20) != 6
+    assert_identical(
+        Predictions(*(part[others] for part in actual)),
+        Predictions(*(part[others] for part in expected)),
+    )
+    if actual.status[6] == STATUS_JITTERED:
+        # Jitter is the least noise that makes the system solvable: the copies are averaged.
+        assert np.isfinite(actual.mean[6, 0])
+        assert abs(actual.mean[6, 0] - 3.5) < 0.5
+        assert 0.0 < actual.variance[6] < 0.1
+
+
+@each_core
+@each_dtype
+def test_jitter_is_the_same_in_any_company(core, dtype):
+    instance = as_dtype(with_duplicates(1e-18), dtype)
+    problem = instance.problem
+    together = cpu.predict(problem, instance.queries, instance.neighbors, core=core)
+    assert (together.status >= STATUS_JITTERED).any()
+    alone = [
+        cpu.predict(problem, instance.queries[q : q + 1], instance.neighbors[q : q + 1], core=core)
+        for q in range(20)
+    ]
+    assert_identical(concatenate_results(alone), together)
+
+
+@pytest.mark.parametrize("name", [*CORES, "reference"])
+def test_indefinite_system_is_reported_not_solved(name):
+    # A negative slope variance is no covariance at all, and no jitter can mend it.
+    instance = make_instance(PLAIN)
+    model = instance.problem.model.replace(slope_variance=-100.0)
+    problem = instance.problem._replace(model=model)
+    options = {} if name == "reference" else {"core": CORES[name]}
+    backend = reference if name == "reference" else cpu
+    predicted = backend.predict(problem, instance.queries, instance.neighbors, **options)
+    assert np.array_equal(predicted.status, np.full(3, STATUS_NOT_POSITIVE_DEFINITE))
+    scores = backend.score(problem, instance.targets, instance.target_neighbors, "crps", **options)
+    assert np.array_equal(scores.status, np.full(3, STATUS_NOT_POSITIVE_DEFINITE))
+
+
+@pytest.mark.parametrize("name", [*CORES, "reference"])
+@pytest.mark.parametrize("far", [1e200, np.inf, np.nan], ids=["overflow", "infinite", "nan"])
+@pytest.mark.parametrize("trend", TRENDS)
+def test_distance_that_is_not_finite_is_reported(name, far, trend):
+    instance = make_instance(PLAIN._replace(trend=trend))
+    X = instance.problem.X.copy()
+    X[instance.neighbors[1, 3], 0] = far
+    hit = (instance.neighbors == instance.neighbors[1, 3]).any(axis=1)
+    problem = instance.problem._replace(X=X)
+    options = {} if name == "reference" else {"core": CORES[name]}
+    backend = reference if name == "reference" else cpu
+    predicted = backend.predict(problem, instance.queries, instance.neighbors, **options)
+    assert hit.any()
+    assert np.array_equal(predicted.status, np.where(hit, STATUS_NOT_FINITE, STATUS_OK))
+    hit = (instance.target_neighbors == instance.neighbors[1, 3]).any(axis=1)
+    hit |= instance.targets == instance.neighbors[1, 3]
+    scores = backend.score(
+        problem, instance.targets, instance.target_neighbors, "log_density", **options
+    )
+    assert np.array_equal(scores.status, np.where(hit, STATUS_NOT_FINITE, STATUS_OK))
+
+
+def test_every_status_has_a_message():
+    assert set(STATUS_MESSAGES) == {
+        STATUS_OK,
+        STATUS_JITTERED,
+        STATUS_NOT_POSITIVE_DEFINITE,
+        STATUS_NOT_FINITE,
+    }

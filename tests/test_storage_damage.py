@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Damaged and foreign files, and files that contradict themselves, give one clear error."""
+
+import io
+import json
+import os
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from storage_cases import fit_case, make_data, same_predictions
+
+from lsgp import LSGPRegressor, ModelFileError
+from lsgp.storage import model_file
+from lsgp.storage.model_file import Contents, read_model_file, write_model_file
+
+#: Files damaged at random. More were tried once: 500.
+N_DAMAGED = 120
+
+
+# -- damaged and foreign files -----------------------------------------------------------------
+
+
+def damage(rng, data, other):
+    """A copy of the file's bytes with one kind of damage."""
+    data = bytearray(data)
+    end = 8 + int.from_bytes(data[:8], "little")
+    kind = rng.integers(8)
+    if kind == 0:  # bits anywhere
+        for place in rng.integers(len(data), size=rng.integers(1, 9)):
+            data[place] ^= 1 << int(rng.integers(8))
+    elif kind == 1:  # bits of the header
+        for place in rng.integers(end, size=rng.integers(1, 4)):
+            data[place] ^= 1 << int(rng.integers(8))
+    elif kind == 2:  # bits of its length
+        data[rng.integers(8)] ^= 1 << int(rng.integers(8))
+    elif kind == 3:
+        del data[int(rng.integers(len(data))) :]
+    elif kind == 4:
+        data += rng.bytes(int(rng.integers(1, 1000)))
+    elif kind == 5:  # the header of another model
+        data[:end] = other[: 8 + int.from_bytes(other[:8], "little")]
+    elif kind == 6:  # a block of zeros, as after a crash of the system
+        start = int(rng.integers(len(data)))
+        data[start : start + 4096] = bytes(len(data[start : start + 4096]))
+    else:  # two blocks in each other's place
+        a, b = (64 * int(k) for k in rng.integers(len(data) // 64, size=2))
+        data[a : a + 64], data[b : b + 64] = data[b : b + 64], data[a : a + 64]
+    return bytes(data)
+
+
+REMEDIES = (
+    "Give the path of a file that `save` has written.",
+    "Copy it again from where it came, or fit and save the model again.",
+    "Update lsgp, or fit and save the model again.",
+)
+
+
+def load_or_explain(path):
+    try:
+        return LSGPRegressor.load(path), None
+    except ModelFileError as error:
+        return None, str(error)
+
+
+def test_a_damaged_file_gives_the_one_error_or_the_same_model(tmp_path):
+    rng = np.random.default_rng(0)
+    models, files = [], []
+    names = ("given", "half_rank", "ensemble", "kernel_object")
+    for name in names:
+        fit_case(name).save(tmp_path / name)
+        files.append((tmp_path / name).read_bytes())
+        models.append(fit_case(name))
+    path, n_errors = tmp_path / "damaged", 0
+    tracemalloc.start()
+    try:
+        for _ in range(N_DAMAGED):
+            k, other = rng.choice(len(names), size=2, replace=False)
+            path.write_bytes(damage(rng, files[k], files[other]))
+            loaded, message = load_or_explain(path)
+            if loaded is not None:
+                assert same_predictions(loaded, models[k])
+                continue
+            n_errors += 1
+            assert message.startswith(str(path))
+            assert message.endswith(REMEDIES)
+            assert len(message) < 500
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert n_errors > 0.8 * N_DAMAGED
+    assert peak < 20e6
+
+
+def test_every_cut_of_the_header_gives_the_one_error(saved_model):
+    data = saved_model.read_bytes()
+    for length in (*range(0, 300, 7), len(data) // 2, len(data) - 64, len(data) - 1):
+        saved_model.write_bytes(data[:length])
+        with pytest.raises(ModelFileError):
+            LSGPRegressor.load(saved_model)
+
+
+def test_the_same_header_over_other_rows_is_noticed(tmp_path):
+    a, b = tmp_path / "a.lsgp", tmp_path / "b.lsgp"
+    for path, seed in ((a, 0), (b, 1)):
+        LSGPRegressor(objective=None).fit(*make_data(100, None, seed)).save(path)
+    first, second = a.read_bytes(), b.read_bytes()
+    end = 8 + int.from_bytes(first[:8], "little")
+    assert end == 8 + int.from_bytes(second[:8], "little")
+    a.write_bytes(first[:end] + second[end:])
+    with pytest.raises(ModelFileError, match="its arrays do not have their checksum"):
+        LSGPRegressor.load(a)
+
+
+def buffer_of(save):
+    file = io.BytesIO()
+    save(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"a",
+        b"x,y,z\n1,2,3\n" * 100,
+        b"PK\x03\x04" + bytes(100),
+        bytes(1000),
+        b"\xff" * 1000,
+        (2).to_bytes(8, "little") + b"[]",
+        (2).to_bytes(8, "little") + b"{}",
+        (100_000).to_bytes(8, "little") + b"[" * 100_000,
+        (40).to_bytes(8, "little") + b'{"__metadata__":{"format":["lsgp"]}}    ',
+        pickle.dumps({"a": np.arange(1000)}),
+        buffer_of(lambda file: np.save(file, np.arange(100))),
+    ],
+    ids=range(12),
+)
+def test_a_foreign_file_gives_the_one_error(data, model_path):
+    model_path.write_bytes(data)
+    with pytest.raises(ModelFileError, match=r"is not a model file, or a damaged one: .*\. Give"):
+        LSGPRegressor.load(model_path)
+
+
+def test_another_safetensors_file_gives_the_one_error(model_path):
+    save_file({"weight": np.ones((3, 4), np.float32)}, model_path)
+    with pytest.raises(ModelFileError, match="does not say that it is a model of lsgp"):
+        LSGPRegressor.load(model_path)
+
+
+def test_a_folder_or_a_pipe_is_not_waited_for(tmp_path):
+    with pytest.raises(ModelFileError, match=r"is not a file\. Give the path of a saved model"):
+        LSGPRegressor.load(tmp_path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(ModelFileError, match="is not a file"):
+            LSGPRegressor.load(tmp_path / "pipe")
+    with pytest.raises(FileNotFoundError):
+        LSGPRegressor.load(tmp_path / "missing.lsgp")
+
+
+def test_a_newer_format_says_what_to_update(saved_model, monkeypatch):
+    contents = own_contents(saved_model)
+    monkeypatch.setattr(model_file, "FORMAT_VERSION", 2)
+    write_model_file(saved_model, contents)
+    monkeypatch.undo()
+    message = r"has format version 2, written by lsgp .*; this lsgp reads version 1\. Update lsgp"
+    with pytest.raises(ModelFileError, match=message):
+        LSGPRegressor.load(saved_model)
+
+
+def test_a_parameter_of_a_newer_library_says_what_to_update(saved_model):
+    rewrite(saved_model, lambda state, arrays: state["parameters"].update(temperature=1.0))
+    with pytest.raises(ModelFileError, match="has the parameter 'temperature', which this lsgp"):
+        LSGPRegressor.load(saved_model)
+
+
+def test_a_model_of_another_estimator_says_how_to_load_it(saved_model):
+    class OtherRegressor(LSGPRegressor):
+        pass
+
+    with pytest.raises(ModelFileError, match="holds a model of LSGPRegressor, not of OtherRegr"):
+        OtherRegressor.load(saved_model)
+
+
+# -- files with right checksums and wrong contents -----------------------------------------------
+
+
+def own_contents(path):
+    texts, arrays = read_model_file(path)
+    texts = {name: texts[name] for name in ("library_version", "estimator")}
+    return Contents(texts, {name: array.copy() for name, array in arrays.items()})
+
+
+def rewrite(path, change):
+    """Change the contents of a file, and give it the checksums of a valid one."""
+    texts, arrays = own_contents(path)
+    state = json.loads(texts["estimator"])
+    change(state, arrays)
+    write_model_file(path, Contents({**texts, "estimator": json.dumps(state)}, arrays))
+
+
+def set_value(*keys, value):
+    def change(state, arrays):
+        for key in keys[:-1]:
+            state = state[key]
+        state[keys[-1]] = value
+
+    return change
+
+
+def set_item(name, where, value):
+    def change(state, arrays):
+        arrays[name][where] = value
+
+    return change
+
+
+def replace_array(name, function):
+    def change(state, arrays):
+        arrays[name] = function(arrays[name])
+
+    return change
+
+
+MODEL = ("models", 0, "model")
+IMPOSSIBLE = {
+    "a row that does not exist": set_item("models.0.order", (0, 0), 10**9),
+    "a row below all": set_item("models.0.order", (0, 0), -2),
+    "a row that is missing": set_item("models.0.order", (0, 0), -1),
+    "a row that is there twice": lambda state, arrays: arrays["models.0.order"].put(
+        [0, 1], arrays["models.0.order"][0, 0]
+    ),
+    "fewer leaves": replace_array("models.0.leaves", lambda a: a[:-1]),
+    "smaller boxes": replace_array("models.0.boxes", lambda a: a[:-1]),
+    "rows of 64 bits": replace_array("models.0.order", lambda a: a.astype(np.int64)),
+    "fewer targets": replace_array("models.0.y", lambda a: a[:-1]),
+    "a vector as X": replace_array("models.0.X", np.ravel),
+    "X of whole numbers": replace_array("models.0.X", lambda a: a.astype(np.int64)),
+    "other precision": replace_array("models.0.noise", lambda a: a.astype(np.float32)),
+    "another number of targets": set_value("target_shape", value=[2]),
+    "negative lengthscale": set_value(*MODEL, "lengthscale", "items", 0, value=-1.0),
+    "fewer lengthscales": set_value(*MODEL, "lengthscale", value=1.0),
+    "unknown kernel": set_value(*MODEL, "kernel", value="sigmoid"),
+    "unknown localizer": set_value(*MODEL, "localizer", value="box"),
+    "text as a variance": set_value(*MODEL, "noise_variance", value="0.1"),
+    "negative variance": set_value(*MODEL, "signal_variance", value=-1.0),
+    "unknown hyperparameter": set_value(*MODEL, "temperature", value=1.0),
+    "code as a kernel": set_value(
+        *MODEL, "kernel", value={"type": "kernel", "class": "system", "parameters": {}}
+    ),
+    "unknown type": set_value("parameters", "kernel", value={"type": "module"}),
+    "a huge array": set_value(
+        "parameters",
+        "lengthscale",
+        value={"type": "array", "dtype": "float64", "shape": [10**12], "items": []},
+    ),
+    "too many neighbors": set_value("models", 0, "n_neighbors", value=10**6),
+    "unknown backend": set_value("models", 0, "backend", value="abacus"),
+    "unknown transform": set_value("models", 0, "input_transform", value=["log"] * 3),
+    "knots beyond the end": set_item("models.0.knot_offsets", -1, 10),
+    "no model": set_value("models", value=[]),
+    "an array that is missing": set_value("models", 0, "arrays", "X", value="nowhere"),
+    "no scale": set_value("scale_factor", value=None),
+    "inputs as text": set_value("n_features", value="3"),
+    "more target names": set_value("target_names", value=["a", "b"]),
+    "fewer names": set_value("feature_names", value=["a"]),
+    "nothing": lambda state, arrays: state.clear(),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_contents_that_contradict_each_other_give_the_one_error(name, saved_model):
+    rewrite(saved_model, IMPOSSIBLE[name])
+    with pytest.raises(ModelFileError, match="its contents contradict each other"):
+        LSGPRegressor.load(saved_model)
+
+
+def test_rows_are_checked_even_if_the_checksum_is_not(saved_model):
+    LSGPRegressor.load(saved_model, check_arrays=False)
+    rewrite(saved_model, IMPOSSIBLE["a row that does not exist"])
+    with pytest.raises(ModelFileError, match="order has rows that do not exist"):
+        LSGPRegressor.load(saved_model, check_arrays=False)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How predictions are computed does not matter: threads, memory, order and company of queries."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from untuned import make_data, regressor
+
+from lsgp.backends import cpu
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data()
+
+
+def assert_equal_predictions(actual, expected):
+    for name in ("mean", "scale", "dof"):
+        assert np.array_equal(getattr(actual, name), getattr(expected, name)), name
+
+
+@pytest.fixture(scope="module")
+def many(data):
+    X, y, _ = data
+    queries = np.random.default_rng(44).uniform(-1.0, 1.0, (1001, 2))
+    return X, y, queries, regressor().fit(X, y).predict_distribution(queries)
+
+
+@pytest.mark.parametrize("bandwidth", ["adaptive", 0.6])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n_jobs", [1, 2, 5, -1])
+@pytest.mark.parametrize("memory_budget", ["1GB", "3MB"])
+def test_predictions_do_not_depend_on_threads_or_memory(
+    many, n_jobs, memory_budget, dtype, bandwidth
+):
+    X, y, queries, _ = many
+    model = regressor(dtype=dtype, bandwidth=bandwidth).fit(X, y)
+    expected = model.predict_distribution(queries)
+    model.set_params(n_jobs=n_jobs, memory_budget=memory_budget)
+    assert_equal_predictions(model.predict_distribution(queries), expected)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 1001))
+def test_predictions_do_not_depend_on_the_order_or_the_company_of_queries(many, seed, n):
+    X, y, queries, expected = many
+    order = np.random.default_rng(seed).permutation(len(queries))[:n]
+    actual = regressor().fit(X, y).predict_distribution(queries[order])
+    assert_equal_predictions(actual, expected[order])
+
+
+def test_memory_budget_that_is_too_small_is_an_error_before_any_work(data):
+    X, y, queries = data
+    needed = cpu.workspace_bytes(40, 2, 1, np.dtype("float64"), False)
+    model = regressor(memory_budget=needed // 2).fit(X, y)
+    with pytest.raises(
+        ValueError,
+        match=rf"^memory_budget={needed // 2} bytes is less than the (\d+) bytes that local "
+        r"systems of 40 points need\. Increase memory_budget, or reduce n_neighbors\.$",
+    ) as caught:
+        model.predict(queries)
+    enough = int(re.search(r"than the (\d+) bytes", str(caught.value)).group(1))
+    assert enough > needed
+    expected = regressor().fit(X, y).predict(queries)
+    assert np.array_equal(model.set_params(memory_budget=enough).predict(queries), expected)
+    assert np.array_equal(model.set_params(n_jobs=8).predict(queries), expected)
+
+
+def test_bandwidth_that_reaches_too_many_points_is_an_error(data):
+    X, y, queries = data
+    model = regressor(bandwidth=50.0, memory_budget="200kB").fit(X, y)
+    with pytest.raises(
+        ValueError,
+        match=r"^bandwidth=50 reaches 400 training points at query 0, more than the \d+ that a "
+        r"local system may have\. Reduce the bandwidth, or use bandwidth='adaptive'\.$",
+    ):
+        model.predict(queries)

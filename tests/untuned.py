@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Estimators that are not tuned, and data of two inputs for them."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from lsgp import LSGPRegressor
+
+
+def regressor(**settings):
+    return LSGPRegressor(**{"objective": None, "n_neighbors": 40, **settings})
+
+
+def make_data():
+    rng = np.random.default_rng(41)
+    X = rng.uniform(-1.0, 1.0, (400, 2))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=400)
+    return X, y, rng.uniform(-1.0, 1.0, (150, 2))
+
+
+def combined_model(X, y):
+    """Two models that differ in everything, combined as tuning would."""
+    one = regressor(n_neighbors=24, kernel="rbf").fit(X, y)
+    other = regressor(
+        n_neighbors=31, input_transform="half-rank", scale="global", lengthscale=2.0
+    ).fit(X, y)
+    one.fitted_ = (replace(one.fitted_[0], weight=0.6), replace(other.fitted_[0], weight=0.4))
+    one.scale_factor_ = 1.2
+    return one
