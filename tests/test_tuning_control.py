@@ -162,7 +162,7 @@ def test_warm_start_takes_more_rows_and_fewer(data):
     model = regressor(warm_start=True, n_neighbors="auto", n_tuning_points=50)
     for n in (100, 150, 12):
         model.fit(X[:n], y[:n])
-        assert model.n_neighbors_ < n
+        assert model.n_neighbors_ <= n
         assert np.isfinite(model.predict(X, return_std=True)).all()
     model.fit(X[:, :2], y)
     assert model.predict(X[:, :2]).shape == (150,)
@@ -232,7 +232,7 @@ def test_what_was_tried_is_reported(data):
     assert frame["weight"].sum() == pytest.approx(1.0)
     assert tuning.weights.sum() == pytest.approx(1.0)
     assert set(frame["kernel"]) >= {"rbf", "matern32", "matern52"}
-    assert set(frame["input_transform"]) == {"standardize", "yeo-johnson", "half-rank"}
+    assert set(frame["input_transform"]) >= {"standardize", "yeo-johnson", "half-rank"}
     assert set(frame["scale"]) == {"local", "global"}
     assert (frame["seconds"] >= 0).all()
     weights = [weight for _, weight in tuning.chosen]

@@ -38,6 +38,15 @@ def combine(
     return PredictiveDistribution(mean, scale, np.where(dof > 1e299, np.inf, dof))
 
 
+def criterion(predicted: PredictiveDistribution, observed: Array) -> float:
+    """What a combination is chosen by: CRPS times RMSE.
+
+    The CRPS alone hardly notices large errors of the means in the tails.
+    """
+    error = float(np.sqrt(np.mean((predicted.mean - observed) ** 2)))
+    return error * float(np.mean(predicted.crps(observed)))
+
+
 def choose_weights(
     predicted: Sequence[PredictiveDistribution],
     loss: Callable[[PredictiveDistribution], float],

@@ -25,7 +25,8 @@ from lsgp.specification import DEFAULT_N_NEIGHBORS, Specification, specify
 from lsgp.storage import StorageMixin
 from lsgp.training_rows import TrainingRows, check_training_rows, names_of_targets
 from lsgp.transforms import TargetScaler, fit_transform_kind
-from lsgp.tuning import Start, Tuner
+from lsgp.tuning import Tuner
+from lsgp.tuning_plan import Start
 from lsgp.tuning_result import TuningResult
 from lsgp.updates import UpdateMixin
 
@@ -89,6 +90,7 @@ class LSGPRegressor(
     n_models : int
         Tuning combines models that differ in kernel, input transform and neighborhood by
         this many greedy picks (a model may be picked more than once); 1 keeps the best alone.
+        Up to 500 rows, exact GPs of all rows have a share too, the larger the fewer rows.
     max_tuning_time : float, default=None
         Seconds after which tuning stops with the best so far.
     warm_start : bool
@@ -96,6 +98,7 @@ class LSGPRegressor(
         settings of the model are still the same.
     input_transform : {"auto", "standardize", "yeo-johnson", "half-rank"}, list or None
         Monotone transform of the inputs, one for all or one per input. None: as they are.
+        "auto": chosen by tuning, also per input where that pays.
     normalize_y : bool
         Whether the targets are centered and scaled to unit variance inside.
     normalize_localizer : bool

@@ -22,6 +22,7 @@ ALL_OBJECTIVES = (*OBJECTIVES, "marginal_likelihood")
 
 #: Used when nothing is tuned, and where tuning starts from.
 DEFAULT_KERNEL = "matern32"
+DEFAULT_LOCALIZER = "smooth"
 DEFAULT_N_NEIGHBORS = 100
 DEFAULT_NOISE_VARIANCE = 0.1
 DEFAULT_TREND = {"none": (0.0, 0.0), "constant": (1.0, 0.0), "linear": (1.0, 0.1)}
@@ -38,6 +39,30 @@ class Specification(NamedTuple):
     n_neighbors: int | None  # None: not given, or a fixed bandwidth
     input_transform: Any
     is_isotropic: bool  # one lengthscale for all inputs
+
+    @property
+    def admits_exact(self) -> bool:
+        """Whether tuning may try an exact GP: nothing was said on neighborhoods."""
+        own = self.model
+        return (
+            isinstance(own.kernel, str)
+            and own.localizer == DEFAULT_LOCALIZER
+            and own.bandwidth is None
+            and self.n_neighbors is None
+            and not self.given & {"localizer_decay", "scale_dof"}
+        )
+
+    @property
+    def admits_mixing(self) -> bool:
+        """Whether tuning may try another transform for each input."""
+        return (
+            isinstance(self.input_transform, str)
+            and self.input_transform == "auto"
+            and isinstance(self.model.kernel, str)
+            and len(self.model.lengthscale) > 1
+            and not self.is_isotropic
+            and "lengthscale" not in self.given
+        )
 
     def admits(self, model: LocalModel, kinds: tuple[str | None, ...]) -> bool:
         """Whether tuning with these settings may end at a model and input transforms."""

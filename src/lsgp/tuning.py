@@ -2,8 +2,9 @@
 """Tuning: which models are tried, how each is optimized, and which are kept.
 
 A short optimization of every candidate (kernel family x input transform) ranks them; the best
-are polished on the full sample, tried with the other kind of scale, and with more neighbors
-while that pays. The leave-one-out predictions of all then decide which to combine.
+are polished on the full sample, tried with other transforms of single inputs, with the other kind
+of scale, and with more neighbors while that pays. The leave-one-out predictions of all then decide
+which to combine; where rows are few, exact GPs have a share in any case.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +22,18 @@ from scipy.optimize import minimize
 
 from lsgp.backends import choose_backend, reference
 from lsgp.calibration import calibrate, coverage_factor, observation_distribution
-from lsgp.combination import choose_weights, combine
+from lsgp.combination import choose_weights, combine, criterion
+from lsgp.evidence import (
+    LARGEST_EXACT,
+    NOT_TUNED,
+    average_exact_gps,
+    exact_share,
+    make_exact,
+)
 from lsgp.imitation import imitate_queries
-from lsgp.kernels import KERNELS
-from lsgp.local_problem import STATUS_NOT_POSITIVE_DEFINITE, LocalModel
+from lsgp.local_problem import OBJECTIVES, STATUS_NOT_POSITIVE_DEFINITE, LocalModel
 from lsgp.local_solves import Resources
+from lsgp.mixing import mix_transforms
 from lsgp.neighbors import NeighborIndex
 from lsgp.objectives import BAD_VALUE, LeaveOneOut, Sample
 from lsgp.parameters import LENGTHSCALE_PRIOR, Parameters
@@ -32,15 +41,13 @@ from lsgp.predictive import PredictiveDistribution
 from lsgp.specification import TRANSFORMS, Specification
 from lsgp.training_rows import TrainingRows
 from lsgp.transforms import InputTransform, fit_transform_kind
+from lsgp.tuning_plan import Effort, Start, plan_efforts, plan_starts
 from lsgp.tuning_result import Candidate, TuningResult
 
 Array = NDArray[np.float64]
 
-#: Neighborhood in which candidates are ranked, and the largest that is tried for more accuracy.
-FIRST_N_NEIGHBORS = 64
+#: The largest neighborhood that is tried for more accuracy.
 LAST_N_NEIGHBORS = 512
-#: A query in a gap needs many to see round its rim.
-N_NEIGHBORS_IN_GAPS = 256
 #: More neighbors must lower the loss by this fraction to be worth their cost; a log density,
 #: which has no zero, by this much.
 WORTHWHILE = 0.005
@@ -48,29 +55,10 @@ WORTHWHILE_LOG_DENSITY = 0.001
 #: Candidates that are polished after the ranking, and those of them that are then varied.
 N_POLISHED = 6
 N_VARIED = 2
+#: Training points on which other transforms of single inputs are tried.
+N_MIXED = 1000
 #: Training points on which candidates are compared.
 N_COMPARED = 3000
-
-
-class Effort(NamedTuple):
-    """How hard one optimization tries."""
-
-    n_targets: int
-    n_rounds: int
-    n_iterations: int
-
-    @property
-    def work(self) -> int:
-        """Local solves, roughly: the unit of the progress that is reported."""
-        return self.n_targets * self.n_rounds * self.n_iterations
-
-
-class Start(NamedTuple):
-    """Where an optimization starts from."""
-
-    input_transform: Any
-    model: LocalModel
-    n_neighbors: int | None
 
 
 class OutOfTimeError(Exception):
@@ -97,6 +85,7 @@ class Tuner:
     candidates: list[Candidate] = field(default_factory=list)
     transforms: dict[Any, InputTransform] = field(default_factory=dict)
     data: dict[Any, LeaveOneOut] = field(default_factory=dict)
+    exact: list[tuple[Candidate, float]] = field(default_factory=list)
     last_index: dict[tuple[int, bytes], NeighborIndex] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -138,26 +127,52 @@ class Tuner:
     # -- what is tried ---------------------------------------------------------------------
 
     def search(self) -> None:
+        if (
+            self.specification.admits_exact
+            and self.scale != "local"
+            and self.objective in OBJECTIVES
+            and self.queries is None
+            and self.rows.groups is None
+            and self.n_models > 1
+            and 1 < len(self.y) <= LARGEST_EXACT
+        ):
+            self.add_exact_gps()
         ranking, polishing = self.efforts()
         starts = list(self.warm_starts)
         if not starts:
             starts = self.starts()
         if len(starts) > 1 and not self.warm_starts:
             ranked = sorted((self.optimize(s, ranking) for s in starts), key=lambda c: c.loss)
-            starts = [Start(c.input_transform, c.model, c.n_neighbors) for c in ranked]
+            starts = [Start(*c.start) for c in ranked]
         polished = [self.optimize(start, polishing) for start in starts[:N_POLISHED]]
         polished.sort(key=lambda c: c.loss)
+        if self.specification.input_transform == "auto" and isinstance(
+            polished[0].model.kernel, str
+        ):
+            polished += self.mix(polished[0], polishing)
+            polished.sort(key=lambda c: c.loss)
         for candidate in polished[:N_VARIED]:
-            kind, n_neighbors = candidate.input_transform, candidate.n_neighbors
+            start = Start(*candidate.start)
             if self.scale == "auto":
                 other = self.with_other_scale(candidate.model)
-                self.optimize(Start(kind, other, n_neighbors), polishing)
+                self.optimize(start._replace(model=other), polishing)
             if self.objective == "crps":
                 # Its means are closer to the conditional mean where errors have heavy tails.
-                start = Start(kind, candidate.model, n_neighbors)
                 self.optimize(start, polishing._replace(n_rounds=2), "squared_error")
         for candidate in polished[:N_VARIED]:
             self.enlarge(candidate)
+
+    def add_exact_gps(self) -> None:
+        """Exact GPs of all rows with each kernel and transform, averaged by their evidence."""
+        starts = self.starts()
+        given = self.parameters.given
+        problems = [self.loo(s.input_transform).problem(make_exact(s.model, given)) for s in starts]
+        parameters = Parameters(given | NOT_TUNED, self.parameters.is_isotropic)
+        self.report(0, "Tuning: exact GPs")
+        for k, gp, weight in average_exact_gps(problems, parameters, self.check_time):
+            began = time.monotonic()
+            start = Start(starts[k].input_transform, gp.model, len(self.y))
+            self.exact.append((self.evaluate(start, began, is_calibrated=True), weight))
 
     def planned_work(self) -> int:
         """All the work that `search` will report, but for larger neighborhoods."""
@@ -168,6 +183,19 @@ class Tuner:
         n_variants = (self.scale == "auto") + (self.objective == "crps")
         n_polishings = n_polished + min(n_polished, N_VARIED) * n_variants
         return is_ranked * n_starts * ranking.work + n_polishings * polishing.work
+
+    def mix(self, candidate: Candidate, effort: Effort) -> list[Candidate]:
+        """Try other transforms for single inputs, and optimize where some of them pay."""
+        kind, model, n_neighbors = candidate.start
+        is_mixed = kind not in TRANSFORMS  # by a warm start
+        if is_mixed or self.is_in_gaps or not self.specification.admits_mixing:
+            return []
+        data = {name: self.loo(name) for name in TRANSFORMS}
+        sample = data[kind].sample(model, self.draw(min(N_MIXED, effort.n_targets)), n_neighbors)
+        kinds, model = mix_transforms(data, kind, model, sample, self.objective)
+        return (
+            [self.optimize(Start(kinds, model, n_neighbors), effort)] if len(set(kinds)) > 1 else []
+        )
 
     def enlarge(self, candidate: Candidate) -> None:
         """Try more neighbors while they pay, with the optimum for fewer as a start.
@@ -201,41 +229,20 @@ class Tuner:
 
     def efforts(self) -> tuple[Effort, Effort]:
         """Of the ranking, and of the polishing."""
-        n = self.n_tuning_points
         backend = choose_backend(self.backend, self.specification.model.kernel)
-        if backend is reference or self.objective == "marginal_likelihood":
-            # NumPy, query by query: small samples.
-            return Effort(min(n, 50), 1, 10), Effort(min(n, 200), 2, 15)
-        # At most half of the rows at a time: optimizing further on all of few rows fits them.
-        n = min(n, max(len(self.eligible) // 2, 1))
-        if self.is_in_gaps:
-            return Effort(min(n, 250), 1, 10), Effort(min(n, 1000), 2, 15)
-        return Effort(min(n, 500), 2, 15), Effort(n, 3, 15)
+        is_slow = backend is reference or self.objective == "marginal_likelihood"
+        return plan_efforts(self.n_tuning_points, len(self.eligible), is_slow, self.is_in_gaps)
 
     def starts(self) -> list[Start]:
-        kinds, kernel = self.specification.input_transform, self.specification.kernel
-        all_kinds = TRANSFORMS if isinstance(kinds, str) and kinds == "auto" else [kinds]
-        all_kernels = KERNELS if isinstance(kernel, str) and kernel == "auto" else [kernel]
-        model, n_neighbors = self.specification.model, None
-        if self.scale == "global":
-            model = model.replace(scale_dof=np.inf)
-        if model.bandwidth is None:
-            first = N_NEIGHBORS_IN_GAPS if self.is_in_gaps else FIRST_N_NEIGHBORS
-            wanted = self.specification.n_neighbors or first
-            n_neighbors = max(1, min(wanted, len(self.y) - 1))
-        return [
-            Start(
-                tuple(kind) if isinstance(kind, list) else kind,
-                model.replace(kernel=name),
-                n_neighbors,
-            )
-            for kind in all_kinds
-            for name in all_kernels
-        ]
+        return plan_starts(self.specification, self.scale, len(self.y), self.is_in_gaps)
 
     def with_other_scale(self, model: LocalModel) -> LocalModel:
         is_local = np.isfinite(model.scale_dof)
         return model.replace(scale_dof=np.inf if is_local else self.specification.model.scale_dof)
+
+    def check_time(self) -> None:
+        if self.max_seconds is not None and time.monotonic() - self.started > self.max_seconds:
+            raise OutOfTimeError
 
     # -- how one is optimized --------------------------------------------------------------
 
@@ -308,8 +315,7 @@ class Tuner:
         unit: list[float] = []  # the loss at the start, which the prior is relative to
 
         def function(vector: Array) -> tuple[float, Array]:
-            if self.max_seconds is not None and time.monotonic() - self.started > self.max_seconds:
-                raise OutOfTimeError
+            self.check_time()
             value = loo.evaluate(self.parameters.unpack(vector, model), sample, objective)
             if value.loss >= BAD_VALUE:
                 return BAD_VALUE, np.zeros(len(vector))
@@ -333,14 +339,14 @@ class Tuner:
 
     # -- how they are compared -------------------------------------------------------------
 
-    def evaluate(self, start: Start, began: float) -> Candidate:
+    def evaluate(self, start: Start, began: float, is_calibrated: bool = False) -> Candidate:
         """Leave-one-out predictions of the compared points, calibrated, and their loss."""
         kind, model, n_neighbors = start
         loo = self.loo(kind)
         predictions = loo.predict(model, loo.sample(model, self.compared, n_neighbors))
         noise, y = self.rows.noise[self.compared], self.y[self.compared]
         failed = (predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
-        if not failed and self.objective in ("crps", "squared_error"):
+        if not (failed or is_calibrated) and self.objective in ("crps", "squared_error"):
             model, predictions = calibrate(model, predictions, y, noise, self.specification.given)
         predicted = observation_distribution(model, predictions, noise)
         losses = np.full(len(y), BAD_VALUE) if failed else self.losses(predicted)
@@ -367,15 +373,19 @@ class Tuner:
     def choose(self, is_complete: bool) -> TuningResult:
         """Combine candidates as far as their leave-one-out predictions say that it pays."""
         observed = self.y[self.compared]
-
-        def criterion(predicted: PredictiveDistribution) -> float:
-            # The CRPS in balance with the error of the means, which it is blind to in the tails.
-            error = float(np.sqrt(np.mean((predicted.mean - observed) ** 2)))
-            return error * float(np.mean(predicted.crps(observed)))
-
         usable = [c for c in self.candidates if c.loss < BAD_VALUE] or self.candidates[:1]
         usable.sort(key=lambda c: c.loss)
-        weights = choose_weights([c.predicted for c in usable], criterion, self.n_models)
+        exact = [(c, weight) for c, weight in self.exact if c.loss < BAD_VALUE]
+        usable += [candidate for candidate, _ in exact]
+        weights = choose_weights(
+            [c.predicted for c in usable], partial(criterion, observed=observed), self.n_models
+        )
+        if exact:
+            share = exact_share(len(self.y))
+            exact_weights = np.array([weight for _, weight in exact])
+            exact_weights /= exact_weights.sum()
+            weights *= 1.0 - share
+            weights[-len(exact) :] += share * exact_weights
         used = np.flatnonzero(weights)
         combined = combine([usable[k].predicted for k in used], weights[used])
         return TuningResult(

@@ -42,12 +42,19 @@ class Candidate:
     seconds: float
 
     @property
+    def start(self) -> tuple[Any, LocalModel, int | None]:
+        """Where another optimization may go on from."""
+        return self.input_transform, self.model, self.n_neighbors
+
+    @property
     def scale(self) -> str:
         return "local" if np.isfinite(self.model.scale_dof) else "global"
 
     def describe(self) -> str:
         size = "" if self.n_neighbors is None else f", {self.n_neighbors} neighbors"
-        return f"{self.model.kernel}, {self.input_transform}, {self.scale} scale{size}"
+        is_mixed = isinstance(self.input_transform, tuple)
+        kind = "a transform per input" if is_mixed else self.input_transform
+        return f"{self.model.kernel}, {kind}, {self.scale} scale{size}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exact GPs by their evidence: its value and gradient, its maximum, and its use in tuning."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+
+from lsgp import LSGPRegressor
+from lsgp.backends import reference
+from lsgp.evidence import (
+    LARGEST_EXACT,
+    NOT_TUNED,
+    average_exact_gps,
+    exact_share,
+    make_exact,
+    maximize_evidence,
+    negative_log_evidence,
+    negative_log_prior,
+)
+from lsgp.kernels import KERNELS
+from lsgp.local_problem import LocalModel, LocalProblem
+from lsgp.parameters import Parameters
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+Y = np.column_stack([np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1], X[:, 2]]) + 0.1 * RNG.normal(
+    size=(40, 2)
+)
+NOISE = RNG.uniform(0.5, 2.0, 40)
+
+
+def problem(kernel="matern32", trend=(0.8, 0.15), y=Y, noise=NOISE):
+    model = LocalModel(kernel, "rectangular", np.array([0.7, 1.3, 2.0]), 1.4, 0.2, *trend)
+    return LocalProblem(X, y, noise, model)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_gradient_is_that_of_finite_differences(kernel):
+    parameters = Parameters(frozenset({"localizer_decay", "scale_dof"}))
+    own = problem(kernel)
+
+    def value(vector):
+        model = parameters.unpack(vector, own.model)
+        return negative_log_evidence(own._replace(model=model))[0] + negative_log_prior(model)[0]
+
+    gradient = negative_log_evidence(own)[1] + negative_log_prior(own.model)[1]
+    start = parameters.pack(own.model)
+    steps = 1e-5 * np.eye(len(start))
+    numeric = [(value(start + step) - value(start - step)) / 2e-5 for step in steps]
+    np.testing.assert_allclose(parameters.restrict(gradient, own.model), numeric, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "matern52"])
+def test_evidence_is_that_of_scikit_learn(kernel):
+    family = {"rbf": RBF, "matern52": lambda scale: Matern(scale, nu=2.5)}[kernel]
+    noise = np.ones(len(X))
+    own = problem(kernel, trend=(0.8, 0.0), y=Y[:, :1], noise=noise)
+    sk = 1.4 * family(own.model.lengthscale) + ConstantKernel(1.4 * 0.8) + WhiteKernel(1.4 * 0.2)
+    gp = GaussianProcessRegressor(sk, optimizer=None, alpha=0.0).fit(X, Y[:, 0])
+    assert negative_log_evidence(own)[0] == pytest.approx(-gp.log_marginal_likelihood_value_)
+
+
+def test_evidence_is_the_marginal_likelihood_of_a_neighborhood_of_all_rows():
+    X_centered = X - X.mean(axis=0)
+    # The reference centers the trend at a target: one in the middle, which is not in the sample.
+    with_center = np.vstack([X_centered, np.zeros(3)])
+    own = problem()
+    larger = LocalProblem(
+        with_center, np.vstack([Y, np.zeros(2)]), np.append(NOISE, 1.0), own.model
+    )
+    rows = np.arange(40, dtype=np.int32)[np.newaxis]
+    scores = reference.marginal_likelihood(larger, np.array([40], dtype=np.int32), rows)
+    value, gradient = negative_log_evidence(own._replace(X=X_centered))
+    assert value == pytest.approx(40 * scores.loss[0])
+    np.testing.assert_allclose(gradient, 40 * scores.gradient[0], rtol=1e-8, atol=1e-8)
+
+
+def test_maximum_is_better_than_its_surroundings():
+    parameters = Parameters(NOT_TUNED)
+    own = problem()._replace(model=make_exact(problem().model))
+    found = maximize_evidence(own, parameters, 100)
+    best, bounds = parameters.pack(found.model), np.transpose(parameters.bounds(found.model))
+    for step in 0.05 * np.vstack([np.eye(len(best)), -np.eye(len(best))]):
+        model = parameters.unpack(np.clip(best + step, *bounds), found.model)
+        value = negative_log_evidence(own._replace(model=model))[0]
+        assert -(value + negative_log_prior(model)[0]) <= found.log_evidence
+
+
+def test_average_prefers_the_kernel_that_made_the_data():
+    rng = np.random.default_rng(1)
+    x = np.sort(rng.uniform(0.0, 10.0, 150))[:, None]
+    covariance = np.exp(-np.abs(x - x.T)) + 1e-6 * np.eye(150)
+    y = np.linalg.cholesky(covariance) @ rng.normal(size=(150, 1))
+    problems = [
+        LocalProblem(x, y, np.ones(150), make_exact(LocalModel(kernel, "smooth", np.ones(1))))
+        for kernel in KERNELS
+    ]
+    averaged = average_exact_gps(problems, Parameters(NOT_TUNED), lambda: None)
+    likeliest, gp, odds = averaged[0]
+    assert list(KERNELS)[likeliest] == "matern12"
+    assert odds == max(odds for *_, odds in averaged) == 1.0
+    assert gp.model.lengthscale[0] == pytest.approx(1.0, rel=0.7)
+
+
+def test_impossible_covariance_is_bad_but_no_error():
+    twice = np.vstack([X, X])
+    model = problem().model.replace(noise_variance=1e-30, kernel="rbf")
+    own = LocalProblem(twice, np.vstack([Y, Y + 1.0]), np.ones(80), model)
+    assert negative_log_evidence(own)[0] == math.inf
+
+
+def test_share_falls_from_one_to_nothing():
+    shares = [exact_share(n) for n in (0, 30, 100, 300, LARGEST_EXACT)]
+    assert shares[0] == 1.0
+    assert shares[2] == 0.5
+    assert shares == sorted(shares, reverse=True)
+    assert shares[-1] < 0.05
+
+
+def exact_models(**settings):
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-1.0, 1.0, (60, 2))
+    y = np.sin(3.0 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    model = LSGPRegressor(kernel="rbf", input_transform="standardize", random_state=0)
+    model.set_params(**settings).fit(X, y)
+    return [f for f in model.fitted_ if f.model.localizer == "rectangular"], model
+
+
+def test_small_data_are_also_predicted_by_an_exact_gp():
+    (exact,), model = exact_models(trend="constant")
+    assert exact.n_neighbors == 60
+    assert exact.weight >= exact_share(60)
+    queries = np.array([[0.1, -0.3], [0.9, 0.9], [3.0, 0.0]])
+    model.fitted_ = (exact,)
+    kernel = exact.model.signal_variance * (
+        RBF(exact.model.lengthscale) + ConstantKernel(exact.model.constant_variance)
+    )
+    gp = GaussianProcessRegressor(
+        kernel, alpha=exact.model.signal_variance * exact.model.noise_variance, optimizer=None
+    ).fit(exact.problem.X, exact.problem.y[:, 0])
+    scaled = gp.predict(exact.transform.transform(queries))
+    expected = model.target_scaler_.inverse_mean(scaled[:, None])[:, 0]
+    np.testing.assert_allclose(model.predict(queries), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"n_neighbors": 30},
+        {"localizer": "epanechnikov"},
+        {"localizer_decay": 1.0},
+        {"scale": "local"},
+        {"bandwidth": 0.5},
+        {"n_models": 1},
+        {"objective": "marginal_likelihood"},
+    ],
+    ids=str,
+)
+def test_what_was_asked_for_rules_exact_gps_out(settings):
+    exact, _ = exact_models(**settings)
+    assert not exact
+
+
+def test_given_hyperparameters_stay_in_exact_gps():
+    exact, _ = exact_models(noise_variance=0.05, lengthscale=0.8, trend=(2.0, 0.0))
+    for fitted in exact:
+        assert fitted.model.noise_variance == 0.05
+        assert fitted.model.constant_variance == 2.0
+        np.testing.assert_array_equal(fitted.model.lengthscale, 0.8)
