@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 from scipy.stats import ks_2samp
+from tuned import regressor
 
 from lsgp.imitation import FEWEST_TARGETS, imitate_queries
 
@@ -97,3 +98,21 @@ def test_the_same_generator_gives_the_same_imitation(map_with_a_hole):
     assert np.array_equal(first.radius, second.radius)
     assert np.array_equal(first.targets, second.targets)
     assert not np.array_equal(first.radius, other.radius)
+
+
+def test_queries_far_outside_get_a_warning_and_tuning_keeps_its_neighbors():
+    X = grid(20)
+    with pytest.warns(UserWarning, match="100% of the queries lie outside"):
+        imitation = imitate(X, X + 1000.0)
+    diagonal = 19.0 * np.sqrt(2.0)
+    assert imitation.radius.max() < diagonal / 2.0
+    assert imitation.gap_width <= diagonal
+
+
+def test_model_for_queries_far_outside_still_predicts_inside():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (400, 2))
+    y = np.sin(4.0 * X[:, 0]) + 0.05 * rng.normal(size=400)
+    with pytest.warns(UserWarning, match="lie outside the training inputs"):
+        model = regressor().fit(X[:300], y[:300], queries=X + 50.0)
+    assert np.sqrt(np.mean((model.predict(X[300:]) - y[300:]) ** 2)) < 0.5 * y.std()

@@ -12,6 +12,7 @@ inside.
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +49,7 @@ def imitate_queries(X: Array, queries: Array, rng: np.random.Generator) -> Imita
         queries = queries[np.sort(rng.choice(len(queries), N_QUERIES, replace=False))]
     index = build_index(X, np.ones(X.shape[1]))
     rows, distances = find_nearest_with_distances(index, np.ascontiguousarray(queries), 1)
+    distances = _within_reach(X, distances)
     beside = np.unique(rows)
     anywhere = rng.choice(n, size=min(n, max(len(beside), FEWEST_TARGETS)), replace=False)
     targets = np.union1d(beside, anywhere)
@@ -63,3 +65,20 @@ def imitate_queries(X: Array, queries: Array, rng: np.random.Generator) -> Imita
         # A query in the middle is as far from the data as half the width.
         gap_width=2.0 * reach if reach > GAP_RATIO * usual else 0.0,
     )
+
+
+def _within_reach(X: Array, distances: Array) -> Array:
+    """The distances, but none beyond half the size of the data: no gap in them is wider.
+
+    Targets that left out more than that would have no neighbors to be predicted from.
+    """
+    largest = 0.5 * float(np.linalg.norm(np.ptp(X, axis=0)))
+    share = float(np.mean(distances > largest)) if largest > 0 else 0.0
+    if share > 0.1:
+        warnings.warn(
+            f"{share:.0%} of the queries lie outside the training inputs, farther away than those "
+            "are wide: no training row is like them, so tuning cannot be for them. Predictions "
+            "there follow the trend; check them with explain().",
+            stacklevel=7,
+        )
+    return np.minimum(distances, largest) if largest > 0 else distances
