@@ -16,7 +16,7 @@ endif
 SOURCES := $(shell find src -name __pycache__ -prune -o -name '*.py[co]' -prune -o -print) CMakeLists.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo reproduce test bench lint format docs clean
+.PHONY: help install demo reproduce test bench compare lint format docs clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,10 @@ test: $(VENV)/installed.stamp  ## Run the tests
 
 bench: $(VENV)/installed.stamp  ## Measure the speed of the native core
 	$(PY) benchmarks/core_speed.py
+
+compare: $(VENV)/installed.stamp $(VENV)/peers.stamp  ## Compare with other methods: hours, resumable
+	$(PY) benchmarks/compare.py $(ARGS)
+	$(PY) benchmarks/comparison_report.py
 
 lint: $(VENV)/installed.stamp  ## Check style, format and types
 	$(PY) -m ruff check .
@@ -66,6 +70,11 @@ $(VENV)/tools.stamp: $(VENV)/created.stamp pyproject.toml
 
 $(VENV)/docs.stamp: $(VENV)/created.stamp pyproject.toml
 	$(PY) -m pip install --quiet --group docs
+	@touch $@
+
+$(VENV)/peers.stamp: $(VENV)/installed.stamp
+	$(PY) -m pip install --quiet --no-build-isolation \
+	  --config-settings=build-dir="build/{wheel_tag}" ".[bench]"
 	@touch $@
 
 # Without isolation, so that CMake finds the same nanobind each time and rebuilds only what changed.

@@ -2,12 +2,17 @@
 """How Sphinx builds the documentation: `make docs`, warnings are errors."""
 
 import json
+import sys
 from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math import latex2mathml
 
 import lsgp
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from comparison_report import substitutions  # noqa: E402
 
 project = "lsgp"
 author = "The lsgp developers"
@@ -39,7 +44,7 @@ html_math_renderer = "mathml"
 
 def _stream_table():
     """The results of benchmarks/predict_stream.py as a table: numbers are never typed."""
-    path = Path(__file__).parents[1] / "benchmarks" / "results" / "predict_stream.json"
+    path = ROOT / "benchmarks" / "results" / "predict_stream.json"
     results = json.loads(path.read_text(encoding="utf-8"))
     machine, model = results["machine"], results["model"]
     lines = [
@@ -60,7 +65,7 @@ def _stream_table():
     return "\n".join(lines)
 
 
-myst_substitutions = {"predict_stream": _stream_table()}
+myst_substitutions = {"predict_stream": _stream_table()} | substitutions()
 
 
 def _mathml(tex, as_block):
