@@ -6,7 +6,15 @@
 Cutajar, Bonilla, Michiardi and Filippone (2017), "Random feature expansions for deep Gaussian
 processes". A layer maps F to Phi(F) W, where Phi are the random Fourier features of an RBF kernel
 with one lengthscale per input, and W has the prior N(0, 1) and a factorized Gaussian posterior.
-All is learned by stochastic variational inference: Adam on minibatches of the lower bound.
+So have the frequencies of Phi, but for a draw that stays the same ("variational with fixed
+randomness" in that paper). All is learned by stochastic variational inference: Adam on minibatches
+of the lower bound.
+
+Layers, features, batches and learning rate are those of the authors' own example for regression.
+Fewer steps, one sample per step instead of 100, and a learning rate that falls to zero are ours.
+Of the paper's three treatments of the frequencies, this one had the least error on rows held out
+of the training rows of split 0 of Boston and Powerplant. Test errors of split 0 had been seen
+before that, in the same order.
 """
 
 from __future__ import annotations
@@ -28,7 +36,9 @@ class RandomFeatureLayer(torch.nn.Module):
 
     def __init__(self, n_inputs: int, n_outputs: int, n_features: int, rng: torch.Generator):
         super().__init__()
-        self.register_buffer("omega", torch.randn(n_inputs, n_features, generator=rng))
+        self.register_buffer("draw", torch.randn(n_inputs, n_features, generator=rng))
+        self.frequency_mean = torch.nn.Parameter(torch.zeros(n_inputs, n_features))
+        self.frequency_log_std = torch.nn.Parameter(torch.zeros(n_inputs, n_features))
         # Typical distances grow with the root of the dimension.
         start = 0.5 * np.log(n_inputs)
         self.log_lengthscale = torch.nn.Parameter(torch.full((n_inputs,), float(start)))
@@ -38,9 +48,10 @@ class RandomFeatureLayer(torch.nn.Module):
 
     def forward(self, inputs: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
         """Samples of the outputs, (samples, rows, outputs), for such inputs."""
-        angles = inputs @ (self.omega / self.log_lengthscale.exp()[:, None])
+        frequencies = self.frequency_mean + self.frequency_log_std.exp() * self.draw
+        angles = inputs @ (frequencies / self.log_lengthscale.exp()[:, None])
         features = torch.cat([angles.cos(), angles.sin()], dim=-1)
-        features = features * (self.log_variance.exp() / self.omega.shape[1]).sqrt()
+        features = features * (self.log_variance.exp() / self.draw.shape[1]).sqrt()
         # The sum over weights is Gaussian: sampling it, not them, has less noise.
         mean = features @ self.mean
         variance = features.square() @ (2 * self.log_std).exp()
@@ -48,9 +59,15 @@ class RandomFeatureLayer(torch.nn.Module):
         return mean + (variance + 1e-12).sqrt() * noise
 
     def divergence(self) -> torch.Tensor:
-        """KL divergence of the posterior of the weights from their prior."""
-        variance = (2 * self.log_std).exp()
-        return 0.5 * (variance + self.mean.square() - 1 - 2 * self.log_std).sum()
+        """KL divergence of the posterior of weights and frequencies from their prior."""
+        return _divergence(self.mean, self.log_std) + _divergence(
+            self.frequency_mean, self.frequency_log_std
+        )
+
+
+def _divergence(mean: torch.Tensor, log_std: torch.Tensor) -> torch.Tensor:
+    """Of independent Gaussians from N(0, 1)."""
+    return 0.5 * ((2 * log_std).exp() + mean.square() - 1 - 2 * log_std).sum()
 
 
 class DeepGPRegressor(RegressorMixin, BaseEstimator):
@@ -74,7 +91,7 @@ class DeepGPRegressor(RegressorMixin, BaseEstimator):
         n_hidden: int = 3,
         n_steps: int = 6000,
         batch_size: int = 200,
-        n_samples: int = 3,
+        n_samples: int = 1,
         learning_rate: float = 0.01,
         random_state: int = 0,
     ) -> None:

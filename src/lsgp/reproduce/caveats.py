@@ -11,6 +11,8 @@ from lsgp.reproduce import published
 from lsgp.reproduce.comparison import Summary, summarize
 from lsgp.reproduce.numbers import format_error
 from lsgp.reproduce.protocol import DATASET_LABELS, METHOD_LABELS, OURS, Protocol
+from lsgp.reproduce.results import Results
+from lsgp.reproduce.search import ALL_PAIRS_UP_TO, FEWEST_PAIRS, N_RISES
 
 #: Test MSE by data set, method and split.
 Errors = Mapping[str, Mapping[str, Mapping[int, float]]]
@@ -49,7 +51,7 @@ def describe_misses(errors: Errors) -> list[str]:
                 remarks.append(published.REMARKS.get((dataset, method), ""))
             if parts:
                 sentences.append(
-                    f"**{DATASET_LABELS[dataset]}**: we could not reproduce {_and(parts)}; ours "
+                    f"**{DATASET_LABELS[dataset]}**: we could not reproduce {join(parts)}; ours "
                     f"{'is' if len(parts) == 1 else 'are'} {verdict}."
                 )
         if any(remarks):
@@ -65,8 +67,8 @@ def differences_of_protocol(errors: Errors) -> list[str]:
         "It does not state the grids of its cross-validation, nor whether ± is a standard "
         "deviation between splits or an error of the mean.",
         "It does not state how the targets were scaled, nor the kernel of its GP. We center and "
-        "scale targets on the training rows, and use an RBF kernel with one lengthscale in all "
-        "of the paper's methods.",
+        "scale targets on the training rows, and use an RBF kernel with one lengthscale in LSGPR "
+        "and GP.",
     ]
     ratios = [
         summarize(splits).std / printed.spread
@@ -98,15 +100,20 @@ def describe_protocol(errors: Errors, protocol: Protocol) -> list[str]:
             "LSGPR: RBF kernel, no trend, weights with the paper's factor 1/h, h the distance to "
             "the m-th neighbor. 3-fold cross-validation of noise variance (relative to the signal: "
             f"{_list(protocol.noise_variances)}), lengthscale (times √d: "
-            f"{_list(protocol.lengthscales)}) and m ({_list(protocol.n_neighbors)}). Of each fold, "
-            f"at most {protocol.n_validation} random rows are predicted, from all rows of the "
-            "other folds."
+            f"{_list(protocol.lengthscales)}) and m ({_list(protocol.n_neighbors)}, as far as "
+            f"there are rows). Of each fold, at most {protocol.n_validation} random rows are "
+            "predicted, from all rows of the other folds. To save time, m is doubled only until "
+            f"the error has risen {N_RISES} times in a row, and from m = {2 * ALL_PAIRS_UP_TO} on "
+            "only the better half of the pairs of noise variance and lengthscale is tried again, "
+            f"but at least {FEWEST_PAIRS}."
         )
     if "gp" in ran:
+        n_tuning = " and then ".join(f"{n:,}" for n in protocol.n_gp_tuning)
         items.append(
-            "GP: scikit-learn's exact GP, RBF and white noise, by the marginal likelihood of at "
-            f"most {protocol.n_gp_tuning:,} random training rows, then conditioned on at most "
-            f"{protocol.n_gp_rows:,} of them (which are all, but for Protein)."
+            "GP: scikit-learn's exact GP, RBF and white noise. Marginal likelihood of "
+            f"{n_tuning} random training rows (all, where there are fewer), each from where the "
+            f"other stopped; then conditioned on at most {protocol.n_gp_rows:,} rows (which are "
+            "all, but for Protein)."
         )
     if "knn" in ran:
         items.append(
@@ -114,9 +121,15 @@ def describe_protocol(errors: Errors, protocol: Protocol) -> list[str]:
         )
     if "deep-gp" in ran:
         items.append(
-            "DeepGP: two layers of random features, stochastic variational inference with "
-            f"{protocol.deep_gp_steps:,} steps, PyTorch (`benchmarks/deep_gp.py`), inputs and "
-            "targets standardized."
+            "DeepGP: two layers of random features with learned frequencies, by stochastic "
+            f"variational inference with {protocol.deep_gp_steps:,} steps (the authors' own "
+            "example has up to 100,000), in PyTorch (`benchmarks/deep_gp.py`); inputs and targets "
+            "standardized."
+        )
+    if ran - {OURS, "knn"}:
+        items.append(
+            "Test errors of split 0 were seen while the values to try of LSGPR, the rows of GP and "
+            "the settings of DeepGP were fixed for all splits."
         )
     if OURS in ran:
         items.append(
@@ -125,9 +138,39 @@ def describe_protocol(errors: Errors, protocol: Protocol) -> list[str]:
     return items
 
 
+def describe_ends(results: Results, protocol: Protocol) -> list[str]:
+    """Which choices of LSGPR are the smallest or the largest value that was tried."""
+    names = {"noise_variance": "noise variance", "lengthscale": "lengthscale", "n_neighbors": "m"}
+    counts: dict[str, list[str]] = {}
+    for dataset in protocol.datasets:
+        lines = results.select(protocol=protocol.name, kind="mse", dataset=dataset)
+        ends = [r["chosen"]["at_end"] for r in lines if "at_end" in r.get("chosen", {})]
+        for setting in names:
+            n = sum(setting in end for end in ends)
+            if n:
+                counts.setdefault(setting, []).append(
+                    f"{DATASET_LABELS[dataset]} ({n} of {len(ends)})"
+                )
+    if not counts:
+        return []
+    where = [f"{names[setting]} on {join(found)}" for setting, found in counts.items()]
+    text = f"Choices of LSGPR at an end of what was tried: {'; '.join(where)}."
+    if "n_neighbors" in counts:
+        text += (
+            " A larger m may lower those errors a little; the time of a solve grows with its cube."
+        )
+    if counts.keys() & {"noise_variance", "lengthscale"}:
+        text += (
+            " A smaller noise variance with a longer lengthscale predicts almost the same, so "
+            "that choices move along this ridge."
+        )
+    return [text]
+
+
 def _list(values: tuple[float, ...]) -> str:
     return ", ".join(f"{value:g}" for value in values)
 
 
-def _and(parts: list[str]) -> str:
+def join(parts: list[str]) -> str:
+    """A list as in a sentence."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

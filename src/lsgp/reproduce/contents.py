@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from lsgp.demo import FAST_PART
 from lsgp.reproduce import published
 from lsgp.reproduce.caveats import (
     Errors,
+    describe_ends,
     describe_misses,
     describe_protocol,
     differences_of_protocol,
@@ -24,9 +25,11 @@ from lsgp.reproduce.comparison import (
     LEVEL,
     errors_by_method,
     p_value,
+    paper_winners,
     summarize,
     winners,
 )
+from lsgp.reproduce.costs import tabulate_costs
 from lsgp.reproduce.document import (
     Document,
     Folded,
@@ -36,12 +39,12 @@ from lsgp.reproduce.document import (
     Picture,
     Section,
     Text,
-    Verdict,
 )
 from lsgp.reproduce.numbers import format_error, format_p, format_summary
 from lsgp.reproduce.overview import NAME as OVERVIEW
-from lsgp.reproduce.protocol import DATASET_LABELS, METHOD_LABELS, OURS, Protocol
+from lsgp.reproduce.protocol import DATASET_LABELS, METHOD_LABELS, TARGETS, Protocol
 from lsgp.reproduce.results import Results
+from lsgp.reproduce.summary import make_tiles, write_summary
 
 CAPTIONS = {
     "figure1": "Figure 1. Localizers: the weight of a training point by its distance from the "
@@ -77,97 +80,24 @@ def write_contents(
     """The report; ``not_run`` says in sentences what is not there, and why."""
     errors = collect(results, protocol)
     sections = [
-        _summary(errors, protocol, not_run, is_complete),
+        write_summary(errors, protocol, not_run, is_complete),
         *_figures(results, protocol, folder),
     ]
     if errors:
         sections += [
             _tables(errors, protocol, folder),
             _beside_paper(errors),
-            _methods(errors, protocol),
+            _methods(results, errors, protocol),
         ]
     days = sorted({r["time"][:10] for r in results.select(protocol=protocol.name)})
     when = f" · results of {' to '.join(sorted({days[0], days[-1]}))}" if days else ""
     return Document(
         "Locally smoothed Gaussian processes: the paper, reproduced",
         f"lsgp {__version__} · {protocol.name} protocol{when}",
-        _tiles(errors, results, protocol),
+        make_tiles(errors, results, protocol),
         sections,
         f"Written by lsgp {__version__} (lsgp reproduce), from the lines of results.jsonl.",
     )
-
-
-def _tiles(errors: Errors, results: Results, protocol: Protocol) -> list[tuple[str, str]]:
-    tiles = []
-    n_fits = sum(len(splits) for methods in errors.values() for splits in methods.values())
-    if errors:
-        tiles.append((str(n_fits), f"fits, on {len(errors)} data sets"))
-    compared = [dataset for dataset in errors if OURS in errors[dataset]]
-    # Of fewer splits, a headline would be chance.
-    if compared and protocol.n_splits >= FEWEST_PAIRS:
-        n_below = sum(_is_below_paper(errors[dataset][OURS], dataset) for dataset in compared)
-        tiles.append(
-            (f"{n_below} of {len(compared)}", "data sets: our default below the paper's best")
-        )
-        n_won = sum(OURS in winners(errors[dataset]) for dataset in compared)
-        tiles.append((f"{n_won} of {len(compared)}", "won by our default (Wilcoxon, 0.05)"))
-    used = [r["n_used"] for r in results.select(protocol=protocol.name, kind="figure3")]
-    if used:
-        tiles.append((f"{np.mean(used):.1f}", "points used on average in Figure 3 (paper: 7)"))
-    return tiles
-
-
-def _is_below_paper(splits: Mapping[int, float], dataset: str) -> bool:
-    best = min(p.mean for (name, _), p in published.TABLE_2.items() if name == dataset)
-    return summarize(splits).mean < best
-
-
-def _summary(
-    errors: Errors, protocol: Protocol, not_run: Sequence[str], is_complete: bool
-) -> Section:
-    parts: list[Part] = [
-        Text(
-            "Every figure and table of Gogolashvili, Kozyrskiy and Filippone, “Locally Smoothed "
-            "Gaussian Process Regression”, made again with lsgp; their printed numbers stand "
-            "beside ours."
-        )
-    ]
-    if not is_complete:
-        parts.append(
-            Verdict("The run was interrupted: the same command goes on where it stopped.", "warn")
-        )
-    if protocol.n_splits < FEWEST_PAIRS:
-        parts.append(
-            Verdict(
-                f"{_count(protocol.n_splits, 'split')} of each data set: too few for any test at "
-                f"{LEVEL:g}, so nothing is bold. `lsgp reproduce` without `--quick` runs 10.",
-                "warn",
-            )
-        )
-    for dataset in errors:
-        if OURS in errors[dataset]:
-            parts.append(Text(_sentence(dataset, errors[dataset])))
-    if not_run:
-        parts += [Text("**Not in this report:**"), Items(not_run)]
-    return Section("summary", "Summary", "In short", parts)
-
-
-def _sentence(dataset: str, methods: Mapping[str, Mapping[int, float]]) -> str:
-    ours = summarize(methods[OURS])
-    best = min(
-        (p.mean, method) for (name, method), p in published.TABLE_2.items() if name == dataset
-    )
-    relation = "below" if ours.mean < best[0] else "not below"
-    text = (
-        f"**{DATASET_LABELS[dataset]}.** Our default has a test MSE of {format_error(ours.mean)}, "
-        f"{relation} the best that the paper prints ({best[0]:g}, {METHOD_LABELS[best[1]]})"
-    )
-    rivals = {m: summarize(e).mean for m, e in methods.items() if m != OURS}
-    if rivals:
-        rival = min(rivals, key=lambda method: rivals[method])
-        text += f"; the best of the others here is {METHOD_LABELS[rival]}, "
-        text += format_error(rivals[rival])
-    return f"{text}."
 
 
 def _figures(results: Results, protocol: Protocol, folder: Path) -> list[Section]:
@@ -229,6 +159,7 @@ def _tables(errors: Errors, protocol: Protocol, folder: Path) -> Section:
             f"{info.rows:,}",
             f"{round(0.9 * info.rows):,}",
             str(info.inputs),
+            TARGETS[name],
         ]
         for name, info in DATASETS.items()
         if name in errors
@@ -236,22 +167,31 @@ def _tables(errors: Errors, protocol: Protocol, folder: Path) -> Section:
     methods = [m for m in METHOD_LABELS if any(m in errors[dataset] for dataset in errors)]
     rows = []
     for dataset, found in errors.items():
-        best = winners(found)
-        cells = [
-            _bold(format_summary(summarize(found[m])), m in best) if m in found else "–"
-            for m in methods
-        ]
+        best, best_of_paper = winners(found), paper_winners(found)
+        cells = []
+        for method in methods:
+            text = format_summary(summarize(found[method])) if method in found else "–"
+            mark = " †" if method in best_of_paper else ""
+            cells.append(_bold(text, method in best) + mark)
         rows.append([DATASET_LABELS[dataset], *cells])
     caption = (
-        "Mean ± standard deviation between splits of the test MSE. Bold: better than every other "
-        f"method of the paper by one-sided Wilcoxon tests at {LEVEL:g} on the same splits. "
-        "The paper's methods compete with each other, ours with all of them."
+        "Test mean squared error (MSE), mean ± standard deviation between splits. Bold: better "
+        f"than every other column, by one-sided Wilcoxon tests at {LEVEL:g} on the same splits. "
+        "†: better than the paper's other methods, which is what the paper prints in bold."
     )
     parts: list[Part] = [
+        Text(
+            "LSGPR is locally smoothed Gaussian process regression as the paper has it, with the "
+            "Hilbert or the Epanechnikov localizer; GP an exact Gaussian process, DeepGP one of "
+            "two layers, KNN the mean of k nearest neighbors, and “lsgp, default” our estimator "
+            "with no setting, which the paper does not have."
+        ),
         Grid(
-            ["Table 1", "rows in the paper", "rows", "training rows", "inputs"],
+            ["Table 1", "rows in the paper", "rows", "training rows", "inputs", "target"],
             sizes,
-            "The paper calls all rows training instances.",
+            "The paper calls all rows training instances. Errors below are in the squared unit of "
+            "the target.",
+            left=(0, 5),
         ),
         Grid(["Table 2", *(METHOD_LABELS[m] for m in methods)], rows, caption),
     ]
@@ -263,7 +203,12 @@ def _tables(errors: Errors, protocol: Protocol, folder: Path) -> Section:
 
 
 def _p_values(errors: Errors) -> list[Part]:
-    parts: list[Part] = [Text("p-value of: the method of the row is better than that above.")]
+    parts: list[Part] = [
+        Text(
+            "One-sided p-values: small where the method of the row has smaller errors than that of "
+            "the column."
+        )
+    ]
     for dataset, found in errors.items():
         rows = [
             [METHOD_LABELS[a], *("" if a == b else format_p(p_value(found[a], found[b]))
@@ -299,7 +244,8 @@ def _beside_paper(errors: Errors) -> Section:
             ["Data set", "Method", "published", "ours", "difference", "verdict"],
             rows,
             "Published: typed from the paper's Table 2, its winners in bold. Ours: mean ± standard "
-            "deviation between splits.",
+            "deviation between splits. Not distinguishable: outside the published ±, but by less "
+            "than two standard errors of our mean.",
             left=(0, 1, 5),
         )
     ]
@@ -310,8 +256,13 @@ def _beside_paper(errors: Errors) -> Section:
     return Section("published", "Beside the paper", "The paper's numbers beside ours", parts)
 
 
-def _methods(errors: Errors, protocol: Protocol) -> Section:
-    return Section("methods", "How", "How it was run", [Items(describe_protocol(errors, protocol))])
+def _methods(results: Results, errors: Errors, protocol: Protocol) -> Section:
+    items = [*describe_protocol(errors, protocol), *describe_ends(results, protocol)]
+    parts: list[Part] = [Items(items)]
+    costs = tabulate_costs(results, protocol)
+    if costs is not None:
+        parts.append(costs)
+    return Section("methods", "How", "How it was run", parts)
 
 
 def _bold(text: str, is_bold: bool) -> str:
@@ -321,7 +272,3 @@ def _bold(text: str, is_bold: bool) -> str:
 def _swapped(values: Sequence[float]) -> list[float]:
     """Each value's rival: GP and LSGP alternate."""
     return [values[k ^ 1] for k in range(len(values))]
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

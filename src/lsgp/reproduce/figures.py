@@ -70,8 +70,9 @@ def is_drawn(folder: Path, name: str) -> bool:
 
 def draw_localizers(folder: Path) -> None:
     """Figure 1: the weight of a point by its distance from the query x₀, in bandwidths h."""
-    figure = new_figure(10, 2.9)
-    axes = figure.subplots(1, len(PANELS), sharex=True, sharey=True)
+    figure = new_figure(10.5, 2.9)
+    # Formula and title of neighboring panels must not read as one.
+    axes = figure.subplots(1, len(PANELS), sharex=True, sharey=True, gridspec_kw={"wspace": 0.07})
     u = np.linspace(-2.2, 2.2, 1101)
     for k, (ax, (title, formula, name, bandwidth, decay)) in enumerate(
         zip(axes, PANELS, strict=True)

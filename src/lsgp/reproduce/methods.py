@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from lsgp import LSGPRegressor
 from lsgp.datasets import Dataset, split
 from lsgp.reproduce.protocol import Protocol
+from lsgp.reproduce.search import choose_lsgpr, make_folds, smallest_training_set
 
 Array = NDArray[np.float64]
-
-N_FOLDS = 3
 
 #: "We used a standardization procedure for the Protein dataset".
 STANDARDIZED = ("protein",)
@@ -80,7 +79,6 @@ def predict_lsgpr(task: Task, protocol: Protocol, localizer: str) -> Outcome:
 
     The localizer carries the paper's factor 1/h. All local models share the kernel parameters.
     """
-    n_smallest_fold = len(task.y) - -(-len(task.y) // N_FOLDS)
     model = LSGPRegressor(
         kernel="rbf",
         localizer=localizer,
@@ -93,43 +91,59 @@ def predict_lsgpr(task: Task, protocol: Protocol, localizer: str) -> Outcome:
     )
     # A diagonal of the unit cube grows with the root of its dimension, as typical distances do.
     unit = np.sqrt(task.X.shape[1])
-    grid = {
-        "noise_variance": protocol.noise_variances,
-        "lengthscale": [float(value * unit) for value in protocol.lengthscales],
-        "n_neighbors": sorted({min(m, n_smallest_fold) for m in protocol.n_neighbors}),
-    }
-    search = _search(model, grid, task, protocol.n_validation)
-    return Outcome(search.predict(task.X_test), search.best_params_)
+    choice = choose_lsgpr(
+        model,
+        task.X,
+        task.y,
+        make_folds(len(task.y), task.seed, protocol.n_validation),
+        protocol.noise_variances,
+        [float(value * unit) for value in protocol.lengthscales],
+        protocol.n_neighbors,
+    )
+    model.set_params(**choice.settings).fit(task.X, task.y)
+    return Outcome(model.predict(task.X_test), {**choice.settings, "at_end": choice.at_end})
 
 
 def predict_gp(task: Task, protocol: Protocol) -> Outcome:
-    """Exact GP with an RBF kernel, by the marginal likelihood."""
+    """Exact GP with an RBF kernel, by the marginal likelihood.
+
+    The hyperparameters of few rows are where those of more rows start from: restarts are cheap
+    there, and the later likelihood is maximized once.
+    """
     rows = np.random.default_rng(task.seed).permutation(len(task.y))
-    tuned = GaussianProcessRegressor(
-        ConstantKernel(1.0, (1e-3, 1e4)) * RBF(1.0, (1e-2, 1e2)) + WhiteKernel(0.1, (1e-7, 1e1)),
-        normalize_y=True,
-        n_restarts_optimizer=protocol.gp_restarts,
-        random_state=task.seed,
+    kernel = ConstantKernel(1.0, (1e-3, 1e4)) * RBF(1.0, (1e-2, 1e2)) + WhiteKernel(
+        0.1, (1e-7, 1e1)
     )
+    n_restarts = protocol.gp_restarts
     with warnings.catch_warnings():
         # A hyperparameter at its bound: the fit is the best within them.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        few = rows[: protocol.n_gp_tuning]
-        tuned.fit(task.X[few], task.y[few])
-        used = rows[: protocol.n_gp_rows]
-        model = tuned
-        if len(used) > len(few):
-            model = GaussianProcessRegressor(tuned.kernel_, optimizer=None, normalize_y=True)
-            model.fit(task.X[used], task.y[used])
-    chosen = {"kernel": str(tuned.kernel_), "n_tuning": len(few), "n_rows": len(used)}
-    return Outcome(model.predict(task.X_test), chosen)
+        for n_tuning in sorted({min(n, len(rows)) for n in protocol.n_gp_tuning}):
+            few = rows[:n_tuning]
+            tuned = GaussianProcessRegressor(
+                kernel,
+                normalize_y=True,
+                n_restarts_optimizer=n_restarts,
+                random_state=task.seed,
+            ).fit(task.X[few], task.y[few])
+            kernel, n_restarts = tuned.kernel_, 0
+    used = rows[: protocol.n_gp_rows]
+    if len(used) > n_tuning:
+        tuned = GaussianProcessRegressor(kernel, optimizer=None, normalize_y=True)
+        tuned.fit(task.X[used], task.y[used])
+    chosen = {"kernel": str(kernel), "n_tuning": n_tuning, "n_rows": len(used)}
+    return Outcome(tuned.predict(task.X_test), chosen)
 
 
 def predict_knn(task: Task, protocol: Protocol) -> Outcome:
     """K nearest neighbors, k by the same cross-validation."""
-    n_smallest_fold = len(task.y) - -(-len(task.y) // N_FOLDS)
-    grid = {"n_neighbors": [k for k in protocol.knn_neighbors if k <= n_smallest_fold]}
-    search = _search(KNeighborsRegressor(n_jobs=task.n_jobs), grid, task, len(task.y))
+    most = smallest_training_set(len(task.y))
+    search = GridSearchCV(
+        KNeighborsRegressor(n_jobs=task.n_jobs),
+        {"n_neighbors": [k for k in protocol.knn_neighbors if k <= most]},
+        scoring="neg_mean_squared_error",
+        cv=make_folds(len(task.y), task.seed, len(task.y)),
+    ).fit(task.X, task.y)
     return Outcome(search.predict(task.X_test), search.best_params_)
 
 
@@ -143,16 +157,6 @@ def predict_default(task: Task, protocol: Protocol) -> Outcome:
         raise KeyboardInterrupt
     chosen = [candidate.describe() for candidate, _ in model.tuning_.chosen]
     return Outcome(model.predict(task.raw_X_test), {"models": chosen})
-
-
-def _search(model: Any, grid: dict[str, Any], task: Task, n_validation: int) -> GridSearchCV:
-    rng = np.random.default_rng(task.seed)
-    folds = [
-        (train, rng.permutation(valid)[:n_validation])
-        for train, valid in KFold(N_FOLDS, shuffle=True, random_state=task.seed).split(task.X)
-    ]
-    search = GridSearchCV(model, grid, scoring="neg_mean_squared_error", cv=folds)
-    return search.fit(task.X, task.y)
 
 
 METHODS: dict[str, Method] = {

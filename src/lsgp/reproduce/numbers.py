@@ -33,5 +33,19 @@ def format_summary(summary: Summary) -> str:
     return f"{mean} ± {summary.std:.{decimals}f}"
 
 
+def format_change(value: float, reference: float) -> str:
+    """The relative change in percent, with a decimal where it would round to all.
+
+    Examples
+    --------
+    >>> from lsgp.reproduce.numbers import format_change
+    >>> format_change(3.0, 4.0), format_change(0.2, 50.0)
+    ('−25 %', '−99.6 %')
+    """
+    percent = 100.0 * (value / reference - 1.0)
+    sign = "−" if percent < 0 else "+"
+    return f"{sign}{abs(percent):.{1 if percent < -99 else 0}f} %"
+
+
 def format_p(value: float) -> str:
     return f"{value:.3f}" if math.isfinite(value) else "–"

@@ -30,7 +30,7 @@ def draw_overview(folder: Path, errors: Errors) -> None:
     """Mean test MSE relative to the best that the paper prints, on a logarithmic axis."""
     from matplotlib.lines import Line2D
 
-    figure = new_figure(10, 1.5 + 0.62 * len(errors))
+    figure = new_figure(10, 1.7 + 0.62 * len(errors))
     ax = figure.subplots()
     printed_methods = {method for _, method in published.TABLE_2}
     shown = [
@@ -65,12 +65,10 @@ def draw_overview(folder: Path, errors: Errors) -> None:
         Line2D([], [], color=STYLES[m][0], marker=STYLES[m][1], linestyle="none", markersize=8)
         for m in shown
     ]
-    figure.legend(
-        handles,
-        [METHOD_LABELS[m] for m in shown],
-        loc="outside lower center",
-        ncols=len(shown),
-        frameon=False,
-        fontsize=9,
-    )
+    labels = [METHOD_LABELS[m] for m in shown]
+    for fill, label in (("full", "filled: run here"), ("none", "open: published")):
+        plain: dict[str, Any] = {"fillstyle": fill, "linestyle": "none", "markersize": 8}
+        handles.append(Line2D([], [], color=INK, marker="o", **plain))
+        labels.append(label)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     save(figure, folder, NAME)
