@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 # Matrices this small are slower on several threads (about 100 s instead of 12 s on 2 busy cores).
 torch.set_num_threads(1)
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class RandomFeatureLayer(torch.nn.Module):
@@ -55,7 +56,7 @@ class RandomFeatureLayer(torch.nn.Module):
         # The sum over weights is Gaussian: sampling it, not them, has less noise.
         mean = features @ self.mean
         variance = features.square() @ (2 * self.log_std).exp()
-        noise = torch.randn(mean.shape, generator=rng)
+        noise = torch.randn(mean.shape, generator=rng, device=mean.device)
         return mean + (variance + 1e-12).sqrt() * noise
 
     def divergence(self) -> torch.Tensor:
@@ -108,7 +109,7 @@ class DeepGPRegressor(RegressorMixin, BaseEstimator):
         self.x_mean_, self.x_std_ = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-12)
         self.y_mean_, self.y_std_ = y.mean(), max(y.std(), 1e-12)
         inputs = self._scale(X)
-        targets = torch.tensor((y - self.y_mean_) / self.y_std_, dtype=torch.float32)
+        targets = torch.tensor((y - self.y_mean_) / self.y_std_, dtype=torch.float32).to(DEVICE)
         rng = torch.Generator().manual_seed(self.random_state)
         n, d = inputs.shape
         self.layers_ = torch.nn.ModuleList(
@@ -117,12 +118,14 @@ class DeepGPRegressor(RegressorMixin, BaseEstimator):
                 RandomFeatureLayer(self.n_hidden + d, 1, self.n_features, rng),
             ]
         )
-        self.log_noise_ = torch.nn.Parameter(torch.tensor(-2.0))
+        self.layers_.to(DEVICE)
+        self.log_noise_ = torch.nn.Parameter(torch.tensor(-2.0, device=DEVICE))
+        rng = torch.Generator(DEVICE).manual_seed(self.random_state)
         parameters = [*self.layers_.parameters(), self.log_noise_]
         optimizer = torch.optim.Adam(parameters, lr=self.learning_rate)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.n_steps)
         for _ in range(self.n_steps):
-            rows = torch.randint(n, (min(self.batch_size, n),), generator=rng)
+            rows = torch.randint(n, (min(self.batch_size, n),), generator=rng, device=DEVICE)
             optimizer.zero_grad()
             latent = self._propagate(inputs[rows], self.n_samples, rng)
             fit = 0.5 * (targets[rows] - latent).square() * (-self.log_noise_).exp()
@@ -136,13 +139,13 @@ class DeepGPRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: ArrayLike, n_samples: int = 100) -> NDArray[np.float64]:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        rng = torch.Generator().manual_seed(self.random_state)
+        rng = torch.Generator(DEVICE).manual_seed(self.random_state)
         with torch.no_grad():
             blocks = [
                 self._propagate(block, n_samples, rng).mean(dim=0)
                 for block in self._scale(X).split(1000)
             ]
-        return self.y_mean_ + self.y_std_ * torch.cat(blocks).numpy().astype(np.float64)
+        return self.y_mean_ + self.y_std_ * torch.cat(blocks).cpu().numpy().astype(np.float64)
 
     def _propagate(self, inputs: torch.Tensor, n_samples: int, rng: Any) -> torch.Tensor:
         """Samples of the latent function, (n_samples, rows)."""
@@ -151,4 +154,4 @@ class DeepGPRegressor(RegressorMixin, BaseEstimator):
         return self.layers_[1](torch.cat([hidden, inputs], dim=-1), rng)[..., 0]
 
     def _scale(self, X: NDArray[np.float64]) -> torch.Tensor:
-        return torch.tensor((X - self.x_mean_) / self.x_std_, dtype=torch.float32)
+        return torch.tensor((X - self.x_mean_) / self.x_std_, dtype=torch.float32).to(DEVICE)
