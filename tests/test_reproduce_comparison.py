@@ -10,6 +10,8 @@ from lsgp.reproduce import published
 from lsgp.reproduce.caveats import HIGHER, LOWER, UNCLEAR, WITHIN, describe_misses, judge
 from lsgp.reproduce.comparison import Summary, p_value, paper_winners, summarize, winners
 from lsgp.reproduce.numbers import format_error, format_summary
+from lsgp.reproduce.protocol import FULL
+from lsgp.reproduce.summary import write_summary
 
 
 def errors_over_splits(**values):
@@ -64,3 +66,15 @@ def test_summary_of_splits():
     assert format_summary(summarize({0: 0.00512, 3: 0.00512})) == "0.00512 ± 0.00000"
     assert format_summary(summarize({0: 57.8})) == "57.80"
     assert format_error(float("nan")) == "–"
+
+
+def test_a_method_that_was_not_run_is_not_beaten():
+    splits = range(10)
+    ours = {k: 1.0 + 0.01 * k for k in splits}
+    worse = {k: 2.0 + 0.01 * k for k in splits}
+    everywhere = {"default": ours, "gp": worse, "knn": worse}
+    errors = {"yacht": everywhere, "protein": {"default": ours, "knn": worse}}
+    section = write_summary(errors, FULL, [], is_complete=True)
+    said = [part.text for part in section.parts if hasattr(part, "text")]
+    assert any("on 1 of 2 data sets (Yacht)" in text for text in said)
+    assert any("Protein, against GP (not run)" in text for text in said)
