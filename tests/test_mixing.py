@@ -79,9 +79,15 @@ def test_default_tries_a_transform_per_input_and_profits():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"input_transform": "yeo-johnson"}, {"lengthscale": 1.0}], ids=str
+    "settings",
+    [
+        {"input_transform": "yeo-johnson"},
+        {"lengthscale": 1.0},
+        {"objective": "marginal_likelihood", "n_tuning_points": 20},
+    ],
+    ids=str,
 )
-def test_given_transforms_and_lengthscales_are_not_mixed(settings):
+def test_given_transforms_and_the_paper_s_objective_are_not_mixed(settings):
     X, y = skewed_data(150)
     model = LSGPRegressor(kernel="matern52", n_neighbors=20, random_state=0, **settings).fit(X, y)
     assert not [c for c in model.tuning_.candidates if isinstance(c.input_transform, tuple)]

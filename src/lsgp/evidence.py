@@ -15,11 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky, get_lapack_funcs
-from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from lsgp.kernels import KERNELS
-from lsgp.local_problem import LocalModel, LocalProblem
+from lsgp.local_problem import SHARED_PARAMETERS, LocalModel, LocalProblem
 from lsgp.parameters import Parameters
 
 Array = NDArray[np.float64]
@@ -108,18 +107,8 @@ def maximize_evidence(
         prior, prior_gradient = negative_log_prior(changed)
         return value + prior, parameters.restrict(gradient + prior_gradient, model)
 
-    start, bounds = parameters.pack(model), parameters.bounds(model)
-    if not len(start):
-        return ExactGP(model, -function(start)[0])
-    found = minimize(
-        function,
-        np.clip(start, *np.transpose(bounds)),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": n_iterations},
-    )
-    return ExactGP(parameters.unpack(found.x, model), -float(found.fun))
+    best, value = parameters.descend(function, model, n_iterations)
+    return ExactGP(best, -value)
 
 
 def negative_log_evidence(problem: LocalProblem) -> tuple[float, Array]:
@@ -139,7 +128,7 @@ def negative_log_evidence(problem: LocalProblem) -> tuple[float, Array]:
     try:
         factor = cholesky(A, lower=True, check_finite=False)
     except LinAlgError:
-        return math.inf, np.zeros(X.shape[1] + 6)
+        return math.inf, np.zeros(X.shape[1] + len(SHARED_PARAMETERS))
     alpha = cho_solve((factor, True), y, check_finite=False)
     misfit = float((y * alpha).sum()) / n_targets
     log_determinant = 2.0 * float(np.log(np.diag(factor)).sum())
@@ -173,7 +162,7 @@ def negative_log_prior(model: LocalModel) -> tuple[float, Array]:
     shift = (mean - 0.5 * math.log(d)) / MEAN_LENGTHSCALE_SPREAD
     noise = (math.log(model.noise_variance) - math.log(USUAL_NOISE)) / NOISE_SPREAD
     value = 0.5 * (float(deviation @ deviation) + shift**2 + noise**2)
-    gradient = np.zeros(d + 6)
+    gradient = np.zeros(d + len(SHARED_PARAMETERS))
     gradient[:d] = deviation / LENGTHSCALE_SPREAD + shift / (MEAN_LENGTHSCALE_SPREAD * d)
     gradient[d + 1] = noise / NOISE_SPREAD
     return value, gradient

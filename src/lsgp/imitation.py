@@ -30,6 +30,8 @@ CLEARANCE = 0.999
 #: each other, at this quantile of the distances.
 GAP_RATIO = 3.0
 GAP_QUANTILE = 0.99
+#: More queries than this share, outside the data, get a warning.
+OUTSIDE_SHARE = 0.1
 #: As many targets as there are next to queries are taken from anywhere, and at least these.
 FEWEST_TARGETS = 500
 
@@ -74,7 +76,7 @@ def _within_reach(X: Array, distances: Array) -> Array:
     """
     largest = 0.5 * float(np.linalg.norm(np.ptp(X, axis=0)))
     share = float(np.mean(distances > largest)) if largest > 0 else 0.0
-    if share > 0.1:
+    if share > OUTSIDE_SHARE:
         warnings.warn(
             f"{share:.0%} of the queries lie outside the training inputs, farther away than those "
             "are wide: no training row is like them, so tuning cannot be for them. Predictions "

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from lsgp.local_problem import SHARED_PARAMETERS, LocalModel
 
@@ -102,6 +104,28 @@ class Parameters:
         else:
             kernel = [tuple(pair) for pair in model.kernel.bounds]
         return [*kernel, *(SHARED_BOUNDS[name] for name in self.free_of(model))]
+
+    def descend(
+        self,
+        function: Callable[[Array], tuple[float, Array]],
+        model: LocalModel,
+        n_iterations: int,
+        shortest_lengthscale: float = 0.0,
+    ) -> tuple[LocalModel, float]:
+        """L-BFGS-B within the bounds, from a model on: the model that it finds, and its value."""
+        start = self.pack(model)
+        if not len(start):
+            return model, function(start)[0]
+        bounds = self.bounds(model, shortest_lengthscale)
+        found = minimize(
+            function,
+            np.clip(start, *np.transpose(bounds)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": n_iterations},
+        )
+        return self.unpack(found.x, model), float(found.fun)
 
     def prior(self, vector: Array, model: LocalModel) -> tuple[float, Array]:
         """Mean squared deviation of the log lengthscales from their mean, and its gradient."""

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from lsgp.backends import choose_backend, reference
 from lsgp.calibration import calibrate, coverage_factor, observation_distribution
@@ -146,9 +145,7 @@ class Tuner:
             starts = [Start(*c.start) for c in ranked]
         polished = [self.optimize(start, polishing) for start in starts[:N_POLISHED]]
         polished.sort(key=lambda c: c.loss)
-        if self.specification.input_transform == "auto" and isinstance(
-            polished[0].model.kernel, str
-        ):
+        if self.objective in OBJECTIVES:
             polished += self.mix(polished[0], polishing)
             polished.sort(key=lambda c: c.loss)
         for candidate in polished[:N_VARIED]:
@@ -308,10 +305,8 @@ class Tuner:
         objective: str,
     ) -> LocalModel:
         """L-BFGS-B on the loss of one sample with fixed neighborhoods."""
-        start = self.parameters.pack(model)
-        if not len(start):
+        if not len(self.parameters.pack(model)):
             return model
-        bounds = self.parameters.bounds(model, loo.gap_width)
         unit: list[float] = []  # the loss at the start, which the prior is relative to
 
         def function(vector: Array) -> tuple[float, Array]:
@@ -327,15 +322,7 @@ class Tuner:
             gradient = self.parameters.restrict(value.gradient, model)
             return value.loss + strength * prior, gradient + strength * prior_gradient
 
-        found = minimize(
-            function,
-            np.clip(start, *np.transpose(bounds)),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": n_iterations},
-        )
-        return self.parameters.unpack(found.x, model)
+        return self.parameters.descend(function, model, n_iterations, loo.gap_width)[0]
 
     # -- how they are compared -------------------------------------------------------------
 
