@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lsgp import blocks
 from lsgp.backends import choose_backend, reference
@@ -20,6 +21,7 @@ from lsgp.local_problem import LocalModel, LocalProblem
 from lsgp.local_solves import Failures, Plan, Resources, find_neighborhoods, plan_blocks
 from lsgp.neighbors import build_index
 from lsgp.predictive import PredictiveDistribution
+from lsgp.shared_system import SharedSystem, is_shared, shared_bytes
 from lsgp.transforms import InputTransform, column_statistics, subsample
 
 Array = NDArray[np.float64]
@@ -30,6 +32,8 @@ N_NEAREST = 5
 TYPICAL_QUANTILE = 0.99
 #: as estimated from this many of them.
 N_TYPICAL = 1000
+#: Queries at a time that one system of all rows is asked for.
+SHARED_BLOCK = 256
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,16 @@ class FittedModel:
         backend: str,
         dtype: Any,
         weight: float = 1.0,
+        shared: SharedSystem | None = None,
     ) -> FittedModel:
-        """Index the transformed rows ``X`` in the model's metric."""
+        """Index the transformed rows ``X`` in the model's metric; ``shared`` is solved already."""
         index = build_index(X, np.asarray(model.lengthscale, dtype=float))
         X, y, noise = (np.ascontiguousarray(array, dtype=dtype) for array in (X, y, noise))
         problem = LocalProblem(X, y, noise, model)
-        return cls(transform, problem, index, n_neighbors, backend, weight)
+        fitted = cls(transform, problem, index, n_neighbors, backend, weight)
+        if shared is not None and problem.X.dtype == float:
+            vars(fitted)["shared_system"] = replace(shared, problem=problem)
+        return fitted
 
     @property
     def model(self) -> LocalModel:
@@ -69,6 +77,32 @@ class FittedModel:
     @property
     def solver(self) -> ModuleType:
         return choose_backend(self.backend, self.model.kernel)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether one system of all rows serves all queries; the reference solves each anew."""
+        n = len(self.problem.X)
+        return is_shared(self.model, self.n_neighbors, n) and self.solver is not reference
+
+    @cached_property
+    def shared_system(self) -> SharedSystem:
+        """Made when first needed, which takes seconds for many rows."""
+        with threadpool_limits(1, user_api="blas"):
+            return SharedSystem.solve(self.problem)
+
+    def with_rows(self, is_extended: bool = False, **changes: Any) -> FittedModel:
+        """The model with other rows; its system of all of them is extended by rows behind them."""
+        changed = replace(self, **changes)
+        solved = vars(self).get("shared_system")
+        n, n_before = len(changed.problem.X), len(self.problem.X)
+        if solved is not None and is_extended and changed.is_shared and n > n_before:
+            with threadpool_limits(1, user_api="blas"):
+                vars(changed)["shared_system"] = solved.extend(changed.problem)
+        return changed
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What can be made again, and is large, is neither pickled nor copied."""
+        return {k: v for k, v in self.__dict__.items() if k != "shared_system"}
 
     def predict(
         self,
@@ -84,19 +118,24 @@ class FittedModel:
         With ``left_out`` (q,), the queries are these training rows: each is predicted without
         itself, and with its own noise.
         """
-        exclusions = {} if left_out is None else {"exclude": left_out}
-        neighbors = find_neighborhoods(
-            self.index,
-            self.model,
-            queries,
-            self.n_neighbors,
-            plan.max_neighbors,
-            first_query,
-            **exclusions,
-        )
-        solved = self.solver.predict(
-            self.problem, queries.astype(self.problem.X.dtype, copy=False), neighbors
-        )
+        narrow = queries.astype(self.problem.X.dtype, copy=False)
+        if self.is_shared:
+            shared = self.shared_system
+            solved = shared.predict(narrow) if left_out is None else shared.leave_out(left_out)
+            all_rows = np.arange(shared.n, dtype=np.int32)
+            neighbors = np.broadcast_to(all_rows, (len(queries), shared.n))
+        else:
+            exclusions = {} if left_out is None else {"exclude": left_out}
+            neighbors = find_neighborhoods(
+                self.index,
+                self.model,
+                queries,
+                self.n_neighbors,
+                plan.max_neighbors,
+                first_query,
+                **exclusions,
+            )
+            solved = self.solver.predict(self.problem, narrow, neighbors)
         failures.note(first_query, solved.status, self.problem, neighbors)
         relative = np.asarray(solved.variance, dtype=float)
         if with_noise:
@@ -109,6 +148,14 @@ class FittedModel:
         self, queries: Array, failures: Failures, **exclusions: Any
     ) -> Iterator[tuple[NDArray[np.int32], reference.LocalSystem]]:
         """Neighborhood and local system of each transformed query, in double precision."""
+        if self.is_shared:
+            left_out = exclusions.get("exclude", np.full(len(queries), -1))
+            for i, (query, row) in enumerate(zip(queries, left_out, strict=True)):
+                system = self.shared_system.local_system(query, int(row))
+                status = np.array([system.status], np.int32)
+                failures.note(i, status, self.problem, system.rows[None])
+                yield system.rows, system
+            return
         neighbors = find_neighborhoods(
             self.index, self.model, queries, self.n_neighbors, **exclusions
         )
@@ -175,7 +222,7 @@ def predict_in_blocks(
     these training rows, each to be predicted without itself. Raises LinAlgError at the end if a
     local system could not be solved.
     """
-    plans = [plan_blocks(m.solver, m.n_neighbors, m.problem, n_queries, resources) for m in models]
+    plans = _plan(models, n_queries, resources)
     block_size = min(plan.block_size for plan in plans)
     n_threads = min(plan.n_threads for plan in plans)
     failures = Failures()
@@ -199,3 +246,25 @@ def predict_in_blocks(
         for _ in blocks.run_blocks(work, n_queries, block_size, n_threads, progress):
             pass
     failures.raise_if_any(n_queries, models[0].model)
+
+
+def _plan(models: tuple[FittedModel, ...], n_queries: int, resources: Resources) -> list[Plan]:
+    """How each model's queries are cut into blocks, and the shared systems in place."""
+    shared = [model for model in models if model.is_shared]
+    needed = sum(shared_bytes(len(model.problem.X)) for model in shared)
+    if needed > resources.memory_budget:
+        raise ValueError(
+            f"memory_budget={resources.memory_budget} bytes is less than the {needed} bytes that "
+            f"{len(shared)} exact GPs of {len(models[0].problem.X)} rows need. Increase "
+            "memory_budget, or fit again with this one."
+        )
+    for model in shared:
+        # Here and not in the blocks, whose threads would each make their own.
+        model.shared_system  # noqa: B018
+    rest = resources._replace(memory_budget=resources.memory_budget - needed)
+    return [
+        Plan(SHARED_BLOCK, resources.n_threads, len(model.problem.X))
+        if model.is_shared
+        else plan_blocks(model.solver, model.n_neighbors, model.problem, n_queries, rest)
+        for model in models
+    ]

@@ -324,6 +324,7 @@ class LSGPRegressor(
                 self.backend,
                 np.dtype(self.dtype),
                 weight,
+                tuner.shared.get(id(candidate)),
             )
             for candidate, weight in tuning.chosen
         )

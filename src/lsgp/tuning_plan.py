@@ -38,19 +38,28 @@ class Start(NamedTuple):
     n_neighbors: int | None
 
 
-def plan_efforts(
-    n_tuning_points: int, n_eligible: int, is_slow: bool, is_in_gaps: bool
-) -> tuple[Effort, Effort]:
-    """Of the ranking, and of the polishing."""
+class Efforts(NamedTuple):
+    """How hard all of them try."""
+
+    ranking: Effort
+    polishing: Effort
+    n_polished: int  # candidates that are polished after the ranking
+
+
+def plan_efforts(n_tuning_points: int, n_eligible: int, is_slow: bool, is_in_gaps: bool) -> Efforts:
     n = n_tuning_points
     if is_slow:
         # NumPy, query by query: small samples.
-        return Effort(min(n, 50), 1, 10), Effort(min(n, 200), 2, 15)
+        return Efforts(Effort(min(n, 50), 1, 10), Effort(min(n, 200), 2, 15), 6)
     # At most half of the rows at a time: optimizing further on all of few rows fits them.
     n = min(n, max(n_eligible // 2, 1))
     if is_in_gaps:
-        return Effort(min(n, 250), 1, 10), Effort(min(n, 1000), 2, 15)
-    return Effort(min(n, 500), 2, 15), Effort(n, 3, 15)
+        return Efforts(Effort(min(n, 250), 1, 10), Effort(min(n, 1000), 2, 15), 6)
+    ranking = Effort(min(n, 500), 2, 15)
+    if n < n_tuning_points:
+        # Scores of few rows are noisy, and cheap: more tries.
+        return Efforts(ranking, Effort(n, 3, 15), 6)
+    return Efforts(ranking, Effort(n, 2, 15), 4)
 
 
 def plan_starts(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -15,10 +14,14 @@ from lsgp.fitted_model import FittedModel
 from lsgp.growing_index import add_rows, keep_rows
 from lsgp.local_problem import LocalProblem
 from lsgp.predictions import PredictionMixin
+from lsgp.shared_system import LARGEST_SHARED, shared_bytes
 from lsgp.specification import DEFAULT_N_NEIGHBORS
 from lsgp.training_rows import check_training_rows
 
 Array = NDArray[np.float64]
+
+#: Neighbors of what was an exact GP, until rows were added that are too many for one.
+N_NEIGHBORS_INSTEAD = 512
 Self = TypeVar("Self", bound="UpdateMixin")
 
 
@@ -160,7 +163,15 @@ class UpdateMixin(PredictionMixin):
             given = isinstance(self.n_neighbors, Integral)
             wanted = int(self.n_neighbors) if given else DEFAULT_N_NEIGHBORS
             changes["n_neighbors"] = min(wanted, n)
-        return replace(fitted, **changes)
+        elif fitted.is_shared:
+            # An exact GP stays one while its matrix is affordable.
+            needed = sum(other.is_shared for other in self.fitted_) * shared_bytes(n)
+            budget = self._resources().memory_budget
+            is_affordable = n <= LARGEST_SHARED and needed <= budget
+            changes["n_neighbors"] = n if is_affordable else N_NEIGHBORS_INSTEAD
+            # Old and new systems at once, or the new ones from scratch when they are needed.
+            return fitted.with_rows(is_extended=2 * needed <= budget, **changes)
+        return fitted.with_rows(**changes)
 
 
 class _SharedArrays:

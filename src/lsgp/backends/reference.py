@@ -134,7 +134,7 @@ def solve_system(
         z = (problem.X[rows].astype(float) - query) / model.lengthscale
         is_finite = np.isfinite((z * z).sum(axis=1)).all()
     if not is_finite:
-        return _unsolved(problem, local_problem.STATUS_NOT_FINITE)
+        return unsolved(problem, local_problem.STATUS_NOT_FINITE)
     weight, by_log_lengthscale, by_decay = _weigh(model, z)
     inside = weight > SMALLEST_WEIGHT
     rows, z, weight = rows[inside], z[inside], weight[inside]
@@ -163,7 +163,7 @@ def solve_system(
     )
 
 
-def _unsolved(problem: LocalProblem, status: int) -> LocalSystem:
+def unsolved(problem: LocalProblem, status: int) -> LocalSystem:
     """A system of one point, of which nothing is known."""
     d, t = problem.X.shape[1], problem.y.shape[1]
     p = n_kernel_parameters(problem.model)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How candidates are compared: by leave-one-out predictions of the same training points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.calibration import calibrate, coverage_factor, observation_distribution
+from lsgp.combination import choose_weights, combine, criterion
+from lsgp.local_problem import STATUS_NOT_POSITIVE_DEFINITE, LocalModel, LocalProblem, Predictions
+from lsgp.objectives import BAD_VALUE
+from lsgp.predictive import PredictiveDistribution
+from lsgp.shared_system import SharedSystem
+from lsgp.tuning_result import Candidate
+
+Array = NDArray[np.float64]
+
+#: More neighbors must lower the loss by this fraction to be worth their cost; a log density,
+#: which has no zero, by this much.
+WORTHWHILE = 0.005
+WORTHWHILE_LOG_DENSITY = 0.001
+
+
+class Judgement(NamedTuple):
+    """A model, calibrated, and what it is worth."""
+
+    model: LocalModel
+    predicted: PredictiveDistribution
+    loss: float
+    standard_error: float
+
+
+class Choice(NamedTuple):
+    """Weights of candidates in a combination, and what that is worth."""
+
+    weights: Array
+    loss: float
+    scale_factor: float
+
+
+class Comparison(NamedTuple):
+    """The training points that candidates are compared on."""
+
+    rows: NDArray[np.int32]  # (k,)
+    y: Array  # (k, t)
+    noise: Array  # (k,)
+    objective: str
+    given: frozenset[str]  # hyperparameters that calibration must leave alone
+
+    def judge(
+        self, model: LocalModel, predictions: Predictions, is_calibrated: bool = False
+    ) -> Judgement:
+        """Calibrate the leave-one-out predictions, and score them."""
+        failed = (predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
+        if not (failed or is_calibrated) and self.objective in ("crps", "squared_error"):
+            model, predictions = calibrate(model, predictions, self.y, self.noise, self.given)
+        predicted = observation_distribution(model, predictions, self.noise)
+        losses = np.full(len(self.y), BAD_VALUE) if failed else self._losses(predicted)
+        losses = np.where(np.isfinite(losses), losses, BAD_VALUE)
+        error = float(losses.std() / np.sqrt(len(losses)))
+        return Judgement(model, predicted, float(losses.mean()), error)
+
+    def is_worthwhile(self, larger: Candidate, smaller: Candidate) -> bool:
+        """Whether more neighbors pay."""
+        if self.objective in ("crps", "squared_error"):
+            return larger.loss < smaller.loss - WORTHWHILE * smaller.loss
+        return larger.loss < smaller.loss - WORTHWHILE_LOG_DENSITY
+
+    def choose(
+        self, candidates: Sequence[Candidate], n_models: int, fixed: Array, share: float
+    ) -> Choice:
+        """Combine candidates as far as their predictions say that it pays.
+
+        The weights ``fixed``, which sum to 1, have a share in any case.
+        """
+        weights = choose_weights(
+            [c.predicted for c in candidates], partial(criterion, observed=self.y), n_models
+        )
+        weights = (1.0 - share) * weights + share * fixed
+        used = np.flatnonzero(weights).tolist()
+        combined = combine([candidates[k].predicted for k in used], weights[used])
+        loss = float(self._losses(combined).mean())
+        return Choice(weights, loss, coverage_factor(combined, self.y))
+
+    def _losses(self, predicted: PredictiveDistribution) -> Array:
+        """Loss of each point, by the objective."""
+        if self.objective == "crps":
+            return np.asarray(predicted.crps(self.y)).mean(axis=1)
+        if self.objective == "squared_error":
+            return ((predicted.mean - self.y) ** 2).mean(axis=1)
+        return -np.asarray(predicted.logpdf(self.y)).mean(axis=1)
+
+
+def choose_exact(
+    problems: Sequence[LocalProblem], trial: Comparison, check_time: Callable[[], None]
+) -> int:
+    """Number of the problem whose model is the best exact GP of the compared points alone."""
+    losses = []
+    for X, y, noise, model in problems:
+        check_time()
+        part = LocalProblem(X[trial.rows], y[trial.rows], noise[trial.rows], model)
+        predictions = SharedSystem.solve(part).leave_out(np.arange(len(trial.rows)))
+        losses.append(trial.judge(model, predictions).loss)
+    return int(np.argmin(losses))

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One system of all rows for all queries is the local solve of each, and nothing else."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from backend_checks import TOLERANCES, assert_close, assert_identical
+from cases import DIMENSIONS, SCALE_DOFS, SIZES, TRENDS, Case, make_instance
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+
+from lsgp import LSGPRegressor
+from lsgp.backends import reference
+from lsgp.kernels import KERNELS
+from lsgp.local_problem import STATUS_JITTERED, STATUS_NOT_FINITE, STATUS_OK, LocalProblem
+from lsgp.shared_system import SharedSystem, is_shared, shared_bytes
+
+EXACT = TOLERANCES["float64"]
+
+
+def problem_of(kernel="matern32", trend="linear", scale="global", n=32, d=2, t=2):
+    case = Case(kernel, "rectangular", trend, scale, n, d, t, False, False)
+    problem, queries, *_ = make_instance(case, n_queries=5)
+    rows = slice(n)
+    X, y, noise = (np.ascontiguousarray(array[rows]) for array in problem[:3])
+    return LocalProblem(X, y, noise, problem.model), queries
+
+
+def everyone(n, q):
+    return np.tile(np.arange(n, dtype=np.int32), (q, 1))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("trend", [*TRENDS, "slope alone"])
+def test_predictions_are_those_of_the_reference(kernel, trend):
+    for scale, n, d in itertools.product(SCALE_DOFS, SIZES, DIMENSIONS):
+        problem, queries = problem_of(
+            kernel, "linear" if trend == "slope alone" else trend, scale, n, d
+        )
+        if trend == "slope alone":
+            problem = problem._replace(model=problem.model.replace(constant_variance=0.0))
+        label = f"{scale}, {n} rows, {d} inputs"
+        system = SharedSystem.solve(problem)
+        expected = reference.predict(problem, queries, everyone(n, len(queries)))
+        assert_close(system.predict(queries), expected, EXACT, label)
+        if n > 1:
+            others = np.array([np.delete(np.arange(n, dtype=np.int32), i) for i in range(n)])
+            expected = reference.predict(problem, problem.X, others)
+            assert_close(system.leave_out(np.arange(n)), expected, EXACT, label)
+
+
+@pytest.mark.parametrize("left_out", [-1, 0, 17])
+@pytest.mark.parametrize("trend", TRENDS)
+def test_local_systems_are_those_of_the_reference(trend, left_out):
+    problem, queries = problem_of(trend=trend)
+    rows = np.arange(32, dtype=np.int32)
+    rows = rows[rows != left_out]
+    expected = reference.solve_system(problem, queries[0], rows, with_derivatives=False)
+    system = SharedSystem.solve(problem).local_system(queries[0], left_out)
+    for name in ("rows", "y", "z", "weight", "noise", "alpha", "beta", "variance", "status"):
+        value, wanted = getattr(system, name), getattr(expected, name)
+        np.testing.assert_allclose(value, wanted, rtol=1e-10, atol=1e-11, err_msg=name)
+    np.testing.assert_allclose(system.covariance.k, expected.covariance.k)
+    assert system.covariance.k00 == expected.covariance.k00
+
+
+def test_results_do_not_depend_on_the_other_queries():
+    problem, _ = problem_of(n=65, d=9)
+    queries = np.random.default_rng(0).normal(size=(150, 9))
+    system = SharedSystem.solve(problem)
+    predicted = system.predict(queries)
+    assert_identical(system.predict(queries[::-1]), type(predicted)(*(a[::-1] for a in predicted)))
+    assert_identical(
+        system.predict(queries[77:78]), type(predicted)(*(a[77:78] for a in predicted))
+    )
+    assert len(system.predict(queries[:0]).mean) == 0
+
+
+def test_extended_system_is_that_of_all_rows():
+    problem, queries = problem_of(n=65)
+    part = LocalProblem(problem.X[:40], problem.y[:40], problem.noise[:40], problem.model)
+    extended = SharedSystem.solve(part).extend(problem)
+    solved = SharedSystem.solve(problem)
+    assert_close(extended.predict(queries), solved.predict(queries), EXACT, "extended")
+    rows = np.arange(65)
+    assert_close(extended.leave_out(rows), solved.leave_out(rows), EXACT, "extended")
+
+
+def test_duplicates_without_noise_are_jittered_also_when_they_come_later():
+    problem, queries = problem_of(n=32)
+    model = problem.model.replace(noise_variance=1e-300)
+    twice = LocalProblem(*(np.concatenate([array, array[:3]]) for array in problem[:3]), model)
+    solved = SharedSystem.solve(twice)
+    assert solved.status == STATUS_JITTERED
+    first = SharedSystem.solve(problem._replace(model=model))
+    assert first.status == STATUS_OK
+    assert_identical(first.extend(twice).predict(queries), solved.predict(queries))
+
+
+def test_query_that_is_not_finite_spoils_no_other():
+    problem, queries = problem_of()
+    system = SharedSystem.solve(problem)
+    expected = system.predict(queries)
+    queries[1] = 1e200
+    status = system.predict(queries).status
+    assert status.tolist() == [STATUS_OK, STATUS_NOT_FINITE, *[STATUS_OK] * 3]
+    assert np.array_equal(system.predict(queries).mean[2:], expected.mean[2:])
+    assert system.local_system(queries[1]).status == STATUS_NOT_FINITE
+
+
+def test_only_all_rows_with_weight_1_share_a_system():
+    model = problem_of()[0].model
+    assert is_shared(model, 32, 32)
+    assert is_shared(model, 100, 32)
+    assert not is_shared(model, 31, 32)
+    assert not is_shared(model.replace(localizer="smooth"), 32, 32)
+    assert not is_shared(model.replace(bandwidth=10.0), None, 32)
+    assert not is_shared(model.replace(normalize=True), 32, 32)
+    assert not is_shared(model, 10**6, 10**6)
+
+
+# -- estimators ----------------------------------------------------------------------------
+
+
+def data(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n, 3))
+    return X, np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=n)
+
+
+def untuned(**options):
+    options = {"localizer": "rectangular", "n_neighbors": 1000, "objective": None} | options
+    return LSGPRegressor(**options)
+
+
+@pytest.mark.parametrize("scale", ["global", "local"])
+def test_every_method_agrees_with_the_reference_backend(scale):
+    X, y = data()
+    queries = data(20, seed=1)[0]
+    shared, plain = (untuned(scale=scale, backend=b).fit(X, y) for b in ("auto", "reference"))
+    assert shared.fitted_[0].is_shared
+    assert not plain.fitted_[0].is_shared
+    for name, arguments in [
+        ("predict", {"return_std": True}),
+        ("predict_gradient", {"return_std": True}),
+    ]:
+        for value, wanted in zip(
+            getattr(shared, name)(queries, **arguments),
+            getattr(plain, name)(queries, **arguments),
+            strict=True,
+        ):
+            np.testing.assert_allclose(value, wanted, rtol=1e-8, atol=1e-9, err_msg=name)
+    np.testing.assert_allclose(shared.loo().residuals, plain.loo().residuals, atol=1e-9)
+    exclude = np.arange(20)
+    explained, wanted = (m.explain(X[:20], exclude=exclude) for m in (shared, plain))
+    assert np.array_equal(explained.rows, wanted.rows)
+    np.testing.assert_allclose(explained.coefficients, wanted.coefficients, atol=1e-9)
+    np.testing.assert_allclose(explained.predicted.scale, wanted.predicted.scale, rtol=1e-9)
+
+
+def test_exact_gp_is_that_of_scikit_learn():
+    X, y = data()
+    queries = data(20, seed=1)[0]
+    ours = untuned(
+        kernel="rbf",
+        lengthscale=0.7,
+        noise_variance=0.05,
+        signal_variance=1.0,
+        trend="none",
+        scale="global",
+        input_transform=None,
+        normalize_y=False,
+    ).fit(X, y)
+    kernel = RBF(0.7, "fixed") + WhiteKernel(0.05, "fixed")
+    theirs = GaussianProcessRegressor(kernel, alpha=0.0).fit(X, y)
+    for value, wanted in zip(
+        ours.predict(queries, return_std=True),
+        theirs.predict(queries, return_std=True),
+        strict=True,
+    ):
+        np.testing.assert_allclose(value, wanted, rtol=1e-7)
+
+
+def test_threads_and_blocks_do_not_matter_and_pickles_stay_small():
+    X, y = data(700)
+    model = untuned(scale="global").fit(X, y)
+    queries = data(600, seed=1)[0]
+    expected = model.predict(queries, return_std=True)
+    again = pickle.loads(pickle.dumps(model.set_params(n_jobs=2)))
+    for value, wanted in zip(again.predict(queries, return_std=True), expected, strict=True):
+        np.testing.assert_array_equal(value, wanted)
+    assert len(pickle.dumps(model)) < shared_bytes(700) / 10
+
+
+def test_too_small_a_budget_is_named():
+    X, y = data(300)
+    model = untuned(scale="global", memory_budget=100_000).fit(X, y)
+    with pytest.raises(ValueError, match="exact GPs of 300 rows need"):
+        model.predict(X)
+
+
+@pytest.fixture(scope="module")
+def tuned():
+    """Smooth, in six inputs: the more neighbors the better."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (700, 6))
+    y = np.sin(X.sum(axis=1)) + X[:, 0] * X[:, 1] + 0.05 * rng.normal(size=700)
+    return LSGPRegressor(random_state=0).fit(X[:600], y[:600]), X, y
+
+
+def test_smooth_functions_get_an_exact_gp(tuned):
+    model, X, y = tuned
+    assert model.n_neighbors_ == 600
+    assert model.fitted_[0].is_shared
+    local = LSGPRegressor(random_state=0, n_neighbors=64).fit(X[:600], y[:600])
+    errors = [np.mean((m.predict(X[600:]) - y[600:]) ** 2) for m in (model, local)]
+    assert errors[0] < 0.8 * errors[1]
+
+
+def test_little_memory_does_without_it(tuned):
+    _, X, y = tuned
+    model = LSGPRegressor(random_state=0, memory_budget=shared_bytes(600) - 1)
+    assert not any(f.is_shared for f in model.fit(X[:600], y[:600]).fitted_)
+
+
+def test_tuned_exact_gp_stays_one_when_rows_come_and_go(tuned):
+    model, X, y = tuned
+    model = pickle.loads(pickle.dumps(model))
+    model.predict(X[:1])  # solves the system that is then extended
+    model.partial_fit(X[600:690], y[600:690])
+    assert model.n_neighbors_ == 690
+    predicted = model.predict(X[690:], return_std=True)
+    anew = pickle.loads(pickle.dumps(model)).predict(X[690:], return_std=True)
+    np.testing.assert_allclose(predicted, anew, rtol=1e-9)
+    model.forget(np.arange(600, 690))
+    assert model.n_neighbors_ == 600
+    np.testing.assert_allclose(model.predict(X[690:]), tuned[0].predict(X[690:]), rtol=1e-9)
+    model.set_params(memory_budget=shared_bytes(600)).partial_fit(X[600:690], y[600:690])
+    assert model.n_neighbors_ == 512
