@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -78,14 +77,18 @@ class Comparison(NamedTuple):
 
         The weights ``fixed``, which sum to 1, have a share in any case.
         """
-        weights = choose_weights(
-            [c.predicted for c in candidates], partial(criterion, observed=self.y), n_models
-        )
+        weights = choose_weights([c.predicted for c in candidates], self._criterion, n_models)
         weights = (1.0 - share) * weights + share * fixed
         used = np.flatnonzero(weights).tolist()
         combined = combine([candidates[k].predicted for k in used], weights[used])
         loss = float(self._losses(combined).mean())
         return Choice(weights, loss, coverage_factor(combined, self.y))
+
+    def _criterion(self, predicted: PredictiveDistribution) -> float:
+        """What a combination is chosen by: the objective, made aware of large errors."""
+        if self.objective == "crps":
+            return criterion(predicted, self.y)
+        return float(self._losses(predicted).mean())
 
     def _losses(self, predicted: PredictiveDistribution) -> Array:
         """Loss of each point, by the objective."""

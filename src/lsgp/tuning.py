@@ -21,10 +21,12 @@ from lsgp.backends import choose_backend, reference
 from lsgp.comparing import choose_exact
 from lsgp.evidence import (
     LARGEST_EXACT,
+    LAST_ITERATIONS,
     NOT_TUNED,
     average_exact_gps,
     exact_share,
     make_exact,
+    maximize_evidence,
 )
 from lsgp.local_problem import OBJECTIVES, LocalModel
 from lsgp.local_solves import plan_blocks
@@ -53,6 +55,10 @@ N_VARIED = 2
 N_MIXED = 1000
 #: Training points on which exact GPs are tried, before one is made of all rows.
 N_TRIED = 1500
+#: Up to this many rows, that one is also tuned by the evidence of all of them,
+MOST_FOR_EVIDENCE = 2000
+#: if its loss is no more than this many times the lowest.
+PROMISING = 1.1
 
 
 @dataclass
@@ -155,17 +161,28 @@ class Tuner(Optimizer):
         best = choose_exact(problems, self.compare_on(self.draw(N_TRIED)), self.check_time)
         self.check_time()
         start = Start(candidates[best].input_transform, models[best], len(self.y))
-        self.candidates.append(self.evaluate_exact(start))
-        return self.candidates[-1]
+        found = [self.evaluate_exact(start)]
+        self.candidates.append(found[0])
+        lowest = min(c.loss for c in self.candidates)
+        if len(self.y) <= MOST_FOR_EVIDENCE and found[0].loss < PROMISING * lowest:
+            likelier = maximize_evidence(
+                problems[best], self.exact_parameters, LAST_ITERATIONS, self.check_time
+            )
+            found.append(self.evaluate_exact(start._replace(model=likelier.model)))
+            self.candidates.append(found[1])
+        return min(found, key=lambda c: c.loss)
+
+    @property
+    def exact_parameters(self) -> Parameters:
+        return Parameters(self.parameters.given | NOT_TUNED, self.parameters.is_isotropic)
 
     def add_likely_gps(self) -> None:
         """Exact GPs of all rows with each kernel and transform, averaged by their evidence."""
         starts = self.starts()
         given = self.parameters.given
         problems = [self.loo(s.input_transform).problem(make_exact(s.model, given)) for s in starts]
-        parameters = Parameters(given | NOT_TUNED, self.parameters.is_isotropic)
         self.report(0, "Tuning: exact GPs")
-        for k, gp, weight in average_exact_gps(problems, parameters, self.check_time):
+        for k, gp, weight in average_exact_gps(problems, self.exact_parameters, self.check_time):
             start = Start(starts[k].input_transform, gp.model, len(self.y))
             self.likely.append((self.evaluate_exact(start, is_calibrated=True), weight))
 
