@@ -65,6 +65,7 @@ def measure(job: Result) -> Result:
         "predict_cpu": finished - fitted,
         "n_train": len(train),
         "n_test": len(test),
+        "device": METHODS[job["method"]].device,
     }
 
 

@@ -60,12 +60,13 @@ def run_isolated(program: str, job: Result, time_limit: float) -> Result:
 
 def answer(order: str, measure: Callable[[Result], Result]) -> None:
     """The part of `run_isolated` that runs in the new process."""
-    from resource import RLIMIT_AS, RLIMIT_CPU, RUSAGE_SELF, getrusage, setrlimit
+    from resource import RLIMIT_CPU, RLIMIT_DATA, RUSAGE_SELF, getrusage, setrlimit
 
     request = json.loads(order)
     limit = round(request["time_limit"])
     setrlimit(RLIMIT_CPU, (limit, limit + 5))
-    setrlimit(RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    # Not RLIMIT_AS: CUDA reserves more addresses than any machine has memory.
+    setrlimit(RLIMIT_DATA, (MEMORY_LIMIT, MEMORY_LIMIT))
     result = measure(request["job"])
     # Linux counts in kilobytes, macOS in bytes.
     unit = 1 if sys.platform == "darwin" else 1024

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""GPyTorch: an exact GP, and a sparse variational one."""
+"""GPyTorch: an exact GP, and a sparse variational one; on a GPU where there is one."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from lsgp.predictive import PredictiveDistribution
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 #: With more rows, the exact GP's first iterations are done on this many of them.
 MOST_STARTING_ROWS = 1000
 N_ITERATIONS, N_FULL_ITERATIONS = 100, 8
@@ -48,19 +49,19 @@ class _ExactGP(gpytorch.models.ExactGP):
         parameters = list(self.parameters())
 
         def loss(values: Array) -> tuple[float, Array]:
-            vector_to_parameters(torch.from_numpy(values), parameters)
+            vector_to_parameters(torch.from_numpy(values).to(DEVICE), parameters)
             self.zero_grad()
             try:
                 value = -objective(self(X), y)
             except NotPSDError:
                 return FAILED, np.zeros_like(values)
             value.backward()
-            return value.item(), torch.cat([p.grad.ravel() for p in parameters]).numpy()
+            return value.item(), torch.cat([p.grad.ravel() for p in parameters]).cpu().numpy()
 
-        start = parameters_to_vector(parameters).detach().numpy()
+        start = parameters_to_vector(parameters).detach().cpu().numpy()
         options = {"maxiter": n_iterations}
         found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
-        vector_to_parameters(torch.from_numpy(found.x), parameters)
+        vector_to_parameters(torch.from_numpy(found.x).to(DEVICE), parameters)
         return -float(found.fun)
 
 
@@ -72,11 +73,11 @@ def fit_exact(task: Task) -> Predict:
     a few last iterations take all.
     """
     torch.set_num_threads(1)
-    X, y = torch.from_numpy(task.X), torch.from_numpy(task.y)
+    X, y = (torch.from_numpy(a).to(DEVICE) for a in (task.X, task.y))
     rows = np.random.default_rng(task.seed).permutation(len(y))[:MOST_STARTING_ROWS]
     # No conjugate gradients: Cholesky at any size.
     with gpytorch.settings.fast_computations(False, False, False):
-        models = [_ExactGP(X[rows], y[rows], nu).double() for nu in (1.5, 2.5)]
+        models = [_ExactGP(X[rows], y[rows], nu).double().to(DEVICE) for nu in (1.5, 2.5)]
         reached = [model.climb(X[rows], y[rows], N_ITERATIONS) for model in models]
         model = models[int(np.argmax(reached))]
         if len(y) > MOST_STARTING_ROWS:
@@ -100,11 +101,12 @@ def fit_svgp(task: Task) -> Predict:
     or 500 steps, whichever is more.
     """
     torch.set_num_threads(1)
+    torch.manual_seed(task.seed)
     rng = torch.Generator().manual_seed(task.seed)
-    X, y = (torch.from_numpy(a).float() for a in (task.X, task.y))
+    X, y = (torch.from_numpy(a).float().to(DEVICE) for a in (task.X, task.y))
     n = len(y)
     inducing = X[torch.randperm(n, generator=rng)[:N_INDUCING]].clone()
-    model, likelihood = _SparseGP(inducing, 1.5), GaussianLikelihood()
+    model, likelihood = _SparseGP(inducing, 1.5).to(DEVICE), GaussianLikelihood().to(DEVICE)
     objective = VariationalELBO(likelihood, model, num_data=n)
     optimizer = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=0.05)
     n_batches = math.ceil(n / BATCH_SIZE)
@@ -112,7 +114,7 @@ def fit_svgp(task: Task) -> Predict:
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, n_epochs * n_batches)
     model.train()
     for _ in range(n_epochs):
-        for rows in torch.randperm(n, generator=rng).split(BATCH_SIZE):
+        for rows in torch.randperm(n, generator=rng).to(DEVICE).split(BATCH_SIZE):
             optimizer.zero_grad()
             (-objective(model(X[rows]), y[rows])).backward()
             optimizer.step()
@@ -129,10 +131,10 @@ def _predictor(
     def predict(X: Array) -> PredictiveDistribution:
         means, stds = [], []
         with torch.no_grad(), gpytorch.settings.fast_computations(False, False, False):
-            for block in torch.from_numpy(X).to(dtype).split(1000):
+            for block in torch.from_numpy(X).to(DEVICE, dtype).split(1000):
                 found = likelihood(model(block))
                 means.append(found.mean)
                 stds.append(found.stddev)
-        return PredictiveDistribution(torch.cat(means).numpy(), torch.cat(stds).numpy())
+        return PredictiveDistribution(*(torch.cat(part).cpu().numpy() for part in (means, stds)))
 
     return predict

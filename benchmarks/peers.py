@@ -3,7 +3,7 @@
 
 Every method takes the training rows and gives back a function that predicts a distribution. Each
 is set up as a competent user would with modest effort; the functions say how. All run on one
-thread.
+thread, and GPyTorch on a GPU where there is one.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ class Method(NamedTuple):
         import_module(self.package.replace("scikit-learn", "sklearn"))
         fit: Callable[[Task], Predict] = getattr(import_module(self.module), self.function)
         return fit
+
+    @property
+    def device(self) -> str:
+        """Where it computes; only a method that can use a GPU says so in its module."""
+        return getattr(import_module(self.module), "DEVICE", "cpu")
 
     @property
     def version(self) -> str:

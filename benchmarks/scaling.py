@@ -52,6 +52,7 @@ def measure(job: Result) -> Result:
         "fit_cpu": fitted - started,
         "predict_cpu": finished - fitted,
         "rmse": float(np.sqrt(np.mean((predicted.mean - truth) ** 2))),
+        "device": METHODS[job["method"]].device,
     }
 
 

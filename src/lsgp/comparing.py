@@ -101,12 +101,12 @@ class Comparison(NamedTuple):
 
 def choose_exact(
     problems: Sequence[LocalProblem], trial: Comparison, check_time: Callable[[], None]
-) -> int:
-    """Number of the problem whose model is the best exact GP of the compared points alone."""
+) -> tuple[int, float]:
+    """The problem whose model is the best exact GP of the compared points alone, and its loss."""
     losses = []
-    for X, y, noise, model in problems:
+    for problem in problems:
         check_time()
-        part = LocalProblem(X[trial.rows], y[trial.rows], noise[trial.rows], model)
-        predictions = SharedSystem.solve(part).leave_out(np.arange(len(trial.rows)))
-        losses.append(trial.judge(model, predictions).loss)
-    return int(np.argmin(losses))
+        predictions = SharedSystem.solve(problem).leave_out(np.arange(len(trial.rows)))
+        losses.append(trial.judge(problem.model, predictions).loss)
+    best = int(np.argmin(losses))
+    return best, losses[best]

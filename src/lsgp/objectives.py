@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -75,6 +75,12 @@ class LeaveOneOut:
 
     def problem(self, model: LocalModel) -> LocalProblem:
         return LocalProblem(self.X, self.y, self.noise, model)
+
+    def part(self, rows: NDArray[np.int32]) -> LeaveOneOut:
+        """As if there were these rows alone."""
+        X, y, noise = (np.ascontiguousarray(a[rows]) for a in (self.X, self.y, self.noise))
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(self, X=X, y=y, noise=noise, groups=groups, imitation=None, last_index={})
 
     def sample(
         self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None

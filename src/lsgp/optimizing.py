@@ -81,6 +81,11 @@ class Optimizer:
     def starts(self) -> list[Start]:
         return plan_starts(self.specification, self.scale, len(self.y), self.is_in_gaps)
 
+    @property
+    def lowest(self) -> float:
+        """Loss of the best candidate so far."""
+        return min(c.loss for c in self.candidates)
+
     def check_time(self) -> None:
         if self.max_seconds is not None and time.monotonic() - self.started > self.max_seconds:
             raise OutOfTimeError
@@ -134,8 +139,8 @@ class Optimizer:
             if best is not None:
                 self.candidates.append(best)
         assert best is not None
-        lowest = min(c.loss for c in self.candidates)
-        self.report(effort.work, f"Tuning: {best.describe()}, best {self.objective} {lowest:.4g}")
+        scored = f"best {self.objective} {self.lowest:.4g}"
+        self.report(effort.work, f"Tuning: {best.describe()}, {scored}")
         return best
 
     def descend(

@@ -118,8 +118,8 @@ class Tuner(Optimizer):
         lowest = min(c.loss for c in enlarged)
         pays = lowest < polished[0].loss
         if pays or len(self.y) <= N_TRIED:
-            exact = self.add_shared_gp([*polished, *enlarged])
-            if pays and exact.loss > lowest:
+            found = self.add_shared_gps([*polished, *enlarged])
+            if pays and all(exact.loss > lowest for exact in found):
                 for candidate in enlarged:
                     self.enlarge(candidate, LAST_N_NEIGHBORS)
 
@@ -147,30 +147,38 @@ class Tuner(Optimizer):
             and choose_backend(self.backend, self.specification.model.kernel) is not reference
         )
 
-    def add_shared_gp(self, candidates: list[Candidate]) -> Candidate:
-        """An exact GP with the hyperparameters of the candidate that suit it best.
+    def add_shared_gps(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Exact GPs with the hyperparameters of the candidate that suit them best.
 
-        Which do is seen from part of the rows, since factoring all of many takes seconds.
+        Which do, and whether it pays at all, is seen from part of the rows, since factoring all
+        of many takes seconds.
         """
-        given = self.parameters.given
+        n, given = len(self.y), self.parameters.given
         models = [make_exact(c.model, given) for c in candidates]
-        problems = [
-            self.loo(c.input_transform).problem(model)
-            for c, model in zip(candidates, models, strict=True)
-        ]
-        best = choose_exact(problems, self.compare_on(self.draw(N_TRIED)), self.check_time)
+        trial = self.compare_on(self.draw(N_TRIED))
+        parts = [self.loo(c.input_transform).part(trial.rows) for c in candidates]
+        problems = [part.problem(model) for part, model in zip(parts, models, strict=True)]
+        best, loss = choose_exact(problems, trial, self.check_time)
+        k = int(np.argmin([c.loss for c in candidates]))
+        _, model, n_neighbors = candidates[k].start
+        rows = np.arange(len(trial.rows), dtype=np.int32)
+        local = trial.judge(
+            model, parts[k].predict(model, parts[k].sample(model, rows, n_neighbors))
+        )
+        if len(rows) < n and loss > local.loss:
+            return []
         self.check_time()
-        start = Start(candidates[best].input_transform, models[best], len(self.y))
+        start = Start(candidates[best].input_transform, models[best], n)
         found = [self.evaluate_exact(start)]
-        self.candidates.append(found[0])
-        lowest = min(c.loss for c in self.candidates)
-        if len(self.y) <= MOST_FOR_EVIDENCE and found[0].loss < PROMISING * lowest:
+        self.candidates += found
+        if n <= MOST_FOR_EVIDENCE and found[0].loss < PROMISING * self.lowest:
+            problem = self.loo(start.input_transform).problem(start.model)
             likelier = maximize_evidence(
-                problems[best], self.exact_parameters, LAST_ITERATIONS, self.check_time
+                problem, self.exact_parameters, LAST_ITERATIONS, self.check_time
             )
             found.append(self.evaluate_exact(start._replace(model=likelier.model)))
             self.candidates.append(found[1])
-        return min(found, key=lambda c: c.loss)
+        return found
 
     @property
     def exact_parameters(self) -> Parameters:
