@@ -85,6 +85,10 @@ class Comparison:
     def splits(self, name: str, method: str) -> dict[int, Result]:
         return self._found.get((name, method), {})
 
+    def used_gpu(self, method: str) -> bool:
+        found = [self.splits(name, method) for name in NAMES]
+        return any(r.get("device", "cpu") != "cpu" for splits in found for r in splits.values())
+
     def mean(
         self, name: str, method: str, metric: str, splits: Collection[int] | None = None
     ) -> float | None:
@@ -213,10 +217,15 @@ def describe(comparison: Comparison) -> str:
     """Machine and versions, in a sentence."""
     machine = comparison.machines[-1]
     versions = ", ".join(dict.fromkeys(comparison.versions[m] for m in comparison.methods))
-    return (
+    sentence = (
         f"One thread of {machine['cpu']} ({machine['instruction_set']}); Python "
         f"{machine['versions']['python']}, {versions}."
     )
+    on_gpu = [METHODS[method].label for method in comparison.methods if comparison.used_gpu(method)]
+    if on_gpu:
+        names = " and ".join(on_gpu)
+        sentence += f" {names} used a GPU: their CPU seconds are not all that they took."
+    return sentence
 
 
 def scaling_table(results: list[Result]) -> str:

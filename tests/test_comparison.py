@@ -198,3 +198,14 @@ def test_every_method_names_a_function_that_says_what_it_does():
     for method in METHODS.values():
         source = (BENCHMARKS / f"{method.module}.py").read_text(encoding="utf-8")
         assert f'def {method.function}(task: Task) -> Predict:\n    """' in source
+
+
+def test_methods_on_a_gpu_are_named():
+    machine = {"cpu": "a processor", "instruction_set": "avx2", "versions": {"python": "3.12"}}
+    rows = [make_result("yacht", "lsgp", 5, 1.0), make_result("yacht", "svgp", 5, 2.0)]
+    without = tables.describe(tables.Comparison([{"machine": machine}, *rows]))
+    rows[1]["device"] = "cuda"
+    label = METHODS["svgp"].label
+    assert "GPU" not in without
+    described = tables.describe(tables.Comparison([{"machine": machine}, *rows]))
+    assert f"{label} used a GPU" in described

@@ -90,7 +90,8 @@ class LSGPRegressor(
     n_models : int
         Tuning combines models that differ in kernel, input transform and neighborhood by
         this many greedy picks (a model may be picked more than once); 1 keeps the best alone.
-        Up to 500 rows, exact GPs of all rows have a share too, the larger the fewer rows.
+        Up to 10,000 rows, exact GPs of all rows are among them where that pays; up to 500,
+        they have a share in any case, the larger the fewer rows.
     max_tuning_time : float, default=None
         Seconds after which tuning stops with the best so far.
     warm_start : bool

@@ -34,7 +34,7 @@ LARGEST_SHARED = 10_000
 _ROWS_AT_A_TIME = 32
 #: Queries are solved in tiles of this size, the last one padded, so that a prediction does not
 #: depend on how many others are made with it.
-_TILE = 32
+_TILE = 64
 #: Far below the rounding of a correlation of 1.
 _TINY = 1e-20
 #: Parts of the inverse factor, each multiplied without most of the zeros above the diagonal.

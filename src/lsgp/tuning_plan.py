@@ -67,7 +67,10 @@ def plan_starts(
 ) -> list[Start]:
     """One for each kernel and input transform that the settings leave open."""
     kinds, kernel = specification.input_transform, specification.kernel
-    all_kinds = TRANSFORMS if isinstance(kinds, str) and kinds == "auto" else [kinds]
+    all_kinds: Any = TRANSFORMS if isinstance(kinds, str) and kinds == "auto" else [kinds]
+    if is_in_gaps and len(all_kinds) > 1:
+        # Ranks know no distance without rows: they squeeze the gaps out.
+        all_kinds = [kind for kind in TRANSFORMS if kind != "half-rank"]
     all_kernels = KERNELS if isinstance(kernel, str) and kernel == "auto" else [kernel]
     model, n_neighbors = specification.model, None
     if scale == "global":
