@@ -348,6 +348,23 @@ def test_queries_in_a_hole_make_one_model_of_long_lengthscales():
     assert math.isfinite(asked_for.model_.scale_dof)
 
 
+def test_queries_in_a_hole_leave_the_choice_to_the_objective_and_inputs_unwarped():
+    X, y, X_hole, _ = make_map_with_a_hole()
+    model = LSGPRegressor(n_tuning_points=50, random_state=0).fit(X, y, queries=X_hole)
+    (chosen, _), *others = model.tuning_.chosen
+    assert not others
+    assert chosen.loss == min(c.loss for c in model.tuning_.candidates)
+    assert {c.input_transform for c in model.tuning_.candidates} == {"standardize"}
+
+
+@pytest.mark.parametrize("objective", ["squared_error", "log_density"])
+def test_one_model_is_the_best_by_the_objective(data, objective):
+    X, y = data
+    model = LSGPRegressor(objective=objective, n_models=1, n_tuning_points=30, random_state=0)
+    (chosen, _), *_ = model.fit(X, y).tuning_.chosen
+    assert chosen.loss == min(c.loss for c in model.tuning_.candidates)
+
+
 def test_queries_must_have_the_inputs_of_the_rows(data):
     X, y = data
     with pytest.raises(ValueError, match="2 features"):

@@ -69,8 +69,8 @@ def plan_starts(
     kinds, kernel = specification.input_transform, specification.kernel
     all_kinds: Any = TRANSFORMS if isinstance(kinds, str) and kinds == "auto" else [kinds]
     if is_in_gaps and len(all_kinds) > 1:
-        # Ranks know no distance without rows: they squeeze the gaps out.
-        all_kinds = [kind for kind in TRANSFORMS if kind != "half-rank"]
+        # How inputs are warped inside gaps, scores at their edges cannot tell.
+        all_kinds = TRANSFORMS[:1]
     all_kernels = KERNELS if isinstance(kernel, str) and kernel == "auto" else [kernel]
     model, n_neighbors = specification.model, None
     if scale == "global":
