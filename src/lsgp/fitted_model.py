@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
@@ -242,7 +243,10 @@ def predict_in_blocks(
         ]
         consume(start, stop, combine(predicted, weights))
 
-    with blocks.progress_bar("Predicting", n_queries, resources.verbose > 0) as progress:
+    # Threads are those of the blocks: n_jobs, and the same sums whatever it is.
+    is_by_blas = any(model.is_shared for model in models)
+    limit = threadpool_limits(1, user_api="blas") if is_by_blas else nullcontext()
+    with limit, blocks.progress_bar("Predicting", n_queries, resources.verbose > 0) as progress:
         for _ in blocks.run_blocks(work, n_queries, block_size, n_threads, progress):
             pass
     failures.raise_if_any(n_queries, models[0].model)
