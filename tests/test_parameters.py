@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, DotProduct, ExpSineSquared, RationalQuadratic
 
+from lsgp import objectives
 from lsgp.backends import cpu, reference
 from lsgp.local_problem import SHARED_PARAMETERS, LocalModel
 from lsgp.local_solves import Resources
@@ -223,3 +224,22 @@ def test_a_single_lengthscale_has_no_prior(parameters):
     value, gradient = parameters.prior(parameters.pack(model), model)
     assert value == 0.0
     assert (gradient == 0.0).all()
+
+
+@pytest.mark.parametrize("n_neighbors", [5, 30])
+def test_gathered_rows_give_the_same_loss_and_gradient(monkeypatch, n_neighbors):
+    loo = make_loo(cpu)
+    model = make_model()
+    targets = np.arange(0, 60, 7, dtype=np.int32)
+    sample = loo.sample(model, targets, n_neighbors)
+    neighbors = sample.neighbors.copy()
+    neighbors[0, 3:] = -1  # as with a fixed bandwidth
+    sample = sample._replace(neighbors=neighbors)
+    expected = loo.evaluate(model, sample, "crps")
+    assert loo.gather(sample)[0] is loo
+    monkeypatch.setattr(objectives, "_CACHE", 0)
+    part, gathered = loo.gather(sample)
+    assert len(part.X) == neighbors.size + len(targets)
+    found = part.evaluate(model, gathered, "crps")
+    assert found.loss == expected.loss
+    np.testing.assert_array_equal(found.gradient, expected.gradient)

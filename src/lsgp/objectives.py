@@ -34,6 +34,8 @@ Array = NDArray[np.float64]
 
 #: Value of a model with a local system that cannot be solved: bad, but finite for the optimizer.
 BAD_VALUE = 1e6
+#: Bytes that a processor core keeps near, about.
+_CACHE = 1_000_000
 
 
 class Sample(NamedTuple):
@@ -103,6 +105,21 @@ class LeaveOneOut:
         threads = self.resources.n_threads
         size = max(1, -(-len(targets) // (4 * threads)))
         return Sample(targets, _stack(list(blocks.run_blocks(search, len(targets), size, threads))))
+
+    def gather(self, sample: Sample) -> tuple[LeaveOneOut, Sample]:
+        """The rows of a sample one behind the other, as often as it has them, and the sample there.
+
+        A sample is evaluated again and again, and of many rows most of the time would go to
+        waiting for memory.
+        """
+        if self.X.nbytes <= _CACHE:
+            return self, sample
+        q, m = sample.neighbors.shape
+        is_there = sample.neighbors >= 0
+        rows = np.concatenate([np.where(is_there, sample.neighbors, 0).ravel(), sample.targets])
+        places = np.arange(len(rows), dtype=np.int32)
+        neighbors = np.where(is_there, places[: q * m].reshape(q, m), -1).astype(np.int32)
+        return self.part(rows), Sample(places[q * m :], neighbors)
 
     def index(self, model: LocalModel) -> NeighborIndex:
         """The training points in the model's metric; kept until another metric is asked for.

@@ -154,11 +154,12 @@ class Optimizer:
         """L-BFGS-B on the loss of one sample with fixed neighborhoods."""
         if not len(self.parameters.pack(model)):
             return model
+        part, gathered = loo.gather(sample)
         unit: list[float] = []  # the loss at the start, which the prior is relative to
 
         def function(vector: Array) -> tuple[float, Array]:
             self.check_time()
-            value = loo.evaluate(self.parameters.unpack(vector, model), sample, objective)
+            value = part.evaluate(self.parameters.unpack(vector, model), gathered, objective)
             if value.loss >= BAD_VALUE:
                 return BAD_VALUE, np.zeros(len(vector))
             if not unit:
