@@ -78,6 +78,17 @@ def test_results_do_not_depend_on_the_other_queries():
     assert len(system.predict(queries[:0]).mean) == 0
 
 
+def test_means_do_not_need_the_variances():
+    problem, queries = problem_of()
+    system = SharedSystem.solve(problem)
+    assert np.array_equal(
+        system.predict(queries, mean_only=True).mean, system.predict(queries).mean
+    )
+    X, y = data()
+    model = untuned(scale="global").fit(X, y)
+    assert np.array_equal(model.predict(X), model.predict(X, return_std=True)[0])
+
+
 def test_extended_system_is_that_of_all_rows():
     problem, queries = problem_of(n=65)
     part = LocalProblem(problem.X[:40], problem.y[:40], problem.noise[:40], problem.model)

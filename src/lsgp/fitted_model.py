@@ -113,16 +113,20 @@ class FittedModel:
         first_query: int,
         with_noise: bool,
         left_out: NDArray[np.int32] | None = None,
+        mean_only: bool = False,
     ) -> PredictiveDistribution:
         """[E7] of a block of transformed queries, in scaled units.
 
         With ``left_out`` (q,), the queries are these training rows: each is predicted without
-        itself, and with its own noise.
+        itself, and with its own noise. With ``mean_only`` scales mean nothing, if that saves time.
         """
         narrow = queries.astype(self.problem.X.dtype, copy=False)
         if self.is_shared:
             shared = self.shared_system
-            solved = shared.predict(narrow) if left_out is None else shared.leave_out(left_out)
+            if left_out is None:
+                solved = shared.predict(narrow, mean_only)
+            else:
+                solved = shared.leave_out(left_out)
             all_rows = np.arange(shared.n, dtype=np.int32)
             neighbors = np.broadcast_to(all_rows, (len(queries), shared.n))
         else:
@@ -215,6 +219,7 @@ def predict_in_blocks(
     resources: Resources,
     with_noise: bool = True,
     left_out: NDArray[np.int32] | None = None,
+    mean_only: bool = False,
 ) -> None:
     """Predict block by block, combine the models, and hand each block to ``consume``.
 
@@ -238,6 +243,7 @@ def predict_in_blocks(
                 start,
                 with_noise,
                 None if left_out is None else left_out[start:stop],
+                mean_only,
             )
             for model, plan in zip(models, plans, strict=True)
         ]

@@ -89,7 +89,7 @@ class PredictionMixin:
         def consume(start: int, stop: int, predicted: PredictiveDistribution) -> None:
             mean[start:stop] = self.target_scaler_.inverse_mean(predicted.mean)
 
-        self._predict(X, consume, kind)
+        self._predict(X, consume, kind, mean_only=True)
         return mean.reshape(len(X), *self._y_shape)
 
     def predict_distribution(
@@ -122,12 +122,18 @@ class PredictionMixin:
         self._predict(X, result.consume, kind)
         return result.distribution(self._y_shape)
 
-    def _predict(self, X: Array, consume: Any, kind: str) -> None:
+    def _predict(self, X: Array, consume: Any, kind: str, mean_only: bool = False) -> None:
         def queries_of(fitted: FittedModel, start: int, stop: int) -> Array:
             return np.ascontiguousarray(fitted.transform.transform(X[start:stop]))
 
         predict_in_blocks(
-            self.fitted_, queries_of, len(X), consume, self._resources(), kind == "observation"
+            self.fitted_,
+            queries_of,
+            len(X),
+            consume,
+            self._resources(),
+            kind == "observation",
+            mean_only=mean_only,
         )
 
     def predict_interval(

@@ -127,12 +127,12 @@ class SharedSystem:
             status,
         )
 
-    def predict(self, queries: Array) -> Predictions:
-        """As `predict` of a backend, from all rows."""
+    def predict(self, queries: Array, mean_only: bool = False) -> Predictions:
+        """As `predict` of a backend, from all rows; the variance is what takes the time."""
         z = self._scale(queries)
         is_finite = _is_finite(z)
         z = np.where(is_finite[:, None], z, 0.0)
-        k_by_factor2, k_by_alpha, k_by_trend = self._products(z)
+        k_by_factor2, k_by_alpha, k_by_trend = self._products(z, mean_only)
         T = self._centering(z)
         trend = self._trend(T, self.gram, self.moment)
         # How far the trend's basis at the query is from what the correlations predict of it.
@@ -218,13 +218,16 @@ class SharedSystem:
         gram = self.gram - u * u.transpose(0, 2, 1) / own
         return gram, self.moment - u * self.alpha[rows][:, None, :] / own
 
-    def _products(self, z: Array) -> tuple[Array, Array, Array]:
-        """Of the correlations k with the rows: kᵀC k (q,), kᵀC y (q, t), kᵀC H (q, d + 1)."""
+    def _products(self, z: Array, mean_only: bool) -> tuple[Array, Array, Array]:
+        """Of the correlations k with the rows: kᵀC k (q,), kᵀC y (q, t), kᵀC H (q, d + 1).
+
+        With ``mean_only`` the first are zeros.
+        """
         n, q = self.n, len(z)
         squares = np.empty(q)
         products = np.empty((q, self.alpha.shape[1] + self.by_trend.shape[1]))
         right = np.column_stack([self.alpha, self.by_trend])
-        edges = np.linspace(0, n, min(_N_PARTS, n) + 1).astype(int)
+        edges = [] if mean_only else np.linspace(0, n, min(_N_PARTS, n) + 1).astype(int).tolist()
         for start in range(0, q, _TILE):
             tile = np.zeros((_TILE, z.shape[1]))
             size = min(_TILE, q - start)
