@@ -86,8 +86,10 @@ class Optimizer:
         """Loss of the best candidate so far."""
         return min(c.loss for c in self.candidates)
 
-    def check_time(self) -> None:
-        if self.max_seconds is not None and time.monotonic() - self.started > self.max_seconds:
+    def check_time(self, needed: float = 0.0) -> None:
+        """Stop if the time is up, or will be before something that takes ``needed`` seconds."""
+        elapsed = time.monotonic() - self.started
+        if self.max_seconds is not None and elapsed + needed > self.max_seconds:
             raise OutOfTimeError
 
     def draw(self, size: int) -> NDArray[np.int32]:

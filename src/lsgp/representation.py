@@ -135,11 +135,16 @@ def _model_row(fitted: FittedModel) -> tuple[str, ...]:
     """One model of the combination, in the order of COLUMNS."""
     model = fitted.model
     kinds = Counter("as given" if kind is None else kind for kind in fitted.transform.kinds)
+    size = str(fitted.n_neighbors)
+    if fitted.n_neighbors is None:
+        size = f"within {model.bandwidth:.4g}"
+    elif fitted.is_shared:
+        size = "all rows"
     return (
         _percent(fitted.weight),
         str(model.kernel),
         ", ".join(kind if len(kinds) == 1 else f"{n} {kind}" for kind, n in kinds.items()),
-        f"within {model.bandwidth:.4g}" if fitted.n_neighbors is None else str(fitted.n_neighbors),
+        size,
         "local" if math.isfinite(model.scale_dof) else "global",
         f"{model.noise_variance:.3g}",
     )

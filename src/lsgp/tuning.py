@@ -55,6 +55,8 @@ N_VARIED = 2
 N_MIXED = 1000
 #: Training points on which exact GPs are tried, before one is made of all rows.
 N_TRIED = 1500
+#: Seconds that factoring takes, about, by the cube of the number of rows.
+SECONDS_PER_CUBE = 2e-11
 #: Up to this many rows, that one is also tuned by the evidence of all of them,
 MOST_FOR_EVIDENCE = 2000
 #: if its loss is no more than this many times the lowest.
@@ -167,7 +169,7 @@ class Tuner(Optimizer):
         )
         if len(rows) < n and loss > local.loss:
             return []
-        self.check_time()
+        self.check_time(SECONDS_PER_CUBE * n**3)
         start = Start(candidates[best].input_transform, models[best], n)
         found = [self.evaluate_exact(start)]
         self.candidates += found

@@ -41,11 +41,11 @@ def describe_models(model: LSGPRegressor) -> list[tuple[str, str]]:
     lines = []
     for k, fitted in enumerate(model.fitted_):
         description = _describe(fitted)
-        size = (
-            f"bandwidth {description['bandwidth']:.4g}"
-            if fitted.n_neighbors is None
-            else f"{fitted.n_neighbors} neighbors"
-        )
+        size = f"{fitted.n_neighbors} neighbors"
+        if fitted.n_neighbors is None:
+            size = f"bandwidth {description['bandwidth']:.4g}"
+        elif fitted.is_shared:
+            size = "all rows"
         weight = f", weight {fitted.weight:.2f}" if len(model.fitted_) > 1 else ""
         lines.append(
             (
