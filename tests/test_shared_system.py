@@ -3,6 +3,8 @@
 
 import itertools
 import pickle
+import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ from backend_checks import TOLERANCES, assert_close, assert_identical
 from cases import DIMENSIONS, SCALE_DOFS, SIZES, TRENDS, Case, make_instance
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from threadpoolctl import threadpool_info
 
-from lsgp import LSGPRegressor
+from lsgp import LSGPRegressor, tuning
 from lsgp.backends import reference
 from lsgp.kernels import KERNELS
 from lsgp.local_problem import STATUS_JITTERED, STATUS_NOT_FINITE, STATUS_OK, LocalProblem
@@ -108,6 +111,40 @@ def test_duplicates_without_noise_are_jittered_also_when_they_come_later():
     first = SharedSystem.solve(problem._replace(model=model))
     assert first.status == STATUS_OK
     assert_identical(first.extend(twice).predict(queries), solved.predict(queries))
+
+
+def test_leaving_out_a_row_leaves_out_its_jitter():
+    problem, _ = problem_of(trend="none", n=32)
+    twice = LocalProblem(
+        *(np.concatenate([array, array[:3]]) for array in problem[:3]),
+        problem.model.replace(noise_variance=1e-300),
+    )
+    system = SharedSystem.solve(twice)
+    assert system.status == STATUS_JITTERED
+    own = system.leave_out(np.array([0])).variance[0]
+    # Its twin is in the system, so what is left is about the twin's own jitter.
+    assert own == pytest.approx(system.jitter, rel=0.1)
+
+
+@pytest.mark.parametrize("weight", [1e-16, 1e-30])
+def test_rows_of_next_to_no_weight_are_left_out_rightly(weight):
+    problem, _ = problem_of(n=32)
+    noise = problem.noise.copy()
+    noise[5] = 1.0 / weight
+    problem = problem._replace(noise=noise)
+    others = np.delete(np.arange(32, dtype=np.int32), 5)[None]
+    expected = reference.predict(problem, problem.X[5:6], others)
+    found = SharedSystem.solve(problem).leave_out(np.array([5]))
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-4)
+
+
+def test_rows_that_are_not_finite_give_a_status_and_no_warning():
+    problem, queries = problem_of()
+    problem.X[0] = 1e200
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        system = SharedSystem.solve(problem)
+        assert (system.predict(queries).status == STATUS_NOT_FINITE).all()
 
 
 def test_query_that_is_not_finite_spoils_no_other():
@@ -212,6 +249,31 @@ def test_too_small_a_budget_is_named():
         model.predict(X)
 
 
+def test_threads_of_the_user_share_one_system_and_leave_blas_as_it_was(monkeypatch):
+    X, y = data(400)
+    model = untuned(scale="global").fit(X, y)
+    solved = []
+    solve = SharedSystem.solve
+    monkeypatch.setattr(SharedSystem, "solve", lambda problem: solved.append(1) or solve(problem))
+    before = [library["num_threads"] for library in threadpool_info()]
+    threads = [threading.Thread(target=model.predict, args=(X,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(solved) == 1
+    assert [library["num_threads"] for library in threadpool_info()] == before
+
+
+def test_rows_added_to_an_untuned_exact_gp_extend_its_system(monkeypatch):
+    X, y = data(80)
+    model = untuned(scale="global").fit(X[:60], y[:60])
+    model.predict(X[:1])
+    monkeypatch.setattr(SharedSystem, "solve", None)
+    model.partial_fit(X[60:], y[60:])
+    assert model.fitted_[0].shared_system.n == 80
+
+
 @pytest.fixture(scope="module")
 def tuned():
     """Smooth, in six inputs: the more neighbors the better."""
@@ -232,7 +294,13 @@ def test_smooth_functions_get_an_exact_gp(tuned):
 
 def test_little_memory_does_without_it(tuned):
     _, X, y = tuned
-    model = LSGPRegressor(random_state=0, memory_budget=shared_bytes(600) - 1)
+    model = LSGPRegressor(
+        kernel="rbf",
+        input_transform="standardize",
+        n_tuning_points=50,
+        random_state=0,
+        memory_budget=shared_bytes(600) - 1,
+    )
     assert not any(f.is_shared for f in model.fit(X[:600], y[:600]).fitted_)
 
 
@@ -250,3 +318,58 @@ def test_tuned_exact_gp_stays_one_when_rows_come_and_go(tuned):
     np.testing.assert_allclose(model.predict(X[690:]), tuned[0].predict(X[690:]), rtol=1e-9)
     model.set_params(memory_budget=shared_bytes(600)).partial_fit(X[600:690], y[600:690])
     assert model.n_neighbors_ == 512
+
+
+def test_localizer_that_was_asked_for_stays_local_when_rows_come_and_go(tuned):
+    _, X, y = tuned
+    model = LSGPRegressor(
+        localizer="rectangular", n_neighbors=40, kernel="rbf", n_tuning_points=30, random_state=0
+    ).fit(X[:100], y[:100])
+    expected = model.predict(X[100:])
+    model.forget(np.arange(30, 100)).partial_fit(X[30:100], y[30:100])
+    assert model.n_neighbors_ == 40
+    np.testing.assert_allclose(model.predict(X[100:]), expected, rtol=1e-9)
+
+
+def test_normalized_localizers_have_no_exact_gp(tuned):
+    _, X, y = tuned
+    model = LSGPRegressor(
+        normalize_localizer=True, kernel="rbf", n_tuning_points=50, random_state=0
+    ).fit(X[:520], y[:520])
+    assert all(c.model.localizer == "smooth" for c in model.tuning_.candidates)
+
+
+@pytest.mark.parametrize("n", [100, 600])
+@pytest.mark.parametrize("share", [1.2, 2.5, 6.0])
+def test_what_was_fitted_within_a_budget_predicts_within_it(tuned, n, share):
+    _, X, y = tuned
+    budget = int(share * shared_bytes(n)) + 2_000_000
+    model = LSGPRegressor(
+        kernel="rbf",
+        input_transform="standardize",
+        n_tuning_points=50,
+        random_state=0,
+        memory_budget=budget,
+    ).fit(X[:n], y[:n])
+    assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
+def test_exact_gps_are_calibrated_and_tuned_for_a_density_too(tuned, monkeypatch):
+    _, X, y = tuned
+    called = []
+    maximize = tuning.maximize_evidence
+    monkeypatch.setattr(
+        tuning, "maximize_evidence", lambda *args: called.append(1) or maximize(*args)
+    )
+    model = LSGPRegressor(
+        objective="log_density",
+        kernel="rbf",
+        input_transform="standardize",
+        n_tuning_points=200,
+        random_state=0,
+    ).fit(X[:600], y[:600])
+    exact = [c for c in model.tuning_.candidates if c.n_neighbors == 600]
+    lowest = min(c.loss for c in model.tuning_.candidates)
+    assert lowest < 0
+    assert called
+    assert min(c.loss for c in exact) < lowest + 0.1

@@ -14,13 +14,19 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from numbers import Integral
 from typing import Any, TypeVar
 
 import joblib  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 Result = TypeVar("Result")
+
+_blas_lock = threading.Lock()
+_blas_limit: Any = None
+_n_limiting = 0
 
 UNITS = {
     "": 1,
@@ -188,6 +194,33 @@ def _raise_first(outstanding: deque[tuple[Future[Result], int]]) -> None:
     for future, _ in outstanding:
         if future.done() and future.exception() is not None:
             future.result()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Finding the libraries takes longer than a small prediction: once is enough."""
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS on one thread, for the whole process, until the last of those who ask has left.
+
+    The setting is the process's own: each thread that put back what it had found would leave it
+    as another one had it.
+    """
+    global _blas_limit, _n_limiting
+    with _blas_lock:
+        if _n_limiting == 0:
+            _blas_limit = _controller().limit(limits=1, user_api="blas")
+        _n_limiting += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _n_limiting -= 1
+            if _n_limiting == 0:
+                _blas_limit.restore_original_limits()
 
 
 @contextmanager

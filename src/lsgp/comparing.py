@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 #: which has no zero, by this much.
 WORTHWHILE = 0.005
 WORTHWHILE_LOG_DENSITY = 0.001
+#: A loss higher by this fraction, or a log density lower by this much, may yet become the best.
+PROMISING = 0.1
 
 
 class Judgement(NamedTuple):
@@ -52,11 +54,16 @@ class Comparison(NamedTuple):
     given: frozenset[str]  # hyperparameters that calibration must leave alone
 
     def judge(
-        self, model: LocalModel, predictions: Predictions, is_calibrated: bool = False
+        self, model: LocalModel, predictions: Predictions, is_calibrated: bool | None = None
     ) -> Judgement:
-        """Calibrate the leave-one-out predictions, and score them."""
+        """Calibrate the leave-one-out predictions, and score them.
+
+        What was tuned by a density is calibrated by that, unless ``is_calibrated`` is False.
+        """
         failed = (predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
-        if not (failed or is_calibrated) and self.objective in ("crps", "squared_error"):
+        if is_calibrated is None:
+            is_calibrated = self.objective not in ("crps", "squared_error")
+        if not (failed or is_calibrated):
             model, predictions = calibrate(model, predictions, self.y, self.noise, self.given)
         predicted = observation_distribution(model, predictions, self.noise)
         losses = np.full(len(self.y), BAD_VALUE) if failed else self._losses(predicted)
@@ -69,6 +76,12 @@ class Comparison(NamedTuple):
         if self.objective in ("crps", "squared_error"):
             return larger.loss < smaller.loss - WORTHWHILE * smaller.loss
         return larger.loss < smaller.loss - WORTHWHILE_LOG_DENSITY
+
+    def is_promising(self, loss: float, lowest: float) -> bool:
+        """Whether a loss is so near the lowest that tuning may bring it there."""
+        if self.objective in ("crps", "squared_error"):
+            return loss < (1.0 + PROMISING) * lowest
+        return loss < lowest + PROMISING
 
     def choose(
         self, candidates: Sequence[Candidate], n_models: int, fixed: Array, share: float
@@ -107,6 +120,6 @@ def choose_exact(
     for problem in problems:
         check_time()
         predictions = SharedSystem.solve(problem).leave_out(np.arange(len(trial.rows)))
-        losses.append(trial.judge(problem.model, predictions).loss)
+        losses.append(trial.judge(problem.model, predictions, is_calibrated=False).loss)
     best = int(np.argmin(losses))
     return best, losses[best]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -12,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lsgp import blocks
 from lsgp.backends import choose_backend, reference
@@ -35,6 +35,9 @@ TYPICAL_QUANTILE = 0.99
 N_TYPICAL = 1000
 #: Queries at a time that one system of all rows is asked for.
 SHARED_BLOCK = 256
+#: Where a fitted model keeps that system.
+_SHARED = "_shared_system"
+_solving = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class FittedModel:
         problem = LocalProblem(X, y, noise, model)
         fitted = cls(transform, problem, index, n_neighbors, backend, weight)
         if shared is not None and problem.X.dtype == float:
-            vars(fitted)["shared_system"] = replace(shared, problem=problem)
+            vars(fitted)[_SHARED] = replace(shared, problem=problem)
         return fitted
 
     @property
@@ -85,25 +88,29 @@ class FittedModel:
         n = len(self.problem.X)
         return is_shared(self.model, self.n_neighbors, n) and self.solver is not reference
 
-    @cached_property
+    @property
     def shared_system(self) -> SharedSystem:
-        """Made when first needed, which takes seconds for many rows."""
-        with threadpool_limits(1, user_api="blas"):
-            return SharedSystem.solve(self.problem)
+        """Made when first needed, and once, which takes seconds for many rows."""
+        with _solving:
+            if _SHARED not in vars(self):
+                with blocks.one_blas_thread():
+                    vars(self)[_SHARED] = SharedSystem.solve(self.problem)
+            system: SharedSystem = vars(self)[_SHARED]
+            return system
 
     def with_rows(self, is_extended: bool = False, **changes: Any) -> FittedModel:
         """The model with other rows; its system of all of them is extended by rows behind them."""
         changed = replace(self, **changes)
-        solved = vars(self).get("shared_system")
+        solved = vars(self).get(_SHARED)
         n, n_before = len(changed.problem.X), len(self.problem.X)
         if solved is not None and is_extended and changed.is_shared and n > n_before:
-            with threadpool_limits(1, user_api="blas"):
-                vars(changed)["shared_system"] = solved.extend(changed.problem)
+            with blocks.one_blas_thread():
+                vars(changed)[_SHARED] = solved.extend(changed.problem)
         return changed
 
     def __getstate__(self) -> dict[str, Any]:
         """What can be made again, and is large, is neither pickled nor copied."""
-        return {k: v for k, v in self.__dict__.items() if k != "shared_system"}
+        return {k: v for k, v in self.__dict__.items() if k != _SHARED}
 
     def predict(
         self,
@@ -251,7 +258,7 @@ def predict_in_blocks(
 
     # Threads are those of the blocks: n_jobs, and the same sums whatever it is.
     is_by_blas = any(model.is_shared for model in models)
-    limit = threadpool_limits(1, user_api="blas") if is_by_blas else nullcontext()
+    limit = blocks.one_blas_thread() if is_by_blas else nullcontext()
     with limit, blocks.progress_bar("Predicting", n_queries, resources.verbose > 0) as progress:
         for _ in blocks.run_blocks(work, n_queries, block_size, n_threads, progress):
             pass

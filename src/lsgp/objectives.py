@@ -34,8 +34,8 @@ Array = NDArray[np.float64]
 
 #: Value of a model with a local system that cannot be solved: bad, but finite for the optimizer.
 BAD_VALUE = 1e6
-#: Bytes that a processor core keeps near, about.
-_CACHE = 1_000_000
+#: Rows of a sample are gathered where all rows are so many times more: then it takes little memory.
+_MUCH_MORE = 4
 
 
 class Sample(NamedTuple):
@@ -112,14 +112,14 @@ class LeaveOneOut:
         A sample is evaluated again and again, and of many rows most of the time would go to
         waiting for memory.
         """
-        if self.X.nbytes <= _CACHE:
-            return self, sample
-        q, m = sample.neighbors.shape
         is_there = sample.neighbors >= 0
-        rows = np.concatenate([np.where(is_there, sample.neighbors, 0).ravel(), sample.targets])
+        rows = np.concatenate([sample.neighbors[is_there], sample.targets])
+        if _MUCH_MORE * len(rows) > len(self.X):
+            return self, sample
         places = np.arange(len(rows), dtype=np.int32)
-        neighbors = np.where(is_there, places[: q * m].reshape(q, m), -1).astype(np.int32)
-        return self.part(rows), Sample(places[q * m :], neighbors)
+        neighbors = np.full(sample.neighbors.shape, -1, dtype=np.int32)
+        neighbors[is_there] = places[: -len(sample.targets)]
+        return self.part(rows), Sample(places[-len(sample.targets) :], neighbors)
 
     def index(self, model: LocalModel) -> NeighborIndex:
         """The training points in the model's metric; kept until another metric is asked for.

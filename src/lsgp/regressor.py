@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lsgp import blocks
 from lsgp.backends import choose_backend, reference
@@ -311,7 +310,7 @@ class LSGPRegressor(
             blocks.progress_bar("Tuning", work, self.verbose > 0) as tuner.report,
             # The optimizer's own matrices are tiny: the threads of BLAS only spin on them, for
             # half of the time of a fit.
-            threadpool_limits(1, user_api="blas"),
+            blocks.one_blas_thread(),
         ):
             tuning = tuner.run()
         fitted = tuple(

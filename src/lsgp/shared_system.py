@@ -5,7 +5,8 @@ With the rectangular localizer and all rows as neighbors, the local systems of a
 in their trend alone, whose slope is centered at the query. The correlations are factored without
 it, and the trend is put back for each query, which is a system of d + 1 unknowns (universal
 kriging with a proper prior). So the equations are those of the local solve, [E1] to [E6], and not
-an approximation of them; leaving out a row needs no other factor either.
+an approximation of them (but for the jitter of systems that need it, which is relative to the
+correlations); leaving out a row needs no other factor either.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _ROWS_AT_A_TIME = 32
 _TILE = 64
 #: Far below the rounding of a correlation of 1.
 _TINY = 1e-20
+#: Products of factors' elements above this are no denormal numbers.
+_TINIER = 1e-150
 #: Parts of the inverse factor, each multiplied without most of the zeros above the diagonal.
 _N_PARTS = 8
 
@@ -73,6 +76,7 @@ class SharedSystem:
     moment: Array  # (d + 1, t) HᵀC y
     misfit: Array  # (t,) yᵀC y
     status: int
+    jitter: float  # on the diagonal
 
     @property
     def n(self) -> int:
@@ -81,9 +85,10 @@ class SharedSystem:
     @classmethod
     def solve(cls, problem: LocalProblem) -> SharedSystem:
         X = np.asarray(problem.X, dtype=float)
-        center = X.mean(axis=0)
-        z = (X - center) / problem.model.lengthscale
-        return cls._of_factor(problem, center, z, *_invert_factor(z, problem))
+        with np.errstate(over="ignore", invalid="ignore"):
+            center = X.mean(axis=0)
+            z = (X - center) / problem.model.lengthscale
+            return cls._of_factor(problem, center, z, *_invert_factor(z, problem))
 
     def extend(self, problem: LocalProblem) -> SharedSystem:
         """The system of these rows and of more behind them, by bordering the factor."""
@@ -100,14 +105,20 @@ class SharedSystem:
             return SharedSystem.solve(problem)
         factor = np.zeros((n, n))
         factor[: self.n, : self.n] = self.inverse_factor
-        factor[new, : self.n] = -inverse @ (solved.T @ self.inverse_factor)
+        factor[new, : self.n] = _clean(-inverse @ (solved.T @ self.inverse_factor))
         factor[new, new] = inverse
         z = np.concatenate([self.z, added])
-        return self._of_factor(problem, self.center, z, self.status, factor)
+        return self._of_factor(problem, self.center, z, factor, self.status, 0.0)
 
     @classmethod
     def _of_factor(
-        cls, problem: LocalProblem, center: Array, z: Array, status: int, inverse_factor: Array
+        cls,
+        problem: LocalProblem,
+        center: Array,
+        z: Array,
+        inverse_factor: Array,
+        status: int,
+        jitter: float,
     ) -> SharedSystem:
         y = np.asarray(problem.y, dtype=float)
         basis = np.column_stack([np.ones(len(z)), z])
@@ -125,10 +136,13 @@ class SharedSystem:
             basis.T @ alpha,
             (y * alpha).sum(axis=0),
             status,
+            jitter,
         )
 
     def predict(self, queries: Array, mean_only: bool = False) -> Predictions:
         """As `predict` of a backend, from all rows; the variance is what takes the time."""
+        if self.status >= local_problem.STATUS_NOT_POSITIVE_DEFINITE:
+            return self._unsolved(len(queries))
         z = self._scale(queries)
         is_finite = _is_finite(z)
         z = np.where(is_finite[:, None], z, 0.0)
@@ -145,6 +159,8 @@ class SharedSystem:
 
     def leave_out(self, rows: NDArray[np.integer]) -> Predictions:
         """Predictions of training rows, each from all of the others."""
+        if self.status >= local_problem.STATUS_NOT_POSITIVE_DEFINITE:
+            return self._unsolved(len(rows))
         own, alpha = self.diagonal[rows, None], self.alpha[rows]
         T = self._centering(self.z[rows])
         trend = self._trend(T, *self._without(rows))
@@ -152,7 +168,7 @@ class SharedSystem:
         y = np.asarray(self.problem.y[rows], dtype=float)
         mean = y - alpha / own + np.einsum("qa,qat->qt", rest, trend.mean)
         noise = self.problem.model.noise_variance * self.problem.noise[rows].astype(float)
-        variance = 1.0 / own[:, 0] - noise + trend.variance(rest)
+        variance = 1.0 / own[:, 0] - noise - self.jitter + trend.variance(rest)
         misfit = self.misfit - alpha**2 / own - trend.explained
         return self._predictions(mean, variance, misfit, self.n - 1)
 
@@ -160,6 +176,8 @@ class SharedSystem:
         """The system of one query, as the reference backend solves it, perhaps without a row."""
         problem, model = self.problem, self.problem.model
         point = self._scale(query[None])
+        if self.status >= local_problem.STATUS_NOT_POSITIVE_DEFINITE:
+            return reference.unsolved(problem, self.status)
         if not _is_finite(point).all():
             return reference.unsolved(problem, local_problem.STATUS_NOT_FINITE)
         correlation = self._correlate(point)[0]
@@ -271,6 +289,11 @@ class SharedSystem:
         mean = np.asarray(np.linalg.solve(precision, moment), dtype=float)
         return _Trend(precision, mean, (moment * mean).sum(axis=1))
 
+    def _unsolved(self, q: int) -> Predictions:
+        unknown = np.full(q, np.nan)
+        columns = np.full((q, self.alpha.shape[1]), np.nan)
+        return Predictions(columns, unknown, columns, unknown, np.full(q, self.status, np.int32))
+
     def _predictions(self, mean: Array, variance: Array, misfit: Array, m: int) -> Predictions:
         model, q = self.problem.model, len(mean)
         k00 = 1.0 + model.constant_variance
@@ -306,29 +329,29 @@ def _is_finite(z: Array) -> NDArray[np.bool_]:
 
 def _correlate(model: LocalModel, left: Array, right: Array) -> Array:
     rho = np.asarray(KERNELS[model.kernel](cdist(left, right, "sqeuclidean"))[0], dtype=float)
-    return _without_tiny(rho)
+    return _drop_below(_TINY, rho)
 
 
 def _clean(matrix: Array) -> Array:
     for start in range(0, len(matrix), _ROWS_AT_A_TIME):
-        _without_tiny(matrix[start : start + _ROWS_AT_A_TIME])
+        _drop_below(_TINIER, matrix[start : start + _ROWS_AT_A_TIME])
     return matrix
 
 
-def _without_tiny(values: Array) -> Array:
-    """Zeros, in place, for what is lost beside the diagonal, whose products are denormal numbers.
+def _drop_below(least: float, values: Array) -> Array:
+    """Zeros, in place, for what is smaller, of which products would be denormal numbers.
 
     Many processors take a hundred times as long for these.
     """
-    values[np.abs(values) < _TINY] = 0.0
+    values[np.abs(values) < least] = 0.0
     return values
 
 
-def _invert_factor(z: Array, problem: LocalProblem) -> tuple[int, Array]:
-    """Inverse of the Cholesky factor of [E2] without trend, with jitter if need be."""
+def _invert_factor(z: Array, problem: LocalProblem) -> tuple[Array, int, float]:
+    """Inverse of the Cholesky factor of [E2] without trend, its status, and its jitter."""
     n, model = len(z), problem.model
     if not _is_finite(z).all():
-        return local_problem.STATUS_NOT_FINITE, np.full((n, n), np.nan)
+        return np.full((n, n), np.nan), local_problem.STATUS_NOT_FINITE, 0.0
     noise = model.noise_variance * problem.noise.astype(float)
     mean_diagonal = 1.0 + model.constant_variance
     covariance = np.empty((n, n))
@@ -342,9 +365,10 @@ def _invert_factor(z: Array, problem: LocalProblem) -> tuple[int, Array]:
         inverse = _invert_positive(covariance, mean_diagonal)
         if inverse is not None:
             status = local_problem.STATUS_JITTERED if jitter else local_problem.STATUS_OK
-            return status, inverse
+            return inverse, status, jitter * mean_diagonal
         if jitter > 0.5 * local_problem.LAST_JITTER:
-            return local_problem.STATUS_NOT_POSITIVE_DEFINITE, np.full((n, n), np.nan)
+            failed = local_problem.STATUS_NOT_POSITIVE_DEFINITE
+            return np.full((n, n), np.nan), failed, 0.0
         jitter = max(10.0 * jitter, local_problem.FIRST_JITTER)
 
 

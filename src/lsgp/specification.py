@@ -48,6 +48,7 @@ class Specification(NamedTuple):
             isinstance(own.kernel, str)
             and own.localizer == DEFAULT_LOCALIZER
             and own.bandwidth is None
+            and not own.normalize
             and self.n_neighbors is None
             and not self.given & {"localizer_decay", "scale_dof"}
         )

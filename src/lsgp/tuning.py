@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend, reference
-from lsgp.comparing import choose_exact
+from lsgp.comparing import Comparison, choose_exact
 from lsgp.evidence import (
     LARGEST_EXACT,
     LAST_ITERATIONS,
@@ -31,7 +31,7 @@ from lsgp.evidence import (
 from lsgp.local_problem import OBJECTIVES, LocalModel
 from lsgp.local_solves import plan_blocks
 from lsgp.mixing import mix_transforms
-from lsgp.objectives import BAD_VALUE
+from lsgp.objectives import BAD_VALUE, LeaveOneOut
 from lsgp.optimizing import Optimizer, OutOfTimeError
 from lsgp.parameters import Parameters
 from lsgp.shared_system import LARGEST_SHARED, shared_bytes
@@ -57,10 +57,10 @@ N_MIXED = 1000
 N_TRIED = 1500
 #: Seconds that factoring takes, about, by the cube of the number of rows.
 SECONDS_PER_CUBE = 2e-11
-#: Up to this many rows, that one is also tuned by the evidence of all of them,
+#: Matrices of all rows that the evidence and its gradient take at a time.
+N_MATRICES = 8
+#: Up to this many rows, that one is also tuned by the evidence of all of them.
 MOST_FOR_EVIDENCE = 2000
-#: if its loss is no more than this many times the lowest.
-PROMISING = 1.1
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Tuner(Optimizer):
     # -- what is tried ---------------------------------------------------------------------
 
     def search(self) -> None:
-        if self.admits_exact and len(self.y) <= LARGEST_EXACT:
+        if self.exact_room > 0 and len(self.y) <= LARGEST_EXACT:
             self.add_likely_gps()
         ranking, polishing, n_polished = self.efforts()
         starts = list(self.warm_starts)
@@ -120,9 +120,10 @@ class Tuner(Optimizer):
         lowest = min(c.loss for c in enlarged)
         pays = lowest < polished[0].loss
         if pays or len(self.y) <= N_TRIED:
-            found = self.add_shared_gps([*polished, *enlarged])
+            larger = [c for c in enlarged if c not in polished]
+            found = self.add_shared_gps([*polished, *larger])
             if pays and all(exact.loss > lowest for exact in found):
-                for candidate in enlarged:
+                for candidate in larger:
                     self.enlarge(candidate, LAST_N_NEIGHBORS)
 
     @property
@@ -139,13 +140,24 @@ class Tuner(Optimizer):
         )
 
     @property
+    def exact_room(self) -> int:
+        """How many exact GPs the memory budget has room for, beside local models."""
+        if not self.admits_exact:
+            return 0
+        (n, d), t = self.rows.X.shape, self.y.shape[1]
+        m = min(LAST_N_NEIGHBORS, n)
+        backend = choose_backend(self.backend, self.specification.model.kernel)
+        # Twice: for the arrays of the blocks.
+        local = 2 * backend.workspace_bytes(m, d, t, np.dtype(float), True)
+        return max(0, (self.resources.memory_budget - local) // shared_bytes(n))
+
+    @property
     def admits_shared(self) -> bool:
         """Whether exact GPs of more than few rows may: not where their matrix is too large."""
         n = len(self.y)
         return (
-            self.admits_exact
+            self.exact_room > 0
             and LARGEST_EXACT < n <= LARGEST_SHARED
-            and shared_bytes(n) <= self.resources.memory_budget
             and choose_backend(self.backend, self.specification.model.kernel) is not reference
         )
 
@@ -161,19 +173,13 @@ class Tuner(Optimizer):
         parts = [self.loo(c.input_transform).part(trial.rows) for c in candidates]
         problems = [part.problem(model) for part, model in zip(parts, models, strict=True)]
         best, loss = choose_exact(problems, trial, self.check_time)
-        k = int(np.argmin([c.loss for c in candidates]))
-        _, model, n_neighbors = candidates[k].start
-        rows = np.arange(len(trial.rows), dtype=np.int32)
-        local = trial.judge(
-            model, parts[k].predict(model, parts[k].sample(model, rows, n_neighbors))
-        )
-        if len(rows) < n and loss > local.loss:
+        if len(trial.rows) < n and loss > self.local_loss(candidates, parts, trial):
             return []
         self.check_time(SECONDS_PER_CUBE * n**3)
         start = Start(candidates[best].input_transform, models[best], n)
         found = [self.evaluate_exact(start)]
         self.candidates += found
-        if n <= MOST_FOR_EVIDENCE and found[0].loss < PROMISING * self.lowest:
+        if self.admits_evidence and self.comparison.is_promising(found[0].loss, self.lowest):
             problem = self.loo(start.input_transform).problem(start.model)
             likelier = maximize_evidence(
                 problem, self.exact_parameters, LAST_ITERATIONS, self.check_time
@@ -181,6 +187,26 @@ class Tuner(Optimizer):
             found.append(self.evaluate_exact(start._replace(model=likelier.model)))
             self.candidates.append(found[1])
         return found
+
+    def local_loss(
+        self, candidates: list[Candidate], parts: list[LeaveOneOut], trial: Comparison
+    ) -> float:
+        """Loss of the best candidate as it is, where there are the rows of the trial alone."""
+        best = int(np.argmin([c.loss for c in candidates]))
+        _, model, n_neighbors = candidates[best].start
+        rows = np.arange(len(trial.rows), dtype=np.int32)
+        predictions = parts[best].predict(model, parts[best].sample(model, rows, n_neighbors))
+        return trial.judge(model, predictions).loss
+
+    @property
+    def admits_evidence(self) -> bool:
+        """Whether an exact GP may be tuned by the evidence, which takes several such matrices."""
+        n = len(self.y)
+        return (
+            n <= MOST_FOR_EVIDENCE
+            and self.exact_room > 1
+            and N_MATRICES * shared_bytes(n) <= self.resources.memory_budget
+        )
 
     @property
     def exact_parameters(self) -> Parameters:
@@ -192,7 +218,9 @@ class Tuner(Optimizer):
         given = self.parameters.given
         problems = [self.loo(s.input_transform).problem(make_exact(s.model, given)) for s in starts]
         self.report(0, "Tuning: exact GPs")
-        for k, gp, weight in average_exact_gps(problems, self.exact_parameters, self.check_time):
+        for k, gp, weight in average_exact_gps(problems, self.exact_parameters, self.check_time)[
+            : self.exact_room
+        ]:
             start = Start(starts[k].input_transform, gp.model, len(self.y))
             self.likely.append((self.evaluate_exact(start, is_calibrated=True), weight))
 

@@ -20,7 +20,7 @@ from lsgp.training_rows import check_training_rows
 
 Array = NDArray[np.float64]
 
-#: Neighbors of what was an exact GP, until rows were added that are too many for one.
+#: Neighbors of an exact GP while there are too many rows for one.
 N_NEIGHBORS_INSTEAD = 512
 Self = TypeVar("Self", bound="UpdateMixin")
 
@@ -163,15 +163,18 @@ class UpdateMixin(PredictionMixin):
             given = isinstance(self.n_neighbors, Integral)
             wanted = int(self.n_neighbors) if given else DEFAULT_N_NEIGHBORS
             changes["n_neighbors"] = min(wanted, n)
-        elif fitted.is_shared:
-            # An exact GP stays one while its matrix is affordable.
-            needed = sum(other.is_shared for other in self.fitted_) * shared_bytes(n)
-            budget = self._resources().memory_budget
+        budget = self._resources().memory_budget
+        needed = sum(_is_exact(self, f) or f.is_shared for f in self.fitted_) * shared_bytes(n)
+        if self.tuning_ is not None and _is_exact(self, fitted):
             is_affordable = n <= LARGEST_SHARED and needed <= budget
             changes["n_neighbors"] = n if is_affordable else N_NEIGHBORS_INSTEAD
-            # Old and new systems at once, or the new ones from scratch when they are needed.
-            return fitted.with_rows(is_extended=2 * needed <= budget, **changes)
-        return fitted.with_rows(**changes)
+        # Old and new systems at once, or the new ones from scratch when they are needed.
+        return fitted.with_rows(is_extended=2 * needed <= budget, **changes)
+
+
+def _is_exact(estimator: Any, fitted: FittedModel) -> bool:
+    """Whether tuning made it an exact GP: nobody had asked for its localizer."""
+    return bool(fitted.model.localizer == "rectangular" != estimator.localizer)
 
 
 class _SharedArrays:
