@@ -168,6 +168,7 @@ class Tuner(Optimizer):
         of many takes seconds.
         """
         n, given = len(self.y), self.parameters.given
+        self.report(0, "Tuning: exact GP of all rows")
         models = [make_exact(c.model, given) for c in candidates]
         trial = self.compare_on(self.draw(N_TRIED))
         parts = [self.loo(c.input_transform).part(trial.rows) for c in candidates]
