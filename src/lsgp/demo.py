@@ -23,10 +23,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lsgp import LSGPRegressor, PredictiveDistribution
-from lsgp.blocks import progress_bar
+from lsgp.blocks import one_blas_thread, progress_bar
 from lsgp.datasets import make_doppler
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ def compare(
     """Both models for every size, on several draws of the data."""
     comparisons: dict[int, list[Comparison]] = {n: [] for n in sizes}
     # Matrices this small are slower on several threads.
-    with threadpool_limits(1):
+    with one_blas_thread():
         for n in comparisons:
             for draw in range(n_draws):
                 data = draw_data(n, seed + draw)

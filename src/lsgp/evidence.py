@@ -23,8 +23,8 @@ from lsgp.parameters import Parameters
 
 Array = NDArray[np.float64]
 
-#: Up to this many rows, exact GPs have a share in what tuning combines,
-LARGEST_EXACT = 500
+#: Up to this many rows, exact GPs have a share in what tuning combines in any case,
+FEW_ROWS = 500
 #: which is a half at this many rows. By the leave-one-out scores alone it would be too small.
 N_EVEN = 100
 #: Hyperparameters that an exact GP has no use for, or that stay as they are.

@@ -266,7 +266,7 @@ def predict_in_blocks(
 
 
 def _plan(models: tuple[FittedModel, ...], n_queries: int, resources: Resources) -> list[Plan]:
-    """How each model's queries are cut into blocks, and the shared systems in place."""
+    """How each model's queries are cut into blocks, within what shared systems leave of memory."""
     shared = [model for model in models if model.is_shared]
     needed = sum(shared_bytes(len(model.problem.X)) for model in shared)
     if needed > resources.memory_budget:
@@ -275,9 +275,6 @@ def _plan(models: tuple[FittedModel, ...], n_queries: int, resources: Resources)
             f"{len(shared)} exact GPs of {len(models[0].problem.X)} rows need. Increase "
             "memory_budget, or fit again with this one."
         )
-    for model in shared:
-        # Here and not in the blocks, whose threads would each make their own.
-        model.shared_system  # noqa: B018
     rest = resources._replace(memory_budget=resources.memory_budget - needed)
     return [
         Plan(SHARED_BLOCK, resources.n_threads, len(model.problem.X))

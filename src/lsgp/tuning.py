@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lsgp.backends import choose_backend, reference
 from lsgp.comparing import Comparison, choose_exact
 from lsgp.evidence import (
-    LARGEST_EXACT,
+    FEW_ROWS,
     LAST_ITERATIONS,
     NOT_TUNED,
     average_exact_gps,
@@ -89,7 +89,7 @@ class Tuner(Optimizer):
     # -- what is tried ---------------------------------------------------------------------
 
     def search(self) -> None:
-        if self.exact_room > 0 and len(self.y) <= LARGEST_EXACT:
+        if self.exact_room > 0 and len(self.y) <= FEW_ROWS:
             self.add_likely_gps()
         ranking, polishing, n_polished = self.efforts()
         starts = list(self.warm_starts)
@@ -157,7 +157,7 @@ class Tuner(Optimizer):
         n = len(self.y)
         return (
             self.exact_room > 0
-            and LARGEST_EXACT < n <= LARGEST_SHARED
+            and FEW_ROWS < n <= LARGEST_SHARED
             and choose_backend(self.backend, self.specification.model.kernel) is not reference
         )
 

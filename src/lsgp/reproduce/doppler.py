@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lsgp import LSGPRegressor
+from lsgp.blocks import one_blas_thread
 from lsgp.demo import FAST_PART, LEVEL, Comparison, Doppler, Fit, draw_data, fit_gp, plot
 from lsgp.reproduce.figures import FORMATS, is_drawn
 from lsgp.reproduce.protocol import Protocol
@@ -57,7 +57,7 @@ def compare(n: int, draw: int, protocol: Protocol) -> tuple[Comparison, Result]:
     """Both models on one draw, and the line of the results."""
     data = draw_data(n, seed=draw)
     # Matrices this small are slower on several threads.
-    with threadpool_limits(1):
+    with one_blas_thread():
         gp = fit_gp(data)
         lsgp, bandwidth = fit_lsgp(data, protocol.expected_neighbors)
     comparison = Comparison(data, gp, lsgp)
