@@ -242,6 +242,24 @@ def test_threads_and_blocks_do_not_matter_and_pickles_stay_small():
     assert len(pickle.dumps(model)) < shared_bytes(700) / 10
 
 
+@pytest.mark.parametrize("trend", ["none", "constant", "linear"])
+@pytest.mark.parametrize("distance", [1e2, 1e5, 1e10, 1e100])
+def test_queries_far_away_are_predicted_by_the_trend(trend, distance):
+    X, y = data()
+    queries = distance * np.array([[1.0, -1.0, 0.5], [0.0, 1.0, 0.0]])
+    shared, plain = (
+        untuned(trend=trend, scale="global", backend=b).fit(X, y) for b in ("auto", "reference")
+    )
+    predicted = shared.predict(queries, return_std=True)
+    # The reference itself loses the constant to rounding when the slope's variance is enormous.
+    if distance <= 1e5 or trend != "constant":
+        expected = plain.predict(queries, return_std=True)
+        np.testing.assert_allclose(predicted, expected, rtol=1e-2, atol=1e-3)
+    assert np.isfinite(predicted).all()
+    assert np.isfinite(shared.explain(queries).coefficients).all()
+    assert np.isfinite(shared.predict_gradient(queries)).all()
+
+
 def test_too_small_a_budget_is_named():
     X, y = data(300)
     model = untuned(scale="global", memory_budget=100_000).fit(X, y)

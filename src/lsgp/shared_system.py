@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 
 #: With more rows, factoring takes too long, and the inverse factor too much memory.
 LARGEST_SHARED = 10_000
+#: The trend is centered no farther from the rows, in lengthscales.
+FARTHEST = 1e4
 #: Rows of the covariance that are computed at a time: they stay in the cache.
 _ROWS_AT_A_TIME = 32
 #: Queries are solved in tiles of this size, the last one padded, so that a prediction does not
@@ -212,7 +214,7 @@ class SharedSystem:
             ),
             factor=(np.empty((0, 0)), True),
             alpha=alpha - by_trend @ trend.mean[0],
-            beta=by_k[:, 0] + by_trend @ np.linalg.solve(trend.precision[0], rest),
+            beta=by_k[:, 0] + by_trend @ _solve(trend.precision, rest[None, :, None])[0, :, 0],
             variance=max(variance, reference.SMALLEST_VARIANCE * (1.0 + c)),
             status=self.status,
         )
@@ -270,6 +272,9 @@ class SharedSystem:
     def _centering(self, z: Array) -> Array:
         """What turns H into the trend's basis centered at the points z, (q, d + 1, a)."""
         q, d = z.shape
+        # Farther away nothing changes any more, but for rounding.
+        largest = np.abs(z).max(axis=1, keepdims=True, initial=FARTHEST)
+        z = z * (FARTHEST / largest)
         T = np.broadcast_to(np.eye(1 + d), (q, 1 + d, 1 + d)).copy()
         T[:, 0, 1:] = -z
         return T[:, :, self._trend_variance > 0]
@@ -286,7 +291,7 @@ class SharedSystem:
         precision = T_transposed @ gram @ T
         precision += np.diag(1.0 / variance[variance > 0])
         moment = T_transposed @ moment
-        mean = np.asarray(np.linalg.solve(precision, moment), dtype=float)
+        mean = _solve(precision, moment)
         return _Trend(precision, mean, (moment * mean).sum(axis=1))
 
     def _unsolved(self, q: int) -> Predictions:
@@ -317,8 +322,16 @@ class _Trend:
 
     def variance(self, basis: Array) -> Array:
         """Of the linear combinations (q, a) of the coefficients."""
-        solved = np.linalg.solve(self.precision, basis[:, :, None])[:, :, 0]
+        solved = _solve(self.precision, basis[:, :, None])[:, :, 0]
         return np.asarray((basis * solved).sum(axis=1))
+
+
+def _solve(precision: Array, right: Array) -> Array:
+    """Solutions of many small systems, the shortest ones where rounding made one singular."""
+    try:
+        return np.asarray(np.linalg.solve(precision, right), dtype=float)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(precision, hermitian=True) @ right, dtype=float)
 
 
 def _is_finite(z: Array) -> NDArray[np.bool_]:
