@@ -24,7 +24,7 @@ help:  ## Show this list
 install: $(VENV)/installed.stamp  ## Build the package and install it in .venv
 
 demo: $(VENV)/installed.stamp  ## A small end-to-end run on the terminal
-	$(PY) -m lsgp.demo
+	$(PY) -m lsgp demo
 
 reproduce: $(VENV)/installed.stamp  ## The paper's figures and tables (ARGS=--quick: minutes)
 	$(PY) -m lsgp reproduce --deep-gp benchmarks/deep_gp.py $(ARGS)

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from lsgp import LSGPRegressor
 from lsgp.datasets import load_dataset, split
-from lsgp.predictive import interval_score
+from lsgp.method.distribution import interval_score
 
 #: Figures to reach: (metric, sign, value); coverage has a range.
 REACH: dict[str, dict[str, tuple[float, float]]] = {

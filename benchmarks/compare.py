@@ -29,7 +29,7 @@ from peer_task import Task
 from peers import METHODS
 
 from lsgp.datasets import DATASETS, load_dataset, split
-from lsgp.predictive import PredictiveDistribution, interval_score
+from lsgp.method.distribution import PredictiveDistribution, interval_score
 
 #: Smallest first.
 NAMES = sorted(DATASETS, key=lambda name: DATASETS[name].rows)

@@ -32,7 +32,7 @@ from scipy.spatial import cKDTree
 from threadpoolctl import threadpool_limits
 
 from lsgp import _core
-from lsgp.neighbors import build_index, find_nearest, find_nearest_with_distances
+from lsgp.search.index import build_index, find_nearest, find_nearest_with_distances
 
 RESULTS = Path(__file__).parent / "results" / "core_speed.json"
 

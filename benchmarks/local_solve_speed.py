@@ -15,8 +15,8 @@ from scipy.spatial.distance import cdist
 
 from lsgp import LSGPRegressor
 from lsgp.backends import cpu
-from lsgp.local_problem import LocalModel, LocalProblem
-from lsgp.neighbors import build_index, find_nearest
+from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.search.index import build_index, find_nearest
 
 GEMM_SIZE = 1500
 N_TRAIN, N_INPUTS = 20_000, 8

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from peer_task import Array, Predict, PredictMean, Task, folds, with_residual_spread
 
-from lsgp.predictive import PredictiveDistribution
+from lsgp.method.distribution import PredictiveDistribution
 
 LEARNING_RATE = 0.05
 MOST_TREES = 5000

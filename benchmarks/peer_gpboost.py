@@ -7,7 +7,7 @@ import gpboost
 import numpy as np
 from peer_task import Array, Predict, Task, standardized
 
-from lsgp.predictive import PredictiveDistribution
+from lsgp.method.distribution import PredictiveDistribution
 
 #: Up to here both smoothnesses are tried.
 MOST_ROWS_OF_CHOICE = 2000

@@ -18,7 +18,7 @@ from peer_task import Array, Predict, Task, standardized
 from scipy.optimize import minimize
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from lsgp.predictive import PredictiveDistribution
+from lsgp.method.distribution import PredictiveDistribution
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 #: With more rows, the exact GP's first iterations are done on this many of them.

@@ -15,7 +15,7 @@ from MuyGPyS.optimize.batch import sample_batch
 from MuyGPyS.optimize.loss import lool_fn
 from peer_task import Array, Predict, Task, standardized
 
-from lsgp.predictive import PredictiveDistribution
+from lsgp.method.distribution import PredictiveDistribution
 
 N_NEIGHBORS, N_TUNED, N_ROUNDS = 30, 200, 2
 

@@ -14,7 +14,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from sklearn.neighbors import KNeighborsRegressor, NearestNeighbors
 
-from lsgp.predictive import PredictiveDistribution
+from lsgp.method.distribution import PredictiveDistribution
 
 #: With more rows, the GP's hyperparameters come from this many of them.
 MOST_TUNING_ROWS = 1000

@@ -31,7 +31,7 @@ from rich.table import Table
 import lsgp
 from lsgp import LSGPRegressor
 from lsgp.datasets import load_dataset, split
-from lsgp.neighbors import build_index
+from lsgp.search.index import build_index
 
 N_INPUTS = 4
 #: Figures to reach: growth of the CPU time from the smallest to the largest size, and the
@@ -39,7 +39,11 @@ N_INPUTS = 4
 LARGEST_GROWTH = 1.5
 LARGEST_SPREAD = 0.03
 #: Where tuning and fitting take the function from.
-USERS_OF_THE_INDEX = ("lsgp.objectives", "lsgp.fitted_model", "lsgp.imitation")
+USERS_OF_THE_INDEX = (
+    "lsgp.tuning.leave_one_out",
+    "lsgp.ensemble.fitted_model",
+    "lsgp.tuning.imitation",
+)
 
 
 def make_data(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

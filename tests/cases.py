@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lsgp.kernels import KERNELS
-from lsgp.local_problem import SHARED_PARAMETERS, LocalModel, LocalProblem
-from lsgp.localizers import LOCALIZERS
+from lsgp.method.contract import SHARED_PARAMETERS, LocalModel, LocalProblem
+from lsgp.method.kernels import KERNELS
+from lsgp.method.localizers import LOCALIZERS
 
 #: Prior variances (constant, slope) of each trend.
 TRENDS = {"none": (0.0, 0.0), "constant": (0.7, 0.0), "linear": (0.7, 0.2)}

@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.gaussian_process import kernels as sk
 
 from lsgp.backends import cpu, reference
-from lsgp.local_problem import OBJECTIVES
+from lsgp.method.contract import OBJECTIVES
 
 
 def finite_differences(score, problem, n_parameters, step=2e-5):

@@ -19,7 +19,7 @@ from cases import DTYPES, as_dtype, cases_of, make_instance
 from sklearn.gaussian_process import kernels as sk
 
 from lsgp.backends import BACKENDS, choose_backend, cpu, reference
-from lsgp.local_problem import (
+from lsgp.method.contract import (
     OBJECTIVES,
     STATUS_OK,
     LocalModel,
@@ -27,7 +27,7 @@ from lsgp.local_problem import (
     Scores,
     concatenate_results,
 )
-from lsgp.localizers import LOCALIZERS
+from lsgp.method.localizers import LOCALIZERS
 
 # ---- the native core against the reference ----
 

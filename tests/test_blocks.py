@@ -10,8 +10,8 @@ import time
 import joblib
 import pytest
 
-from lsgp import blocks
-from lsgp.blocks import parse_memory_budget, progress_bar, resolve_n_jobs, run_blocks
+from lsgp.compute import blocks
+from lsgp.compute.blocks import parse_memory_budget, progress_bar, resolve_n_jobs, run_blocks
 
 
 @pytest.mark.parametrize(

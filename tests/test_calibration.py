@@ -9,12 +9,12 @@ from scipy import stats
 from scipy.integrate import trapezoid
 
 from lsgp import LSGPRegressor
-from lsgp.calibration import PRIOR_OBSERVATIONS, calibrate, coverage_factor
-from lsgp.calibration import observation_distribution as distribution_of
-from lsgp.diagnostics import LEVELS, assess
-from lsgp.local_problem import LocalModel, Predictions
-from lsgp.parameters import SHARED_BOUNDS
-from lsgp.predictive import PredictiveDistribution
+from lsgp.ensemble.assessment import LEVELS, assess
+from lsgp.method.contract import LocalModel, Predictions
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.tuning.calibration import PRIOR_OBSERVATIONS, calibrate, coverage_factor
+from lsgp.tuning.calibration import observation_distribution as distribution_of
+from lsgp.tuning.parameters import SHARED_BOUNDS
 
 
 def make_predictions(n=4000, n_targets=1, dof=math.inf, signal=1.0, seed=0):

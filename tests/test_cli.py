@@ -101,7 +101,7 @@ def test_info_describes_the_installation_and_models(cli_files, capsys):
 
 def test_demo_passes_its_options_on(monkeypatch):
     passed = []
-    monkeypatch.setattr("lsgp.demo.main", passed.append)
+    monkeypatch.setattr("lsgp.reproduce.demo.main", passed.append)
     run_ok("demo", "--sizes", "80", "60", "--no-plot", "--seed", "3")
     assert sorted(passed[0]) == sorted(["--sizes", "80", "60", "--no-plot", "--seed", "3"])
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsgp.combination import choose_weights, combine
-from lsgp.predictive import PredictiveDistribution
+from lsgp.method.combination import choose_weights, combine
+from lsgp.method.distribution import PredictiveDistribution
 
 
 def make_predictions(n_models, shape=(40, 2), seed=0):

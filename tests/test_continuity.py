@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from lsgp import LSGPRegressor
-from lsgp.kernels import KERNELS
-from lsgp.localizers import LOCALIZERS
+from lsgp.method.kernels import KERNELS
+from lsgp.method.localizers import LOCALIZERS
 
 #: Weight 0 at the bandwidth, so that points enter and leave a neighborhood unnoticed.
 SEAMLESS = ("epanechnikov", "smooth")

@@ -7,9 +7,9 @@ from backend_checks import PLAIN, each_core, each_dtype
 from cases import as_dtype, make_instance
 
 from lsgp.backends import BACKENDS, cpu
-from lsgp.kernels import KERNELS
-from lsgp.local_problem import OBJECTIVES
-from lsgp.localizers import LOCALIZERS
+from lsgp.method.contract import OBJECTIVES
+from lsgp.method.kernels import KERNELS
+from lsgp.method.localizers import LOCALIZERS
 
 
 def problem_arguments(problem):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lsgp import demo
+from lsgp.reproduce import demo
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 
 from lsgp import LSGPRegressor
 from lsgp.backends import reference
-from lsgp.evidence import (
+from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.kernels import KERNELS
+from lsgp.tuning.evidence import (
     FEW_ROWS,
     NOT_TUNED,
     average_exact_gps,
@@ -20,9 +22,7 @@ from lsgp.evidence import (
     negative_log_evidence,
     negative_log_prior,
 )
-from lsgp.kernels import KERNELS
-from lsgp.local_problem import LocalModel, LocalProblem
-from lsgp.parameters import Parameters
+from lsgp.tuning.parameters import Parameters
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

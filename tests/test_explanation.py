@@ -10,7 +10,7 @@ from tuned import regressor
 from untuned import combined_model
 
 from lsgp import LSGPRegressor
-from lsgp.frames import make_frame
+from lsgp.inputs.frames import make_frame
 
 
 def data(n=500, seed=0):
@@ -166,7 +166,7 @@ def test_frames_of_an_unknown_or_missing_library(monkeypatch):
     def fail(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("lsgp.frames.import_module", fail)
+    monkeypatch.setattr("lsgp.inputs.frames.import_module", fail)
     with pytest.raises(ImportError, match=r"pandas is not installed.*library='polars'"):
         make_frame({}, "pandas")
     with pytest.raises(ImportError, match=r"polars is not installed.*library='pandas'"):

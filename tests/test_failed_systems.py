@@ -7,7 +7,7 @@ from backend_checks import CORES, PLAIN, assert_identical, each_core, each_dtype
 from cases import TRENDS, as_dtype, make_instance
 
 from lsgp.backends import cpu, reference
-from lsgp.local_problem import (
+from lsgp.method.contract import (
     STATUS_JITTERED,
     STATUS_MESSAGES,
     STATUS_NOT_FINITE,

@@ -7,10 +7,10 @@ from backend_checks import each_core
 from scipy import integrate, stats
 
 from lsgp.backends import BACKENDS
-from lsgp.kernels import KERNELS
-from lsgp.local_problem import OBJECTIVES, LocalModel, LocalProblem
-from lsgp.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
-from lsgp.losses import LOSSES
+from lsgp.method.contract import OBJECTIVES, LocalModel, LocalProblem
+from lsgp.method.kernels import KERNELS
+from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
+from lsgp.method.losses import LOSSES
 
 
 @pytest.mark.parametrize("name", KERNELS)

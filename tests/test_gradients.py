@@ -11,10 +11,10 @@ from untuned import combined_model
 
 from lsgp import LSGPRegressor
 from lsgp.backends import reference
-from lsgp.gradients import differentiate
-from lsgp.kernels import KERNELS
-from lsgp.localizers import LOCALIZERS
-from lsgp.transforms import fit_transform_kind
+from lsgp.ensemble.gradients import differentiate
+from lsgp.inputs.transforms import fit_transform_kind
+from lsgp.method.kernels import KERNELS
+from lsgp.method.localizers import LOCALIZERS
 
 STEP = 1e-6
 

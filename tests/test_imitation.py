@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import ks_2samp
 from tuned import regressor
 
-from lsgp.imitation import FEWEST_TARGETS, imitate_queries
+from lsgp.tuning.imitation import FEWEST_TARGETS, imitate_queries
 
 
 def grid(side=50):

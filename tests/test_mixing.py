@@ -4,13 +4,14 @@
 import numpy as np
 import pytest
 
-from lsgp import LSGPRegressor, mixing
+from lsgp import LSGPRegressor
 from lsgp.backends import cpu
-from lsgp.local_problem import LocalModel
-from lsgp.local_solves import Resources
-from lsgp.objectives import LeaveOneOut
-from lsgp.specification import TRANSFORMS
-from lsgp.transforms import fit_transform_kind
+from lsgp.inputs.settings import TRANSFORMS
+from lsgp.inputs.transforms import fit_transform_kind
+from lsgp.method.contract import LocalModel
+from lsgp.solvers.local_solves import Resources
+from lsgp.tuning import mixing
+from lsgp.tuning.leave_one_out import LeaveOneOut
 
 
 def skewed_data(n, seed=0):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsgp import _core
-from lsgp.neighbors import (
+from lsgp.search.index import (
     LEAF_SIZE,
     build_index,
     find_nearest,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from small_regression import QUERIES, X, Y, assert_same_predictions, assert_sane, regressor
 
-from lsgp.localizers import LOCALIZERS
+from lsgp.method.localizers import LOCALIZERS
 
 
 @pytest.mark.parametrize("localizer", LOCALIZERS)

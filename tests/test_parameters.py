@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, DotProduct, ExpSineSquared, RationalQuadratic
 
-from lsgp import objectives
 from lsgp.backends import cpu, reference
-from lsgp.local_problem import SHARED_PARAMETERS, LocalModel
-from lsgp.local_solves import Resources
-from lsgp.objectives import LeaveOneOut
-from lsgp.parameters import LENGTHSCALE_BOUNDS, SHARED_BOUNDS, Parameters
+from lsgp.method.contract import SHARED_PARAMETERS, LocalModel
+from lsgp.solvers.local_solves import Resources
+from lsgp.tuning import leave_one_out as objectives
+from lsgp.tuning.leave_one_out import LeaveOneOut
+from lsgp.tuning.parameters import LENGTHSCALE_BOUNDS, SHARED_BOUNDS, Parameters
 
 OBJECTIVES = ("crps", "log_density", "squared_error", "marginal_likelihood")
 

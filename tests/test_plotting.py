@@ -10,9 +10,9 @@ import pytest
 from tuned import regressor
 
 from lsgp import LSGPRegressor
-from lsgp.diagnostics import assess
-from lsgp.picture_facts import coverage_band, largest_shown, pit_histogram
-from lsgp.predictive import PredictiveDistribution
+from lsgp.ensemble.assessment import assess
+from lsgp.ensemble.picture_facts import coverage_band, largest_shown, pit_histogram
+from lsgp.method.distribution import PredictiveDistribution
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

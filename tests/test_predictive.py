@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
-from lsgp.predictive import PredictiveDistribution, interval_score
+from lsgp.method.distribution import PredictiveDistribution, interval_score
 
 DOFS = [0.7, 1.0, 1.5, 2.0, 2.5, 7.3, 40.0, 1e6, np.inf]
 Y = np.array([-30.0, -2.0, -0.1, 0.0, 0.3, 1.0, 4.0, 50.0])

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from untuned import make_data, regressor
 
 from lsgp import LSGPRegressor
-from lsgp.localizers import LOCALIZERS
+from lsgp.method.localizers import LOCALIZERS
 
 
 @pytest.fixture(scope="module")

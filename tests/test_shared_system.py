@@ -14,11 +14,12 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from threadpoolctl import threadpool_info
 
-from lsgp import LSGPRegressor, tuning
+from lsgp import LSGPRegressor
 from lsgp.backends import reference
-from lsgp.kernels import KERNELS
-from lsgp.local_problem import STATUS_JITTERED, STATUS_NOT_FINITE, STATUS_OK, LocalProblem
-from lsgp.shared_system import SharedSystem, is_shared, shared_bytes
+from lsgp.method.contract import STATUS_JITTERED, STATUS_NOT_FINITE, STATUS_OK, LocalProblem
+from lsgp.method.kernels import KERNELS
+from lsgp.solvers.shared_system import SharedSystem, is_shared, shared_bytes
+from lsgp.tuning import tuner as tuning
 
 EXACT = TOLERANCES["float64"]
 

@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from lsgp import LSGPRegressor
-from lsgp.specification import specify
+from lsgp.inputs.settings import specify
 
 
 @pytest.fixture(scope="module")

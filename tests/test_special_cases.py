@@ -11,9 +11,9 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from lsgp import LSGPRegressor
 from lsgp.backends import BACKENDS, cpu, reference
-from lsgp.kernels import KERNELS
-from lsgp.local_problem import LocalModel, LocalProblem
-from lsgp.localizers import LOCALIZERS, evaluate
+from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.kernels import KERNELS
+from lsgp.method.localizers import LOCALIZERS, evaluate
 
 SKLEARN_KERNELS = {
     "rbf": RBF,

@@ -11,8 +11,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import rankdata
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
-from lsgp.transforms import InputTransform, TargetScaler, fit_transform_kind
-from lsgp.transforms import inputs as inputs_module
+from lsgp.inputs.transforms import InputTransform, TargetScaler, fit_transform_kind
+from lsgp.inputs.transforms import inputs as inputs_module
 
 FITTED_KINDS = ("standardize", "yeo-johnson", "half-rank")
 # Finite, but of any size that float64 squares could not hold.

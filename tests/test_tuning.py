@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 from tuned import assert_same_predictions, make_data, regressor
 
 from lsgp import LSGPRegressor
-from lsgp.predictive import PredictiveDistribution
-from lsgp.specification import ALL_OBJECTIVES
+from lsgp.inputs.settings import ALL_OBJECTIVES
+from lsgp.method.distribution import PredictiveDistribution
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tuned import assert_same_predictions, make_data, regressor
 
-from lsgp import LSGPRegressor, blocks
+from lsgp import LSGPRegressor
 from lsgp.backends import cpu
-from lsgp.local_problem import STATUS_NOT_POSITIVE_DEFINITE
-from lsgp.objectives import LeaveOneOut
+from lsgp.compute import blocks
+from lsgp.method.contract import STATUS_NOT_POSITIVE_DEFINITE
+from lsgp.tuning.leave_one_out import LeaveOneOut
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lsgp import LSGPRegressor, growing_index, neighbors
-from lsgp.growing_index import GrowingIndex, add_rows, compact, keep_rows
-from lsgp.neighbors import NeighborIndex, build_index
+from lsgp import LSGPRegressor
+from lsgp.search import growing_index
+from lsgp.search import index as neighbors
+from lsgp.search.growing_index import GrowingIndex, add_rows, compact, keep_rows
+from lsgp.search.index import NeighborIndex, build_index
 
 
 def grid(n, d, seed=0):

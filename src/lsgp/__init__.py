@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lsgp.predictive import PredictiveDistribution
+    from lsgp.method.distribution import PredictiveDistribution
     from lsgp.regressor import LSGPRegressor
     from lsgp.storage import ModelFileError
 
@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "LSGPRegressor": "lsgp.regressor",
     "ModelFileError": "lsgp.storage",
-    "PredictiveDistribution": "lsgp.predictive",
+    "PredictiveDistribution": "lsgp.method.distribution",
 }
 
 

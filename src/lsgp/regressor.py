@@ -13,21 +13,21 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from lsgp import blocks
 from lsgp.backends import choose_backend, reference
-from lsgp.explanation import ExplanationMixin
-from lsgp.fitted_model import FittedModel
-from lsgp.gradients import GradientMixin
-from lsgp.predictions import PredictionMixin
-from lsgp.representation import RepresentationMixin
-from lsgp.specification import DEFAULT_N_NEIGHBORS, Specification, specify
+from lsgp.compute import blocks
+from lsgp.ensemble.explanation import ExplanationMixin
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.gradients import GradientMixin
+from lsgp.ensemble.predictions import PredictionMixin
+from lsgp.ensemble.representation import RepresentationMixin
+from lsgp.ensemble.updates import UpdateMixin
+from lsgp.inputs.rows import TrainingRows, check_training_rows, names_of_targets
+from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification, specify
+from lsgp.inputs.transforms import TargetScaler, fit_transform_kind
 from lsgp.storage import StorageMixin
-from lsgp.training_rows import TrainingRows, check_training_rows, names_of_targets
-from lsgp.transforms import TargetScaler, fit_transform_kind
-from lsgp.tuning import Tuner
-from lsgp.tuning_plan import Start
-from lsgp.tuning_result import TuningResult
-from lsgp.updates import UpdateMixin
+from lsgp.tuning.plan import Start
+from lsgp.tuning.result import TuningResult
+from lsgp.tuning.tuner import Tuner
 
 Array = NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 
 One source is compiled into a module per instruction set; `core` is the module in use. The
 environment variable ``LSGP_INSTRUCTION_SET`` forces one, for tests and measurements. The choice
-changes speed, and results only in their last digits.
+changes speed, and results only in their last digits. Imports nothing of lsgp.
 """
 
 from __future__ import annotations

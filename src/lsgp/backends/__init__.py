@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Backends: the same two functions over the same equations, on different machinery.
 
-A backend is a module with ``predict``, ``score`` (see `lsgp.local_problem`) and
-``workspace_bytes``. Placement is an argument, never another class for the user.
+A backend is a module with ``predict``, ``score`` (see `lsgp.method.contract`) and
+``workspace_bytes``. Placement is an argument, never another class for the user. Imports `_core`,
+`method`, `compute` and `search`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import _core
-from lsgp.kernels import KERNELS
-from lsgp.local_problem import (
+from lsgp.method.contract import (
     OBJECTIVES,
     SHARED_PARAMETERS,
     LocalModel,
@@ -18,7 +17,8 @@ from lsgp.local_problem import (
     Predictions,
     Scores,
 )
-from lsgp.localizers import LOCALIZERS
+from lsgp.method.kernels import KERNELS
+from lsgp.method.localizers import LOCALIZERS
 
 Array = NDArray[np.floating]
 

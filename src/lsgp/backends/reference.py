@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.spatial.distance import cdist
 
-from lsgp import local_problem, localizers
-from lsgp.kernels import KERNELS
-from lsgp.local_problem import LocalModel, LocalProblem, Predictions, Scores
-from lsgp.losses import LOSSES
+from lsgp.method import contract as local_problem
+from lsgp.method import localizers
+from lsgp.method.contract import LocalModel, LocalProblem, Predictions, Scores
+from lsgp.method.kernels import KERNELS
+from lsgp.method.losses import LOSSES
 
 Array = NDArray[np.floating]
 

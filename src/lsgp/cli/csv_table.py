@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from lsgp.cli.errors import CommandError
-from lsgp.cli.tables import MAX_CHUNK_ROWS, Chunk, Column
+from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column
 
 BLOCK_BYTES = 8 * 2**20
 #: A row that takes more than this is no row: rather a quote that is never closed.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``lsgp demo``: the toy example of the paper, as `lsgp.demo` runs it."""
+"""``lsgp demo``: the toy example of the paper, as `lsgp.reproduce.demo` runs it."""
 
 from __future__ import annotations
 
 import argparse
 
-from lsgp import demo
 from lsgp.cli.console import Voice
+from lsgp.reproduce import demo
 
 
 def run(options: argparse.Namespace, voice: Voice) -> None:

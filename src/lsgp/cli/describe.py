@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from lsgp import LSGPRegressor
-from lsgp.fitted_model import FittedModel
-from lsgp.fitted_view import input_names, target_names
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.fitted_view import input_names, target_names
 
 
 def describe_model(model: LSGPRegressor) -> dict[str, Any]:

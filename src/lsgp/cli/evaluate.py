@@ -17,8 +17,8 @@ from lsgp.cli.console import Voice, count, write_json, write_table
 from lsgp.cli.errors import CommandError
 from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for, target_columns
 from lsgp.cli.tables import finite_rows, open_table
-from lsgp.diagnostics import LEVELS, assess
-from lsgp.fitted_view import columns_of
+from lsgp.ensemble.assessment import LEVELS, assess
+from lsgp.ensemble.fitted_view import columns_of
 
 Array = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ SHOWN_LEVELS = (0.5, 0.9, 0.95)
 
 
 class Scores:
-    """Means over chunks of what `lsgp.diagnostics.assess` measures, for one target."""
+    """Means over chunks of what `lsgp.ensemble.assessment.assess` measures, for one target."""
 
     def __init__(self) -> None:
         self.n = 0

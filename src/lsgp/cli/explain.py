@@ -18,7 +18,8 @@ from lsgp.cli.console import Voice, count, write_json, write_table
 from lsgp.cli.errors import CommandError, list_names
 from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for
 from lsgp.cli.outputs import check_output, open_output
-from lsgp.cli.tables import Chunk, Table, finite_rows, format_of, open_table
+from lsgp.cli.table import Chunk, Table
+from lsgp.cli.tables import finite_rows, format_of, open_table
 
 #: Queries that are explained on the terminal where no rows are named.
 N_ON_TERMINAL = 3

@@ -17,15 +17,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lsgp import LSGPRegressor
-from lsgp.blocks import parse_memory_budget
 from lsgp.cli.console import Voice, count
 from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import CommandError, list_names, require_columns
 from lsgp.cli.models import refuse_missing
 from lsgp.cli.outputs import check_output
 from lsgp.cli.settings import given_settings
-from lsgp.cli.tables import NUMERIC_KINDS, Table, finite_rows, open_table, require_numbers
-from lsgp.specification import specify
+from lsgp.cli.table import Table
+from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, open_table, require_numbers
+from lsgp.compute.blocks import parse_memory_budget
+from lsgp.inputs.settings import specify
 
 #: Training points that are predicted without themselves for the summary.
 N_LEFT_OUT = 2000

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import lsgp
 from lsgp._core import available_instruction_sets, instruction_set
-from lsgp.blocks import resolve_n_jobs
 from lsgp.cli.console import Voice, write_json, write_rows
 from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import list_names
 from lsgp.cli.models import load_model
+from lsgp.compute.blocks import resolve_n_jobs
 
 #: What lsgp uses, and what it uses if it is there.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "polars", "safetensors")

@@ -12,10 +12,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lsgp import LSGPRegressor, PredictiveDistribution
-from lsgp.blocks import parse_memory_budget
 from lsgp.cli.errors import CommandError, did_you_mean, list_names
-from lsgp.cli.tables import NUMERIC_KINDS, Chunk, Table, finite_rows, require_numbers
-from lsgp.fitted_view import target_names
+from lsgp.cli.table import Chunk, Table
+from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, require_numbers
+from lsgp.compute.blocks import parse_memory_budget
+from lsgp.ensemble.fitted_view import target_names
 
 
 class Prediction(NamedTuple):

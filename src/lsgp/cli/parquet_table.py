@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from lsgp.cli.errors import CommandError
-from lsgp.cli.tables import MAX_CHUNK_ROWS, Chunk, Column
+from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column
 
 #: Of a chunk, if its columns were all numbers.
 CHUNK_BYTES = 32 * 2**20

@@ -231,7 +231,7 @@ def _report(parser: Parser) -> None:
 
 
 def _demo(parser: Parser) -> None:
-    # Defaults and checks are those of lsgp.demo, which is heavy to import.
+    # Defaults and checks are those of lsgp.reproduce.demo, which is heavy to import.
     settings: dict[str, Any] = {"default": argparse.SUPPRESS}
     parser.add_argument("--output", metavar="FILE", help="the picture", **settings)
     parser.add_argument(

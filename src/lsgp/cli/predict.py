@@ -14,8 +14,9 @@ from lsgp.cli.console import Voice, count
 from lsgp.cli.errors import CommandError, list_names, require_columns
 from lsgp.cli.models import Prediction, input_columns, load_model, predict_chunk
 from lsgp.cli.outputs import check_output, open_output
-from lsgp.cli.tables import Table, format_of, open_table
-from lsgp.fitted_view import columns_of, target_names
+from lsgp.cli.table import Table
+from lsgp.cli.tables import format_of, open_table
+from lsgp.ensemble.fitted_view import columns_of, target_names
 
 SUFFIXES = ("mean", "std", "low", "high")
 

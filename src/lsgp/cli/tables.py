@@ -6,52 +6,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lsgp.cli.errors import CommandError, require_columns
-
-MAX_CHUNK_ROWS = 100_000
+from lsgp.cli.csv_table import CsvTable
+from lsgp.cli.errors import CommandError, did_you_mean, require_columns
+from lsgp.cli.parquet_table import ParquetTable
+from lsgp.cli.table import Table
 
 FORMATS = ("csv", "parquet")
 EXTENSIONS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 #: Kinds of columns that can be inputs and targets.
 NUMERIC_KINDS = ("number", "flag")
-
-
-class Column(NamedTuple):
-    """What a column holds."""
-
-    kind: str  # "number", "flag" (true or false), "code" (as in 007), "text", "empty", or a type
-    dtype: Any
-
-
-class Chunk(NamedTuple):
-    """Consecutive rows of a table."""
-
-    first_row: int  # counted from 1, without the header
-    frame: pl.DataFrame
-    advance: int  # progress through the table, in the units of its `total`
-
-
-class Table(Protocol):
-    """A file with named columns, to be read once from front to back."""
-
-    name: str
-    columns: dict[str, Column]
-    total: int | None  # size in the units of `Chunk.advance`; None: unknown
-
-    def chunks(self, numbers: Sequence[str], others: Sequence[str] = ()) -> Iterator[Chunk]: ...
-
-    def keep_as_text(self, names: Sequence[str]) -> None: ...
-
-    def type_of(self, name: str, is_number: bool) -> Any: ...
-
-    def close(self) -> None: ...
 
 
 def format_of(path: str, given: str | None = None, option: str = "--format") -> str:
@@ -100,14 +70,7 @@ def open_table(path: str, format: str | None = None, separator: str | None = Non
 
 
 def open_format(path: str, kind: str, separator: str) -> Table:
-    # The two formats import this module for what they share.
-    if kind == "parquet":
-        from lsgp.cli.parquet_table import ParquetTable
-
-        return ParquetTable(path)
-    from lsgp.cli.csv_table import CsvTable
-
-    return CsvTable(path, separator)
+    return ParquetTable(path) if kind == "parquet" else CsvTable(path, separator)
 
 
 def require_numbers(names: Sequence[str], table: Table, role: str) -> None:
@@ -135,8 +98,6 @@ def finite_rows(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def _similar_file(path: str) -> str:
-    from lsgp.cli.errors import did_you_mean
-
     folder = Path(path).parent
     if not folder.is_dir():
         return f" There is no folder {folder} either."

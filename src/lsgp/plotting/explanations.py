@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.fitted_view import (
+from lsgp.ensemble.fitted_view import (
     as_table,
     columns_of,
     input_names,
@@ -17,7 +17,7 @@ from lsgp.fitted_view import (
     target_number,
     training_rows,
 )
-from lsgp.picture_facts import largest_shown
+from lsgp.ensemble.picture_facts import largest_shown
 from lsgp.plotting import style
 
 if TYPE_CHECKING:

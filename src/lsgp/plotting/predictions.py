@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.fitted_view import (
+from lsgp.ensemble.fitted_view import (
     DataRows,
     as_table,
     columns_of,

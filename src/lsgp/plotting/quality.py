@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.diagnostics import Calibration, LeaveOneOutResult
-from lsgp.fitted_view import columns_of, target_names, target_number
-from lsgp.picture_facts import BAND, coverage_band, pit_histogram
+from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult
+from lsgp.ensemble.fitted_view import columns_of, target_names, target_number
+from lsgp.ensemble.picture_facts import BAND, coverage_band, pit_histogram
+from lsgp.method.distribution import PredictiveDistribution
 from lsgp.plotting import style
-from lsgp.predictive import PredictiveDistribution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,9 +55,9 @@ def plot_calibration(
     Examples
     --------
     >>> import numpy as np
-    >>> from lsgp.diagnostics import assess
+    >>> from lsgp.ensemble.assessment import assess
     >>> from lsgp.plotting import plot_calibration
-    >>> from lsgp.predictive import PredictiveDistribution
+    >>> from lsgp.method.distribution import PredictiveDistribution
     >>> predicted = PredictiveDistribution(np.zeros(500), np.ones(500))
     >>> observed = np.random.default_rng(0).normal(size=500)
     >>> reliability, histogram = plot_calibration(assess(predicted, observed))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp import __version__
-from lsgp.fitted_view import input_names, training_rows
+from lsgp.ensemble.fitted_view import input_names, training_rows
 from lsgp.report import explanations, facts, page, prediction_sections, quality_sections, sections
 
 __all__ = ["write_report"]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.picture_facts import largest_shown
+from lsgp.ensemble.picture_facts import largest_shown
 from lsgp.report.axes import (
     BOTTOM,
     HEIGHT,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.explanation import Explanation
-from lsgp.fitted_view import as_table, columns_of, input_names, inputs_of_rows
+from lsgp.ensemble.explanation import Explanation
+from lsgp.ensemble.fitted_view import as_table, columns_of, input_names, inputs_of_rows
 from lsgp.report import charts
 from lsgp.report.axes import format_number
 from lsgp.report.facts import Observations, Queries, View

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from lsgp.diagnostics import Calibration, assess
-from lsgp.fitted_view import (
+from lsgp.ensemble.assessment import Calibration, assess
+from lsgp.ensemble.fitted_view import (
     as_table,
     columns_of,
     input_names,
@@ -19,8 +19,8 @@ from lsgp.fitted_view import (
     target_names,
     targets_of_rows,
 )
-from lsgp.growing_index import find_nearest_with_distances
-from lsgp.predictive import PredictiveDistribution
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.search.growing_index import find_nearest_with_distances
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.fitted_view import DataRows, as_table, columns_of, input_names
+from lsgp.ensemble.fitted_view import DataRows, as_table, columns_of, input_names
 from lsgp.report import charts
 from lsgp.report.axes import limits
 

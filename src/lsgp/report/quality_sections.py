@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lsgp.picture_facts import coverage_band, pit_histogram
+from lsgp.ensemble.picture_facts import coverage_band, pit_histogram
 from lsgp.report import charts
 from lsgp.report.axes import format_number
 from lsgp.report.facts import View

@@ -10,7 +10,6 @@ import numpy as np
 
 from lsgp import __version__
 from lsgp.datasets import DATASETS
-from lsgp.demo import FAST_PART
 from lsgp.reproduce import published
 from lsgp.reproduce.caveats import (
     Errors,
@@ -30,6 +29,7 @@ from lsgp.reproduce.comparison import (
     winners,
 )
 from lsgp.reproduce.costs import tabulate_costs
+from lsgp.reproduce.demo import FAST_PART
 from lsgp.reproduce.document import (
     Document,
     Folded,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figure 3 of the paper: a GP and an LSGP on the Doppler function, tuned as the paper says.
 
-`lsgp.demo` shows the same data with hyperparameters from a grid; here the lengthscale (and what
-the paper leaves open, noise and signal variance) is by L-BFGS on the marginal likelihood, and the
-bandwidth by the squared error on a validation set.
+`lsgp.reproduce.demo` shows the same data with hyperparameters from a grid; here the lengthscale
+(and what the paper leaves open, noise and signal variance) is by L-BFGS on the marginal
+likelihood, and the bandwidth by the squared error on a validation set.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.base import clone
 
 from lsgp import LSGPRegressor
-from lsgp.blocks import one_blas_thread
-from lsgp.demo import FAST_PART, LEVEL, Comparison, Doppler, Fit, draw_data, fit_gp, plot
+from lsgp.compute.blocks import one_blas_thread
+from lsgp.reproduce.demo import FAST_PART, LEVEL, Comparison, Doppler, Fit, draw_data, fit_gp, plot
 from lsgp.reproduce.figures import FORMATS, is_drawn
 from lsgp.reproduce.protocol import Protocol
 from lsgp.reproduce.results import Result, Results

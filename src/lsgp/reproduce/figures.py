@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp import localizers
-from lsgp.local_problem import LocalModel
+from lsgp.ensemble.prior import sample_localized_prior
+from lsgp.method import localizers
+from lsgp.method.contract import LocalModel
 from lsgp.plotting.style import BLUE, GRAY, GREEN, INK, ORANGE, PURPLE, VERMILLION
-from lsgp.prior import sample_localized_prior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,7 +3,8 @@
 
 `model_file` is the container (layout, checksums, replacing a file at one stroke), `values` and
 `records` say how settings and fitted models are written in it, `estimator` gives the estimators
-``save`` and ``load``. Nothing is pickled, and loading runs no code of the file.
+``save`` and ``load``. Nothing is pickled, and loading runs no code of the file. Imports
+every room from `method` to `ensemble`.
 """
 
 from lsgp.storage.estimator import StorageMixin

@@ -10,7 +10,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from lsgp.fitted_model import FittedModel
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.inputs.transforms import TargetScaler
 from lsgp.storage import records
 from lsgp.storage.model_file import (
     Contents,
@@ -21,8 +22,7 @@ from lsgp.storage.model_file import (
     write_model_file,
 )
 from lsgp.storage.values import decode, encode
-from lsgp.transforms import TargetScaler
-from lsgp.tuning_result import TuningResult
+from lsgp.tuning.result import TuningResult
 
 
 class StorageMixin:

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp import sklearn_kernels
 from lsgp.backends import choose_backend
-from lsgp.fitted_model import FittedModel
-from lsgp.growing_index import compact
-from lsgp.kernels import KERNELS
-from lsgp.local_problem import LocalModel, LocalProblem
-from lsgp.localizers import LOCALIZERS
-from lsgp.neighbors import LEAF_SIZE, NeighborIndex
-from lsgp.predictive import PredictiveDistribution
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.inputs import sklearn_kernels
+from lsgp.inputs.transforms import KINDS, InputTransform
+from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.kernels import KERNELS
+from lsgp.method.localizers import LOCALIZERS
+from lsgp.search.growing_index import compact
+from lsgp.search.index import LEAF_SIZE, NeighborIndex
 from lsgp.storage.values import decode, encode
-from lsgp.transforms import KINDS, InputTransform
-from lsgp.tuning_result import Candidate, TuningResult
+from lsgp.tuning.result import Candidate, TuningResult
 
 Record = dict[str, Any]
 Array = NDArray[Any]

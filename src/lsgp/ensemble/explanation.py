@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Why a prediction is what it is: neighbors, their contributions, and distance from the data.
+
+The mean is linear in the targets: [E4] is kᵀα = Σ βᵢ yᵢ with β = A⁻¹k, in every local system, and
+the combination of several models is a weighted sum of them. So each training row has one
+coefficient, and its contribution is exact, not an approximation of the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from lsgp.backends import reference
+from lsgp.ensemble import fitted_view
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.predictions import PredictionMixin
+from lsgp.inputs.frames import make_frame, name_columns
+from lsgp.method.combination import combine
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.solvers.local_solves import Failures
+
+Array = NDArray[np.float64]
+
+
+class NeighborContributions(NamedTuple):
+    """The neighbors of one query, nearest first; fields are as in `Explanation`.
+
+    Attributes
+    ----------
+    rows : array of shape (k,)
+    distances : array of shape (k,)
+    weights : array of shape (k,)
+    coefficients : array of shape (k,)
+    observed : array of shape (k,) or (k, t)
+    contributions : array of shape (k,) or (k, t)
+    """
+
+    rows: NDArray[np.int64]
+    distances: Array
+    weights: Array
+    coefficients: Array
+    observed: Array
+    contributions: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What the predictions of q queries are made of; from `LSGPRegressor.explain`.
+
+    Arrays of neighbors have shape (q, w), nearest first, padded to the largest number w of
+    neighbors; `of_query` gives those of one query without the padding. Only rows of positive
+    weight are listed: they alone enter the prediction. Several models are combined by the
+    estimator, and a row that is a neighbor in some of them is listed once.
+
+    Attributes
+    ----------
+    rows : integer array of shape (q, w)
+        Training rows, as numbered by `loo` (rows of zero sample weight do not count); -1 pads.
+    distances : array of shape (q, w)
+        In the scaled metric of the heaviest model; infinite where padded.
+    weights : array of shape (q, w)
+        The localizer's weight, averaged over the models; 0 in those that do not see the row.
+    coefficients : array of shape (q, w)
+        What the prediction changes by when the row's target changes by one.
+    observed : array of shape (q, w) or (q, w, t)
+        The row's target.
+    contributions : array of shape (q, w) or (q, w, t)
+        The row's part of the mean, coefficient × (observed − `baseline`):
+        ``baseline + contributions.sum(axis=1)`` is the predicted mean.
+    baseline : array of shape () or (t,)
+        Mean of the training targets, where predictions start (0 with ``normalize_y=False``).
+    predicted : PredictiveDistribution
+        Of an observation, as `predict_distribution`.
+    n_effective : array of shape (q,)
+        Effective number of neighbors Σ min(w, 1), averaged over the models.
+    local_scale : array of shape (q,) or (q, t)
+        Standard deviation of the latent function near the query [E6], in the units of y: the
+        geometric mean over the models, times `scale_factor_`.
+    dof : array of shape (q,)
+        Degrees of freedom of the prediction [E6], infinite for a Gaussian.
+    extrapolation : array of shape (q,)
+        Mean distance to the 5 nearest training rows, relative to what 99 % of the training rows
+        have to their own nearest others; averaged over the models, each in its own metric.
+        0 on top of the data, 1 at its edge or in gaps as wide as its widest, more beyond.
+    is_extrapolating : boolean array of shape (q,)
+        Whether ``extrapolation`` exceeds 1. About 1 in 100 of queries that are distributed as
+        the training data is flagged.
+    is_beyond_range : boolean array of shape (q, d)
+        Inputs of the query that are outside the range of the training rows.
+    input_names : list of str
+    target_names : list of str
+    """
+
+    rows: NDArray[np.int64]
+    distances: Array
+    weights: Array
+    coefficients: Array
+    observed: Array
+    contributions: Array
+    baseline: Array
+    predicted: PredictiveDistribution
+    n_effective: Array
+    local_scale: Array
+    dof: Array
+    extrapolation: Array
+    is_extrapolating: NDArray[np.bool_]
+    is_beyond_range: NDArray[np.bool_]
+    input_names: list[str]
+    target_names: list[str]
+
+    def __len__(self) -> int:
+        """Number of queries."""
+        return len(self.rows)
+
+    @property
+    def n_neighbors(self) -> NDArray[np.int64]:
+        """Number of training rows that each prediction is made from, (q,)."""
+        return np.count_nonzero(self.rows >= 0, axis=1)
+
+    def of_query(self, query: int) -> NeighborContributions:
+        """The neighbors of one query, without padding."""
+        kept = self.rows[query] >= 0
+        return NeighborContributions(
+            self.rows[query][kept],
+            self.distances[query][kept],
+            self.weights[query][kept],
+            self.coefficients[query][kept],
+            self.observed[query][kept],
+            self.contributions[query][kept],
+        )
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """One row per query and neighbor; ``library`` is "pandas" or "polars"."""
+        kept = self.rows >= 0
+        columns: dict[str, Any] = {
+            "query": np.nonzero(kept)[0],
+            "row": self.rows[kept],
+            "distance": self.distances[kept],
+            "weight": self.weights[kept],
+            "coefficient": self.coefficients[kept],
+        }
+        columns |= name_columns("observed", self.observed[kept], self.target_names)
+        columns |= name_columns("contribution", self.contributions[kept], self.target_names)
+        return make_frame(columns, library)
+
+    def summary_frame(self, library: str = "pandas") -> Any:
+        """One row per query; ``library`` is "pandas" or "polars"."""
+        columns: dict[str, Any] = {"query": np.arange(len(self))}
+        columns |= name_columns("mean", self.predicted.mean, self.target_names)
+        columns |= name_columns("std", np.asarray(self.predicted.std), self.target_names)
+        columns["n_neighbors"] = self.n_neighbors
+        columns["n_effective"] = self.n_effective
+        columns |= name_columns("local_scale", self.local_scale, self.target_names)
+        columns["dof"] = self.dof
+        columns["extrapolation"] = self.extrapolation
+        columns["is_extrapolating"] = self.is_extrapolating
+        names = np.array(self.input_names, dtype=object)
+        columns["beyond_range"] = [", ".join(names[beyond]) for beyond in self.is_beyond_range]
+        return make_frame(columns, library)
+
+
+class ExplanationMixin(PredictionMixin):
+    """Explanations of the predictions of a fitted estimator."""
+
+    n_features_in_: int
+
+    def explain(self, X: ArrayLike, exclude: ArrayLike | None = None) -> Explanation:
+        """Neighbors of each query, what each contributes to the mean, and how far the data are.
+
+        Solved one query at a time in double precision: for a few queries of interest rather
+        than for all of a large file.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        exclude : integer array-like of shape (q,), default=None
+            A training row for each query that it is predicted without, -1 for none: with
+            ``result = model.loo()``, ``model.explain(X[result.rows], exclude=result.rows)``
+            explains the leave-one-out predictions.
+
+        Returns
+        -------
+        Explanation
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> explained = model.explain([[0.5], [1.5]])
+        >>> total = explained.baseline + explained.contributions.sum(axis=1)
+        >>> bool(np.allclose(total, model.predict([[0.5], [1.5]])))
+        True
+        >>> explained.is_extrapolating
+        array([False,  True])
+        """
+        X = self._check_queries(X)
+        exclusions = _exclusions(exclude, len(X), len(self.fitted_[0].problem.X))
+        failures = Failures()
+        queries = [np.ascontiguousarray(f.transform.transform(X)) for f in self.fitted_]
+        parts = [
+            _explain_one(fitted, transformed, failures, exclusions)
+            for fitted, transformed in zip(self.fitted_, queries, strict=True)
+        ]
+        failures.raise_if_any(len(X), self.fitted_[0].model)
+        shares = np.array([fitted.weight for fitted in self.fitted_])
+        heaviest, scaler = self.fitted_[0], self.target_scaler_
+        merged = [
+            _merge([part.neighbors[q] for part in parts], shares, heaviest, queries[0][q])
+            for q in range(len(X))
+        ]
+        rows = _pad([m.rows for m in merged], -1, np.int64)
+        coefficients = _pad([m.coefficients for m in merged], 0.0, np.float64)
+        scaled = np.asarray(heaviest.problem.y[rows], dtype=float)
+        scaled[rows < 0] = 0.0
+        scale = np.exp(sum(w * np.log(p.scale) for w, p in zip(shares, parts, strict=True)))
+        predicted = combine([part.predicted for part in parts], shares)
+        factor, dof = self.scale_factor_, predicted.dof[:, 0]
+        shape = (*rows.shape, *self._y_shape)
+        extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
+        return Explanation(
+            rows=rows,
+            distances=_pad([m.distances for m in merged], np.inf, np.float64),
+            weights=_pad([m.weights for m in merged], 0.0, np.float64),
+            coefficients=coefficients,
+            observed=scaler.inverse_mean(scaled).reshape(shape),
+            contributions=(scaled * coefficients[:, :, None] * scaler.std).reshape(shape),
+            baseline=scaler.mean.reshape(self._y_shape),
+            predicted=PredictiveDistribution(
+                scaler.inverse_mean(predicted.mean).reshape(len(X), *self._y_shape),
+                scaler.inverse_scale(factor * predicted.scale).reshape(len(X), *self._y_shape),
+                dof,
+            ),
+            n_effective=np.asarray(
+                sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))
+            ),
+            local_scale=scaler.inverse_scale(factor * scale).reshape(len(X), *self._y_shape),
+            dof=dof,
+            extrapolation=extrapolation,
+            is_extrapolating=extrapolation > 1.0,
+            is_beyond_range=_is_beyond_range(heaviest, X, queries[0]),
+            input_names=fitted_view.input_names(self),
+            target_names=fitted_view.target_names(self),
+        )
+
+    @property
+    def relevance_(self) -> Array:
+        """Share of each input in what the model calls near and far, (d,), summing to 1.
+
+        The mean squared distance of two training rows in the scaled metric is 2 Σⱼ varⱼ / ℓⱼ²,
+        with varⱼ the variance of the transformed input j and ℓⱼ its lengthscale: the relevance
+        of an input is its share of that sum, averaged over the combined models by their
+        weights. An input that tuning found useless has a huge lengthscale, and a share near 0;
+        a constant one has 0. The lengthscales are those of the neighborhoods' metric: with a
+        scikit-learn kernel of its own lengthscales, these say nothing about the kernel's.
+        """
+        check_is_fitted(self)
+        total = np.zeros(self.n_features_in_)
+        for fitted in self.fitted_:
+            # Deviations before squares: an input of 1e200 must not overflow.
+            share = fitted.input_spread / fitted.model.lengthscale
+            share = (share / max(share.max(), np.finfo(float).tiny)) ** 2
+            total += fitted.weight * share / max(share.sum(), 1.0)
+        return total / total.sum() if total.any() else total
+
+    def relevance_frame(self, library: str = "pandas") -> Any:
+        """`relevance_` with the names of the inputs, the most relevant first.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.random.default_rng(0).uniform(size=(200, 2))
+        >>> model = LSGPRegressor(objective=None, lengthscale=[1.0, 9.0]).fit(X, X[:, 0])
+        >>> model.relevance_frame("polars")["input"].to_list()
+        ['x0', 'x1']
+        """
+        relevance = self.relevance_
+        order = np.argsort(-relevance, kind="stable")
+        names = fitted_view.input_names(self)
+        columns = {"input": [names[j] for j in order], "relevance": relevance[order]}
+        return make_frame(columns, library)
+
+
+class _Neighbors(NamedTuple):
+    """Of one query in one model, or merged over all models."""
+
+    rows: NDArray[np.int64]  # (k,)
+    distances: NDArray[Any]  # (k,)
+    weights: NDArray[Any]  # (k,)
+    coefficients: NDArray[Any]  # (k,)
+
+
+class _Part(NamedTuple):
+    """What one model says about all queries, in scaled units."""
+
+    neighbors: list[_Neighbors]
+    predicted: PredictiveDistribution
+    n_effective: Array  # (q,)
+    scale: Array  # (q, t), a standard deviation
+    distance: Array  # (q,) from the data, relative to the data's own
+
+
+def _exclusions(exclude: ArrayLike | None, n_queries: int, n_rows: int) -> dict[str, Any]:
+    """The argument of the neighbor search that leaves out a row for each query."""
+    if exclude is None:
+        return {}
+    rows = np.asarray(exclude)
+    is_valid = rows.shape == (n_queries,) and np.issubdtype(rows.dtype, np.integer)
+    if not is_valid or np.any((rows < -1) | (rows >= n_rows)):
+        raise ValueError(
+            f"exclude of shape {rows.shape} and type {rows.dtype} does not name one of the "
+            f"{n_rows} training rows for each of {n_queries} queries. Give one row number per "
+            "query, or -1 for none."
+        )
+    return {"exclude": rows.astype(np.int32)}
+
+
+def _explain_one(
+    fitted: FittedModel, queries: Array, failures: Failures, exclusions: dict[str, Any]
+) -> _Part:
+    q, t = len(queries), fitted.problem.y.shape[1]
+    neighbors = []
+    mean, scale, relative, dof = np.empty((q, t)), np.empty((q, t)), np.empty(q), np.empty(q)
+    n_effective = np.empty(q)
+    for i, (_, system) in enumerate(fitted.solve_systems(queries, failures, **exclusions)):
+        r = np.sqrt((system.z**2).sum(axis=1))
+        neighbors.append(_Neighbors(system.rows.astype(np.int64), r, system.weight, system.beta))
+        mean[i] = system.covariance.k @ system.alpha  # [E4]
+        scale[i], dof[i] = reference.scale_and_dof(fitted.model, system)  # [E6]
+        relative[i] = system.variance + fitted.model.noise_variance  # [E7]
+        n_effective[i] = np.minimum(system.weight, 1.0).sum()
+    scale = np.sqrt(scale)
+    predicted = PredictiveDistribution(mean, scale * np.sqrt(relative)[:, None], dof)
+    distance = fitted.distance_from_data(queries, **exclusions)
+    return _Part(neighbors, predicted, n_effective, scale, distance)
+
+
+def _merge(
+    parts: list[_Neighbors], shares: Array, heaviest: FittedModel, query: Array
+) -> _Neighbors:
+    """The neighbors of one query in all models, each row once, nearest first."""
+    rows, position = np.unique(np.concatenate([p.rows for p in parts]), return_inverse=True)
+    weights, coefficients = (
+        np.bincount(
+            position,
+            np.concatenate([w * values for w, values in zip(shares, column, strict=True)]),
+            len(rows),
+        )
+        for column in ([p.weights for p in parts], [p.coefficients for p in parts])
+    )
+    z = (heaviest.problem.X[rows].astype(float) - query) / heaviest.model.lengthscale
+    distances = np.sqrt((z**2).sum(axis=1))
+    order = np.lexsort([rows, distances])
+    return _Neighbors(rows[order], distances[order], weights[order], coefficients[order])
+
+
+def _pad(parts: list[NDArray[Any]], fill: Any, dtype: Any) -> NDArray[Any]:
+    padded = np.full((len(parts), max(map(len, parts), default=0)), fill, dtype)
+    for row, part in zip(padded, parts, strict=True):
+        row[: len(part)] = part
+    return padded
+
+
+def _is_beyond_range(fitted: FittedModel, X: Array, queries: Array) -> NDArray[np.bool_]:
+    """Whether an input is outside the training range; transforms are monotone, so compare there."""
+    low, high = fitted.input_range
+    queries = queries.astype(low.dtype)
+    beyond: NDArray[np.bool_] = (queries < low) | (queries > high)
+    # A constant column is 0 after its transform: only its center remembers the constant.
+    constant = np.isinf(fitted.transform.scale)
+    beyond[:, constant] = X[:, constant] != fitted.transform.center[constant]
+    return beyond

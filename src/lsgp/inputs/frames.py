@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Results as data frames, of whichever library the user has."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LIBRARIES = ("pandas", "polars")
+
+
+def make_frame(columns: dict[str, Any], library: str = "pandas") -> Any:
+    """A data frame of these columns; the library is only imported here.
+
+    Examples
+    --------
+    >>> from lsgp.inputs.frames import make_frame
+    >>> make_frame({"input": ["depth", "age"], "relevance": [0.9, 0.1]}, "polars").shape
+    (2, 2)
+    """
+    if library not in LIBRARIES:
+        raise ValueError(f"library={library!r} is not one of {', '.join(map(repr, LIBRARIES))}.")
+    try:
+        module = import_module(library)
+    except ImportError:
+        other = LIBRARIES[library == LIBRARIES[0]]
+        raise ImportError(
+            f"{library} is not installed. Install it, or ask for library={other!r}."
+        ) from None
+    return module.DataFrame(columns)
+
+
+def name_columns(name: str, values: NDArray[Any], suffixes: list[str]) -> dict[str, NDArray[Any]]:
+    """One column of (k,) values, or one for each target of (k, t): ``name_target``."""
+    if values.ndim == 1:
+        return {name: values}
+    return {
+        f"{name}_{suffix}": np.ascontiguousarray(column)
+        for suffix, column in zip(suffixes, values.T, strict=True)
+    }

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From the estimator's settings to a local model: what is given, and what is to be tuned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lsgp.inputs import sklearn_kernels
+from lsgp.method.contract import OBJECTIVES, SHARED_PARAMETERS, LocalModel
+from lsgp.method.kernels import KERNELS
+from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
+
+TRENDS = ("none", "constant", "linear")
+SCALES = ("auto", "local", "global")
+TRANSFORMS = ("standardize", "yeo-johnson", "half-rank")
+ALL_OBJECTIVES = (*OBJECTIVES, "marginal_likelihood")
+
+#: Used when nothing is tuned, and where tuning starts from.
+DEFAULT_KERNEL = "matern32"
+DEFAULT_LOCALIZER = "smooth"
+DEFAULT_N_NEIGHBORS = 100
+DEFAULT_NOISE_VARIANCE = 0.1
+DEFAULT_TREND = {"none": (0.0, 0.0), "constant": (1.0, 0.0), "linear": (1.0, 0.1)}
+DEFAULT_SCALE_DOF = 10.0
+
+
+class Specification(NamedTuple):
+    """A start for the local model, and which of its hyperparameters are given."""
+
+    model: LocalModel
+    given: frozenset[str]  # names of hyperparameters that tuning must leave alone
+    kernel: Any  # "auto", or what model.kernel must be
+    scale: str
+    n_neighbors: int | None  # None: not given, or a fixed bandwidth
+    input_transform: Any
+    is_isotropic: bool  # one lengthscale for all inputs
+
+    @property
+    def admits_exact(self) -> bool:
+        """Whether tuning may try an exact GP: nothing was said on neighborhoods."""
+        own = self.model
+        return (
+            isinstance(own.kernel, str)
+            and own.localizer == DEFAULT_LOCALIZER
+            and own.bandwidth is None
+            and not own.normalize
+            and self.n_neighbors is None
+            and not self.given & {"localizer_decay", "scale_dof"}
+        )
+
+    @property
+    def admits_mixing(self) -> bool:
+        """Whether tuning may try another transform for each input."""
+        return (
+            isinstance(self.input_transform, str)
+            and self.input_transform == "auto"
+            and isinstance(self.model.kernel, str)
+            and len(self.model.lengthscale) > 1
+            and not self.is_isotropic
+            and "lengthscale" not in self.given
+        )
+
+    def admits(self, model: LocalModel, kinds: tuple[str | None, ...]) -> bool:
+        """Whether tuning with these settings may end at a model and input transforms."""
+        own, kind = self.model, self.input_transform
+        wanted = list(kind) if isinstance(kind, list) else [kind] * len(kinds)
+        is_switched_on = [
+            [0 < getattr(m, name) < math.inf for name in SHARED_PARAMETERS if name != "scale_dof"]
+            for m in (own, model)
+        ]
+        return (
+            _is_kernel_of(self.kernel, model.kernel)
+            and (own.localizer, own.bandwidth, own.normalize)
+            == (model.localizer, model.bandwidth, model.normalize)
+            and self.scale in ("auto", "local" if math.isfinite(model.scale_dof) else "global")
+            and is_switched_on[0] == is_switched_on[1]
+            and all(
+                np.array_equal(getattr(own, name), getattr(model, name))
+                for name in self.given
+                if name != "scale_dof" or math.isfinite(model.scale_dof)
+            )
+            and (not self.is_isotropic or len(set(model.lengthscale)) == 1)
+            and wanted in (["auto"] * len(kinds), list(kinds))
+        )
+
+
+def _is_kernel_of(setting: Any, kernel: Any) -> bool:
+    """Whether a kernel is the setting's, but for its hyperparameters."""
+    if isinstance(setting, str) or isinstance(kernel, str):
+        return isinstance(kernel, str) and setting in ("auto", kernel)
+    same_size = setting.n_dims == kernel.n_dims
+    return same_size and bool(setting.clone_with_theta(kernel.theta) == kernel)
+
+
+def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
+    """Check the settings (the estimator's ``get_params``) and read them as a local model."""
+    given: set[str] = set()
+    kernel, translation = settings["kernel"], None
+    if sklearn_kernels.is_kernel(kernel):
+        translation = sklearn_kernels.translate(kernel)
+        kernel = translation.kernel
+    elif kernel != "auto":
+        _require_choice("kernel", kernel, ("auto", *KERNELS), "or a scikit-learn kernel object")
+    _require_choice("localizer", settings["localizer"], tuple(LOCALIZERS))
+    _require_choice("scale", settings["scale"], SCALES)
+    if settings["objective"] is not None:
+        _require_choice("objective", settings["objective"], ("auto", *ALL_OBJECTIVES), "or None")
+
+    _flag(settings, "normalize_y")
+    signal = _number(settings, "signal_variance", given)
+    noise = _number(settings, "noise_variance", given)
+    if translation is not None:
+        if settings["signal_variance"] is not None or settings["lengthscale"] is not None:
+            raise ValueError(
+                "lengthscale and signal_variance were given beside a scikit-learn kernel, which "
+                "has its own. Set them in the kernel object."
+            )
+        signal = translation.signal_variance
+        if not 0 < signal < math.inf:
+            raise ValueError(
+                f"The kernel {settings['kernel']} has the amplitude {signal:g}, which must be "
+                "positive and finite."
+            )
+        if translation.conflict and settings["objective"] is not None:
+            raise ValueError(translation.conflict)
+        if translation.noise_variance is not None:
+            if noise is not None:
+                raise ValueError(
+                    f"noise_variance={noise} was given beside a WhiteKernel in the kernel. "
+                    "Give the noise once."
+                )
+            noise = translation.noise_variance / signal
+    constant, slope = _trend(settings["trend"], given)
+    if translation is not None:
+        if translation.constant_variance is not None:
+            # The kernel's own constant takes the place of the trend's.
+            constant = translation.constant_variance / translation.signal_variance
+            given.discard("constant_variance")
+        given |= translation.fixed
+    if settings["localizer"] not in LOCALIZERS_WITH_DECAY:
+        given.add("localizer_decay")
+    decay = _number(settings, "localizer_decay", given, zero_allowed=True)
+    dof = _number(settings, "scale_dof", given)
+    if settings["scale"] == "global":
+        dof = math.inf
+    model = LocalModel(
+        kernel=DEFAULT_KERNEL if isinstance(kernel, str) and kernel == "auto" else kernel,
+        localizer=settings["localizer"],
+        lengthscale=_lengthscale(settings["lengthscale"], translation, n_inputs, given),
+        signal_variance=1.0 if signal is None else signal,
+        noise_variance=DEFAULT_NOISE_VARIANCE if noise is None else noise,
+        constant_variance=constant,
+        slope_variance=slope,
+        localizer_decay=1.0 if decay is None else decay,
+        scale_dof=DEFAULT_SCALE_DOF if dof is None else dof,
+        bandwidth=_bandwidth(settings["bandwidth"]),
+        normalize=_flag(settings, "normalize_localizer"),
+    )
+    return Specification(
+        model=model,
+        given=frozenset(given),
+        kernel=kernel,
+        scale=settings["scale"],
+        n_neighbors=_n_neighbors(settings["n_neighbors"]),
+        input_transform=_input_transform(settings["input_transform"], n_inputs),
+        is_isotropic=translation is not None
+        and translation.lengthscale is not None
+        and translation.lengthscale.size == 1,
+    )
+
+
+def _require_choice(name: str, value: Any, choices: tuple[str, ...], more: str = "") -> None:
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(map(repr, choices))
+        raise ValueError(f"{name}={value!r} is not one of {listed}{', ' + more if more else ''}.")
+
+
+def _flag(settings: dict[str, Any], name: str) -> bool:
+    value = settings[name]
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r} is neither True nor False.")
+    return bool(value)
+
+
+def _number(
+    settings: dict[str, Any], name: str, given: set[str], zero_allowed: bool = False
+) -> float | None:
+    """A hyperparameter given as a number, which tuning then leaves alone; None if not given."""
+    value = settings[name]
+    if value is None:
+        return None
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is not a number. Give a number, or None.")
+    least = "zero or positive" if zero_allowed else "positive"
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero_allowed):
+        raise ValueError(f"{name}={value!r} must be {least} and finite.")
+    given.add(name)
+    return float(value)
+
+
+def _lengthscale(
+    value: Any,
+    translation: sklearn_kernels.Translation | None,
+    n_inputs: int,
+    given: set[str],
+) -> np.ndarray:
+    if translation is not None:
+        # A kernel object that the native core does not know has lengthscales of its own.
+        value = 1.0 if translation.lengthscale is None else translation.lengthscale
+    elif value is None:
+        return np.full(n_inputs, math.sqrt(n_inputs))
+    else:
+        given.add("lengthscale")
+    try:
+        lengthscale = np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"lengthscale={value!r} is not a number. Give a number, one per input, or None."
+        ) from None
+    if lengthscale.shape not in ((1,), (n_inputs,)):
+        raise ValueError(
+            f"lengthscale has {lengthscale.size} values, but X has {n_inputs} inputs. Give one "
+            "number, or one per input."
+        )
+    if not np.isfinite(lengthscale).all() or (lengthscale <= 0).any():
+        raise ValueError(f"lengthscale={value!r} must be positive and finite.")
+    return np.ascontiguousarray(np.broadcast_to(lengthscale, (n_inputs,)), dtype=float)
+
+
+def _trend(trend: Any, given: set[str]) -> tuple[float, float]:
+    if isinstance(trend, str) or trend is None:
+        _require_choice("trend", trend, TRENDS, "or a pair of prior variances")
+        constant, slope = DEFAULT_TREND[str(trend)]
+        if trend == "none":
+            given |= {"constant_variance", "slope_variance"}
+        if trend == "constant":
+            given.add("slope_variance")
+        return constant, slope
+    try:
+        pair = np.asarray(trend, dtype=float)
+    except (TypeError, ValueError):
+        pair = np.empty(0)
+    if pair.shape != (2,) or not np.isfinite(pair).all() or (pair < 0).any():
+        raise ValueError(
+            f"trend={trend!r} is neither one of {', '.join(map(repr, TRENDS))} nor a pair of "
+            "prior variances (constant, slope), not negative and relative to signal_variance."
+        )
+    given |= {"constant_variance", "slope_variance"}
+    return float(pair[0]), float(pair[1])
+
+
+def _bandwidth(value: Any) -> float | None:
+    if isinstance(value, str) and value == "adaptive":
+        return None
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"bandwidth={value!r} is neither 'adaptive' nor a radius.")
+    if not math.isfinite(value) or value <= 0:
+        raise ValueError(f"bandwidth={value!r} must be positive and finite.")
+    return float(value)
+
+
+def _n_neighbors(value: Any) -> int | None:
+    if isinstance(value, str) and value == "auto":
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ValueError(f"n_neighbors={value!r} is neither 'auto' nor a whole number.")
+    if value < 1:
+        raise ValueError(f"n_neighbors={value!r} must be at least 1.")
+    return int(value)
+
+
+def _input_transform(value: Any, n_inputs: int) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        _require_choice("input_transform", value, ("auto", *TRANSFORMS), "a list of them, or None")
+        return value
+    if not isinstance(value, Sequence | np.ndarray):
+        raise TypeError(
+            f"input_transform={value!r} is neither a string nor a list. Give one string, one entry "
+            "per input, or None."
+        )
+    kinds = list(value)
+    if len(kinds) != n_inputs:
+        raise ValueError(
+            f"input_transform has {len(kinds)} entries, but X has {n_inputs} inputs. Give one "
+            "string, or one entry per input."
+        )
+    for kind in kinds:
+        if kind is not None:
+            _require_choice("input_transform", kind, TRANSFORMS, "or None")
+    return kinds

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The contract between the layers: what a backend is given, and what it returns.
+
+A backend is a module with two functions,
+
+    predict(problem, queries, neighbors) -> Predictions
+    score(problem, targets, neighbors, objective) -> Scores
+
+and every backend implements the same equations (labels [E1] to [E8], see the
+method page of the documentation). Arrays are C-contiguous and of one dtype; the
+estimator takes care of that, backends refuse anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: A local system was solved.
+STATUS_OK = 0
+#: Solved after adding jitter to the diagonal.
+STATUS_JITTERED = 1
+#: Not positive definite, even with the largest jitter.
+STATUS_NOT_POSITIVE_DEFINITE = 2
+#: An input of the local system is NaN or infinite.
+STATUS_NOT_FINITE = 3
+
+STATUS_MESSAGES = {
+    STATUS_OK: "solved",
+    STATUS_JITTERED: "solved after adding jitter to the diagonal",
+    STATUS_NOT_POSITIVE_DEFINITE: "not positive definite",
+    STATUS_NOT_FINITE: "not finite",
+}
+
+#: Jitter, relative to the mean diagonal of the covariance, tried before giving up.
+FIRST_JITTER = 1e-12
+LAST_JITTER = 1e-4
+
+#: The loss that `score` returns, by name, in the order of the native core's codes.
+OBJECTIVES = ("crps", "log_density", "squared_error")
+
+#: Names of the hyperparameters that follow the kernel's own in the vector theta.
+SHARED_PARAMETERS = (
+    "signal_variance",
+    "noise_variance",
+    "constant_variance",
+    "slope_variance",
+    "localizer_decay",
+    "scale_dof",
+)
+
+
+@dataclass(frozen=True)
+class LocalModel:
+    """The hyperparameters that all local GPs share.
+
+    ``kernel`` is a name from `lsgp.method.kernels`, or a scikit-learn kernel object, which
+    then holds its own lengthscales and is evaluated on the inputs as they are
+    (reference backend only). ``lengthscale`` always defines the metric of the
+    neighborhood. ``scale_dof`` is infinite for a global scale. ``bandwidth`` is None
+    when adaptive, else a radius in the units of the inputs.
+    """
+
+    kernel: Any
+    localizer: str
+    lengthscale: NDArray[np.floating]  # (d,)
+    signal_variance: float = 1.0
+    noise_variance: float = 0.1
+    constant_variance: float = 0.0
+    slope_variance: float = 0.0
+    localizer_decay: float = 1.0
+    scale_dof: float = np.inf
+    bandwidth: float | None = None
+    normalize: bool = False
+
+    @property
+    def scaled_bandwidth(self) -> float:
+        """The fixed bandwidth in the scaled metric; 0 when it is adaptive.
+
+        With a shared lengthscale it is the radius divided by it; with one per input, the
+        ball becomes the ellipsoid of the same volume.
+        """
+        if self.bandwidth is None:
+            return 0.0
+        return float(self.bandwidth / np.exp(np.mean(np.log(self.lengthscale))))
+
+    def replace(self, **changes: Any) -> LocalModel:
+        return replace(self, **changes)
+
+
+class LocalProblem(NamedTuple):
+    """Training data and the model that all local systems are built from."""
+
+    X: NDArray[np.floating]  # (n, d)
+    y: NDArray[np.floating]  # (n, t)
+    noise: NDArray[np.floating]  # (n,) multiplier of the noise variance, v in [E2]
+    model: LocalModel
+
+
+class Predictions(NamedTuple):
+    """What one local solve says about each query."""
+
+    mean: NDArray[np.floating]  # (q, t) [E4]
+    variance: NDArray[np.floating]  # (q,) latent, relative to the scale [E5]
+    scale: NDArray[np.floating]  # (q, t) s² of the query [E6]
+    dof: NDArray[np.floating]  # (q,) degrees of freedom, infinite for a Gaussian [E6]
+    status: NDArray[np.int32]  # (q,)
+
+
+class Scores(NamedTuple):
+    """Leave-one-out loss of each target, and its gradient in log hyperparameters."""
+
+    loss: NDArray[np.floating]  # (q,)
+    gradient: NDArray[np.floating]  # (q, p), order: kernel's own, then SHARED_PARAMETERS
+    status: NDArray[np.int32]  # (q,)
+
+
+def concatenate_results(blocks: Sequence[Any]) -> Any:
+    """Join the Predictions, or the Scores, of consecutive blocks of queries."""
+    return type(blocks[0])(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))

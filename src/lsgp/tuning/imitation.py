@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tuning for the queries: making leave-one-out targets look like the queries.
+
+A training point is surrounded by data; a query in a gap is not. So each target leaves out the
+points within a radius drawn from the distances of the queries to the data, and half of the
+targets are training points next to queries, which like them have data on one side only.
+Where queries lie in gaps, lengthscales may not be shorter than the gaps are wide: a model with a
+shorter one knows nothing inside a gap, which targets at its edge hardly notice. For the same
+reason the scale is then global unless asked for otherwise: that of the edge says little of the
+inside.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.search.index import build_index, find_nearest_with_distances
+
+Array = NDArray[np.float64]
+
+#: Queries that are looked at, at the most.
+N_QUERIES = 20_000
+#: A target's exclusion radius is a little less than the query's distance that it imitates.
+CLEARANCE = 0.999
+#: Queries lie in gaps if they are this much farther from the data than training points from
+#: each other, at this quantile of the distances.
+GAP_RATIO = 3.0
+GAP_QUANTILE = 0.99
+#: More queries than this share, outside the data, get a warning.
+OUTSIDE_SHARE = 0.1
+#: As many targets as there are next to queries are taken from anywhere, and at least these.
+FEWEST_TARGETS = 500
+
+
+class Imitation(NamedTuple):
+    """What leave-one-out targets need to look like the queries."""
+
+    radius: Array  # (n,) exclusion radius of each training point
+    targets: NDArray[np.int32]  # training points to predict
+    gap_width: float  # 0 if the queries do not lie in gaps
+
+
+def imitate_queries(X: Array, queries: Array, rng: np.random.Generator) -> Imitation:
+    """How far from the data the queries lie; both (., d) in one input transform."""
+    n = len(X)
+    if len(queries) > N_QUERIES:
+        queries = queries[np.sort(rng.choice(len(queries), N_QUERIES, replace=False))]
+    index = build_index(X, np.ones(X.shape[1]))
+    rows, distances = find_nearest_with_distances(index, np.ascontiguousarray(queries), 1)
+    distances = _within_reach(X, distances)
+    beside = np.unique(rows)
+    anywhere = rng.choice(n, size=min(n, max(len(beside), FEWEST_TARGETS)), replace=False)
+    targets = np.union1d(beside, anywhere)
+    own = np.sort(rng.choice(n, size=min(n, N_QUERIES), replace=False)).astype(np.int32)
+    between = find_nearest_with_distances(
+        index, np.ascontiguousarray(X[own]), 1, exclude=own
+    ).distances
+    reach = float(np.quantile(distances, GAP_QUANTILE))
+    usual = float(np.quantile(between[np.isfinite(between)], GAP_QUANTILE)) if n > 1 else 0.0
+    return Imitation(
+        radius=CLEARANCE * rng.choice(distances[:, 0], size=n),
+        targets=targets.astype(np.int32),
+        # A query in the middle is as far from the data as half the width.
+        gap_width=2.0 * reach if reach > GAP_RATIO * usual else 0.0,
+    )
+
+
+def _within_reach(X: Array, distances: Array) -> Array:
+    """The distances, but none beyond half the size of the data: no gap in them is wider.
+
+    Targets that left out more than that would have no neighbors to be predicted from.
+    """
+    largest = 0.5 * float(np.linalg.norm(np.ptp(X, axis=0)))
+    share = float(np.mean(distances > largest)) if largest > 0 else 0.0
+    if share > OUTSIDE_SHARE:
+        warnings.warn(
+            f"{share:.0%} of the queries lie outside the training inputs, farther away than those "
+            "are wide: no training row is like them, so tuning cannot be for them. Predictions "
+            "there follow the trend; check them with explain().",
+            stacklevel=7,
+        )
+    return np.minimum(distances, largest) if largest > 0 else distances

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tuning tried, how it scored, and what it kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.method.contract import LocalModel
+from lsgp.method.distribution import PredictiveDistribution
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A tuned model and its leave-one-out predictions of the compared points.
+
+    Attributes
+    ----------
+    input_transform : str, tuple or None
+    n_neighbors : int or None
+    model : LocalModel
+    predicted : PredictiveDistribution
+        Of the compared points, in scaled units.
+    loss : float
+        Mean of the objective over the compared points.
+    standard_error : float
+        Of the loss.
+    seconds : float
+    """
+
+    input_transform: Any
+    n_neighbors: int | None
+    model: LocalModel
+    predicted: PredictiveDistribution
+    loss: float
+    standard_error: float
+    seconds: float
+
+    @property
+    def start(self) -> tuple[Any, LocalModel, int | None]:
+        """Where another optimization may go on from."""
+        return self.input_transform, self.model, self.n_neighbors
+
+    @property
+    def scale(self) -> str:
+        return "local" if np.isfinite(self.model.scale_dof) else "global"
+
+    def describe(self) -> str:
+        size = "" if self.n_neighbors is None else f", {self.n_neighbors} neighbors"
+        is_mixed = isinstance(self.input_transform, tuple)
+        kind = "a transform per input" if is_mixed else self.input_transform
+        return f"{self.model.kernel}, {kind}, {self.scale} scale{size}"
+
+
+@dataclass(frozen=True, eq=False)
+class TuningResult:
+    """The candidates of a tuning run; those with a weight above 0 are combined.
+
+    Attributes
+    ----------
+    objective : str
+        What was minimized, and what ``loss`` is the mean of.
+    candidates : tuple of Candidate
+    weights : array of shape (n_candidates,)
+    loss : float
+        Leave-one-out loss of the combination, in the scaled units of the targets.
+    scale_factor : float
+        Multiplies the scale of the combination, so that its intervals cover what they should.
+    n_compared : int
+        Training points whose leave-one-out predictions were compared.
+    seconds : float
+    is_complete : bool
+        False if tuning ran out of time or was interrupted.
+    """
+
+    objective: str
+    candidates: tuple[Candidate, ...]
+    weights: Array
+    loss: float
+    scale_factor: float
+    n_compared: int
+    seconds: float
+    is_complete: bool
+
+    @property
+    def chosen(self) -> tuple[tuple[Candidate, float], ...]:
+        """The candidates that are combined, with their weights, heaviest first."""
+        order = np.argsort(-self.weights, kind="stable")
+        return tuple((self.candidates[k], float(self.weights[k])) for k in order if self.weights[k])
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One dictionary per candidate, best first."""
+        order = np.argsort([c.loss for c in self.candidates], kind="stable")
+        return [self._row(self.candidates[k], float(self.weights[k])) for k in order]
+
+    def to_frame(self) -> Any:
+        """The candidates as a pandas data frame, best first."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_rows())
+
+    @staticmethod
+    def _row(candidate: Candidate, weight: float) -> dict[str, Any]:
+        return {
+            "kernel": str(candidate.model.kernel),
+            "input_transform": candidate.input_transform,
+            "scale": candidate.scale,
+            "n_neighbors": candidate.n_neighbors,
+            "loss": candidate.loss,
+            "standard_error": candidate.standard_error,
+            "weight": weight,
+            "seconds": candidate.seconds,
+        }
