@@ -10,8 +10,10 @@ import time
 import joblib
 import pytest
 
-from lsgp.compute import blocks
-from lsgp.compute.blocks import parse_memory_budget, progress_bar, resolve_n_jobs, run_blocks
+from lsgp.compute import progress
+from lsgp.compute.memory import parse_memory_budget
+from lsgp.compute.progress import progress_bar
+from lsgp.compute.threads import resolve_n_jobs, run_blocks
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ def test_progress_bar_is_silent_for_short_work(enabled, capsys):
 
 @pytest.mark.parametrize("total", [3, None])
 def test_progress_bar_of_long_work_counts_and_goes_to_stderr(monkeypatch, capsys, total):
-    monkeypatch.setattr(blocks, "APPEARS_AFTER", 0.0)
+    monkeypatch.setattr(progress, "APPEARS_AFTER", 0.0)
     # Pretend to be a terminal: rich draws nothing elsewhere.
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
@@ -227,7 +229,7 @@ def test_progress_bar_of_long_work_counts_and_goes_to_stderr(monkeypatch, capsys
 
 
 def test_progress_bar_is_taken_down_when_the_work_fails(monkeypatch):
-    monkeypatch.setattr(blocks, "APPEARS_AFTER", 0.0)
+    monkeypatch.setattr(progress, "APPEARS_AFTER", 0.0)
     with pytest.raises(Broken), progress_bar("Working", total=3) as advance:
         advance(1)
         bar = advance.__self__.shown

@@ -13,7 +13,7 @@ from tuned import assert_same_predictions, make_data, regressor
 
 from lsgp import LSGPRegressor
 from lsgp.backends import cpu
-from lsgp.compute import blocks
+from lsgp.compute import progress
 from lsgp.method.contract import STATUS_NOT_POSITIVE_DEFINITE
 from lsgp.tuning.leave_one_out import LeaveOneOut
 
@@ -251,7 +251,7 @@ def test_what_was_tried_is_reported(data):
 
 def test_progress_goes_to_stderr_and_only_on_request(data, monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr(blocks, "APPEARS_AFTER", 0.0)
+    monkeypatch.setattr(progress, "APPEARS_AFTER", 0.0)
     regressor(n_tuning_points=30, verbose=1).fit(*data)
     printed = capsys.readouterr()
     assert printed.out.strip("\n") == ""
@@ -262,7 +262,7 @@ def test_progress_goes_to_stderr_and_only_on_request(data, monkeypatch, capsys):
 
 
 def test_nothing_is_printed_where_stderr_is_no_terminal(data, monkeypatch, capsys):
-    monkeypatch.setattr(blocks, "APPEARS_AFTER", 0.0)
+    monkeypatch.setattr(progress, "APPEARS_AFTER", 0.0)
     regressor(n_tuning_points=30, verbose=1).fit(*data)
     printed = capsys.readouterr()
     assert (printed.out + printed.err).strip() == ""

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from lsgp.backends import choose_backend, reference
-from lsgp.compute import blocks
+from lsgp.compute import blas, progress
 from lsgp.ensemble.explanation import ExplanationMixin
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.gradients import GradientMixin
@@ -307,10 +307,10 @@ class LSGPRegressor(
         )
         work = tuner.planned_work()
         with (
-            blocks.progress_bar("Tuning", work, self.verbose > 0) as tuner.report,
+            progress.progress_bar("Tuning", work, self.verbose > 0) as tuner.report,
             # The optimizer's own matrices are tiny: the threads of BLAS only spin on them, for
             # half of the time of a fit.
-            blocks.one_blas_thread(),
+            blas.one_blas_thread(),
         ):
             tuning = tuner.run()
         fitted = tuple(

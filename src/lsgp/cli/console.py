@@ -39,7 +39,7 @@ class Voice:
             sys.stderr.write(f"lsgp: {text}\n")
 
     def progress(self, description: str, total: int | None) -> AbstractContextManager[Callable]:
-        from lsgp.compute.blocks import progress_bar
+        from lsgp.compute.progress import progress_bar
 
         return progress_bar(description, total, self.shows_progress)
 

@@ -25,7 +25,7 @@ from lsgp.cli.outputs import check_output
 from lsgp.cli.settings import given_settings
 from lsgp.cli.table import Table
 from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, open_table, require_numbers
-from lsgp.compute.blocks import parse_memory_budget
+from lsgp.compute.memory import parse_memory_budget
 from lsgp.inputs.settings import specify
 
 #: Training points that are predicted without themselves for the summary.

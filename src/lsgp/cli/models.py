@@ -15,7 +15,7 @@ from lsgp import LSGPRegressor, PredictiveDistribution
 from lsgp.cli.errors import CommandError, did_you_mean, list_names
 from lsgp.cli.table import Chunk, Table
 from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, require_numbers
-from lsgp.compute.blocks import parse_memory_budget
+from lsgp.compute.memory import parse_memory_budget
 from lsgp.ensemble.fitted_view import target_names
 
 

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend, reference
-from lsgp.compute import blocks
+from lsgp.compute.blas import one_blas_thread
+from lsgp.compute.progress import progress_bar
+from lsgp.compute.threads import run_blocks
 from lsgp.inputs.transforms import InputTransform, column_statistics, subsample
 from lsgp.method.combination import combine
 from lsgp.method.contract import LocalModel, LocalProblem
@@ -93,7 +95,7 @@ class FittedModel:
         """Made when first needed, and once, which takes seconds for many rows."""
         with _solving:
             if _SHARED not in vars(self):
-                with blocks.one_blas_thread():
+                with one_blas_thread():
                     vars(self)[_SHARED] = SharedSystem.solve(self.problem)
             system: SharedSystem = vars(self)[_SHARED]
             return system
@@ -104,7 +106,7 @@ class FittedModel:
         solved = vars(self).get(_SHARED)
         n, n_before = len(changed.problem.X), len(self.problem.X)
         if solved is not None and is_extended and changed.is_shared and n > n_before:
-            with blocks.one_blas_thread():
+            with one_blas_thread():
                 vars(changed)[_SHARED] = solved.extend(changed.problem)
         return changed
 
@@ -258,9 +260,9 @@ def predict_in_blocks(
 
     # Threads are those of the blocks: n_jobs, and the same sums whatever it is.
     is_by_blas = any(model.is_shared for model in models)
-    limit = blocks.one_blas_thread() if is_by_blas else nullcontext()
-    with limit, blocks.progress_bar("Predicting", n_queries, resources.verbose > 0) as progress:
-        for _ in blocks.run_blocks(work, n_queries, block_size, n_threads, progress):
+    limit = one_blas_thread() if is_by_blas else nullcontext()
+    with limit, progress_bar("Predicting", n_queries, resources.verbose > 0) as progress:
+        for _ in run_blocks(work, n_queries, block_size, n_threads, progress):
             pass
     failures.raise_if_any(n_queries, models[0].model)
 

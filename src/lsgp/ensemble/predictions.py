@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lsgp.compute import blocks
+from lsgp.compute import memory, threads
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
 from lsgp.ensemble.fitted_model import FittedModel, predict_in_blocks
 from lsgp.ensemble.prior import sample_localized_prior
@@ -48,8 +48,8 @@ class PredictionMixin:
 
     def _resources(self) -> Resources:
         return Resources(
-            n_threads=blocks.resolve_n_jobs(self.n_jobs),
-            memory_budget=blocks.parse_memory_budget(self.memory_budget),
+            n_threads=threads.resolve_n_jobs(self.n_jobs),
+            memory_budget=memory.parse_memory_budget(self.memory_budget),
             verbose=int(self.verbose),
         )
 

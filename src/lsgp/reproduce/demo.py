@@ -25,7 +25,8 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
 
 from lsgp import LSGPRegressor, PredictiveDistribution
-from lsgp.compute.blocks import one_blas_thread, progress_bar
+from lsgp.compute.blas import one_blas_thread
+from lsgp.compute.progress import progress_bar
 from lsgp.datasets import make_doppler
 
 if TYPE_CHECKING:

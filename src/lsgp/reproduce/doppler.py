@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from lsgp import LSGPRegressor
-from lsgp.compute.blocks import one_blas_thread
+from lsgp.compute.blas import one_blas_thread
 from lsgp.reproduce.demo import FAST_PART, LEVEL, Comparison, Doppler, Fit, draw_data, fit_gp, plot
 from lsgp.reproduce.figures import FORMATS, is_drawn
 from lsgp.reproduce.protocol import Protocol

@@ -11,7 +11,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lsgp.compute.blocks import progress_bar
+from lsgp.compute.progress import progress_bar
 from lsgp.datasets import Dataset, load_dataset
 from lsgp.report.page import write_whole
 from lsgp.reproduce import figures

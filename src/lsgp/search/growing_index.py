@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.compute import memory
 from lsgp.search import index as neighbors
 from lsgp.search.index import LEAF_SIZE, Neighborhoods, NeighborIndex, build_index
 
@@ -222,7 +223,7 @@ def _keep(index: NeighborIndex, kept: NDArray[np.bool_]) -> NeighborIndex:
     # Padding has row -1, for whoever reads the points, and NaN, which no search finds.
     numbers = np.where(kept, np.cumsum(kept, dtype=np.int32) - np.int32(1), np.int32(-1))
     order = np.where(index.order >= 0, numbers[index.order], np.int32(-1))
-    leaves = neighbors.empty_aligned((index.order.size, index.d)).reshape(index.leaves.shape)
+    leaves = memory.empty_aligned((index.order.size, index.d)).reshape(index.leaves.shape)
     np.copyto(leaves, index.leaves)
     leaf, place = np.nonzero(order < 0)
     leaves[leaf, :, place] = np.nan

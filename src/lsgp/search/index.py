@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import _core
+from lsgp.compute.memory import empty_aligned
 
 #: Points per leaf of the tree.
 LEAF_SIZE = 64
@@ -258,14 +259,6 @@ def _require_array(name: str, value: Any, dtype: type, shape: tuple[int | None, 
     if not matches:
         expected = str(tuple("any" if size is None else size for size in shape)).replace("'", "")
         raise ValueError(f"{name} has shape {value.shape}, expected {expected}.")
-
-
-def empty_aligned(shape: tuple[int, int]) -> NDArray[np.float64]:
-    """np.empty, at a multiple of 64 bytes: a vector never lies in two cache lines."""
-    n_bytes = 8 * shape[0] * shape[1]
-    memory = np.empty(n_bytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    return memory[start : start + n_bytes].view(np.float64).reshape(shape)
 
 
 def _is_finite(values: NDArray[np.float64]) -> bool:

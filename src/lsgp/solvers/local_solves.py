@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.compute import blocks
+from lsgp.compute import threads
 from lsgp.method import contract as local_problem
 from lsgp.method.contract import LocalModel, LocalProblem, Scores
 from lsgp.search.growing_index import SearchIndex, find_nearest, find_within
@@ -137,7 +137,7 @@ def score_in_blocks(
         scores: Scores = backend.score(problem, targets[part], neighbors[part], objective)
         return scores
 
-    results = list(blocks.run_blocks(work, n, plan.block_size, plan.n_threads))
+    results = list(threads.run_blocks(work, n, plan.block_size, plan.n_threads))
     scores: Scores = local_problem.concatenate_results(results)
     return scores
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import reference
-from lsgp.compute import blocks
+from lsgp.compute.threads import run_blocks
 from lsgp.method.contract import (
     STATUS_NOT_POSITIVE_DEFINITE,
     LocalModel,
@@ -104,7 +104,7 @@ class LeaveOneOut:
 
         threads = self.resources.n_threads
         size = max(1, -(-len(targets) // (4 * threads)))
-        return Sample(targets, _stack(list(blocks.run_blocks(search, len(targets), size, threads))))
+        return Sample(targets, _stack(list(run_blocks(search, len(targets), size, threads))))
 
     def gather(self, sample: Sample) -> tuple[LeaveOneOut, Sample]:
         """The rows of a sample one behind the other, as often as it has them, and the sample there.
@@ -166,7 +166,7 @@ class LeaveOneOut:
             )
             return predictions
 
-        parts = blocks.run_blocks(work, n, plan.block_size, plan.n_threads)
+        parts = run_blocks(work, n, plan.block_size, plan.n_threads)
         predictions: Predictions = concatenate_results(list(parts))
         return predictions
 

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Progress bars on stderr, for work that takes long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+#: Seconds before a progress bar shows: short work should leave the terminal alone.
+APPEARS_AFTER = 1.0
+
+
+@contextmanager
+def progress_bar(
+    description: str, total: int | None = None, enabled: bool = True
+) -> Iterator[Callable[..., None]]:
+    """Show the progress of long work on stderr; yields the function that advances it.
+
+    It is called as ``advance(n)``, or ``advance(n, description)`` when what is being done has
+    changed. The bar appears with the first advance after one second, and is gone at the end.
+    Nothing is printed where stderr is not a terminal, nor when `enabled` is false.
+
+    Parameters
+    ----------
+    description : str
+        What is being done.
+    total : int, optional
+        Number of items; None when unknown.
+    enabled : bool, default=True
+        False shows nothing at all.
+
+    Examples
+    --------
+    >>> from lsgp.compute.progress import progress_bar
+    >>> from lsgp.compute.threads import run_blocks
+    >>> with progress_bar("Squaring", total=4) as advance:
+    ...     list(run_blocks(lambda start, stop: start**2, 4, 1, progress=advance))
+    [0, 1, 4, 9]
+    """
+    if not enabled:
+        yield _ignore
+        return
+    bar = _DelayedBar(description, total)
+    try:
+        yield bar.advance
+    finally:
+        bar.stop()
+
+
+def _ignore(n: int = 1, description: str | None = None) -> None:
+    """Advance no bar."""
+
+
+class _DelayedBar:
+    """A rich progress bar that is only made once the work has proved to be long."""
+
+    def __init__(self, description: str, total: int | None) -> None:
+        self.description = description
+        self.total = total
+        self.n_done = 0
+        self.started = time.monotonic()
+        self.lock = threading.Lock()
+        self.shown: Any = None
+
+    def advance(self, n: int = 1, description: str | None = None) -> None:
+        with self.lock:
+            self.n_done += n
+            self.description = description or self.description
+            if self.shown is None and time.monotonic() - self.started >= APPEARS_AFTER:
+                self.shown = _make_progress()
+                self.shown.add_task(self.description, total=self.total)
+                self.shown.start()
+            if self.shown is not None:
+                self.shown.update(
+                    self.shown.task_ids[0], completed=self.n_done, description=self.description
+                )
+
+    def stop(self) -> None:
+        with self.lock:
+            if self.shown is not None:
+                self.shown.stop()
+
+
+def _make_progress() -> Any:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    # Without ipywidgets, rich can only warn in a notebook: rather plain stderr there.
+    force_jupyter = None if find_spec("ipywidgets") else False
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True, force_jupyter=force_jupyter),
+        transient=True,
+    )
