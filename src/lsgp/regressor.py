@@ -1,50 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The scikit-learn estimator: takes lists and data frames, explains errors."""
+"""The scikit-learn estimator of numbers: takes lists and data frames, explains errors."""
 
 from __future__ import annotations
 
-import warnings
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lsgp.backends import choose_backend, reference
-from lsgp.compute import blas, progress
-from lsgp.ensemble.explanation import ExplanationMixin
-from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.ensemble.gradients import GradientMixin
-from lsgp.ensemble.predictions import PredictionMixin
-from lsgp.ensemble.representation import RepresentationMixin
-from lsgp.ensemble.updates import UpdateMixin
-from lsgp.inputs.rows import TrainingRows, check_training_rows, names_of_targets
-from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification, specify
-from lsgp.inputs.transforms import TargetScaler, fit_transform_kind
-from lsgp.storage import StorageMixin
-from lsgp.tuning.plan import Start
-from lsgp.tuning.result import TuningResult
-from lsgp.tuning.tuner import Tuner
+from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
+from lsgp.ensemble.gradients import predict_gradient
+from lsgp.ensemble.predict import (
+    check_kind,
+    leave_one_out,
+    predict_distribution,
+    predict_mean,
+)
+from lsgp.ensemble.prior import sample_prior
+from lsgp.estimator import LSGPEstimator
+from lsgp.inputs.rows import check_training_rows, names_of_targets
+from lsgp.method.distribution import PredictiveDistribution
 
 Array = NDArray[np.float64]
 
-DTYPES = ("float64", "float32")
 
-
-class LSGPRegressor(
-    RepresentationMixin,
-    ExplanationMixin,
-    GradientMixin,
-    UpdateMixin,
-    PredictionMixin,
-    StorageMixin,
-    MultiOutputMixin,
-    RegressorMixin,
-    BaseEstimator,
-):
+class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     """Gaussian process regression on the neighborhood of every query.
 
     Each prediction is made by a small exact Gaussian process on the training points near
@@ -150,61 +133,6 @@ class LSGPRegressor(
     0.14
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = "auto",
-        localizer: str = "smooth",
-        n_neighbors: int | str = "auto",
-        bandwidth: float | str = "adaptive",
-        trend: Any = "linear",
-        scale: str = "auto",
-        objective: str | None = "auto",
-        lengthscale: ArrayLike | None = None,
-        signal_variance: float | None = None,
-        noise_variance: float | None = None,
-        localizer_decay: float | None = None,
-        scale_dof: float | None = None,
-        n_tuning_points: int = 2000,
-        n_models: int = 8,
-        max_tuning_time: float | None = None,
-        warm_start: bool = False,
-        input_transform: Any = "auto",
-        normalize_y: bool = True,
-        normalize_localizer: bool = False,
-        backend: str = "auto",
-        dtype: str = "float64",
-        n_jobs: int | None = None,
-        memory_budget: int | str = "1GB",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.localizer = localizer
-        self.n_neighbors = n_neighbors
-        self.bandwidth = bandwidth
-        self.trend = trend
-        self.scale = scale
-        self.objective = objective
-        self.lengthscale = lengthscale
-        self.signal_variance = signal_variance
-        self.noise_variance = noise_variance
-        self.localizer_decay = localizer_decay
-        self.scale_dof = scale_dof
-        self.n_tuning_points = n_tuning_points
-        self.n_models = n_models
-        self.max_tuning_time = max_tuning_time
-        self.warm_start = warm_start
-        self.input_transform = input_transform
-        self.normalize_y = normalize_y
-        self.normalize_localizer = normalize_localizer
-        self.backend = backend
-        self.dtype = dtype
-        self.n_jobs = n_jobs
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.verbose = verbose
-
     def fit(
         self,
         X: ArrayLike,
@@ -244,145 +172,292 @@ class LSGPRegressor(
         >>> model.n_features_in_
         2
         """
+        fitted = self._copy()
+        fitted._check_settings()
         X_checked, y_checked = validate_data(
-            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, order="C"
+            fitted, X, y, dtype=np.float64, multi_output=True, y_numeric=True, order="C"
         )
-        if self.dtype not in DTYPES:
-            raise ValueError(f"dtype={self.dtype!r} is not one of {', '.join(map(repr, DTYPES))}.")
-        for name, least in (("n_tuning_points", 1), ("n_models", 1), ("verbose", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < least:
-                raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
-        limit = self.max_tuning_time
-        if limit is not None and not (isinstance(limit, Real) and limit >= 0):
-            raise ValueError(
-                f"max_tuning_time={limit!r} must be a number of seconds, not negative, or None."
-            )
         where: Array | None = None
         if queries is not None:
-            where = validate_data(self, queries, dtype=np.float64, reset=False)
-        self._y_shape = y_checked.shape[1:]
-        self.target_names_ = names_of_targets(y)
-        y_checked = np.ascontiguousarray(y_checked.reshape(len(X_checked), -1), dtype=np.float64)
-        specification = specify(self.get_params(deep=False), X_checked.shape[1])
-        self._warn_if_slow(specification)
-        rows = check_training_rows(X_checked, y_checked, sample_weight, noise_variance, groups)
-        self.target_scaler_ = (
-            TargetScaler.fit(rows.y, rows.weight)
-            if self.normalize_y
-            else TargetScaler(np.zeros(rows.y.shape[1]), np.ones(rows.y.shape[1]))
-        )
-        self.mean_noise_variance_ = rows.mean_noise_variance
-        # Leaving one of two rows out leaves nothing to learn from.
-        is_tuned = self.objective is not None and len(rows.X) > 2
-        self.tuning_: TuningResult | None = None
-        if is_tuned:
-            fitted, self.tuning_ = self._tune(specification, rows, where)
-        else:
-            fitted = (self._fit_given(specification, rows),)
-        self.fitted_ = fitted
-        self.scale_factor_ = 1.0 if self.tuning_ is None else self.tuning_.scale_factor
-        return self
+            where = validate_data(fitted, queries, dtype=np.float64, reset=False)
+        columns = np.ascontiguousarray(y_checked.reshape(len(X_checked), -1), dtype=np.float64)
+        rows = check_training_rows(X_checked, columns, sample_weight, noise_variance, groups)
+        fitted.ensemble_ = fitted._build(rows, where, y_checked.shape[1:], names_of_targets(y))
+        return self._become(fitted)
 
-    def _tune(
-        self, specification: Specification, rows: TrainingRows, queries: Array | None
-    ) -> tuple[tuple[FittedModel, ...], TuningResult]:
-        objective = self.objective
-        if objective == "auto":
-            objective = "crps" if queries is None else "log_density"
-        random = check_random_state(self.random_state)
-        tuner = Tuner(
-            rows=rows,
-            y=self.target_scaler_.transform(rows.y),
-            queries=queries,
-            specification=specification,
-            objective=str(objective),
-            n_tuning_points=int(self.n_tuning_points),
-            n_models=int(self.n_models),
-            backend=self.backend,
-            resources=self._resources()._replace(verbose=0),
-            rng=np.random.default_rng(random.randint(2**31)),
-            max_seconds=self.max_tuning_time,
-            warm_starts=self._warm_starts(specification, rows.X),
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        noise_variance: ArrayLike | None = None,
+    ) -> LSGPRegressor:
+        """Add training rows, without tuning again.
+
+        Hyperparameters, input transforms and the scaling of y stay as they are; predictions
+        are those of a model with the same ones on all of the rows. The rows are numbered on
+        from those there are. On an estimator that is not fitted this is `fit`.
+
+        Call `fit` with all of the data now and then when what it learnt no longer fits them:
+        `loo` tells.
+
+        Parameters
+        ----------
+        X : array-like of shape (k, d)
+        y : array-like of shape (k,) or (k, t)
+        sample_weight, noise_variance : array-like of shape (k,), default=None
+            As in `fit`; ``noise_variance`` if and only if it was given there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None, lengthscale=0.5, noise_variance=1e-4)
+        >>> model = model.fit(X, np.sin(6 * X[:, 0]))
+        >>> model = model.partial_fit([[1.2], [1.3]], np.sin([7.2, 7.8]))
+        >>> print(f"{model.predict([[1.3]])[0]:.2f} {np.sin(7.8):.2f}")
+        1.00 1.00
+        """
+        if not hasattr(self, "ensemble_"):
+            return self.fit(X, y, sample_weight=sample_weight, noise_variance=noise_variance)
+        X_checked, y_checked = validate_data(
+            self,
+            X,
+            y,
+            dtype=np.float64,
+            multi_output=True,
+            y_numeric=True,
+            order="C",
+            reset=False,
         )
-        work = tuner.planned_work()
-        with (
-            progress.progress_bar("Tuning", work, self.verbose > 0) as tuner.report,
-            # The optimizer's own matrices are tiny: the threads of BLAS only spin on them, for
-            # half of the time of a fit.
-            blas.one_blas_thread(),
-        ):
-            tuning = tuner.run()
-        fitted = tuple(
-            FittedModel.build(
-                tuner.transforms[candidate.input_transform],
-                tuner.data[candidate.input_transform].X,
-                tuner.y,
-                rows.noise,
-                candidate.model,
-                candidate.n_neighbors,
-                self.backend,
-                np.dtype(self.dtype),
-                weight,
-                tuner.shared.get(id(candidate)),
+        if y_checked.shape[1:] != self.ensemble_.target_shape:
+            raise ValueError(
+                f"y has shape {y_checked.shape}, but the model was fitted to targets of shape "
+                f"{('n', *self.ensemble_.target_shape)}. Give the same targets."
             )
-            for candidate, weight in tuning.chosen
-        )
-        return fitted, tuning
+        columns = y_checked.reshape(len(X_checked), -1).astype(np.float64)
+        rows = self._check_more_rows(X_checked, columns, sample_weight, noise_variance)
+        return self._add_rows(rows)
 
-    def _warm_starts(self, specification: Specification, X: Array) -> tuple[Start, ...]:
-        """The models of a previous fit that the settings still admit: tuning starts there."""
-        if not self.warm_start or not hasattr(self, "fitted_"):
-            return ()
-        if self.fitted_[0].transform.n_features != X.shape[1]:
-            return ()
-        starts = []
-        for fitted in self.fitted_:
-            kinds, n_neighbors = fitted.transform.kinds, fitted.n_neighbors
-            if n_neighbors is not None:
-                n_neighbors = min(specification.n_neighbors or n_neighbors, len(X) - 1)
-            if specification.admits(fitted.model, kinds):
-                starts.append(Start(_kinds_key(kinds), fitted.model, n_neighbors))
-        return tuple(starts)
+    def predict(self, X: ArrayLike, return_std: bool = False, kind: str = "observation") -> Any:
+        """Mean of the predictive distribution, and its standard deviation on request.
 
-    def _fit_given(self, specification: Specification, rows: TrainingRows) -> FittedModel:
-        """Index the rows for the hyperparameters as they are given."""
-        kind = specification.input_transform
-        is_auto = isinstance(kind, str) and kind == "auto"
-        transform = fit_transform_kind(rows.X, "standardize" if is_auto else kind, rows.weight)
-        model = specification.model
-        if rows.mean_noise_variance is not None and self.noise_variance is None:
-            level = rows.mean_noise_variance / np.mean(self.target_scaler_.std**2)
-            model = model.replace(noise_variance=level / model.signal_variance)
-        n_neighbors = None
-        if model.bandwidth is None:
-            n_neighbors = min(specification.n_neighbors or DEFAULT_N_NEIGHBORS, len(rows.X))
-        return FittedModel.build(
-            transform,
-            np.ascontiguousarray(transform.transform(rows.X)),
-            self.target_scaler_.transform(rows.y),
-            rows.noise,
-            model,
-            n_neighbors,
-            self.backend,
-            np.dtype(self.dtype),
-        )
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        return_std : bool
+        kind : {"observation", "latent"}
+            Whether the standard deviation is that of a new observation, noise included, or
+            of the latent function.
 
-    def _warn_if_slow(self, specification: Specification) -> None:
-        backend = choose_backend(self.backend, specification.model.kernel)
-        if backend is reference and self.backend == "auto":
-            warnings.warn(
-                f"The native core does not know the kernel {specification.model.kernel}: it runs "
-                "on the reference backend, which is much slower.",
-                stacklevel=3,
+        Returns
+        -------
+        mean : array of shape (q,) or (q, t)
+        std : array of the same shape, if ``return_std``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> mean, std = model.predict([[0.25], [0.5]], return_std=True)
+        >>> mean.round(1)
+        array([1. , 0.1])
+        """
+        if return_std:
+            predicted = self.predict_distribution(X, kind=kind)
+            return predicted.mean, predicted.std
+        check_kind(kind)
+        X = self._check_queries(X)
+        return predict_mean(self._ready(), X, self._resources())
+
+    def predict_distribution(
+        self, X: ArrayLike, kind: str = "observation"
+    ) -> PredictiveDistribution:
+        """Predictive distribution of each query, with its density, quantiles and scores [E7].
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        kind : {"observation", "latent"}
+            As in `predict`.
+
+        Returns
+        -------
+        PredictiveDistribution
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> model = LSGPRegressor(objective=None).fit([[0], [1], [2]], [0, 1, 0])
+        >>> predicted = model.predict_distribution([[0.5]])
+        >>> low, high = predicted.interval(0.9)
+        >>> bool(low[0] < predicted.mean[0] < high[0])
+        True
+        """
+        check_kind(kind)
+        X = self._check_queries(X)
+        return predict_distribution(self._ready(), X, kind, self._resources())
+
+    def predict_interval(
+        self, X: ArrayLike, level: float = 0.9, kind: str = "observation"
+    ) -> tuple[Array, Array]:
+        """Lower and upper end of the central interval of this probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        level : float
+            Probability, between 0 and 1.
+        kind : {"observation", "latent"}
+            As in `predict`.
+
+        Returns
+        -------
+        low, high : arrays of shape (q,) or (q, t)
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> model = LSGPRegressor(objective=None).fit([[0], [1], [2]], [0, 1, 0])
+        >>> low, high = model.predict_interval([[1]], level=0.9)
+        >>> bool(low[0] < 1 < high[0])
+        True
+        """
+        return self.predict_distribution(X, kind=kind).interval(level)
+
+    def predict_gradient(
+        self, X: ArrayLike, return_std: bool = False, kind: str = "observation"
+    ) -> Any:
+        """Derivative of the predicted mean, and of the standard deviation, in the inputs.
+
+        In the units of y per unit of each input, at a fixed neighborhood. An input that is
+        constant in the training data has derivative 0. The derivative of a standard deviation
+        that is infinite (2 degrees of freedom or fewer) is NaN. "matern12" has a kink at every
+        training point, where the mean of both sides is given. Kernel objects of scikit-learn
+        have no derivative of their own: theirs is by central differences, the rest is not.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        return_std : bool
+        kind : {"observation", "latent"}
+            Which standard deviation, as in `predict`.
+
+        Returns
+        -------
+        mean_gradient : array of shape (q, d), or (q, t, d) for several targets
+        std_gradient : array of the same shape, if ``return_std``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None, lengthscale=0.5, noise_variance=1e-4)
+        >>> model.fit(X, np.sin(6 * X[:, 0])).predict_gradient([[0.25], [0.5]]).round(1)
+        array([[ 0.4],
+               [-5.9]])
+        """
+        check_kind(kind)
+        X = self._check_queries(X)
+        return predict_gradient(self._ready(), X, return_std, kind)
+
+    def loo(self, n_points: int | None = None, random_state: Any = None) -> LeaveOneOutResult:
+        """Predict training points from their neighbors without themselves.
+
+        Parameters
+        ----------
+        n_points : int, default=None
+            Size of a random sample of the training points; None: all of them.
+        random_state : int, RandomState instance or None
+            For the sample.
+
+        Returns
+        -------
+        LeaveOneOutResult
+            Row numbers, observations, predictions and their calibration. Rows of zero
+            weight were never part of the model, and do not count.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> bool(model.loo().calibration.rmse < 0.05)
+        True
+        """
+        check_is_fitted(self)
+        n = self.ensemble_.n_rows
+        rows = np.arange(n)
+        if n_points is not None and n_points < n:
+            rows = np.sort(check_random_state(random_state).choice(n, n_points, replace=False))
+        return leave_one_out(self._ready(), rows, self._resources())
+
+    def calibration(self, X: ArrayLike, y: ArrayLike) -> Calibration:
+        """Accuracy and calibration of the predictions for X against the observations y.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        y : array-like of shape (q,) or (q, t)
+
+        Returns
+        -------
+        Calibration
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> model = LSGPRegressor(objective=None).fit([[0], [1], [2]], [0, 1, 0])
+        >>> model.calibration([[0.5], [1.5]], [0.6, 0.7]).n
+        2
+        """
+        predicted = self.predict_distribution(X)
+        observed = np.asarray(y, dtype=float)
+        if observed.shape != predicted.mean.shape:
+            raise ValueError(
+                f"y has shape {observed.shape}, but the predictions for X have shape "
+                f"{predicted.mean.shape}. Give one observation per prediction."
             )
+        return assess(predicted, observed)
+
+    def sample_prior(
+        self, x0: ArrayLike, X: ArrayLike, n_samples: int = 5, random_state: Any = None
+    ) -> Array:
+        """Draw functions from the prior localized at the query x0, at the points X.
+
+        They are samples of the latent function times the square root of its weight at x0, in
+        the units of y and around its mean: what the model believes near x0 before it has seen
+        a target.
+
+        Parameters
+        ----------
+        x0 : array-like of shape (d,)
+        X : array-like of shape (p, d)
+        n_samples : int
+        random_state : int, RandomState instance or None
+
+        Returns
+        -------
+        array of shape (n_samples, p)
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> model = LSGPRegressor(objective=None).fit([[0], [1], [2]], [0, 1, 0])
+        >>> model.sample_prior([0.5], [[0.4], [0.6]], n_samples=3, random_state=0).shape
+        (3, 2)
+        """
+        points = self._check_queries(X)
+        query = self._check_queries(np.asarray(x0, dtype=float).reshape(1, -1))
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        return sample_prior(self._ready(), query, points, n_samples, rng)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = False
         return tags
-
-
-def _kinds_key(kinds: tuple[str | None, ...]) -> Any:
-    """A transform's kinds as tuning names them: one string when all inputs share it."""
-    return kinds[0] if len(set(kinds)) == 1 else tuple(kinds)

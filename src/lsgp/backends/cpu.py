@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import _core
+from lsgp.backends.contract import Plan, Resources
+from lsgp.backends.host import prepare, search
+from lsgp.backends.plan import plan_blocks
 from lsgp.method.contract import (
     OBJECTIVES,
     SHARED_PARAMETERS,
@@ -17,14 +20,36 @@ from lsgp.method.contract import (
     Predictions,
     Scores,
 )
-from lsgp.method.kernels import KERNELS
+from lsgp.method.kernels import KERNELS, Kernel, Stationary
 from lsgp.method.localizers import LOCALIZERS
+
+__all__ = [
+    "factors_once",
+    "is_slow",
+    "knows",
+    "name",
+    "plan",
+    "predict",
+    "prepare",
+    "score",
+    "search",
+    "workspace_bytes",
+]
 
 Array = NDArray[np.floating]
 
+name = "cpu"
+factors_once = True
+is_slow = False
+
 _KERNEL_CODES = {name: code for code, name in enumerate(KERNELS)}
 _LOCALIZER_CODES = {name: code for code, name in enumerate(LOCALIZERS)}
+_KNOWN = [Stationary(name) for name in KERNELS]
 _OBJECTIVE_CODES = {name: code for code, name in enumerate(OBJECTIVES)}
+
+
+def knows(kernel: Kernel) -> bool:
+    return kernel in _KNOWN
 
 
 def predict(
@@ -83,6 +108,16 @@ def workspace_bytes(
         n_neighbors, n_inputs, n_targets, gradient
     )
     return size
+
+
+def plan(
+    problem: LocalProblem,
+    n_neighbors: int | None,
+    n_queries: int,
+    resources: Resources,
+    gradient: bool = False,
+) -> Plan:
+    return plan_blocks(workspace_bytes, problem, n_neighbors, n_queries, resources, gradient)
 
 
 def _pack(model: LocalModel) -> tuple[object, ...]:

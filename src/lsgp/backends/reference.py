@@ -13,15 +13,34 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
-from scipy.spatial.distance import cdist
 
-from lsgp.method import contract as local_problem
-from lsgp.method import localizers
+from lsgp.backends.contract import Plan, Resources
+from lsgp.backends.host import prepare, search
+from lsgp.backends.plan import plan_blocks
+from lsgp.method import contract, localizers
 from lsgp.method.contract import LocalModel, LocalProblem, Predictions, Scores
-from lsgp.method.kernels import KERNELS
+from lsgp.method.kernels import Kernel
 from lsgp.method.losses import LOSSES
 
+__all__ = [
+    "factors_once",
+    "is_slow",
+    "knows",
+    "name",
+    "plan",
+    "predict",
+    "prepare",
+    "score",
+    "search",
+    "workspace_bytes",
+]
+
 Array = NDArray[np.floating]
+
+name = "reference"
+#: The oracle solves each system anew.
+factors_once = False
+is_slow = True
 
 #: Below this a weight is as good as zero: the point is out of the system.
 SMALLEST_WEIGHT = 1e-100
@@ -32,7 +51,7 @@ SMALLEST_PIVOT = 16 * np.finfo(float).eps
 
 
 class Covariance(NamedTuple):
-    """[E1] of m points and the query, with derivatives in the kernel's own log parameters."""
+    """[E1] of m points and the query, with derivatives of rho in the kernel's log parameters."""
 
     K: Array  # (m, m)
     k: Array  # (m,)
@@ -58,6 +77,10 @@ class LocalSystem(NamedTuple):
     beta: Array  # (m,)
     variance: float
     status: int
+
+
+def knows(kernel: Kernel) -> bool:
+    return True
 
 
 def predict(problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]) -> Predictions:
@@ -90,7 +113,8 @@ def score(
         losses.append(loss)
         gradients.append(gradient)
         statuses.append(system.status)
-    n_parameters = n_kernel_parameters(problem.model) + len(local_problem.SHARED_PARAMETERS)
+    n_kernel = problem.model.correlation.n_parameters(problem.X.shape[1])
+    n_parameters = n_kernel + len(contract.SHARED_PARAMETERS)
     return Scores(
         np.array(losses),
         np.array(gradients).reshape(-1, n_parameters),
@@ -115,11 +139,6 @@ def marginal_likelihood(
     return Scores(np.array(losses), np.array(gradients), np.array(statuses, dtype=np.int32))
 
 
-def n_kernel_parameters(model: LocalModel) -> int:
-    """Number of hyperparameters that belong to the kernel: lengthscales, or theta."""
-    return len(model.lengthscale) if isinstance(model.kernel, str) else model.kernel.n_dims
-
-
 def solve_system(
     problem: LocalProblem,
     query: Array,
@@ -135,7 +154,7 @@ def solve_system(
         z = (problem.X[rows].astype(float) - query) / model.lengthscale
         is_finite = np.isfinite((z * z).sum(axis=1)).all()
     if not is_finite:
-        return unsolved(problem, local_problem.STATUS_NOT_FINITE)
+        return unsolved(problem, contract.STATUS_NOT_FINITE)
     weight, by_log_lengthscale, by_decay = _weigh(model, z)
     inside = weight > SMALLEST_WEIGHT
     rows, z, weight = rows[inside], z[inside], weight[inside]
@@ -167,7 +186,7 @@ def solve_system(
 def unsolved(problem: LocalProblem, status: int) -> LocalSystem:
     """A system of one point, of which nothing is known."""
     d, t = problem.X.shape[1], problem.y.shape[1]
-    p = n_kernel_parameters(problem.model)
+    p = problem.model.correlation.n_parameters(d)
 
     def unknown(*shape: int) -> Array:
         return np.full(shape, np.nan)
@@ -224,47 +243,26 @@ def covary(
     m = len(z)
     c, b = model.constant_variance, model.slope_variance
     points = np.vstack([X, query]), np.vstack([z, np.zeros_like(query)])
-    K, dK = _correlation(model, *points, with_derivatives)
+    K, dK = model.correlation.correlate(*points, with_derivatives)
     K = K + c
     K[:m, :m] += b * z @ z.T
-    if isinstance(model.kernel, str) and with_derivatives:
-        dK[:m, :m] += -2.0 * b * z[:, None, :] * z[None, :, :]
     return Covariance(K[:m, :m], K[:m, m], K[m, m], dK[:m, :m], dK[:m, m], dK[m, m])
-
-
-def _correlation(
-    model: LocalModel, X: Array, z: Array, with_derivatives: bool
-) -> tuple[Array, Array]:
-    none = np.empty((len(X), len(X), 0))
-    if not isinstance(model.kernel, str):
-        if model.kernel.n_dims == 0 or not with_derivatives:
-            return model.kernel(X), none
-        K, dK = model.kernel(X, eval_gradient=True)
-        return K, dK
-    if not with_derivatives:
-        return KERNELS[model.kernel](cdist(z, z, "sqeuclidean"))[0], none
-    difference2 = (z[:, None, :] - z[None, :, :]) ** 2
-    rho, derivative = KERNELS[model.kernel](difference2.sum(axis=2))
-    return rho, -2.0 * derivative[:, :, None] * difference2
 
 
 def _factor(A: Array, mean_diagonal: float) -> tuple[int, tuple[Array, bool]]:
     """Cholesky factor, with jitter if need be, and a status code if even that fails."""
-    jitter = 0.0
+    unknown = np.full_like(A, np.nan), True
     if not np.isfinite(A).all():
-        return local_problem.STATUS_NOT_FINITE, (np.full_like(A, np.nan), True)
-    while True:
+        return contract.STATUS_NOT_FINITE, unknown
+    for jitter in contract.jitters():
         try:
             factor = cholesky(A + jitter * mean_diagonal * np.eye(len(A)), lower=True)
-            if np.any(np.diag(factor) ** 2 <= SMALLEST_PIVOT * mean_diagonal):
-                raise LinAlgError("a pivot is but rounding")
         except LinAlgError:
-            if jitter > 0.5 * local_problem.LAST_JITTER:
-                return local_problem.STATUS_NOT_POSITIVE_DEFINITE, (np.full_like(A, np.nan), True)
-            jitter = max(10.0 * jitter, local_problem.FIRST_JITTER)
-        else:
-            status = local_problem.STATUS_JITTERED if jitter else local_problem.STATUS_OK
+            continue
+        if (np.diag(factor) ** 2 > SMALLEST_PIVOT * mean_diagonal).all():
+            status = contract.STATUS_JITTERED if jitter else contract.STATUS_OK
             return status, (factor, True)
+    return contract.STATUS_NOT_POSITIVE_DEFINITE, unknown
 
 
 def scale_and_dof(model: LocalModel, system: LocalSystem) -> tuple[Array, float]:
@@ -324,8 +322,7 @@ def _loss_and_gradient(
         + adjoint_k @ covariance.dk
         + by_variance * covariance.dk00
     )
-    if isinstance(model.kernel, str):
-        kernel = kernel + by_weight @ system.weight_by_log_lengthscale
+    kernel += model.correlation.by_metric(_through_metric(model, system, adjoint_A, by_weight))
     shared = np.array(
         [
             by_signal,
@@ -337,6 +334,14 @@ def _loss_and_gradient(
         ]
     )
     return total, np.concatenate([kernel, shared])
+
+
+def _through_metric(
+    model: LocalModel, system: LocalSystem, adjoint_A: Array, by_weight: Array
+) -> Array:
+    """Gradient in the log lengthscales of the metric, but for the kernel: weights and slope."""
+    slope = -2.0 * model.slope_variance * np.einsum("ij,ip,jp->p", adjoint_A, system.z, system.z)
+    return np.asarray(by_weight @ system.weight_by_log_lengthscale + slope)
 
 
 def _marginal_likelihood(model: LocalModel, system: LocalSystem) -> tuple[float, Array]:
@@ -351,8 +356,7 @@ def _marginal_likelihood(model: LocalModel, system: LocalSystem) -> tuple[float,
     noise_over_weight = model.noise_variance * system.noise / system.weight
     by_weight = -diagonal * noise_over_weight / system.weight
     kernel = np.einsum("ij,ijp->p", adjoint_A, covariance.dK)
-    if isinstance(model.kernel, str):
-        kernel = kernel + by_weight @ system.weight_by_log_lengthscale
+    kernel += model.correlation.by_metric(_through_metric(model, system, adjoint_A, by_weight))
     shared = np.array(
         [
             0.5 * (m - misfit / s2),
@@ -371,3 +375,13 @@ def workspace_bytes(
 ) -> int:
     """Memory that one thread needs beside its block's arrays: a few m by m matrices."""
     return 8 * n_neighbors**2 * (6 + n_inputs)
+
+
+def plan(
+    problem: LocalProblem,
+    n_neighbors: int | None,
+    n_queries: int,
+    resources: Resources,
+    gradient: bool = False,
+) -> Plan:
+    return plan_blocks(workspace_bytes, problem, n_neighbors, n_queries, resources, gradient)

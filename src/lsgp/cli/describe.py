@@ -9,7 +9,7 @@ import numpy as np
 
 from lsgp import LSGPRegressor
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.ensemble.fitted_view import input_names, target_names
+from lsgp.ensemble.view import input_names, target_names
 
 
 def describe_model(model: LSGPRegressor) -> dict[str, Any]:
@@ -17,8 +17,8 @@ def describe_model(model: LSGPRegressor) -> dict[str, Any]:
     tuning = model.tuning_
     n_train, n_inputs = model.fitted_[0].problem.X.shape
     return {
-        "targets": target_names(model),
-        "features": input_names(model),
+        "targets": target_names(model.ensemble_),
+        "features": input_names(model.ensemble_),
         "n_train": n_train,
         "n_inputs": n_inputs,
         "models": [_describe(fitted) for fitted in model.fitted_],
@@ -41,11 +41,7 @@ def describe_models(model: LSGPRegressor) -> list[tuple[str, str]]:
     lines = []
     for k, fitted in enumerate(model.fitted_):
         description = _describe(fitted)
-        size = f"{fitted.n_neighbors} neighbors"
-        if fitted.n_neighbors is None:
-            size = f"bandwidth {description['bandwidth']:.4g}"
-        elif fitted.is_shared:
-            size = "all rows"
+        size = fitted.solver.describe_source()
         weight = f", weight {fitted.weight:.2f}" if len(model.fitted_) > 1 else ""
         lines.append(
             (

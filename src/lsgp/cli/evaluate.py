@@ -18,7 +18,7 @@ from lsgp.cli.errors import CommandError
 from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for, target_columns
 from lsgp.cli.tables import finite_rows, open_table
 from lsgp.ensemble.assessment import LEVELS, assess
-from lsgp.ensemble.fitted_view import columns_of
+from lsgp.ensemble.view import columns_of
 
 Array = NDArray[np.float64]
 

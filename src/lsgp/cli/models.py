@@ -16,7 +16,7 @@ from lsgp.cli.errors import CommandError, did_you_mean, list_names
 from lsgp.cli.table import Chunk, Table
 from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, require_numbers
 from lsgp.compute.memory import parse_memory_budget
-from lsgp.ensemble.fitted_view import target_names
+from lsgp.ensemble.view import target_names
 
 
 class Prediction(NamedTuple):
@@ -49,7 +49,7 @@ def input_columns(model: LSGPRegressor, table: Table) -> list[str]:
         require_numbers(inputs, table, "inputs")
         return inputs
     # Fitted in Python on an array: the numbers of the table, if they are as many, and no target.
-    targets = target_names(model)
+    targets = target_names(model.ensemble_)
     numbers = [
         name
         for name, column in table.columns.items()
@@ -66,7 +66,7 @@ def input_columns(model: LSGPRegressor, table: Table) -> list[str]:
 
 def target_columns(model: LSGPRegressor, given: list[list[str]] | None, table: Table) -> list[str]:
     """The columns of the table that hold the model's targets, in its order."""
-    known = target_names(model)
+    known = target_names(model.ensemble_)
     names = known if given is None else [name for part in given for name in part]
     if len(names) != len(known):
         raise CommandError(

@@ -16,7 +16,7 @@ from lsgp.cli.models import Prediction, input_columns, load_model, predict_chunk
 from lsgp.cli.outputs import check_output, open_output
 from lsgp.cli.table import Table
 from lsgp.cli.tables import format_of, open_table
-from lsgp.ensemble.fitted_view import columns_of, target_names
+from lsgp.ensemble.view import columns_of, target_names
 
 SUFFIXES = ("mean", "std", "low", "high")
 
@@ -33,7 +33,9 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     with open_table(options.data, options.format, options.separator) as table:
         inputs = input_columns(model, table)
         kept = kept_columns(options, table)
-        names = [f"{target}_{suffix}" for target in target_names(model) for suffix in SUFFIXES]
+        names = [
+            f"{target}_{suffix}" for target in target_names(model.ensemble_) for suffix in SUFFIXES
+        ]
         clashes = [name for name in kept if name in names]
         if clashes:
             raise CommandError(

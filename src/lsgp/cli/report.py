@@ -18,7 +18,7 @@ from lsgp.cli.errors import CommandError
 from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for, target_columns
 from lsgp.cli.outputs import check_output
 from lsgp.cli.tables import finite_rows, open_table
-from lsgp.ensemble.fitted_view import target_names
+from lsgp.ensemble.view import target_names
 from lsgp.report import write_report
 
 
@@ -42,14 +42,14 @@ def read_data(model: LSGPRegressor, options: argparse.Namespace, voice: Voice) -
     """Complete rows of the table: inputs, and targets if it has them."""
     with open_table(options.data, options.format, options.separator) as table:
         inputs = input_columns(model, table)
-        has_targets = all(name in table.columns for name in target_names(model))
+        has_targets = all(name in table.columns for name in target_names(model.ensemble_))
         targets: list[str] = []
         if options.target is not None or has_targets:
             targets = target_columns(model, options.target, table)
         else:
             voice.note(
-                f"{table.name} has no column {target_names(model)[0]!r}: the page shows where the "
-                "model extrapolates there, not how good it is"
+                f"{table.name} has no column {target_names(model.ensemble_)[0]!r}: the page shows "
+                "where the model extrapolates there, not how good it is"
             )
         numbers = list(dict.fromkeys([*inputs, *targets]))
         frames, n_rows = [], 0

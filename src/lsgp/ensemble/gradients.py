@@ -12,21 +12,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lsgp.backends import reference
 from lsgp.backends.reference import LocalSystem
+from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.ensemble.predictions import PredictionMixin, check_kind
+from lsgp.ensemble.predict import check_kind
 from lsgp.method import localizers
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.method.kernels import KERNELS
-from lsgp.solvers.local_solves import Failures
+from lsgp.solvers.failures import Failures
 
-Array = NDArray[np.floating]
-
-#: Step of the central differences of scikit-learn kernels, relative to the lengthscale.
-STEP = 1e-5
+Array = NDArray[np.float64]
 
 
 class PredictionGradient(NamedTuple):
@@ -38,61 +35,26 @@ class PredictionGradient(NamedTuple):
     dof: Array  # (d,) of [E6]
 
 
-class GradientMixin(PredictionMixin):
-    """Derivatives of the predictions of a fitted estimator."""
-
-    def predict_gradient(
-        self, X: ArrayLike, return_std: bool = False, kind: str = "observation"
-    ) -> Any:
-        """Derivative of the predicted mean, and of the standard deviation, in the inputs.
-
-        In the units of y per unit of each input, at a fixed neighborhood. An input that is
-        constant in the training data has derivative 0. The derivative of a standard deviation
-        that is infinite (2 degrees of freedom or fewer) is NaN. "matern12" has a kink at every
-        training point, where the mean of both sides is given. Kernel objects of scikit-learn
-        have no derivative of their own: theirs is by central differences, the rest is not.
-
-        Parameters
-        ----------
-        X : array-like of shape (q, d)
-        return_std : bool
-        kind : {"observation", "latent"}
-            Which standard deviation, as in `predict`.
-
-        Returns
-        -------
-        mean_gradient : array of shape (q, d), or (q, t, d) for several targets
-        std_gradient : array of the same shape, if ``return_std``
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lsgp import LSGPRegressor
-        >>> X = np.linspace(0, 1, 200)[:, None]
-        >>> model = LSGPRegressor(objective=None, lengthscale=0.5, noise_variance=1e-4)
-        >>> model.fit(X, np.sin(6 * X[:, 0])).predict_gradient([[0.25], [0.5]]).round(1)
-        array([[ 0.4],
-               [-5.9]])
-        """
-        check_kind(kind)
-        X = self._check_queries(X)
-        failures = Failures()
-        total = _Combination(
-            len(X), len(self.target_scaler_.mean), X.shape[1], kind == "observation"
-        )
-        for fitted in self.fitted_:
-            total.add(fitted, X, failures)
-        failures.raise_if_any(len(X), self.fitted_[0].model)
-        shape = (len(X), *self._y_shape, X.shape[1])
-        unit = self.target_scaler_.std[:, None]
-        mean = (total.mean_gradient * unit).reshape(shape)
-        if not return_std:
-            return mean
-        return mean, (total.std_gradient() * unit * self.scale_factor_).reshape(shape)
+def predict_gradient(
+    ensemble: Ensemble, X: Array, return_std: bool = False, kind: str = "observation"
+) -> Any:
+    """Derivative of the predicted mean, and of the standard deviation, in the inputs."""
+    check_kind(kind)
+    failures = Failures()
+    total = _Combination(len(X), ensemble.n_targets, X.shape[1], kind == "observation")
+    for fitted in ensemble.models:
+        total.add(fitted, X, failures)
+    failures.raise_if_any(len(X), ensemble.heaviest.model)
+    shape = (len(X), *ensemble.target_shape, X.shape[1])
+    unit = ensemble.target_scaler.std[:, None]
+    mean = (total.mean_gradient * unit).reshape(shape)
+    if not return_std:
+        return mean
+    return mean, (total.std_gradient() * unit * ensemble.scale_factor).reshape(shape)
 
 
 class _Combination:
-    """The combination of several models [`lsgp.method.combination`], and its derivative."""
+    """The combination of several models (`lsgp.method.combination`), and its derivative."""
 
     def __init__(self, q: int, t: int, d: int, with_noise: bool) -> None:
         self.with_noise = with_noise
@@ -103,11 +65,11 @@ class _Combination:
 
     def add(self, fitted: FittedModel, X: Array, failures: Failures) -> None:
         q, t, d = self.mean_gradient.shape
-        queries = np.ascontiguousarray(fitted.transform.transform(X))
+        queries = fitted.inputs_of(X)
         by_input = fitted.transform.derivative(X)
         noise = fitted.model.noise_variance if self.with_noise else 0.0
         mean, gradient = np.empty((q, t)), np.empty((q, t, d))
-        for i, (rows, system) in enumerate(fitted.solve_systems(queries, failures)):
+        for i, (rows, system) in enumerate(fitted.solver.systems(queries, failures)):
             by_query = differentiate(fitted.problem, queries[i], rows, system)
             scale, dof = reference.scale_and_dof(fitted.model, system)
             relative = system.variance + noise
@@ -147,10 +109,14 @@ def differentiate(
 ) -> PredictionGradient:
     """Derivatives of one local solve in the query's inputs; ``rows`` are its neighborhood."""
     model = problem.model
-    alpha, beta, z, weight = system.alpha, system.beta, system.z, system.weight
+    alpha, beta, z, weight = (
+        np.asarray(part, dtype=float)
+        for part in (system.alpha, system.beta, system.z, system.weight)
+    )
     z_by_query = -1.0 / model.lengthscale  # (d,), of z in its own input
     by_weight = _differentiate_weights(model, problem.X[rows].astype(float) - query, system)
-    by_k, by_k00 = _differentiate_covariance(problem, query, system)
+    X = problem.X[system.rows].astype(float)
+    by_k, by_k00 = model.correlation.differentiate(X, query, z, model.lengthscale)  # [E1]
     # [E2] The noise over the weight, per alpha beta, which vanish with the weight.
     by_noise = -model.noise_variance * system.noise[:, None] * by_weight
 
@@ -190,18 +156,3 @@ def _differentiate_weights(model: LocalModel, offsets: Array, system: LocalSyste
         factor = 1.0 / (np.sqrt(h2) * np.exp(np.mean(np.log(model.lengthscale))))
         by_query = factor * by_query - np.outer(system.weight, 0.5 * h2_by_query / h2)
     return by_query
-
-
-def _differentiate_covariance(
-    problem: LocalProblem, query: Array, system: LocalSystem
-) -> tuple[Array, Array]:
-    """Derivatives of k (m, d) and of k00 (d,) in the query [E1]."""
-    model, d = problem.model, len(query)
-    if isinstance(model.kernel, str):
-        by_r2 = KERNELS[model.kernel]((system.z**2).sum(axis=1))[1]
-        return by_r2[:, None] * (-2.0 * system.z / model.lengthscale), np.zeros(d)
-    steps = STEP * np.diag(np.broadcast_to(model.lengthscale, d))
-    X, above, below = problem.X[system.rows].astype(float), query + steps, query - steps
-    width = 2.0 * np.diag(steps)
-    by_k = (model.kernel(X, above) - model.kernel(X, below)) / width
-    return by_k, (model.kernel.diag(above) - model.kernel.diag(below)) / width

@@ -12,7 +12,7 @@ import numpy as np
 
 from lsgp.inputs import sklearn_kernels
 from lsgp.method.contract import OBJECTIVES, SHARED_PARAMETERS, LocalModel
-from lsgp.method.kernels import KERNELS
+from lsgp.method.kernels import KERNELS, kernel_of
 from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
 
 TRENDS = ("none", "constant", "linear")
@@ -29,15 +29,19 @@ DEFAULT_TREND = {"none": (0.0, 0.0), "constant": (1.0, 0.0), "linear": (1.0, 0.1
 DEFAULT_SCALE_DOF = 10.0
 
 
+#: One kind of transform for each input.
+Kinds = tuple[str | None, ...]
+
+
 class Specification(NamedTuple):
     """A start for the local model, and which of its hyperparameters are given."""
 
     model: LocalModel
     given: frozenset[str]  # names of hyperparameters that tuning must leave alone
-    kernel: Any  # "auto", or what model.kernel must be
+    kernels: tuple[Any, ...]  # those that tuning may choose from
     scale: str
     n_neighbors: int | None  # None: not given, or a fixed bandwidth
-    input_transform: Any
+    input_transforms: tuple[Kinds, ...]  # those that tuning may choose from
     is_isotropic: bool  # one lengthscale for all inputs
 
     @property
@@ -45,7 +49,7 @@ class Specification(NamedTuple):
         """Whether tuning may try an exact GP: nothing was said on neighborhoods."""
         own = self.model
         return (
-            isinstance(own.kernel, str)
+            own.correlation.formula is not None
             and own.localizer == DEFAULT_LOCALIZER
             and own.bandwidth is None
             and not own.normalize
@@ -57,55 +61,47 @@ class Specification(NamedTuple):
     def admits_mixing(self) -> bool:
         """Whether tuning may try another transform for each input."""
         return (
-            isinstance(self.input_transform, str)
-            and self.input_transform == "auto"
-            and isinstance(self.model.kernel, str)
+            len(self.input_transforms) > 1
+            and self.model.correlation.formula is not None
             and len(self.model.lengthscale) > 1
             and not self.is_isotropic
             and "lengthscale" not in self.given
         )
 
-    def admits(self, model: LocalModel, kinds: tuple[str | None, ...]) -> bool:
+    def admits(self, model: LocalModel, kinds: Kinds) -> bool:
         """Whether tuning with these settings may end at a model and input transforms."""
-        own, kind = self.model, self.input_transform
-        wanted = list(kind) if isinstance(kind, list) else [kind] * len(kinds)
+        own = self.model
         is_switched_on = [
             [0 < getattr(m, name) < math.inf for name in SHARED_PARAMETERS if name != "scale_dof"]
             for m in (own, model)
         ]
         return (
-            _is_kernel_of(self.kernel, model.kernel)
+            any(kernel_of(kernel).is_like(model.kernel) for kernel in self.kernels)
             and (own.localizer, own.bandwidth, own.normalize)
             == (model.localizer, model.bandwidth, model.normalize)
-            and self.scale in ("auto", "local" if math.isfinite(model.scale_dof) else "global")
+            and self.scale in ("auto", "local" if model.is_local_scale else "global")
             and is_switched_on[0] == is_switched_on[1]
             and all(
                 np.array_equal(getattr(own, name), getattr(model, name))
                 for name in self.given
-                if name != "scale_dof" or math.isfinite(model.scale_dof)
+                if name != "scale_dof" or model.is_local_scale
             )
             and (not self.is_isotropic or len(set(model.lengthscale)) == 1)
-            and wanted in (["auto"] * len(kinds), list(kinds))
+            and (len(self.input_transforms) > 1 or kinds in self.input_transforms)
         )
-
-
-def _is_kernel_of(setting: Any, kernel: Any) -> bool:
-    """Whether a kernel is the setting's, but for its hyperparameters."""
-    if isinstance(setting, str) or isinstance(kernel, str):
-        return isinstance(kernel, str) and setting in ("auto", kernel)
-    same_size = setting.n_dims == kernel.n_dims
-    return same_size and bool(setting.clone_with_theta(kernel.theta) == kernel)
 
 
 def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
     """Check the settings (the estimator's ``get_params``) and read them as a local model."""
     given: set[str] = set()
     kernel, translation = settings["kernel"], None
+    kernels: tuple[Any, ...] = tuple(KERNELS)
     if sklearn_kernels.is_kernel(kernel):
         translation = sklearn_kernels.translate(kernel)
-        kernel = translation.kernel
+        kernels = (translation.kernel,)
     elif kernel != "auto":
         _require_choice("kernel", kernel, ("auto", *KERNELS), "or a scikit-learn kernel object")
+        kernels = (kernel,)
     _require_choice("localizer", settings["localizer"], tuple(LOCALIZERS))
     _require_choice("scale", settings["scale"], SCALES)
     if settings["objective"] is not None:
@@ -149,7 +145,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
     if settings["scale"] == "global":
         dof = math.inf
     model = LocalModel(
-        kernel=DEFAULT_KERNEL if isinstance(kernel, str) and kernel == "auto" else kernel,
+        kernel=DEFAULT_KERNEL if len(kernels) > 1 else kernels[0],
         localizer=settings["localizer"],
         lengthscale=_lengthscale(settings["lengthscale"], translation, n_inputs, given),
         signal_variance=1.0 if signal is None else signal,
@@ -164,10 +160,10 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
     return Specification(
         model=model,
         given=frozenset(given),
-        kernel=kernel,
+        kernels=kernels,
         scale=settings["scale"],
         n_neighbors=_n_neighbors(settings["n_neighbors"]),
-        input_transform=_input_transform(settings["input_transform"], n_inputs),
+        input_transforms=_input_transforms(settings["input_transform"], n_inputs),
         is_isotropic=translation is not None
         and translation.lengthscale is not None
         and translation.lengthscale.size == 1,
@@ -274,18 +270,19 @@ def _n_neighbors(value: Any) -> int | None:
     return int(value)
 
 
-def _input_transform(value: Any, n_inputs: int) -> Any:
+def _input_transforms(value: Any, n_inputs: int) -> tuple[Kinds, ...]:
     if value is None:
-        return None
+        return ((None,) * n_inputs,)
     if isinstance(value, str):
         _require_choice("input_transform", value, ("auto", *TRANSFORMS), "a list of them, or None")
-        return value
+        chosen = TRANSFORMS if value == "auto" else (value,)
+        return tuple((kind,) * n_inputs for kind in chosen)
     if not isinstance(value, Sequence | np.ndarray):
         raise TypeError(
             f"input_transform={value!r} is neither a string nor a list. Give one string, one entry "
             "per input, or None."
         )
-    kinds = list(value)
+    kinds = tuple(value)
     if len(kinds) != n_inputs:
         raise ValueError(
             f"input_transform has {len(kinds)} entries, but X has {n_inputs} inputs. Give one "
@@ -294,4 +291,4 @@ def _input_transform(value: Any, n_inputs: int) -> Any:
     for kind in kinds:
         if kind is not None:
             _require_choice("input_transform", kind, TRANSFORMS, "or None")
-    return kinds
+    return (kinds,)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Combining the predictions of several models into one, and choosing which to combine.
+"""Combining the predictions of several models into one.
 
 Models that differ in kernel or input transform often score alike and err differently. Their
 combination is one Student-t again: location is the mean of the locations; the squared scale
@@ -10,7 +10,7 @@ degrees of freedom are the harmonic mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,34 +36,3 @@ def combine(
     scale = largest * np.sqrt(np.exp(2.0 * log_scale) + spread)
     dof = 1.0 / np.maximum(sum(w / p.dof for w, p in pairs), 1e-300)
     return PredictiveDistribution(mean, scale, np.where(dof > 1e299, np.inf, dof))
-
-
-def criterion(predicted: PredictiveDistribution, observed: Array) -> float:
-    """What a combination is chosen by: CRPS times RMSE.
-
-    The CRPS alone hardly notices large errors of the means in the tails.
-    """
-    error = float(np.sqrt(np.mean((predicted.mean - observed) ** 2)))
-    return error * float(np.mean(predicted.crps(observed)))
-
-
-def choose_weights(
-    predicted: Sequence[PredictiveDistribution],
-    loss: Callable[[PredictiveDistribution], float],
-    n_picks: int,
-) -> Array:
-    """Greedy choice of what to combine, with repetition, each pick the best for the loss.
-
-    Starts from the best single model; a model picked k times of ``n_picks`` has weight
-    k / ``n_picks``. Few picks keep the choice from fitting the noise of the loss.
-    """
-    counts = np.zeros(len(predicted))
-    for pick in range(n_picks):
-        losses = np.full(len(predicted), np.inf)
-        for k in range(len(predicted)):
-            counts[k] += 1.0
-            used = np.flatnonzero(counts)
-            losses[k] = loss(combine([predicted[int(j)] for j in used], counts[used] / (pick + 1)))
-            counts[k] -= 1.0
-        counts[int(np.argmin(losses))] += 1.0
-    return counts / n_picks

@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The contract between the layers: what a backend is given, and what it returns.
+"""The contract between the rooms: what local systems are made of, and what is known of them.
 
-A backend is a module with two functions,
-
-    predict(problem, queries, neighbors) -> Predictions
-    score(problem, targets, neighbors, objective) -> Scores
-
-and every backend implements the same equations (labels [E1] to [E8], see the
-method page of the documentation). Arrays are C-contiguous and of one dtype; the
-estimator takes care of that, backends refuse anything else.
+Every backend implements the same equations (labels [E1] to [E8], see the method page of the
+documentation) over these tuples; `lsgp.backends.contract` says which functions it has. Arrays are
+C-contiguous and of one dtype; the estimator takes care of that, backends refuse anything else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lsgp.method.kernels import Kernel, kernel_of
 
 #: A local system was solved.
 STATUS_OK = 0
@@ -39,6 +37,16 @@ STATUS_MESSAGES = {
 #: Jitter, relative to the mean diagonal of the covariance, tried before giving up.
 FIRST_JITTER = 1e-12
 LAST_JITTER = 1e-4
+
+
+def jitters() -> Iterator[float]:
+    """None at first, then more and more of it, by powers of ten."""
+    yield 0.0
+    jitter = FIRST_JITTER
+    while jitter < 2.0 * LAST_JITTER:
+        yield jitter
+        jitter *= 10.0
+
 
 #: The loss that `score` returns, by name, in the order of the native core's codes.
 OBJECTIVES = ("crps", "log_density", "squared_error")
@@ -76,6 +84,16 @@ class LocalModel:
     scale_dof: float = np.inf
     bandwidth: float | None = None
     normalize: bool = False
+
+    @property
+    def correlation(self) -> Kernel:
+        """What the kernel computes, and which parameters it has."""
+        return kernel_of(self.kernel)
+
+    @property
+    def is_local_scale(self) -> bool:
+        """Whether the scale follows the neighborhood, so that predictions are Student-t [E6]."""
+        return math.isfinite(self.scale_dof)
 
     @property
     def scaled_bandwidth(self) -> float:

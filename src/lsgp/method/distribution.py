@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from lsgp.method.contract import Predictions
+
 Float = NDArray[np.float64]
 
 #: Beyond this |z| every term has reached its limit; a finite bound avoids inf - inf.
@@ -309,3 +311,16 @@ def _expm1_over(h: Float, slope: Float) -> Float:
     """(exp(h slope) - 1) / h, which is the slope itself at h = 0."""
     step = np.where(h == 0, 1.0, h)
     return np.where(h == 0, slope, np.expm1(h * slope) / step)
+
+
+def distribution_of(
+    predictions: Predictions, noise_variance: NDArray[np.floating] | float
+) -> PredictiveDistribution:
+    """[E7] from what local systems say.
+
+    ``noise_variance``, relative to the signal's, is that of the observations, (q,) or one for all;
+    0 for the latent function.
+    """
+    relative = np.asarray(predictions.variance, dtype=float) + noise_variance
+    scale = np.sqrt(predictions.scale * relative[:, None])
+    return PredictiveDistribution(predictions.mean, scale, predictions.dof)

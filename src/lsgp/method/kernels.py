@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Correlation functions rho of the scaled distance, by name.
+"""Correlation functions rho of the scaled distance, by name, and what a model asks of a kernel.
 
-Each is a function of the *squared* distance ``r2`` in the scaled metric, and returns
+Each formula is a function of the *squared* distance ``r2`` in the scaled metric, and returns
 its value and its derivative with respect to ``r2``. All have value 1 at distance 0.
 The native core computes the same formulas from ``_core/formulas.h``.
+
+A kernel is one of these by its name, whose parameters are the lengthscales of the metric, or an
+object of scikit-learn, which has parameters of its own: `kernel_of` makes either a `Kernel`, and
+nobody else asks which it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 Array = NDArray[np.floating]
 ValueAndDerivative = tuple[Array, Array]
@@ -54,3 +61,157 @@ KERNELS: dict[str, Callable[[Array], ValueAndDerivative]] = {
     "matern32": matern32,
     "matern52": matern52,
 }
+
+#: Step of the central differences of scikit-learn kernels, relative to the lengthscale.
+STEP = 1e-5
+
+
+class Kernel(Protocol):
+    """What a local model asks of its kernel.
+
+    ``n_scales`` says how the lengthscales of the metric vary in tuning: 0 if they are given, 1 if
+    all inputs share one, d if each has its own.
+    """
+
+    @property
+    def formula(self) -> Callable[[Array], ValueAndDerivative] | None:
+        """Of the squared scaled distance; None if the kernel is of something else."""
+
+    def n_parameters(self, d: int) -> int:
+        """Number of log parameters that a gradient has entries for."""
+
+    def correlate(self, X: Array, z: Array, with_derivatives: bool) -> tuple[Array, Array]:
+        """Matrix (p, p) of points, as they are and scaled, and its derivatives (p, p, k)."""
+
+    def by_metric(self, gradient: Array) -> Array:
+        """A gradient in the log lengthscales of the metric (d,) as one in the own parameters."""
+
+    def differentiate(
+        self, X: Array, query: Array, z: Array, lengthscale: Array
+    ) -> tuple[Array, Array]:
+        """Derivatives in the query of its correlation with X, (m, d), and with itself, (d,)."""
+
+    def pack(self, lengthscale: Array, n_scales: int) -> Array:
+        """The free log parameters."""
+
+    def unpack(self, vector: Array, lengthscale: Array) -> tuple[Any, Array]:
+        """The kernel, as a setting, and the lengthscales with these free log parameters."""
+
+    def restrict(self, gradient: Array, n_scales: int) -> Array:
+        """The entries of a gradient that belong to the free log parameters."""
+
+    def bounds(self, n_scales: int, low: float, high: float) -> list[tuple[float, float]]:
+        """Of the free log parameters; ``low`` and ``high`` are those of log lengthscales."""
+
+    def n_lengthscales(self, n_scales: int) -> int:
+        """How many of the free parameters, the first ones, are log lengthscales."""
+
+    def is_like(self, other: Any) -> bool:
+        """Whether another kernel, as a setting, is this one but for its parameters."""
+
+
+@dataclass(frozen=True)
+class Stationary:
+    """A correlation function by its name."""
+
+    name: str
+
+    @property
+    def formula(self) -> Callable[[Array], ValueAndDerivative]:
+        return KERNELS[self.name]
+
+    def n_parameters(self, d: int) -> int:
+        return d
+
+    def correlate(self, X: Array, z: Array, with_derivatives: bool) -> tuple[Array, Array]:
+        if not with_derivatives:
+            return self.formula(cdist(z, z, "sqeuclidean"))[0], np.empty((len(z), len(z), 0))
+        difference2 = (z[:, None, :] - z[None, :, :]) ** 2
+        rho, derivative = self.formula(difference2.sum(axis=2))
+        return rho, -2.0 * derivative[:, :, None] * difference2
+
+    def by_metric(self, gradient: Array) -> Array:
+        return gradient
+
+    def differentiate(
+        self, X: Array, query: Array, z: Array, lengthscale: Array
+    ) -> tuple[Array, Array]:
+        by_r2 = self.formula((z**2).sum(axis=1))[1]
+        return by_r2[:, None] * (-2.0 * z / lengthscale), np.zeros(len(query))
+
+    def pack(self, lengthscale: Array, n_scales: int) -> Array:
+        return np.log(lengthscale)[:n_scales]
+
+    def unpack(self, vector: Array, lengthscale: Array) -> tuple[Any, Array]:
+        if not len(vector):
+            return self.name, lengthscale
+        shared = np.broadcast_to(np.exp(vector), lengthscale.shape)
+        return self.name, np.ascontiguousarray(shared)
+
+    def restrict(self, gradient: Array, n_scales: int) -> Array:
+        return np.array([gradient.sum()]) if n_scales == 1 else gradient[:n_scales]
+
+    def bounds(self, n_scales: int, low: float, high: float) -> list[tuple[float, float]]:
+        return [(low, high)] * n_scales
+
+    def n_lengthscales(self, n_scales: int) -> int:
+        return n_scales
+
+    def is_like(self, other: Any) -> bool:
+        return bool(other == self.name)
+
+
+@dataclass(frozen=True)
+class KernelObject:
+    """A kernel of scikit-learn, evaluated on the inputs as they are."""
+
+    kernel: Any
+
+    formula = None
+
+    def n_parameters(self, d: int) -> int:
+        return int(self.kernel.n_dims)
+
+    def correlate(self, X: Array, z: Array, with_derivatives: bool) -> tuple[Array, Array]:
+        if with_derivatives and self.kernel.n_dims:
+            K, dK = self.kernel(X, eval_gradient=True)
+            return K, dK
+        return self.kernel(X), np.empty((len(X), len(X), 0))
+
+    def by_metric(self, gradient: Array) -> Array:
+        # Its own lengthscales are not those of the metric, which stay as they are.
+        return np.zeros(self.kernel.n_dims)
+
+    def differentiate(
+        self, X: Array, query: Array, z: Array, lengthscale: Array
+    ) -> tuple[Array, Array]:
+        steps = STEP * np.diag(np.broadcast_to(lengthscale, len(query)))
+        above, below = query + steps, query - steps
+        width = 2.0 * np.diag(steps)
+        by_k = (self.kernel(X, above) - self.kernel(X, below)) / width
+        return by_k, (self.kernel.diag(above) - self.kernel.diag(below)) / width
+
+    def pack(self, lengthscale: Array, n_scales: int) -> Array:
+        return np.asarray(self.kernel.theta)
+
+    def unpack(self, vector: Array, lengthscale: Array) -> tuple[Any, Array]:
+        return self.kernel.clone_with_theta(vector), lengthscale
+
+    def restrict(self, gradient: Array, n_scales: int) -> Array:
+        return gradient
+
+    def bounds(self, n_scales: int, low: float, high: float) -> list[tuple[float, float]]:
+        return [(float(a), float(b)) for a, b in self.kernel.bounds]
+
+    def n_lengthscales(self, n_scales: int) -> int:
+        return 0
+
+    def is_like(self, other: Any) -> bool:
+        if getattr(other, "n_dims", None) != self.kernel.n_dims:
+            return False
+        return bool(self.kernel.clone_with_theta(other.theta) == other)
+
+
+def kernel_of(setting: Any) -> Kernel:
+    """What a kernel is, given by its name or as an object of scikit-learn."""
+    return Stationary(setting) if isinstance(setting, str) else KernelObject(setting)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.ensemble.fitted_view import (
+from lsgp.ensemble.picture_facts import largest_shown
+from lsgp.ensemble.view import (
     as_table,
     columns_of,
     input_names,
@@ -17,8 +18,9 @@ from lsgp.ensemble.fitted_view import (
     target_number,
     training_rows,
 )
-from lsgp.ensemble.picture_facts import largest_shown
 from lsgp.plotting import style
+from lsgp.regressor import LSGPRegressor
+from lsgp.tuning.result import TuningResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-def plot_relevance(model: Any, *, n_inputs: int = 20, ax: Axes | None = None) -> Axes:
+def plot_relevance(model: LSGPRegressor, *, n_inputs: int = 20, ax: Axes | None = None) -> Axes:
     """Bars of how much each input matters, the most relevant at the top.
 
     Parameters
@@ -49,7 +51,7 @@ def plot_relevance(model: Any, *, n_inputs: int = 20, ax: Axes | None = None) ->
     >>> [text.get_text() for text in plot_relevance(model).get_yticklabels()]
     ['x0', 'x1', 'x2']
     """
-    names = input_names(model)
+    names = input_names(model.ensemble_)
     relevance = np.asarray(model.relevance_, dtype=np.float64)
     order = np.argsort(-relevance, kind="stable")[: max(n_inputs, 1)]
     ax = style.one_axes(ax, (6.4, 1.3 + 0.3 * len(order)))
@@ -75,7 +77,7 @@ def plot_relevance(model: Any, *, n_inputs: int = 20, ax: Axes | None = None) ->
 
 
 def plot_neighborhood(
-    model: Any,
+    model: LSGPRegressor,
     query: ArrayLike,
     *,
     target: int | str = 0,
@@ -113,17 +115,17 @@ def plot_neighborhood(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('x0', 'x1')
     """
-    k, names = target_number(model, target), input_names(model)
+    k, names = target_number(model.ensemble_, target), input_names(model.ensemble_)
     point = np.asarray(query, dtype=np.float64).reshape(-1)
     if len(point) != len(names):
         raise ValueError(
             f"query has {len(point)} values, but the model has {len(names)} inputs. "
             "Give one query: a value for each of them."
         )
-    explained = model.explain(as_table(model, point[None, :]))
+    explained = model.explain(as_table(model.ensemble_, point[None, :]))
     neighbors = explained.of_query(0)
-    X = inputs_of_rows(model, neighbors.rows)
-    others = training_rows(model, n_points)
+    X = inputs_of_rows(model.ensemble_, neighbors.rows)
+    others = training_rows(model.ensemble_, n_points)
     ax = style.one_axes(ax, (6.4, 4.6))
     mean = float(columns_of(explained.predicted.mean)[0, k])
     low, high = (float(columns_of(end)[0, k]) for end in explained.predicted.interval(0.9))
@@ -143,7 +145,7 @@ def plot_neighborhood(
             zorder=4,
         )
         places = (X[:, 0], y)
-        ax.set(xlabel=names[0], ylabel=target_names(model)[k])
+        ax.set(xlabel=names[0], ylabel=target_names(model.ensemble_)[k])
     else:
         shown = _two_inputs(model, inputs, names)
         contributions = np.abs(columns_of(neighbors.contributions)[:, k])
@@ -191,8 +193,8 @@ def plot_neighborhood(
         _zoom(ax.set_ylim, np.append(places[1], point[shown[1]]))
     std = float(columns_of(explained.predicted.std)[0, k])
     ax.set_title(
-        f"{target_names(model)[k]} = {style.number(mean)} ± {style.number(std)}, effectively "
-        f"{explained.n_effective[0]:.1f} neighbors"
+        f"{target_names(model.ensemble_)[k]} = {style.number(mean)} ± {style.number(std)}, "
+        f"effectively {explained.n_effective[0]:.1f} neighbors"
         + (", extrapolating" if explained.is_extrapolating[0] else ""),
         fontsize=11,
         loc="left",
@@ -206,7 +208,7 @@ def plot_neighborhood(
 
 
 def _two_inputs(
-    model: Any, inputs: tuple[int | str, int | str] | None, names: list[str]
+    model: LSGPRegressor, inputs: tuple[int | str, int | str] | None, names: list[str]
 ) -> list[int]:
     if inputs is None:
         # In the order of the columns, as users know them.
@@ -228,7 +230,9 @@ def _zoom(set_limits: Any, values: Array) -> None:
     set_limits(low - margin, high + margin)
 
 
-def plot_tuning(model: Any, *, n_candidates: int = 30, ax: Axes | None = None) -> Axes:
+def plot_tuning(
+    model: LSGPRegressor | TuningResult, *, n_candidates: int = 30, ax: Axes | None = None
+) -> Axes:
     """The candidates of tuning with their losses and standard errors, the best at the top.
 
     Those that are combined are highlighted, with their weights; the dashed line is the loss of
@@ -256,7 +260,7 @@ def plot_tuning(model: Any, *, n_candidates: int = 30, ax: Axes | None = None) -
     >>> ax.get_xlabel()
     'leave-one-out crps (scaled targets)'
     """
-    tuning = getattr(model, "tuning_", model)
+    tuning: TuningResult | None = model if isinstance(model, TuningResult) else model.tuning_
     if tuning is None:
         raise ValueError(
             "The model was not tuned, so there are no candidates to show. "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.ensemble.fitted_view import (
+from lsgp.ensemble.view import (
     DataRows,
     as_table,
     columns_of,
@@ -19,6 +19,7 @@ from lsgp.ensemble.fitted_view import (
     training_rows,
 )
 from lsgp.plotting import style
+from lsgp.regressor import LSGPRegressor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,7 @@ MARGIN = 0.03
 
 
 def plot_fit(
-    model: Any,
+    model: LSGPRegressor,
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
     *,
@@ -73,7 +74,7 @@ def plot_fit(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('x', 'y')
     """
-    k = target_number(model, target)
+    k = target_number(model.ensemble_, target)
     style.require_inputs(model, 1, "plot_fit", "Use plot_map for two inputs, plot_residuals else.")
     if y is not None and X is None:
         raise ValueError("y was given without X. Give both, or neither for the training data.")
@@ -82,7 +83,7 @@ def plot_fit(
     extent = data.X[:, 0] if X is None else _inputs(model, X)[:, 0]
     low_x, high_x = _widened(float(np.min(extent)), float(np.max(extent)))
     grid = np.linspace(low_x, high_x, n_grid)
-    queries = as_table(model, grid[:, None])
+    queries = as_table(model.ensemble_, grid[:, None])
     for kind, alpha in (("observation", 0.18), ("latent", 0.38)):
         low, high = (columns_of(end)[:, k] for end in model.predict_interval(queries, level, kind))
         noun = "an observation" if kind == "observation" else "the latent function"
@@ -102,13 +103,17 @@ def plot_fit(
     )
     mean = columns_of(model.predict(queries))[:, k]
     ax.plot(grid, mean, color=style.BLUE, linewidth=1.8, label="mean")
-    ax.set(xlabel=input_names(model)[0], ylabel=target_names(model)[k], xlim=(low_x, high_x))
+    ax.set(
+        xlabel=input_names(model.ensemble_)[0],
+        ylabel=target_names(model.ensemble_)[k],
+        xlim=(low_x, high_x),
+    )
     style.legend(ax)
     return ax
 
 
 def plot_map(
-    model: Any,
+    model: LSGPRegressor,
     bounds: Sequence[float] | None = None,
     resolution: int = 200,
     *,
@@ -149,19 +154,19 @@ def plot_map(
     >>> mean.get_title(loc="left"), std.get_title(loc="left")
     ('mean of y', 'standard deviation of y')
     """
-    k = target_number(model, target)
+    k = target_number(model.ensemble_, target)
     style.require_inputs(model, 2, "plot_map", "Use plot_fit for one input, plot_residuals else.")
     if resolution < 2:
         raise ValueError(f"resolution={resolution} is too coarse for a map. Use at least 2.")
-    data = training_rows(model, max(n_points, 1))
+    data = training_rows(model.ensemble_, max(n_points, 1))
     west, east, south, north = _map_bounds(model, bounds, data)
     axes = style.several_axes(ax, 2, (10.0, 4.2), "plot_map")
     # Centers of the pixels.
     steps = (np.arange(resolution) + 0.5) / resolution
     first, second = west + (east - west) * steps, south + (north - south) * steps
     queries = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
-    mean, std = model.predict(as_table(model, queries), return_std=True, kind=kind)
-    name, names = target_names(model)[k], input_names(model)
+    mean, std = model.predict(as_table(model.ensemble_, queries), return_std=True, kind=kind)
+    name, names = target_names(model.ensemble_)[k], input_names(model.ensemble_)
     shown = (
         (mean, style.VALUE_MAP, f"mean of {name}", name),
         (std, style.UNCERTAINTY_MAP, f"standard deviation of {name}", f"std of {name}"),
@@ -209,7 +214,9 @@ def _draw_map_points(axis: Any, data: DataRows) -> None:
     )
 
 
-def _map_bounds(model: Any, bounds: Any, data: DataRows) -> tuple[float, float, float, float]:
+def _map_bounds(
+    model: LSGPRegressor, bounds: Any, data: DataRows
+) -> tuple[float, float, float, float]:
     if bounds is None:
         values = data.X
     else:
@@ -238,10 +245,12 @@ def _robust_limits(image: Array) -> tuple[float, float]:
     return low, high
 
 
-def _shown_rows(model: Any, X: ArrayLike | None, y: ArrayLike | None, n_points: int) -> DataRows:
+def _shown_rows(
+    model: LSGPRegressor, X: ArrayLike | None, y: ArrayLike | None, n_points: int
+) -> DataRows:
     """The data to show: the given ones, or the training data."""
     if X is None or y is None:
-        return training_rows(model, n_points)
+        return training_rows(model.ensemble_, n_points)
     inputs, targets = _inputs(model, X), columns_of(y)
     n_targets = len(model.target_scaler_.mean)
     if targets.shape != (len(inputs), n_targets):
@@ -255,7 +264,7 @@ def _shown_rows(model: Any, X: ArrayLike | None, y: ArrayLike | None, n_points: 
     return DataRows(rows, inputs[rows], targets[rows], len(inputs))
 
 
-def _inputs(model: Any, X: ArrayLike) -> Array:
+def _inputs(model: LSGPRegressor, X: ArrayLike) -> Array:
     inputs = np.asarray(X, dtype=np.float64)
     if inputs.ndim != 2 or inputs.shape[1] != model.n_features_in_ or len(inputs) == 0:
         raise ValueError(

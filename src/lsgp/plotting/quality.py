@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult
-from lsgp.ensemble.fitted_view import columns_of, target_names, target_number
 from lsgp.ensemble.picture_facts import BAND, coverage_band, pit_histogram
+from lsgp.ensemble.view import columns_of, target_names, target_number
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.plotting import style
 

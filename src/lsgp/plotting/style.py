@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lsgp.regressor import LSGPRegressor
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -92,7 +94,7 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def require_inputs(model: Any, n_inputs: int, what: str, remedy: str) -> None:
+def require_inputs(model: LSGPRegressor, n_inputs: int, what: str, remedy: str) -> None:
     """Refuse a model of another dimension."""
     if model.n_features_in_ != n_inputs:
         raise ValueError(

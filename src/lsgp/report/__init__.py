@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp import __version__
-from lsgp.ensemble.fitted_view import input_names, training_rows
+from lsgp.ensemble.view import input_names, training_rows
+from lsgp.regressor import LSGPRegressor
 from lsgp.report import explanations, facts, page, prediction_sections, quality_sections, sections
 
 __all__ = ["write_report"]
@@ -25,7 +25,7 @@ MOST_TARGETS = 12
 
 
 def write_report(
-    model: Any,
+    model: LSGPRegressor,
     path: str | os.PathLike[str],
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
@@ -82,14 +82,14 @@ def write_report(
         for source in sources
         for k, name in enumerate(names[:MOST_TARGETS])
     ]
-    sample = training_rows(model, n_points, random_state)
+    sample = training_rows(model.ensemble_, n_points, random_state)
     inputs = facts.describe_inputs(model, sample.X)
     cases = {(v.observations.key, v.target): explanations.explain_worst(model, v) for v in views}
     parts = [
         sections.tiles(model, views),
         quality_sections.quality_section(views),
         prediction_sections.predictions_section(model, names[:MOST_TARGETS], sample),
-        sections.relevance_section(input_names(model), model.relevance_),
+        sections.relevance_section(input_names(model.ensemble_), model.relevance_),
         explanations.extrapolation_section(model, queries, left_out),
         quality_sections.worst_section(views, cases),
         sections.fitted_section(model, names, inputs),

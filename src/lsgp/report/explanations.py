@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.ensemble.explanation import Explanation
-from lsgp.ensemble.fitted_view import as_table, columns_of, input_names, inputs_of_rows
+from lsgp.ensemble.explain import Explanation
+from lsgp.ensemble.view import as_table, columns_of, input_names, inputs_of_rows
+from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import format_number
 from lsgp.report.facts import Observations, Queries, View
 from lsgp.report.sections import percent
 from lsgp.report.tables import Html, Number, table
+from lsgp.search.exclusions import Exclusions
 
 Array = NDArray[np.float64]
 
@@ -23,12 +25,12 @@ Array = NDArray[np.float64]
 N_NEIGHBORS, N_FAR, N_INPUTS = 8, 20, 4
 
 
-def explain_worst(model: Any, view: View) -> list[str]:
+def explain_worst(model: LSGPRegressor, view: View) -> list[str]:
     """The explanation of each of the worst predictions of a view, as HTML."""
     observations, worst = view.observations, view.worst
     is_left_out = observations.key == "loo"
     explained = model.explain(
-        as_table(model, observations.X[worst]),
+        as_table(model.ensemble_, observations.X[worst]),
         exclude=observations.rows[worst] if is_left_out else None,
     )
     inputs = _most_relevant(model)
@@ -39,7 +41,7 @@ def explain_worst(model: Any, view: View) -> list[str]:
 
 
 def _one_case(
-    model: Any,
+    model: LSGPRegressor,
     explained: Explanation,
     k: int,
     target: int,
@@ -54,7 +56,11 @@ def _one_case(
     order = np.argsort(-np.abs(contributions), kind="stable")[:N_NEIGHBORS]
     largest = max(float(np.abs(contributions).max(initial=0.0)), 1e-300)
     names = explained.input_names
-    X = inputs_of_rows(model, neighbors.rows[order]) if len(order) else np.empty((0, len(names)))
+    X = (
+        inputs_of_rows(model.ensemble_, neighbors.rows[order])
+        if len(order)
+        else np.empty((0, len(names)))
+    )
     rows: list[list[Any]] = [
         ["the query", Html(""), Html(""), float(view.observed[i]), Html(""), Html("")]
         + [float(query[j]) for j in inputs]
@@ -112,21 +118,24 @@ def _beyond(explained: Explanation, k: int) -> str:
     return ", ".join(map(str, names[:3])) + more
 
 
-def _most_relevant(model: Any) -> NDArray[np.int64]:
+def _most_relevant(model: LSGPRegressor) -> NDArray[np.int64]:
     return np.argsort(-model.relevance_, kind="stable")[:N_INPUTS]
 
 
-def extrapolation_scores(model: Any, X: Array, exclude: NDArray[np.int64] | None = None) -> Array:
+def extrapolation_scores(
+    model: LSGPRegressor, X: Array, exclude: NDArray[np.int64] | None = None
+) -> Array:
     """`Explanation.extrapolation` of many queries, without their local systems, (q,)."""
-    left_out = {} if exclude is None else {"exclude": exclude.astype(np.int32)}
+    left_out = Exclusions(None if exclude is None else exclude.astype(np.int32))
     scores = np.zeros(len(X))
     for fitted in model.fitted_:
-        queries = np.ascontiguousarray(fitted.transform.transform(X), dtype=np.float64)
-        scores += fitted.weight * fitted.distance_from_data(queries, **left_out)
+        scores += fitted.weight * fitted.extent.distance(fitted.inputs_of(X), left_out)
     return scores
 
 
-def extrapolation_section(model: Any, queries: Queries | None, left_out: Observations) -> str:
+def extrapolation_section(
+    model: LSGPRegressor, queries: Queries | None, left_out: Observations
+) -> str:
     """Share of the queries that lie far from the data, and those that are farthest."""
     if queries is None:
         X, rows, exclude = left_out.X, left_out.rows, left_out.rows
@@ -180,11 +189,11 @@ def _score_chart(scores: Array) -> str:
 
 
 def _far_table(
-    model: Any, X: Array, rows: NDArray[np.int64], exclude: NDArray[np.int64] | None
+    model: LSGPRegressor, X: Array, rows: NDArray[np.int64], exclude: NDArray[np.int64] | None
 ) -> str:
-    explained = model.explain(as_table(model, X), exclude=exclude)
+    explained = model.explain(as_table(model.ensemble_, X), exclude=exclude)
     inputs = _most_relevant(model)
-    names = input_names(model)
+    names = input_names(model.ensemble_)
     mean, std = columns_of(explained.predicted.mean), columns_of(explained.predicted.std)
     # Of several targets the table shows the first: it is about where, not what.
     lines = [

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
 from lsgp.ensemble.assessment import Calibration, assess
-from lsgp.ensemble.fitted_view import (
+from lsgp.ensemble.view import (
     as_table,
     columns_of,
     input_names,
@@ -20,7 +20,7 @@ from lsgp.ensemble.fitted_view import (
     targets_of_rows,
 )
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.search.growing_index import find_nearest_with_distances
+from lsgp.regressor import LSGPRegressor
 
 Array = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ class View:
         return 2.0 * np.minimum(pit, 1.0 - pit)
 
 
-def leave_one_out(model: Any, n_points: int, random_state: int) -> Observations:
+def leave_one_out(model: LSGPRegressor, n_points: int, random_state: int) -> Observations:
     """Training rows, a sample of them if there are many, predicted without themselves."""
     loo = model.loo(n_points=n_points, random_state=random_state)
     n_total = len(model.fitted_[0].problem.X)
@@ -99,7 +99,7 @@ def leave_one_out(model: Any, n_points: int, random_state: int) -> Observations:
         "loo",
         "Leave-one-out",
         np.asarray(loo.rows),
-        inputs_of_rows(model, loo.rows),
+        inputs_of_rows(model.ensemble_, loo.rows),
         columns_of(loo.observed),
         _columns(loo.predicted),
         n_total,
@@ -107,7 +107,7 @@ def leave_one_out(model: Any, n_points: int, random_state: int) -> Observations:
     )
 
 
-def given_queries(model: Any, X: ArrayLike, n_points: int, random_state: int) -> Queries:
+def given_queries(model: LSGPRegressor, X: ArrayLike, n_points: int, random_state: int) -> Queries:
     """The given rows without missing inputs, a sample of them if there are many."""
     inputs = validate_data(
         model, X, reset=False, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0
@@ -119,7 +119,7 @@ def given_queries(model: Any, X: ArrayLike, n_points: int, random_state: int) ->
 
 
 def given_observations(
-    model: Any, X: ArrayLike, y: ArrayLike, n_points: int, random_state: int
+    model: LSGPRegressor, X: ArrayLike, y: ArrayLike, n_points: int, random_state: int
 ) -> Observations | None:
     """The given rows that have inputs and targets, predicted; None if there are none."""
     inputs = validate_data(
@@ -151,18 +151,18 @@ def given_observations(
             f"{n_known:,} of these {len(rows):,} rows are training rows: the model has seen "
             "their targets, so trust the leave-one-out scores instead."
         )
-    predicted = _columns(model.predict_distribution(as_table(model, inputs)))
+    predicted = _columns(model.predict_distribution(as_table(model.ensemble_, inputs)))
     return Observations(
         "given", "Given data", rows, inputs, targets[rows], predicted, shape[0], " ".join(notes)
     )
 
 
-def _count_training_rows(model: Any, X: Array, y: Array) -> int:
+def _count_training_rows(model: LSGPRegressor, X: Array, y: Array) -> int:
     """How many rows have a training row of the same inputs and targets as their nearest."""
     fitted = model.fitted_[0]
-    queries = np.ascontiguousarray(fitted.transform.transform(X), dtype=np.float64)
-    found = find_nearest_with_distances(fitted.index, queries, 1)
-    known = columns_of(targets_of_rows(model, found.neighbors[:, 0]))
+    lengthscale = np.asarray(fitted.model.lengthscale, dtype=float)
+    found = fitted.index.nearest_with_distances(fitted.inputs_of(X), lengthscale, 1)
+    known = columns_of(targets_of_rows(model.ensemble_, found.neighbors[:, 0]))
     is_same = np.all(np.isclose(known, y, rtol=1e-6, atol=0.0), axis=1)
     return int(np.sum((found.distances[:, 0] == 0.0) & is_same))
 
@@ -200,7 +200,7 @@ class InputFacts(NamedTuple):
     transform: str
 
 
-def describe_inputs(model: Any, X: Array) -> list[InputFacts]:
+def describe_inputs(model: LSGPRegressor, X: Array) -> list[InputFacts]:
     """One line per input, of a sample of training rows X."""
     fitted = model.fitted_[0]
     # The way back through a transform leaves a 0 at 1e-16.
@@ -214,11 +214,11 @@ def describe_inputs(model: Any, X: Array) -> list[InputFacts]:
             float(fitted.model.lengthscale[j]),
             str(fitted.transform.kinds[j]),
         )
-        for j, name in enumerate(input_names(model))
+        for j, name in enumerate(input_names(model.ensemble_))
     ]
 
 
-def describe_settings(model: Any) -> list[tuple[str, str, bool]]:
+def describe_settings(model: LSGPRegressor) -> list[tuple[str, str, bool]]:
     """Name, value, and whether it differs from the default, of every setting."""
     defaults = type(model)().get_params(deep=False)
     return [
@@ -227,9 +227,9 @@ def describe_settings(model: Any) -> list[tuple[str, str, bool]]:
     ]
 
 
-def names_of_targets(model: Any, given: list[str] | None) -> list[str]:
+def names_of_targets(model: LSGPRegressor, given: list[str] | None) -> list[str]:
     """Names of the targets: those given, or those that the model knows."""
-    names = target_names(model)
+    names = target_names(model.ensemble_)
     if given is None:
         return names
     if len(given) != len(names):

@@ -8,12 +8,12 @@ import struct
 import zlib
 from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.ensemble.fitted_view import DataRows, as_table, columns_of, input_names
+from lsgp.ensemble.view import DataRows, as_table, columns_of, input_names
+from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import limits
 
@@ -27,7 +27,7 @@ VIRIDIS = ("440154", "472d7b", "3b528b", "2c728e", "21918c", "28ae80", "5ec962",
 CIVIDIS = ("00224e", "1a386f", "434e6c", "61656f", "7d7c78", "9b9476", "bcad6c", "dec958", "fee838")
 
 
-def predictions_section(model: Any, names: Sequence[str], sample: DataRows) -> str:
+def predictions_section(model: LSGPRegressor, names: Sequence[str], sample: DataRows) -> str:
     """Curves or maps of every target; empty for models of more than two inputs."""
     d = model.n_features_in_
     if d > 2:
@@ -42,10 +42,10 @@ def predictions_section(model: Any, names: Sequence[str], sample: DataRows) -> s
     )
 
 
-def _curves(model: Any, names: Sequence[str], X: Array, y: Array, shown: str) -> str:
+def _curves(model: LSGPRegressor, names: Sequence[str], X: Array, y: Array, shown: str) -> str:
     low, high = limits(X[:, 0], 0.02)
     grid = np.linspace(low, high, N_GRID)
-    queries = as_table(model, grid[:, None])
+    queries = as_table(model.ensemble_, grid[:, None])
     mean = columns_of(model.predict(queries))
     bands = [
         [columns_of(end) for end in model.predict_interval(queries, 0.9, kind)]
@@ -62,7 +62,7 @@ def _curves(model: Any, names: Sequence[str], X: Array, y: Array, shown: str) ->
                 mean[:, k],
                 [(band[0][:, k], band[1][:, k]) for band in bands],
                 (X[:, 0], y[:, k]),
-                input_names(model)[0],
+                input_names(model.ensemble_)[0],
                 name,
             ),
             caption,
@@ -71,14 +71,14 @@ def _curves(model: Any, names: Sequence[str], X: Array, y: Array, shown: str) ->
     )
 
 
-def _maps(model: Any, names: Sequence[str], X: Array, y: Array, shown: str) -> str:
+def _maps(model: LSGPRegressor, names: Sequence[str], X: Array, y: Array, shown: str) -> str:
     sides = [limits(X[:, j], 0.02) for j in (0, 1)]
     # Centers of the pixels; the first row of a picture is its top.
     steps = (np.arange(RESOLUTION) + 0.5) / RESOLUTION
     across, up = (low + (high - low) * steps for low, high in sides)
     queries = np.stack(np.meshgrid(across, up[::-1]), axis=-1).reshape(-1, 2)
-    mean, std = model.predict(as_table(model, queries), return_std=True)
-    inputs = input_names(model)
+    mean, std = model.predict(as_table(model.ensemble_, queries), return_std=True)
+    inputs = input_names(model.ensemble_)
     figures = []
     for k, name in enumerate(names):
         for values, colors, what in ((mean, VIRIDIS, "Mean"), (std, CIVIDIS, "Standard deviation")):

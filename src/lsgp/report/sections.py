@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import format_number, shorten
 from lsgp.report.facts import InputFacts, View, describe_settings
@@ -25,7 +26,7 @@ def percent(share: float, digits: int = 1) -> str:
     return "–" if np.isnan(share) else f"{100 * share:.{digits}f} %"
 
 
-def tiles(model: Any, views: Sequence[View]) -> str:
+def tiles(model: LSGPRegressor, views: Sequence[View]) -> str:
     """The numbers to see first: those of the first view."""
     n = len(model.fitted_[0].problem.X)
     d = model.n_features_in_
@@ -47,7 +48,7 @@ def tiles(model: Any, views: Sequence[View]) -> str:
     return f'<div class="tiles">{inner}</div>'
 
 
-def fitted_section(model: Any, names: Sequence[str], inputs: Sequence[InputFacts]) -> str:
+def fitted_section(model: LSGPRegressor, names: Sequence[str], inputs: Sequence[InputFacts]) -> str:
     """Data, models and settings."""
     parts = ['<section id="fitted"><h2>What was fitted</h2>']
     parts.append(f"<p>{escape(_summary(model))}</p>")
@@ -120,7 +121,7 @@ def relevance_section(names: Sequence[str], relevance: Array) -> str:
     )
 
 
-def tuning_section(model: Any) -> str:
+def tuning_section(model: LSGPRegressor) -> str:
     """Candidates with their losses; empty if nothing was tuned."""
     tuning = getattr(model, "tuning_", None)
     if tuning is None:
@@ -180,16 +181,15 @@ def tuning_section(model: Any) -> str:
     )
 
 
-def _summary(model: Any) -> str:
+def _summary(model: LSGPRegressor) -> str:
     n = len(model.fitted_[0].problem.X)
     n_models = len(model.fitted_)
     models = "one model" if n_models == 1 else f"a combination of {n_models} models"
-    size = model.fitted_[0].n_neighbors
-    near = "all points within a fixed bandwidth" if size is None else f"{size} nearest rows"
+    source = model.ensemble_.heaviest.solver.describe_source()
     more = "" if n_models == 1 else " (for the heaviest)"
     return (
         f"A locally smoothed Gaussian process on {n:,} training rows: {models}, each "
-        f"prediction a small exact Gaussian process on the {near} of the query{more}."
+        f"prediction an exact Gaussian process on {source}{more}."
     )
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GridSearchCV, KFold
 
+from lsgp.regressor import LSGPRegressor
+
 Array = NDArray[np.float64]
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -44,7 +46,7 @@ def smallest_training_set(n: int) -> int:
 
 
 def choose_lsgpr(
-    model: Any,
+    model: LSGPRegressor,
     X: Array,
     y: Array,
     folds: Sequence[Fold],
@@ -80,7 +82,7 @@ def choose_lsgpr(
 
 
 def _errors(
-    model: Any,
+    model: LSGPRegressor,
     X: Array,
     y: Array,
     folds: Sequence[Fold],

@@ -2,12 +2,11 @@
 """Saved models: one safetensors file, whose arrays are memory-mapped when it is loaded.
 
 `model_file` is the container (layout, checksums, replacing a file at one stroke), `values` and
-`records` say how settings and fitted models are written in it, `estimator` gives the estimators
-``save`` and ``load``. Nothing is pickled, and loading runs no code of the file. Imports
+`records` say how settings and fitted models are written in it, `estimator` how an
+estimator is made of them. Nothing is pickled, and loading runs no code of the file. Imports
 every room from `method` to `ensemble`.
 """
 
-from lsgp.storage.estimator import StorageMixin
 from lsgp.storage.model_file import ModelFileError
 
-__all__ = ["ModelFileError", "StorageMixin"]
+__all__ = ["ModelFileError"]

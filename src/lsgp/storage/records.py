@@ -8,13 +8,14 @@ make the native core read outside of its memory, nothing may fail later and less
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import choose_backend
+from lsgp.backends import BACKENDS, choose_backend
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs import sklearn_kernels
 from lsgp.inputs.transforms import KINDS, InputTransform
@@ -22,8 +23,8 @@ from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
-from lsgp.search.growing_index import compact
 from lsgp.search.index import LEAF_SIZE, NeighborIndex
+from lsgp.solvers.choose import choose_solver
 from lsgp.storage.values import decode, encode
 from lsgp.tuning.result import Candidate, TuningResult
 
@@ -72,8 +73,8 @@ def local_model_record(model: LocalModel) -> Record:
 
 def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     model = LocalModel(**{name: decode(value) for name, value in record.items()})
-    known = isinstance(model.kernel, str) and model.kernel in KERNELS
-    require(known or sklearn_kernels.is_kernel(model.kernel), f"unknown kernel {model.kernel!r}")
+    is_object = sklearn_kernels.is_kernel(model.kernel)
+    require(is_object or model.kernel in KERNELS, f"unknown kernel {model.kernel!r}")
     require(model.localizer in LOCALIZERS, f"unknown localizer {model.localizer!r}")
     scales: Any = model.lengthscale
     require(isinstance(scales, np.ndarray) and scales.dtype.kind == "f", "lengthscale is no array")
@@ -100,14 +101,14 @@ def _require_number(name: str, value: Any) -> None:
 
 def fitted_model_record(fitted: FittedModel, prefix: str, store: ArrayStore) -> Record:
     """A record that names the model's arrays, which are put in the store."""
-    index = compact(fitted.index)  # as live updates have left it, it may be in parts
+    index = fitted.index.compact()  # as live updates have left it, it may be in parts
     n_neighbors = fitted.n_neighbors
     if n_neighbors is not None:
         n_neighbors = min(n_neighbors, index.n)
     arrays = {
         **{name: getattr(fitted.problem, name) for name in ("X", "y", "noise")},
         **{name: getattr(index, name) for name in ("leaves", "order", "boxes")},
-        "lengthscale": index.lengthscale,
+        "lengthscale": index.unit,  # as version 0.1.0 called it
         **fitted.transform.to_arrays(),
     }
     return {
@@ -115,12 +116,25 @@ def fitted_model_record(fitted: FittedModel, prefix: str, store: ArrayStore) -> 
         "input_transform": list(fitted.transform.kinds),
         "model": local_model_record(fitted.model),
         "n_neighbors": encode(n_neighbors, "n_neighbors"),
-        "backend": fitted.backend,
+        "backend": fitted.solver.backend.name,
         "weight": encode(fitted.weight, "weight"),
     }
 
 
-def read_fitted_model(record: Record, arrays: dict[str, Array], n_inputs: int) -> FittedModel:
+def known_backend(name: str) -> str:
+    """The backend that a file asks for; "auto" where there is no such backend here."""
+    if name == "auto" or name in BACKENDS:
+        return name
+    warnings.warn(
+        f"The model was saved on the backend {name!r}, which is not here: it runs on another one.",
+        stacklevel=4,
+    )
+    return "auto"
+
+
+def read_fitted_model(
+    record: Record, arrays: dict[str, Array], n_inputs: int, backend: str
+) -> FittedModel:
     own = {name: arrays[stored] for name, stored in record["arrays"].items()}
     problem = _read_problem(record, own, n_inputs)
     n = len(problem.X)
@@ -130,16 +144,16 @@ def read_fitted_model(record: Record, arrays: dict[str, Array], n_inputs: int) -
         require(is_size, f"n_neighbors is {n_neighbors!r} for {n} rows")
     else:
         require(n_neighbors is None, "n_neighbors is given beside a bandwidth")
-    choose_backend(record["backend"], problem.model.kernel)
     weight = decode(record["weight"])
     _require_number("weight", weight)
-    return FittedModel(
-        transform=_read_transform(record["input_transform"], own, n_inputs),
-        problem=problem,
-        index=_read_index(own, n, n_inputs),
-        n_neighbors=n_neighbors,
-        backend=record["backend"],
-        weight=weight,
+    solver = choose_solver(
+        problem,
+        _read_index(own, n, n_inputs),
+        n_neighbors,
+        choose_backend(backend, problem.model),
+    )
+    return FittedModel.build(
+        _read_transform(record["input_transform"], own, n_inputs), solver, weight
     )
 
 

@@ -28,15 +28,6 @@ COVERED_LEVEL = 0.95
 PRIOR_OBSERVATIONS = 1000
 
 
-def observation_distribution(
-    model: LocalModel, predictions: Predictions, noise: Array | float = 1.0
-) -> PredictiveDistribution:
-    """[E7]; ``noise`` (q,) multiplies the noise variance of each observation."""
-    relative = np.asarray(predictions.variance + model.noise_variance * noise)
-    scale = np.sqrt(predictions.scale * relative[:, None])
-    return PredictiveDistribution(predictions.mean, scale, predictions.dof)
-
-
 def calibrate(
     model: LocalModel,
     predictions: Predictions,

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tuning minimizes: scores of local models over a sample of training points."""
+"""Leave-one-out predictions of training points, and their losses under an objective."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from types import ModuleType
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import reference
+from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Resources
 from lsgp.compute.threads import run_blocks
+from lsgp.inputs.settings import Kinds
+from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import (
     STATUS_NOT_POSITIVE_DEFINITE,
     LocalModel,
@@ -20,20 +21,14 @@ from lsgp.method.contract import (
     Scores,
     concatenate_results,
 )
-from lsgp.search.index import NeighborIndex, build_index
-from lsgp.solvers.local_solves import (
-    LARGEST_SYSTEM,
-    Resources,
-    find_neighborhoods,
-    plan_blocks,
-    score_in_blocks,
-)
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import SearchIndex, build_index
 from lsgp.tuning.imitation import Imitation
+from lsgp.tuning.objective import Objective
+from lsgp.tuning.plan import BAD_LOSS
 
 Array = NDArray[np.float64]
 
-#: Value of a model with a local system that cannot be solved: bad, but finite for the optimizer.
-BAD_VALUE = 1e6
 #: Rows of a sample are gathered where all rows are so many times more: then it takes little memory.
 _MUCH_MORE = 4
 
@@ -52,23 +47,30 @@ class Value(NamedTuple):
     gradient: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """Each target is predicted from its neighbors without itself, and scored.
+    """The training rows in one input transform: each is predicted without itself, and scored.
 
     With ``imitation``, points nearer than a radius to the target are left out too, and with
     ``groups`` (n,) all points of its group, so that tuning sees what prediction will see.
-    ``last_index`` may be shared between several of them.
     """
 
+    transform: InputTransform
     X: Array  # (n, d)
     y: Array  # (n, t)
     noise: Array  # (n,)
-    backend: ModuleType
+    index: SearchIndex
+    backend: Backend
     resources: Resources
     groups: NDArray[np.int32] | None = None
     imitation: Imitation | None = None
-    last_index: dict[tuple[int, bytes], NeighborIndex] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> Kinds:
+        return self.transform.kinds
+
+    def with_threads(self, n_threads: int) -> LeaveOneOut:
+        return replace(self, resources=self.resources._replace(n_threads=n_threads))
 
     @property
     def gap_width(self) -> float:
@@ -79,27 +81,30 @@ class LeaveOneOut:
         return LocalProblem(self.X, self.y, self.noise, model)
 
     def part(self, rows: NDArray[np.int32]) -> LeaveOneOut:
-        """As if there were these rows alone."""
+        """As if there were these rows alone; for samples of them, see `indexed`."""
         X, y, noise = (np.ascontiguousarray(a[rows]) for a in (self.X, self.y, self.noise))
         groups = None if self.groups is None else self.groups[rows]
-        return replace(self, X=X, y=y, noise=noise, groups=groups, imitation=None, last_index={})
+        return replace(self, X=X, y=y, noise=noise, groups=groups, imitation=None)
+
+    def indexed(self) -> LeaveOneOut:
+        """A part with an index of its own rows."""
+        return replace(self, index=build_index(self.X, np.ones(self.X.shape[1])))
 
     def sample(
         self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None
     ) -> Sample:
         """The neighborhoods of the targets in the model's metric, without what is left out."""
-        index = self.index(model)
+        exclusions = self.exclusions(targets)
 
         def search(start: int, stop: int) -> NDArray[np.int32]:
-            part = targets[start:stop]
-            return find_neighborhoods(
-                index,
+            return self.backend.search(
+                self.index,
                 model,
-                np.ascontiguousarray(self.X[part]),
+                np.ascontiguousarray(self.X[targets[start:stop]]),
                 n_neighbors,
+                exclusions.block(start, stop),
                 LARGEST_SYSTEM,
                 start,
-                **self.exclusions(part),
             )
 
         threads = self.resources.n_threads
@@ -121,50 +126,26 @@ class LeaveOneOut:
         neighbors[is_there] = places[: -len(sample.targets)]
         return self.part(rows), Sample(places[-len(sample.targets) :], neighbors)
 
-    def index(self, model: LocalModel) -> NeighborIndex:
-        """The training points in the model's metric; kept until another metric is asked for.
+    def exclusions(self, targets: NDArray[np.int32]) -> Exclusions:
+        """What each target is predicted without."""
+        radius = None if self.imitation is None else self.imitation.radius[targets]
+        own = None if self.groups is None else self.groups[targets]
+        return Exclusions(targets, radius, self.groups, own)
 
-        A round is judged in the metric that the next one starts from: half of the indexes of a
-        large data set need not be built.
-        """
-        lengthscale = np.asarray(model.lengthscale, dtype=float)
-        key = (id(self.X), lengthscale.tobytes())
-        if key not in self.last_index:
-            self.last_index.clear()
-            self.last_index[key] = build_index(self.X, lengthscale)
-        return self.last_index[key]
-
-    def exclusions(self, targets: NDArray[np.int32]) -> dict[str, Any]:
-        """What a target is predicted without, as the neighbor search takes it."""
-        excluded: dict[str, Any] = {"exclude": targets}
-        if self.imitation is not None:
-            excluded["exclusion_radius"] = self.imitation.radius[targets]
-        if self.groups is not None:
-            excluded |= {"groups": self.groups, "query_groups": self.groups[targets]}
-        return excluded
-
-    def evaluate(self, model: LocalModel, sample: Sample, objective: str) -> Value:
+    def evaluate(self, model: LocalModel, sample: Sample, objective: Objective) -> Value:
         """Mean loss over the sample and its gradient; a failed solve makes the value bad."""
-        if objective == "marginal_likelihood":
-            scores = reference.marginal_likelihood(self.problem(model), *sample)
-        else:
-            scores = score_in_blocks(
-                self.problem(model), *sample, objective, self.backend, self.resources
-            )
-        return _mean(scores)
+        problem = self.problem(model)
+        return _mean(objective.score(problem, *sample, self.backend, self.resources))
 
     def predict(self, model: LocalModel, sample: Sample) -> Predictions:
         """Leave-one-out predictions of the sample."""
         problem = self.problem(model)
         width, n = max(sample.neighbors.shape[1], 1), len(sample.targets)
-        plan = plan_blocks(self.backend, width, problem, n, self.resources)
+        plan = self.backend.plan(problem, width, n, self.resources)
 
         def work(start: int, stop: int) -> Predictions:
             queries = np.ascontiguousarray(self.X[sample.targets[start:stop]])
-            predictions: Predictions = self.backend.predict(
-                problem, queries, sample.neighbors[start:stop]
-            )
-            return predictions
+            return self.backend.predict(problem, queries, sample.neighbors[start:stop])
 
         parts = run_blocks(work, n, plan.block_size, plan.n_threads)
         predictions: Predictions = concatenate_results(list(parts))
@@ -175,7 +156,7 @@ def _mean(scores: Scores) -> Value:
     loss = float(scores.loss.mean())
     failed = (scores.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
     if failed or not np.isfinite(loss) or not np.isfinite(scores.gradient).all():
-        return Value(BAD_VALUE, np.zeros(scores.gradient.shape[1]))
+        return Value(BAD_LOSS, np.zeros(scores.gradient.shape[1]))
     return Value(loss, scores.gradient.mean(axis=0))
 
 

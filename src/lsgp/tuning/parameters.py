@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel
 
@@ -27,9 +25,6 @@ SHARED_BOUNDS = {
     "localizer_decay": (-5.0, 4.0),
     "scale_dof": (0.7, 7.0),
 }
-#: Strength of the prior that keeps log lengthscales near their mean, relative to the loss of one
-#: target, so that irrelevant inputs fade instead of exploding; it yields to much data.
-LENGTHSCALE_PRIOR = 40.0
 
 
 @dataclass(frozen=True)
@@ -47,46 +42,30 @@ class Parameters:
             if name not in self.given and 0 < getattr(model, name) < math.inf
         ]
 
-    def n_kernel(self, model: LocalModel) -> int:
-        """Number of free hyperparameters of the kernel."""
-        if not isinstance(model.kernel, str):
-            return int(model.kernel.n_dims)
+    def n_scales(self, model: LocalModel) -> int:
+        """How many lengthscales vary: none, one for all inputs, or one for each."""
         if "lengthscale" in self.given:
             return 0
         return 1 if self.is_isotropic else len(model.lengthscale)
 
     def pack(self, model: LocalModel) -> Array:
-        kernel = np.empty(0)
-        if not isinstance(model.kernel, str):
-            kernel = model.kernel.theta
-        elif self.n_kernel(model):
-            kernel = np.log(model.lengthscale)[: self.n_kernel(model)]
+        kernel = model.correlation.pack(model.lengthscale, self.n_scales(model))
         shared = [math.log(getattr(model, name)) for name in self.free_of(model)]
         return np.concatenate([kernel, shared])
 
     def unpack(self, vector: Array, model: LocalModel) -> LocalModel:
-        n_kernel = self.n_kernel(model)
+        free = self.free_of(model)
+        n_kernel = len(vector) - len(free)
+        kernel, lengthscale = model.correlation.unpack(vector[:n_kernel], model.lengthscale)
         changes = {
-            name: math.exp(value)
-            for name, value in zip(self.free_of(model), vector[n_kernel:], strict=True)
+            name: math.exp(value) for name, value in zip(free, vector[n_kernel:], strict=True)
         }
-        if not isinstance(model.kernel, str):
-            kernel = model.kernel.clone_with_theta(vector[:n_kernel])
-            return model.replace(kernel=kernel, **changes)
-        if n_kernel:
-            lengthscale = np.broadcast_to(np.exp(vector[:n_kernel]), model.lengthscale.shape)
-            return model.replace(lengthscale=np.ascontiguousarray(lengthscale), **changes)
-        return model.replace(**changes)
+        return model.replace(kernel=kernel, lengthscale=lengthscale, **changes)
 
     def restrict(self, gradient: Array, model: LocalModel) -> Array:
         """The entries of a backend's gradient that belong to the vector."""
         n_all = len(gradient) - len(SHARED_PARAMETERS)
-        kernel = gradient[:n_all]
-        if isinstance(model.kernel, str):
-            if self.n_kernel(model) == 0:
-                kernel = kernel[:0]
-            elif self.is_isotropic:
-                kernel = np.array([kernel.sum()])
+        kernel = model.correlation.restrict(gradient[:n_all], self.n_scales(model))
         free = self.free_of(model)
         shared = [
             g for name, g in zip(SHARED_PARAMETERS, gradient[n_all:], strict=True) if name in free
@@ -96,43 +75,12 @@ class Parameters:
     def bounds(
         self, model: LocalModel, shortest_lengthscale: float = 0.0
     ) -> list[tuple[float, float]]:
-        if isinstance(model.kernel, str):
-            low, high = LENGTHSCALE_BOUNDS
-            if shortest_lengthscale > 0:
-                low = min(max(low, math.log(shortest_lengthscale)), high)
-            kernel = [(low, high)] * self.n_kernel(model)
-        else:
-            kernel = [tuple(pair) for pair in model.kernel.bounds]
+        low, high = LENGTHSCALE_BOUNDS
+        if shortest_lengthscale > 0:
+            low = min(max(low, math.log(shortest_lengthscale)), high)
+        kernel = model.correlation.bounds(self.n_scales(model), low, high)
         return [*kernel, *(SHARED_BOUNDS[name] for name in self.free_of(model))]
 
-    def descend(
-        self,
-        function: Callable[[Array], tuple[float, Array]],
-        model: LocalModel,
-        n_iterations: int,
-        shortest_lengthscale: float = 0.0,
-    ) -> tuple[LocalModel, float]:
-        """L-BFGS-B within the bounds, from a model on: the model that it finds, and its value."""
-        start = self.pack(model)
-        if not len(start):
-            return model, function(start)[0]
-        bounds = self.bounds(model, shortest_lengthscale)
-        found = minimize(
-            function,
-            np.clip(start, *np.transpose(bounds)),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": n_iterations},
-        )
-        return self.unpack(found.x, model), float(found.fun)
-
-    def prior(self, vector: Array, model: LocalModel) -> tuple[float, Array]:
-        """Mean squared deviation of the log lengthscales from their mean, and its gradient."""
-        gradient = np.zeros(len(vector))
-        n_kernel = self.n_kernel(model)
-        if not isinstance(model.kernel, str) or n_kernel < 2:
-            return 0.0, gradient
-        deviation = vector[:n_kernel] - vector[:n_kernel].mean()
-        gradient[:n_kernel] = 2.0 * deviation / n_kernel
-        return float((deviation**2).mean()), gradient
+    def n_lengthscales(self, model: LocalModel) -> int:
+        """How many entries of the vector, the first ones, are log lengthscales."""
+        return model.correlation.n_lengthscales(self.n_scales(model))

@@ -42,13 +42,8 @@ class Candidate:
     seconds: float
 
     @property
-    def start(self) -> tuple[Any, LocalModel, int | None]:
-        """Where another optimization may go on from."""
-        return self.input_transform, self.model, self.n_neighbors
-
-    @property
     def scale(self) -> str:
-        return "local" if np.isfinite(self.model.scale_dof) else "global"
+        return "local" if self.model.is_local_scale else "global"
 
     def describe(self) -> str:
         size = "" if self.n_neighbors is None else f", {self.n_neighbors} neighbors"

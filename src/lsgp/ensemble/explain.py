@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from lsgp.backends import reference
-from lsgp.ensemble import fitted_view
+from lsgp.ensemble import view
+from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.ensemble.predictions import PredictionMixin
 from lsgp.inputs.frames import make_frame, name_columns
-from lsgp.method.combination import combine
-from lsgp.method.distribution import PredictiveDistribution
-from lsgp.solvers.local_solves import Failures
+from lsgp.method.contract import Predictions
+from lsgp.method.distribution import PredictiveDistribution, distribution_of
+from lsgp.search.exclusions import Exclusions
+from lsgp.solvers.failures import Failures
 
 Array = NDArray[np.float64]
 
@@ -164,132 +164,69 @@ class Explanation:
         return make_frame(columns, library)
 
 
-class ExplanationMixin(PredictionMixin):
-    """Explanations of the predictions of a fitted estimator."""
+def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> Explanation:
+    """Neighbors of each query, what each contributes to the mean, and how far the data are.
 
-    n_features_in_: int
+    Solved one query at a time in double precision.
+    """
+    left_out = _check_left_out(exclude, len(X), ensemble.n_rows)
+    failures = Failures()
+    queries = [fitted.inputs_of(X) for fitted in ensemble.models]
+    parts = [
+        _explain_one(fitted, transformed, failures, left_out)
+        for fitted, transformed in zip(ensemble.models, queries, strict=True)
+    ]
+    heaviest, scaler, shares = ensemble.heaviest, ensemble.target_scaler, ensemble.weights
+    failures.raise_if_any(len(X), heaviest.model)
+    merged = [
+        _merge([part.neighbors[q] for part in parts], shares, heaviest, queries[0][q])
+        for q in range(len(X))
+    ]
+    rows = _pad([m.rows for m in merged], -1, np.int64)
+    coefficients = _pad([m.coefficients for m in merged], 0.0, np.float64)
+    scaled = np.asarray(heaviest.problem.y[rows], dtype=float)
+    scaled[rows < 0] = 0.0
+    scale = np.exp(sum(w * np.log(p.scale) for w, p in zip(shares, parts, strict=True)))
+    predicted = ensemble.combine([part.predicted for part in parts])
+    dof = predicted.dof[:, 0]
+    shape = (*rows.shape, *ensemble.target_shape)
+    extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
+    return Explanation(
+        rows=rows,
+        distances=_pad([m.distances for m in merged], np.inf, np.float64),
+        weights=_pad([m.weights for m in merged], 0.0, np.float64),
+        coefficients=coefficients,
+        observed=scaler.inverse_mean(scaled).reshape(shape),
+        contributions=(scaled * coefficients[:, :, None] * scaler.std).reshape(shape),
+        baseline=scaler.mean.reshape(ensemble.target_shape),
+        predicted=PredictiveDistribution(
+            ensemble.in_shape(predicted.mean), ensemble.in_shape(predicted.scale), dof
+        ),
+        n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
+        local_scale=ensemble.in_shape(scaler.inverse_scale(ensemble.scale_factor * scale)),
+        dof=dof,
+        extrapolation=extrapolation,
+        is_extrapolating=extrapolation > 1.0,
+        is_beyond_range=_is_beyond_range(heaviest, X, queries[0]),
+        input_names=view.input_names(ensemble),
+        target_names=view.target_names(ensemble),
+    )
 
-    def explain(self, X: ArrayLike, exclude: ArrayLike | None = None) -> Explanation:
-        """Neighbors of each query, what each contributes to the mean, and how far the data are.
 
-        Solved one query at a time in double precision: for a few queries of interest rather
-        than for all of a large file.
+def relevance(ensemble: Ensemble) -> Array:
+    """Share of each input in what the models call near and far, (d,), summing to 1.
 
-        Parameters
-        ----------
-        X : array-like of shape (q, d)
-        exclude : integer array-like of shape (q,), default=None
-            A training row for each query that it is predicted without, -1 for none: with
-            ``result = model.loo()``, ``model.explain(X[result.rows], exclude=result.rows)``
-            explains the leave-one-out predictions.
-
-        Returns
-        -------
-        Explanation
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lsgp import LSGPRegressor
-        >>> X = np.linspace(0, 1, 200)[:, None]
-        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
-        >>> explained = model.explain([[0.5], [1.5]])
-        >>> total = explained.baseline + explained.contributions.sum(axis=1)
-        >>> bool(np.allclose(total, model.predict([[0.5], [1.5]])))
-        True
-        >>> explained.is_extrapolating
-        array([False,  True])
-        """
-        X = self._check_queries(X)
-        exclusions = _exclusions(exclude, len(X), len(self.fitted_[0].problem.X))
-        failures = Failures()
-        queries = [np.ascontiguousarray(f.transform.transform(X)) for f in self.fitted_]
-        parts = [
-            _explain_one(fitted, transformed, failures, exclusions)
-            for fitted, transformed in zip(self.fitted_, queries, strict=True)
-        ]
-        failures.raise_if_any(len(X), self.fitted_[0].model)
-        shares = np.array([fitted.weight for fitted in self.fitted_])
-        heaviest, scaler = self.fitted_[0], self.target_scaler_
-        merged = [
-            _merge([part.neighbors[q] for part in parts], shares, heaviest, queries[0][q])
-            for q in range(len(X))
-        ]
-        rows = _pad([m.rows for m in merged], -1, np.int64)
-        coefficients = _pad([m.coefficients for m in merged], 0.0, np.float64)
-        scaled = np.asarray(heaviest.problem.y[rows], dtype=float)
-        scaled[rows < 0] = 0.0
-        scale = np.exp(sum(w * np.log(p.scale) for w, p in zip(shares, parts, strict=True)))
-        predicted = combine([part.predicted for part in parts], shares)
-        factor, dof = self.scale_factor_, predicted.dof[:, 0]
-        shape = (*rows.shape, *self._y_shape)
-        extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
-        return Explanation(
-            rows=rows,
-            distances=_pad([m.distances for m in merged], np.inf, np.float64),
-            weights=_pad([m.weights for m in merged], 0.0, np.float64),
-            coefficients=coefficients,
-            observed=scaler.inverse_mean(scaled).reshape(shape),
-            contributions=(scaled * coefficients[:, :, None] * scaler.std).reshape(shape),
-            baseline=scaler.mean.reshape(self._y_shape),
-            predicted=PredictiveDistribution(
-                scaler.inverse_mean(predicted.mean).reshape(len(X), *self._y_shape),
-                scaler.inverse_scale(factor * predicted.scale).reshape(len(X), *self._y_shape),
-                dof,
-            ),
-            n_effective=np.asarray(
-                sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))
-            ),
-            local_scale=scaler.inverse_scale(factor * scale).reshape(len(X), *self._y_shape),
-            dof=dof,
-            extrapolation=extrapolation,
-            is_extrapolating=extrapolation > 1.0,
-            is_beyond_range=_is_beyond_range(heaviest, X, queries[0]),
-            input_names=fitted_view.input_names(self),
-            target_names=fitted_view.target_names(self),
-        )
-
-    @property
-    def relevance_(self) -> Array:
-        """Share of each input in what the model calls near and far, (d,), summing to 1.
-
-        The mean squared distance of two training rows in the scaled metric is 2 Σⱼ varⱼ / ℓⱼ²,
-        with varⱼ the variance of the transformed input j and ℓⱼ its lengthscale: the relevance
-        of an input is its share of that sum, averaged over the combined models by their
-        weights. An input that tuning found useless has a huge lengthscale, and a share near 0;
-        a constant one has 0. The lengthscales are those of the neighborhoods' metric: with a
-        scikit-learn kernel of its own lengthscales, these say nothing about the kernel's.
-        """
-        check_is_fitted(self)
-        total = np.zeros(self.n_features_in_)
-        for fitted in self.fitted_:
-            # Deviations before squares: an input of 1e200 must not overflow.
-            share = fitted.input_spread / fitted.model.lengthscale
-            share = (share / max(share.max(), np.finfo(float).tiny)) ** 2
-            total += fitted.weight * share / max(share.sum(), 1.0)
-        return total / total.sum() if total.any() else total
-
-    def relevance_frame(self, library: str = "pandas") -> Any:
-        """`relevance_` with the names of the inputs, the most relevant first.
-
-        Parameters
-        ----------
-        library : {"pandas", "polars"}
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lsgp import LSGPRegressor
-        >>> X = np.random.default_rng(0).uniform(size=(200, 2))
-        >>> model = LSGPRegressor(objective=None, lengthscale=[1.0, 9.0]).fit(X, X[:, 0])
-        >>> model.relevance_frame("polars")["input"].to_list()
-        ['x0', 'x1']
-        """
-        relevance = self.relevance_
-        order = np.argsort(-relevance, kind="stable")
-        names = fitted_view.input_names(self)
-        columns = {"input": [names[j] for j in order], "relevance": relevance[order]}
-        return make_frame(columns, library)
+    The mean squared distance of two training rows in the scaled metric is 2 Σⱼ varⱼ / ℓⱼ², with
+    varⱼ the variance of the transformed input j and ℓⱼ its lengthscale: the relevance of an input
+    is its share of that sum, averaged over the combined models by their weights.
+    """
+    total = np.zeros(ensemble.n_inputs)
+    for fitted in ensemble.models:
+        # Deviations before squares: an input of 1e200 must not overflow.
+        share = fitted.extent.input_spread / fitted.model.lengthscale
+        share = (share / max(share.max(), np.finfo(float).tiny)) ** 2
+        total += fitted.weight * share / max(share.sum(), 1.0)
+    return total / total.sum() if total.any() else total
 
 
 class _Neighbors(NamedTuple):
@@ -311,10 +248,12 @@ class _Part(NamedTuple):
     distance: Array  # (q,) from the data, relative to the data's own
 
 
-def _exclusions(exclude: ArrayLike | None, n_queries: int, n_rows: int) -> dict[str, Any]:
-    """The argument of the neighbor search that leaves out a row for each query."""
+def _check_left_out(
+    exclude: ArrayLike | None, n_queries: int, n_rows: int
+) -> NDArray[np.int32] | None:
+    """A training row for each query that it is predicted without."""
     if exclude is None:
-        return {}
+        return None
     rows = np.asarray(exclude)
     is_valid = rows.shape == (n_queries,) and np.issubdtype(rows.dtype, np.integer)
     if not is_valid or np.any((rows < -1) | (rows >= n_rows)):
@@ -323,27 +262,28 @@ def _exclusions(exclude: ArrayLike | None, n_queries: int, n_rows: int) -> dict[
             f"{n_rows} training rows for each of {n_queries} queries. Give one row number per "
             "query, or -1 for none."
         )
-    return {"exclude": rows.astype(np.int32)}
+    return rows.astype(np.int32)
 
 
 def _explain_one(
-    fitted: FittedModel, queries: Array, failures: Failures, exclusions: dict[str, Any]
+    fitted: FittedModel, queries: Array, failures: Failures, left_out: NDArray[np.int32] | None
 ) -> _Part:
     q, t = len(queries), fitted.problem.y.shape[1]
     neighbors = []
-    mean, scale, relative, dof = np.empty((q, t)), np.empty((q, t)), np.empty(q), np.empty(q)
+    solved = Predictions(
+        np.empty((q, t)), np.empty(q), np.empty((q, t)), np.empty(q), np.empty(q, np.int32)
+    )
     n_effective = np.empty(q)
-    for i, (_, system) in enumerate(fitted.solve_systems(queries, failures, **exclusions)):
+    for i, (_, system) in enumerate(fitted.solver.systems(queries, failures, left_out)):
         r = np.sqrt((system.z**2).sum(axis=1))
         neighbors.append(_Neighbors(system.rows.astype(np.int64), r, system.weight, system.beta))
-        mean[i] = system.covariance.k @ system.alpha  # [E4]
-        scale[i], dof[i] = reference.scale_and_dof(fitted.model, system)  # [E6]
-        relative[i] = system.variance + fitted.model.noise_variance  # [E7]
+        solved.mean[i] = system.covariance.k @ system.alpha  # [E4]
+        solved.variance[i] = system.variance
+        solved.scale[i], solved.dof[i] = reference.scale_and_dof(fitted.model, system)  # [E6]
         n_effective[i] = np.minimum(system.weight, 1.0).sum()
-    scale = np.sqrt(scale)
-    predicted = PredictiveDistribution(mean, scale * np.sqrt(relative)[:, None], dof)
-    distance = fitted.distance_from_data(queries, **exclusions)
-    return _Part(neighbors, predicted, n_effective, scale, distance)
+    predicted = distribution_of(solved, fitted.model.noise_variance)
+    distance = fitted.extent.distance(queries, Exclusions(left_out))
+    return _Part(neighbors, predicted, n_effective, np.sqrt(solved.scale), distance)
 
 
 def _merge(
@@ -374,7 +314,7 @@ def _pad(parts: list[NDArray[Any]], fill: Any, dtype: Any) -> NDArray[Any]:
 
 def _is_beyond_range(fitted: FittedModel, X: Array, queries: Array) -> NDArray[np.bool_]:
     """Whether an input is outside the training range; transforms are monotone, so compare there."""
-    low, high = fitted.input_range
+    low, high = fitted.extent.input_range
     queries = queries.astype(low.dtype)
     beyond: NDArray[np.bool_] = (queries < low) | (queries > high)
     # A constant column is 0 after its transform: only its center remembers the constant.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pictures and reports show of a fitted estimator: names, and rows in their own units."""
+"""What pictures and reports show of an ensemble: names, and rows in their own units."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
+
+from lsgp.ensemble.ensemble import Ensemble
 
 Array = NDArray[np.float64]
 
@@ -21,28 +22,25 @@ class DataRows(NamedTuple):
     n_total: int  # rows that these were drawn from
 
 
-def input_names(model: Any) -> list[str]:
+def input_names(ensemble: Ensemble) -> list[str]:
     """Names of the inputs: the columns of the data frame that was fitted, or x0, x1, ..."""
-    check_is_fitted(model)
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        return [str(name) for name in names]
-    return ["x"] if model.n_features_in_ == 1 else [f"x{j}" for j in range(model.n_features_in_)]
+    if ensemble.input_names is not None:
+        return ensemble.input_names
+    d = ensemble.n_inputs
+    return ["x"] if d == 1 else [f"x{j}" for j in range(d)]
 
 
-def target_names(model: Any) -> list[str]:
-    """Names of the targets, if the estimator knows them, or y, or y0, y1, ..."""
-    check_is_fitted(model)
-    names = getattr(model, "target_names_", None)
-    if names is not None:
-        return [str(name) for name in names]
-    n_targets = len(model.target_scaler_.mean)
-    return ["y"] if n_targets == 1 else [f"y{k}" for k in range(n_targets)]
+def target_names(ensemble: Ensemble) -> list[str]:
+    """Names of the targets, if they are known, or y, or y0, y1, ..."""
+    if ensemble.target_names is not None:
+        return [str(name) for name in ensemble.target_names]
+    t = ensemble.n_targets
+    return ["y"] if t == 1 else [f"y{k}" for k in range(t)]
 
 
-def target_number(model: Any, target: int | str) -> int:
+def target_number(ensemble: Ensemble, target: int | str) -> int:
     """Column of a target that is given by its number or its name."""
-    names = target_names(model)
+    names = target_names(ensemble)
     if isinstance(target, str) and target in names:
         return names.index(target)
     if isinstance(target, (int, np.integer)) and 0 <= target < len(names):
@@ -53,39 +51,40 @@ def target_number(model: Any, target: int | str) -> int:
     )
 
 
-def training_rows(model: Any, n_points: int | None = None, random_state: int = 0) -> DataRows:
+def training_rows(
+    ensemble: Ensemble, n_points: int | None = None, random_state: int = 0
+) -> DataRows:
     """Training rows in the units of the data, at most ``n_points`` drawn at random.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lsgp import LSGPRegressor
-    >>> from lsgp.ensemble.fitted_view import training_rows
+    >>> from lsgp.ensemble.view import training_rows
     >>> X = np.linspace(0, 1, 200)[:, None]
     >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
-    >>> shown = training_rows(model, n_points=50)
+    >>> shown = training_rows(model.ensemble_, n_points=50)
     >>> shown.X.shape, shown.y.shape, shown.n_total
     ((50, 1), (50, 1), 200)
     """
-    check_is_fitted(model)
-    n = len(model.fitted_[0].problem.X)
+    n = ensemble.n_rows
     rows = np.arange(n)
     if n_points is not None and n_points < n:
         rows = np.sort(np.random.default_rng(random_state).choice(n, n_points, replace=False))
-    return DataRows(rows, inputs_of_rows(model, rows), targets_of_rows(model, rows), n)
+    return DataRows(rows, inputs_of_rows(ensemble, rows), targets_of_rows(ensemble, rows), n)
 
 
-def inputs_of_rows(model: Any, rows: ArrayLike) -> Array:
+def inputs_of_rows(ensemble: Ensemble, rows: ArrayLike) -> Array:
     """Inputs of these training rows, (k, d), in the units of the data."""
-    fitted = model.fitted_[0]
+    fitted = ensemble.heaviest
     scaled = np.asarray(fitted.problem.X[np.asarray(rows)], dtype=np.float64)
     return np.asarray(fitted.transform.inverse_transform(scaled), dtype=np.float64)
 
 
-def targets_of_rows(model: Any, rows: ArrayLike) -> Array:
+def targets_of_rows(ensemble: Ensemble, rows: ArrayLike) -> Array:
     """Targets of these training rows, (k, t), in the units of the data."""
-    scaled = np.asarray(model.fitted_[0].problem.y[np.asarray(rows)], dtype=np.float64)
-    return model.target_scaler_.inverse_mean(scaled)
+    scaled = np.asarray(ensemble.heaviest.problem.y[np.asarray(rows)], dtype=np.float64)
+    return ensemble.target_scaler.inverse_mean(scaled)
 
 
 def columns_of(values: ArrayLike) -> Array:
@@ -94,11 +93,10 @@ def columns_of(values: ArrayLike) -> Array:
     return array[:, None] if array.ndim == 1 else array
 
 
-def as_table(model: Any, X: Array) -> Any:
+def as_table(ensemble: Ensemble, X: Array) -> Any:
     """Inputs as a table with the names that were fitted, if any, as scikit-learn expects them."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
+    if ensemble.input_names is None:
         return X
     import polars as pl
 
-    return pl.DataFrame({str(name): X[:, j] for j, name in enumerate(names)})
+    return pl.DataFrame({name: X[:, j] for j, name in enumerate(ensemble.input_names)})

@@ -23,14 +23,13 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from scipy.spatial.distance import cdist
 
 from lsgp.backends import reference
-from lsgp.method import contract as local_problem
+from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem, Predictions
-from lsgp.method.kernels import KERNELS
 
 Array = NDArray[np.float64]
 
 #: With more rows, factoring takes too long, and the inverse factor too much memory.
-LARGEST_SHARED = 10_000
+LARGEST_EXACT = 10_000
 #: The trend is centered no farther from the rows, in lengthscales.
 FARTHEST = 1e4
 #: Rows of the covariance that are computed at a time: they stay in the cache.
@@ -46,25 +45,13 @@ _TINIER = 1e-150
 _N_PARTS = 8
 
 
-def is_shared(model: LocalModel, n_neighbors: int | None, n: int) -> bool:
-    """Whether all queries share one system: all of n rows are neighbors, with weight 1."""
-    return (
-        isinstance(model.kernel, str)
-        and model.localizer == "rectangular"
-        and model.bandwidth is None
-        and not model.normalize
-        and n_neighbors is not None
-        and n <= min(n_neighbors, LARGEST_SHARED)
-    )
-
-
-def shared_bytes(n: int) -> int:
+def exact_bytes(n: int) -> int:
     """Memory of the inverse factor of n rows, and of what it takes to make it."""
     return 8 * n * (n + 4 * _ROWS_AT_A_TIME)
 
 
 @dataclass(frozen=True)
-class SharedSystem:
+class ExactSystem:
     """C is the inverse of the correlations with noise; H the trend's basis, (1, z)."""
 
     problem: LocalProblem
@@ -85,26 +72,26 @@ class SharedSystem:
         return len(self.z)
 
     @classmethod
-    def solve(cls, problem: LocalProblem) -> SharedSystem:
+    def solve(cls, problem: LocalProblem) -> ExactSystem:
         X = np.asarray(problem.X, dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
             center = X.mean(axis=0)
             z = (X - center) / problem.model.lengthscale
             return cls._of_factor(problem, center, z, *_invert_factor(z, problem))
 
-    def extend(self, problem: LocalProblem) -> SharedSystem:
+    def extend(self, problem: LocalProblem) -> ExactSystem:
         """The system of these rows and of more behind them, by bordering the factor."""
         model, n = problem.model, len(problem.X)
         new = slice(self.n, n)
         added = self._scale(problem.X[new])
-        if self.status != local_problem.STATUS_OK or not _is_finite(added).all():
-            return SharedSystem.solve(problem)
+        if self.status != contract.STATUS_OK or not _is_finite(added).all():
+            return ExactSystem.solve(problem)
         solved = self.inverse_factor @ self._correlate(added).T
         rest = _correlate(model, added, added) - solved.T @ solved
         rest[np.diag_indices(len(rest))] += model.noise_variance * problem.noise[new].astype(float)
         inverse = _invert_positive(rest, 1.0 + model.constant_variance)
         if inverse is None:
-            return SharedSystem.solve(problem)
+            return ExactSystem.solve(problem)
         factor = np.zeros((n, n))
         factor[: self.n, : self.n] = self.inverse_factor
         factor[new, : self.n] = _clean(-inverse @ (solved.T @ self.inverse_factor))
@@ -121,7 +108,7 @@ class SharedSystem:
         inverse_factor: Array,
         status: int,
         jitter: float,
-    ) -> SharedSystem:
+    ) -> ExactSystem:
         y = np.asarray(problem.y, dtype=float)
         basis = np.column_stack([np.ones(len(z)), z])
         solved = inverse_factor.T @ (inverse_factor @ np.column_stack([basis, y]))
@@ -143,7 +130,7 @@ class SharedSystem:
 
     def predict(self, queries: Array, mean_only: bool = False) -> Predictions:
         """As `predict` of a backend, from all rows; the variance is what takes the time."""
-        if self.status >= local_problem.STATUS_NOT_POSITIVE_DEFINITE:
+        if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(queries))
         z = self._scale(queries)
         is_finite = _is_finite(z)
@@ -156,12 +143,12 @@ class SharedSystem:
         mean = k_by_alpha + np.einsum("qa,qat->qt", rest, trend.mean)
         variance = 1.0 - k_by_factor2 + trend.variance(rest)
         solved = self._predictions(mean, variance, self.misfit - trend.explained, self.n)
-        status = np.where(is_finite, self.status, local_problem.STATUS_NOT_FINITE)
+        status = np.where(is_finite, self.status, contract.STATUS_NOT_FINITE)
         return solved._replace(status=status.astype(np.int32))
 
     def leave_out(self, rows: NDArray[np.integer]) -> Predictions:
         """Predictions of training rows, each from all of the others."""
-        if self.status >= local_problem.STATUS_NOT_POSITIVE_DEFINITE:
+        if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(rows))
         own, alpha = self.diagonal[rows, None], self.alpha[rows]
         T = self._centering(self.z[rows])
@@ -178,10 +165,10 @@ class SharedSystem:
         """The system of one query, as the reference backend solves it, perhaps without a row."""
         problem, model = self.problem, self.problem.model
         point = self._scale(query[None])
-        if self.status >= local_problem.STATUS_NOT_POSITIVE_DEFINITE:
+        if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return reference.unsolved(problem, self.status)
         if not _is_finite(point).all():
-            return reference.unsolved(problem, local_problem.STATUS_NOT_FINITE)
+            return reference.unsolved(problem, contract.STATUS_NOT_FINITE)
         correlation = self._correlate(point)[0]
         T = self._centering(point)
         gram, moment = self.gram, self.moment
@@ -341,7 +328,9 @@ def _is_finite(z: Array) -> NDArray[np.bool_]:
 
 
 def _correlate(model: LocalModel, left: Array, right: Array) -> Array:
-    rho = np.asarray(KERNELS[model.kernel](cdist(left, right, "sqeuclidean"))[0], dtype=float)
+    formula = model.correlation.formula
+    assert formula is not None, "an exact system is one of correlations of the scaled distance"
+    rho = np.asarray(formula(cdist(left, right, "sqeuclidean"))[0], dtype=float)
     return _drop_below(_TINY, rho)
 
 
@@ -364,12 +353,11 @@ def _invert_factor(z: Array, problem: LocalProblem) -> tuple[Array, int, float]:
     """Inverse of the Cholesky factor of [E2] without trend, its status, and its jitter."""
     n, model = len(z), problem.model
     if not _is_finite(z).all():
-        return np.full((n, n), np.nan), local_problem.STATUS_NOT_FINITE, 0.0
+        return np.full((n, n), np.nan), contract.STATUS_NOT_FINITE, 0.0
     noise = model.noise_variance * problem.noise.astype(float)
     mean_diagonal = 1.0 + model.constant_variance
     covariance = np.empty((n, n))
-    jitter = 0.0
-    while True:
+    for jitter in contract.jitters():
         for start in range(0, n, _ROWS_AT_A_TIME):
             rows = slice(start, min(start + _ROWS_AT_A_TIME, n))
             # The lower triangle alone: LAPACK reads no other.
@@ -377,12 +365,9 @@ def _invert_factor(z: Array, problem: LocalProblem) -> tuple[Array, int, float]:
         covariance[np.diag_indices(n)] = 1.0 + noise + jitter * mean_diagonal
         inverse = _invert_positive(covariance, mean_diagonal)
         if inverse is not None:
-            status = local_problem.STATUS_JITTERED if jitter else local_problem.STATUS_OK
+            status = contract.STATUS_JITTERED if jitter else contract.STATUS_OK
             return inverse, status, jitter * mean_diagonal
-        if jitter > 0.5 * local_problem.LAST_JITTER:
-            failed = local_problem.STATUS_NOT_POSITIVE_DEFINITE
-            return np.full((n, n), np.nan), failed, 0.0
-        jitter = max(10.0 * jitter, local_problem.FIRST_JITTER)
+    return np.full((n, n), np.nan), contract.STATUS_NOT_POSITIVE_DEFINITE, 0.0
 
 
 def _invert_positive(matrix: Array, mean_diagonal: float) -> Array | None:

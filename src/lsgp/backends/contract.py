@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a backend is: the functions that every one of them has, over the tuples of the method.
+
+A backend takes arrays that are C-contiguous and of one dtype, and refuses others; a system that
+cannot be solved is a status code, not an exception. Modules are backends, and so is any object with
+these functions, such as one that knows its device.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.method.contract import LocalModel, LocalProblem, Predictions, Scores
+from lsgp.method.kernels import Kernel
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import SearchIndex
+
+Array = NDArray[np.floating]
+
+#: A local system may not have more points than this.
+LARGEST_SYSTEM = 4096
+
+
+class Resources(NamedTuple):
+    """What a computation may use."""
+
+    n_threads: int = 1
+    memory_budget: int = 1_000_000_000
+    verbose: int = 0
+
+
+class Plan(NamedTuple):
+    """How queries are cut into blocks."""
+
+    block_size: int
+    n_threads: int
+    max_neighbors: int
+
+
+class Backend(Protocol):
+    """Where local systems are solved."""
+
+    name: str
+    #: Whether one factor of all rows may serve all queries, instead of one system for each.
+    factors_once: bool
+    #: Whether a solve is so slow that tuning must do with few of them.
+    is_slow: bool
+
+    def knows(self, kernel: Kernel) -> bool:
+        """Whether the backend can compute the kernel."""
+
+    def prepare(self, problem: LocalProblem) -> LocalProblem:
+        """The problem with its arrays where, and as, the backend needs them; once per model."""
+
+    def search(
+        self,
+        index: SearchIndex,
+        model: LocalModel,
+        queries: NDArray[np.float64],
+        n_neighbors: int | None,
+        exclusions: Exclusions,
+        max_neighbors: int = LARGEST_SYSTEM,
+        first_query: int = 0,
+    ) -> NDArray[np.int32]:
+        """The m nearest rows of each query (q, m), or all within the fixed bandwidth; -1 pads.
+
+        ``first_query`` is the number of the block's first query, for errors.
+        """
+
+    def predict(
+        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+    ) -> Predictions:
+        """Solve the local system of each query; ``neighbors`` (q, m) is padded with -1."""
+
+    def score(
+        self,
+        problem: LocalProblem,
+        targets: NDArray[np.int32],
+        neighbors: NDArray[np.int32],
+        objective: str,
+    ) -> Scores:
+        """Loss of predicting each target row from its neighbors, and its gradient [E8]."""
+
+    def workspace_bytes(
+        self, n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool
+    ) -> int:
+        """Memory that one thread needs beside its block's arrays."""
+
+    def plan(
+        self,
+        problem: LocalProblem,
+        n_neighbors: int | None,
+        n_queries: int,
+        resources: Resources,
+        gradient: bool = False,
+    ) -> Plan:
+        """Block size and threads that respect the memory budget and give every thread work.
+
+        ``n_neighbors`` is None with a fixed bandwidth, where it is only known after the search:
+        then the plan says how large a neighborhood may become.
+        """

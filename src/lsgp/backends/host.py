@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What backends share whose arrays are in the memory of this machine."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.contract import LARGEST_SYSTEM
+from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import SearchIndex
+
+
+def prepare(problem: LocalProblem) -> LocalProblem:
+    """As `Backend.prepare`: C-contiguous, and of the dtype of X."""
+    dtype = problem.X.dtype
+    X, y, noise = (np.ascontiguousarray(array, dtype) for array in problem[:3])
+    return problem._replace(X=X, y=y, noise=noise)
+
+
+def search(
+    index: SearchIndex,
+    model: LocalModel,
+    queries: NDArray[np.float64],
+    n_neighbors: int | None,
+    exclusions: Exclusions,
+    max_neighbors: int = LARGEST_SYSTEM,
+    first_query: int = 0,
+) -> NDArray[np.int32]:
+    """As `Backend.search`, by the tree of boxes."""
+    lengthscale = np.asarray(model.lengthscale, dtype=float)
+    if n_neighbors is not None:
+        return index.nearest(queries, lengthscale, min(n_neighbors, index.n), exclusions)
+    return index.within(
+        queries,
+        lengthscale,
+        model.scaled_bandwidth,
+        max_neighbors=max_neighbors,
+        first_query=first_query,
+        exclusions=exclusions,
+    )

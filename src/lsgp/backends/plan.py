@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How queries are cut into blocks, for backends that solve on threads of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
+from lsgp.method.contract import LocalProblem
+
+#: Memory of one thread beside its block's arrays, of (m, d, t, dtype, gradient).
+WorkspaceBytes = Callable[[int, int, int, np.dtype, bool], int]
+
+#: A block takes about this many multiply-adds: a fraction of a second, so that Ctrl-C is prompt.
+WORK_PER_BLOCK = 1e9
+LARGEST_BLOCK = 8192
+#: With a fixed bandwidth most neighborhoods are far smaller than the largest that is allowed.
+BLOCK_WITH_FIXED_BANDWIDTH = 512
+#: Small blocks waste lanes.
+SMALLEST_BLOCK = 16
+
+
+def plan_blocks(
+    workspace_bytes: WorkspaceBytes,
+    problem: LocalProblem,
+    n_neighbors: int | None,
+    n_queries: int,
+    resources: Resources,
+    gradient: bool = False,
+) -> Plan:
+    """As `Backend.plan`, of a backend whose threads each need a workspace."""
+    d, t = problem.X.shape[1], problem.y.shape[1]
+
+    def bytes_per_thread(m: int, block_size: int) -> int:
+        per_query = 4 * m + 8 * (4 * d + 4 * t + 8) + (8 * d if gradient else 0)
+        workspace = workspace_bytes(m, d, t, problem.X.dtype, gradient)
+        return workspace + block_size * per_query
+
+    n_threads = resources.n_threads
+    if n_neighbors is None:
+        m = LARGEST_SYSTEM
+        while m > 1 and bytes_per_thread(m, SMALLEST_BLOCK) * n_threads > resources.memory_budget:
+            m = int(m * 0.9)
+    else:
+        m = n_neighbors
+        while (
+            n_threads > 1
+            and bytes_per_thread(m, SMALLEST_BLOCK) * n_threads > resources.memory_budget
+        ):
+            n_threads -= 1
+    needed = bytes_per_thread(m, SMALLEST_BLOCK)
+    if needed > resources.memory_budget:
+        raise ValueError(
+            f"memory_budget={resources.memory_budget} bytes is less than the {needed} bytes that "
+            f"local systems of {m} points need. Increase memory_budget, or reduce n_neighbors."
+        )
+    work = m**3 / 6 + m * m * d
+    block_size = int(np.clip(WORK_PER_BLOCK / work, SMALLEST_BLOCK, LARGEST_BLOCK))
+    if n_neighbors is None:
+        block_size = BLOCK_WITH_FIXED_BANDWIDTH
+    block_size = min(block_size, max(SMALLEST_BLOCK, n_queries // (4 * n_threads)))
+    while (
+        block_size > SMALLEST_BLOCK
+        and bytes_per_thread(m, block_size) * n_threads > resources.memory_budget
+    ):
+        block_size //= 2
+    # A multiple of every lane width, so that only the last block has idle lanes.
+    return Plan(max(SMALLEST_BLOCK, block_size // 16 * 16), n_threads, m)

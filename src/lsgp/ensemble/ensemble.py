@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ensemble: a fitted list of models, and all that is needed to predict with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends import choose_backend
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.inputs.transforms import TargetScaler
+from lsgp.method.combination import combine
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.solvers.choose import change_backend
+from lsgp.tuning.result import TuningResult
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """What `fit` builds, assigned last and at once; what an estimator can do are functions of it.
+
+    Attributes
+    ----------
+    models : tuple of FittedModel
+        Heaviest first.
+    target_scaler : TargetScaler
+    scale_factor : float
+        Factor on the scale of predictions by which tuning makes their intervals cover.
+    target_shape : tuple
+        () for one target, (t,) for y of shape (n, t).
+    input_names, target_names : list of str or None
+        As the data frames had them that were fitted.
+    mean_noise_variance : float or None
+        Mean of the noise variances that were given.
+    tuning : TuningResult or None
+        What was tried; None if nothing was tuned.
+    """
+
+    models: tuple[FittedModel, ...]
+    target_scaler: TargetScaler
+    scale_factor: float
+    target_shape: tuple[int, ...]
+    input_names: list[str] | None = None
+    target_names: list[str] | None = None
+    mean_noise_variance: float | None = None
+    tuning: TuningResult | None = None
+
+    @property
+    def heaviest(self) -> FittedModel:
+        return self.models[0]
+
+    @property
+    def weights(self) -> Array:
+        return np.array([model.weight for model in self.models])
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.heaviest.problem.X)
+
+    @property
+    def n_inputs(self) -> int:
+        return self.heaviest.transform.n_features
+
+    @property
+    def n_targets(self) -> int:
+        return int(self.heaviest.problem.y.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.heaviest.problem.X.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that its solvers keep for all queries."""
+        return sum(model.solver.nbytes for model in self.models)
+
+    def combine(self, predicted: list[PredictiveDistribution]) -> PredictiveDistribution:
+        """One distribution per query from those of the models, in the units of y, (q, t)."""
+        combined = combine(predicted, self.weights)
+        return PredictiveDistribution(
+            self.target_scaler.inverse_mean(combined.mean),
+            self.target_scaler.inverse_scale(self.scale_factor * combined.scale),
+            # All targets of a query share its degrees of freedom.
+            combined.dof[:, 0],
+        )
+
+    def in_shape(self, values: Array) -> Array:
+        """Values of all targets (q, t) as the targets were given, (q,) or (q, t)."""
+        return values.reshape(len(values), *self.target_shape)
+
+    def on(self, backend: str) -> Ensemble:
+        """The same models on the backend of this name; itself if they are there."""
+        models = []
+        for fitted in self.models:
+            solver = change_backend(fitted.solver, choose_backend(backend, fitted.model))
+            is_same = solver is fitted.solver
+            models.append(
+                fitted if is_same else FittedModel.build(fitted.transform, solver, fitted.weight)
+            )
+        if all(new is old for new, old in zip(models, self.models, strict=True)):
+            return self
+        return replace(self, models=tuple(models))

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an ensemble predicts, block by block, and how good its predictions are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.contract import Resources
+from lsgp.compute.progress import progress_bar
+from lsgp.compute.threads import run_blocks
+from lsgp.ensemble.assessment import LeaveOneOutResult, assess
+from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.method.contract import Predictions
+from lsgp.method.distribution import PredictiveDistribution, distribution_of
+from lsgp.solvers.failures import Failures
+from lsgp.solvers.solver import Block
+
+Array = NDArray[np.float64]
+
+KINDS = ("observation", "latent")
+
+#: What a model says about a block of queries, from its first to behind its last.
+Answer = Callable[[FittedModel, int, int, Block], PredictiveDistribution]
+
+
+def check_kind(kind: str) -> None:
+    """Refuse what is not a kind of prediction."""
+    if kind not in KINDS:
+        raise ValueError(f"kind={kind!r} is not one of {', '.join(map(repr, KINDS))}.")
+
+
+def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
+    """Means (q,) or (q, t) alone, which saves the time of the variances of exact GPs."""
+    mean = np.empty((len(X), ensemble.n_targets))
+
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+        solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block, mean_only=True)
+        return distribution_of(solved, 0.0)
+
+    def consume(start: int, stop: int, predicted: PredictiveDistribution) -> None:
+        mean[start:stop] = predicted.mean
+
+    _in_blocks(ensemble, answer, len(X), consume, resources)
+    return ensemble.in_shape(mean)
+
+
+def predict_distribution(
+    ensemble: Ensemble, X: Array, kind: str, resources: Resources
+) -> PredictiveDistribution:
+    """[E7] of each query, in the units of y."""
+    check_kind(kind)
+
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+        solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block)
+        noise = fitted.model.noise_variance if kind == "observation" else 0.0
+        return distribution_of(solved, noise)
+
+    return _gather(ensemble, answer, len(X), resources)
+
+
+def leave_one_out(
+    ensemble: Ensemble, rows: NDArray[np.int64], resources: Resources
+) -> LeaveOneOutResult:
+    """Training rows, each predicted without itself, and with its own noise."""
+
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+        part = rows[start:stop].astype(np.int32)
+        solved: Predictions = fitted.solver.leave_out(part, block)
+        noise = fitted.model.noise_variance * fitted.problem.noise[part]
+        return distribution_of(solved, noise)
+
+    predicted = _gather(ensemble, answer, len(rows), resources)
+    scaled = np.asarray(ensemble.heaviest.problem.y[rows], dtype=float)
+    observed = ensemble.in_shape(ensemble.target_scaler.inverse_mean(scaled))
+    return LeaveOneOutResult(rows, observed, predicted, assess(predicted, observed))
+
+
+def _gather(
+    ensemble: Ensemble, answer: Answer, n_queries: int, resources: Resources
+) -> PredictiveDistribution:
+    shape = (n_queries, ensemble.n_targets)
+    mean, scale, dof = np.empty(shape), np.empty(shape), np.empty(n_queries)
+
+    def consume(start: int, stop: int, predicted: PredictiveDistribution) -> None:
+        mean[start:stop], scale[start:stop] = predicted.mean, predicted.scale
+        dof[start:stop] = predicted.dof[:, 0]
+
+    _in_blocks(ensemble, answer, n_queries, consume, resources)
+    return PredictiveDistribution(ensemble.in_shape(mean), ensemble.in_shape(scale), dof)
+
+
+def _in_blocks(
+    ensemble: Ensemble,
+    answer: Answer,
+    n_queries: int,
+    consume: Callable[[int, int, PredictiveDistribution], None],
+    resources: Resources,
+) -> None:
+    """Ask all models for each block, combine, and hand the block to ``consume``.
+
+    Queries are transformed block by block, so that no transformed copy of all of them is ever
+    made. Raises LinAlgError at the end if a local system could not be solved.
+    """
+    models = ensemble.models
+    left = resources.memory_budget - ensemble.nbytes
+    if left < 0:
+        n_exact = sum(model.solver.nbytes > 0 for model in models)
+        raise ValueError(
+            f"memory_budget={resources.memory_budget} bytes is less than the {ensemble.nbytes} "
+            f"bytes that {n_exact} exact GPs of {ensemble.n_rows} rows need. Increase "
+            "memory_budget, or fit again with this one."
+        )
+    rest = resources._replace(memory_budget=left)
+    plans = [model.solver.plan(n_queries, rest) for model in models]
+    failures = Failures()
+
+    def work(start: int, stop: int) -> None:
+        predicted = [
+            answer(model, start, stop, Block(plan, start, failures))
+            for model, plan in zip(models, plans, strict=True)
+        ]
+        consume(start, stop, ensemble.combine(predicted))
+
+    block_size = min(plan.block_size for plan in plans)
+    n_threads = min(plan.n_threads for plan in plans)
+    with progress_bar("Predicting", n_queries, resources.verbose > 0) as progress:
+        for _ in run_blocks(work, n_queries, block_size, n_threads, progress):
+            pass
+    failures.raise_if_any(n_queries, ensemble.heaviest.model)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Live updates: rows come and go, while all that was learnt from the first ones stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.inputs.rows import TrainingRows
+from lsgp.method.contract import LocalProblem
+from lsgp.search.index import SearchIndex
+from lsgp.solvers.choose import change_rows
+from lsgp.solvers.exact_system import LARGEST_EXACT, exact_bytes
+
+Array = NDArray[np.float64]
+
+#: Neighbors of an exact GP while there are too many rows for one.
+N_NEIGHBORS_INSTEAD = 512
+
+
+class Policy(NamedTuple):
+    """What the settings say of the sizes of neighborhoods."""
+
+    n_neighbors: int  # of models that were not tuned, which have fewer only of fewer rows
+    localizer: str  # that was asked for: a rectangular one of tuning's own is an exact GP's
+    memory_budget: int
+
+
+def add_rows(ensemble: Ensemble, rows: TrainingRows, policy: Policy) -> Ensemble:
+    """The ensemble with more rows behind its own, and with all that was learnt as it is."""
+    noise = rows.noise
+    if rows.mean_noise_variance is not None and ensemble.mean_noise_variance is not None:
+        noise = noise * (rows.mean_noise_variance / ensemble.mean_noise_variance)
+    scaled = ensemble.target_scaler.transform(rows.y)
+    changed = _Changed(_append)
+    sizes = _Sizes(ensemble, ensemble.n_rows + len(rows.X), policy)
+    models = []
+    for fitted in ensemble.models:
+        inputs = fitted.inputs_of(rows.X)
+        problem = LocalProblem(
+            changed(fitted.problem.X, inputs),
+            changed(fitted.problem.y, scaled),
+            changed(fitted.problem.noise, noise),
+            fitted.model,
+        )
+        models.append(sizes.change(fitted, problem, fitted.index.add_rows(inputs)))
+    return replace(ensemble, models=tuple(models))
+
+
+def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble:
+    """The ensemble without these rows, given as a mask or by their numbers."""
+    kept = _kept_rows(rows, ensemble.n_rows)
+    changed = _Changed(lambda array: np.ascontiguousarray(array[kept]))
+    sizes = _Sizes(ensemble, int(np.count_nonzero(kept)), policy)
+    models = []
+    for fitted in ensemble.models:
+        problem = LocalProblem(
+            changed(fitted.problem.X),
+            changed(fitted.problem.y),
+            changed(fitted.problem.noise),
+            fitted.model,
+        )
+        models.append(sizes.change(fitted, problem, fitted.index.keep_rows(kept)))
+    return replace(ensemble, models=tuple(models))
+
+
+class _Sizes:
+    """How many neighbors models have when there are other rows."""
+
+    def __init__(self, ensemble: Ensemble, n: int, policy: Policy) -> None:
+        self.n, self.policy = n, policy
+        self.is_tuned = ensemble.tuning is not None
+        n_exact = sum(self.is_exact(f) or f.solver.nbytes > 0 for f in ensemble.models)
+        needed = n_exact * exact_bytes(n)
+        self.is_affordable = n <= LARGEST_EXACT and needed <= policy.memory_budget
+        # Old and new systems at once, or the new ones from scratch when they are needed.
+        self.may_extend = 2 * needed <= policy.memory_budget
+
+    def is_exact(self, fitted: FittedModel) -> bool:
+        """Whether tuning made the model an exact GP: nobody had asked for its localizer."""
+        return fitted.model.localizer == "rectangular" != self.policy.localizer
+
+    def change(self, fitted: FittedModel, problem: LocalProblem, index: SearchIndex) -> FittedModel:
+        n_neighbors = fitted.n_neighbors
+        if self.is_tuned and self.is_exact(fitted):
+            n_neighbors = self.n if self.is_affordable else N_NEIGHBORS_INSTEAD
+        elif not self.is_tuned and n_neighbors is not None:
+            n_neighbors = min(self.policy.n_neighbors, self.n)
+        solver = change_rows(fitted.solver, problem, index, n_neighbors, self.may_extend)
+        return FittedModel.build(fitted.transform, solver, fitted.weight)
+
+
+class _Changed:
+    """Arrays before and after: those that models share are changed once, and stay shared."""
+
+    def __init__(self, change: Callable[..., NDArray[Any]]) -> None:
+        self.change = change
+        self.pairs: list[tuple[NDArray[Any], NDArray[Any]]] = []
+
+    def __call__(self, array: NDArray[Any], *more: NDArray[Any]) -> NDArray[Any]:
+        for before, after in self.pairs:
+            if before is array:
+                return after
+        self.pairs.append((array, self.change(array, *more)))
+        return self.pairs[-1][1]
+
+
+def _append(array: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([array, rows.astype(array.dtype)])
+
+
+def _kept_rows(rows: ArrayLike, n: int) -> NDArray[np.bool_]:
+    """Which of n rows stay when these, a mask or row numbers, are removed."""
+    removed = np.asarray(rows)
+    kept = np.ones(n, dtype=bool)
+    if removed.dtype == np.bool_:
+        if removed.shape != (n,):
+            raise ValueError(
+                f"The mask of rows to forget has shape {removed.shape}, but the model has {n} "
+                "rows. Give one value per row, or row numbers."
+            )
+        kept = ~removed
+    elif removed.size:
+        if not np.issubdtype(removed.dtype, np.integer):
+            raise TypeError(
+                f"The rows to forget are of type {removed.dtype}. Give a boolean mask, or whole "
+                "numbers."
+            )
+        if removed.min() < 0 or removed.max() >= n:
+            raise ValueError(
+                f"The rows to forget go from {removed.min()} to {removed.max()}, but the model's "
+                f"go from 0 to {n - 1}."
+            )
+        kept[removed] = False
+    if not kept.any():
+        raise ValueError(f"All {n} rows would be forgotten. Keep at least one.")
+    return kept

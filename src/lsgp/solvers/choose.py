@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which solver a model needs: the one place where that is asked."""
+
+from __future__ import annotations
+
+from lsgp.backends.contract import Backend
+from lsgp.method.contract import LocalProblem
+from lsgp.search.index import SearchIndex
+from lsgp.solvers.exact import ExactSolver
+from lsgp.solvers.exact_system import LARGEST_EXACT
+from lsgp.solvers.local import LocalSolver
+from lsgp.solvers.solver import Solver
+
+
+def choose_solver(
+    problem: LocalProblem, index: SearchIndex, n_neighbors: int | None, backend: Backend
+) -> Solver:
+    """The exact solver where all rows are neighbors of every query with weight 1."""
+    model, n = problem.model, len(problem.X)
+    is_exact = (
+        backend.factors_once
+        and model.correlation.formula is not None
+        and model.localizer == "rectangular"
+        and model.bandwidth is None
+        and not model.normalize
+        and n_neighbors is not None
+        and n <= min(n_neighbors, LARGEST_EXACT)
+    )
+    if is_exact:
+        return ExactSolver(problem, index, backend.name)
+    return LocalSolver(problem, index, n_neighbors, backend.name)
+
+
+def change_rows(
+    solver: Solver,
+    problem: LocalProblem,
+    index: SearchIndex,
+    n_neighbors: int | None,
+    may_extend: bool,
+) -> Solver:
+    """The solver that a model needs with other rows; ``may_extend`` a factor by rows behind."""
+    changed = choose_solver(problem, index, n_neighbors, solver.backend)
+    if not (isinstance(changed, ExactSolver) and isinstance(solver, ExactSolver)):
+        return changed
+    is_longer = len(problem.X) > len(solver.problem.X)
+    return (
+        solver.extend(problem, index) if may_extend and is_longer and solver.is_solved else changed
+    )
+
+
+def change_backend(solver: Solver, backend: Backend) -> Solver:
+    """The same model solved by another backend; itself if that is the one it has."""
+    if solver.backend is backend:
+        return solver
+    problem = backend.prepare(solver.problem)
+    return choose_solver(problem, solver.index, solver.n_neighbors, backend)

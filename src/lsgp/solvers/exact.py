@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The exact solver: all rows are neighbors of every query, and one factor serves them all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends import BACKENDS
+from lsgp.backends.contract import Backend, Plan, Resources
+from lsgp.backends.reference import LocalSystem
+from lsgp.compute.blas import one_blas_thread
+from lsgp.method.contract import LocalProblem, Predictions
+from lsgp.search.index import SearchIndex
+from lsgp.solvers.exact_system import ExactSystem, exact_bytes
+from lsgp.solvers.failures import Failures
+from lsgp.solvers.solver import Block
+
+Array = NDArray[np.float64]
+
+#: Queries at a time that the system of all rows is asked for.
+BLOCK = 256
+
+
+class ExactSolver:
+    """Solves from one system of all rows, which is made when first needed, and once.
+
+    That takes seconds for many rows, so it is kept here; what can be made again, and is large, is
+    neither pickled nor copied.
+    """
+
+    def __init__(
+        self,
+        problem: LocalProblem,
+        index: SearchIndex,
+        backend_name: str,
+        system: ExactSystem | None = None,
+    ) -> None:
+        self.problem = problem
+        self.index = index
+        self.backend_name = backend_name
+        self._system = system
+        self._lock = threading.Lock()
+
+    @property
+    def backend(self) -> Backend:
+        return BACKENDS[self.backend_name]
+
+    @property
+    def n_neighbors(self) -> int:
+        return len(self.problem.X)
+
+    @property
+    def nbytes(self) -> int:
+        return exact_bytes(len(self.problem.X))
+
+    @property
+    def is_solved(self) -> bool:
+        return self._system is not None
+
+    @property
+    def system(self) -> ExactSystem:
+        with self._lock:
+            if self._system is None:
+                with one_blas_thread():
+                    self._system = ExactSystem.solve(self.problem)
+            return self._system
+
+    def extend(self, problem: LocalProblem, index: SearchIndex) -> ExactSolver:
+        """The solver of these rows and of more behind them; what is solved is extended."""
+        with one_blas_thread():
+            return ExactSolver(problem, index, self.backend_name, self.system.extend(problem))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("problem", "index", "backend_name")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def plan(self, n_queries: int, resources: Resources) -> Plan:
+        return Plan(BLOCK, resources.n_threads, len(self.problem.X))
+
+    def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
+        # Threads are those of the blocks: n_jobs, and the same sums whatever it is.
+        with one_blas_thread():
+            narrow = queries.astype(self.problem.X.dtype, copy=False)
+            return self._note(self.system.predict(narrow, mean_only), block)
+
+    def leave_out(
+        self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None
+    ) -> Predictions:
+        with one_blas_thread():
+            return self._note(self.system.leave_out(rows), block)
+
+    def _note(self, solved: Predictions, block: Block) -> Predictions:
+        n = len(self.problem.X)
+        neighbors = np.broadcast_to(np.arange(n, dtype=np.int32), (len(solved.status), n))
+        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        return solved
+
+    def systems(
+        self, queries: Array, failures: Failures, left_out: NDArray[np.int32] | None = None
+    ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:
+        rows = np.full(len(queries), -1) if left_out is None else left_out
+        for i, (query, row) in enumerate(zip(queries, rows, strict=True)):
+            system = self.system.local_system(query, int(row))
+            failures.note(i, np.array([system.status]), self.problem, system.rows[None])
+            yield system.rows, system
+
+    def describe(self) -> str:
+        return "all rows"
+
+    def describe_source(self) -> str:
+        return "all rows"

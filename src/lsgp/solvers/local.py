@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The local solver: a neighborhood for every query, and a small system of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends import BACKENDS, reference
+from lsgp.backends.contract import Backend, Plan, Resources
+from lsgp.backends.reference import LocalSystem
+from lsgp.method.contract import LocalProblem, Predictions
+from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.index import SearchIndex
+from lsgp.solvers.failures import Failures
+from lsgp.solvers.solver import Block
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSolver:
+    """Solves by the backend, from the neighborhoods that the index finds."""
+
+    problem: LocalProblem
+    index: SearchIndex
+    n_neighbors: int | None  # None with a fixed bandwidth
+    backend_name: str  # a name can be pickled, a module cannot
+
+    @property
+    def backend(self) -> Backend:
+        return BACKENDS[self.backend_name]
+
+    @property
+    def nbytes(self) -> int:
+        return 0
+
+    def plan(self, n_queries: int, resources: Resources) -> Plan:
+        return self.backend.plan(self.problem, self.n_neighbors, n_queries, resources)
+
+    def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
+        return self._predict(queries, block, NO_EXCLUSIONS)
+
+    def leave_out(
+        self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None
+    ) -> Predictions:
+        own = None if groups is None else groups[rows]
+        queries = np.ascontiguousarray(self.problem.X[rows], dtype=float)
+        return self._predict(queries, block, Exclusions(rows, None, groups, own))
+
+    def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
+        neighbors = self.backend.search(
+            self.index,
+            self.problem.model,
+            queries,
+            self.n_neighbors,
+            exclusions,
+            block.plan.max_neighbors,
+            block.first_query,
+        )
+        narrow = queries.astype(self.problem.X.dtype, copy=False)
+        solved = self.backend.predict(self.problem, narrow, neighbors)
+        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        return solved
+
+    def systems(
+        self, queries: Array, failures: Failures, left_out: NDArray[np.int32] | None = None
+    ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:
+        neighbors = self.backend.search(
+            self.index, self.problem.model, queries, self.n_neighbors, Exclusions(left_out)
+        )
+        for i, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
+            rows = rows[rows >= 0]
+            system = reference.solve_system(self.problem, query, rows, with_derivatives=False)
+            failures.note(i, np.array([system.status]), self.problem, neighbors[i : i + 1])
+            yield rows, system
+
+    def describe(self) -> str:
+        if self.n_neighbors is None:
+            return f"within {self.problem.model.bandwidth:.4g}"
+        return str(self.n_neighbors)
+
+    def describe_source(self) -> str:
+        if self.n_neighbors is None:
+            return f"all rows within {self.problem.model.bandwidth:.4g} of the query"
+        return f"the {self.n_neighbors} nearest rows of the query"

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a solver is: how one model answers queries, whatever it solves for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.contract import Backend, Plan, Resources
+from lsgp.backends.reference import LocalSystem
+from lsgp.method.contract import LocalProblem, Predictions
+from lsgp.search.index import SearchIndex
+from lsgp.solvers.failures import Failures
+
+Array = NDArray[np.float64]
+
+
+class Block(NamedTuple):
+    """Where a block of queries stands among all of them."""
+
+    plan: Plan
+    first_query: int
+    failures: Failures
+
+
+class Solver(Protocol):
+    """A model, its rows, and a way to solve. Queries are in its inputs' transform."""
+
+    @property
+    def problem(self) -> LocalProblem: ...
+
+    @property
+    def index(self) -> SearchIndex: ...
+
+    @property
+    def backend(self) -> Backend: ...
+
+    @property
+    def n_neighbors(self) -> int | None:
+        """None with a fixed bandwidth."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it keeps for all queries, beside the rows and the index."""
+
+    def plan(self, n_queries: int, resources: Resources) -> Plan:
+        """How queries are cut into blocks."""
+
+    def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
+        """With ``mean_only`` variances mean nothing, if that saves time."""
+
+    def leave_out(
+        self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None
+    ) -> Predictions:
+        """Predictions of training rows, each without itself, or without its group (n,)."""
+
+    def systems(
+        self, queries: Array, failures: Failures, left_out: NDArray[np.int32] | None = None
+    ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:
+        """Neighborhood and local system of each query, in double precision.
+
+        ``left_out`` (q,) are training rows that the queries do not see, -1 for none.
+        """
+
+    def describe(self) -> str:
+        """Size of the neighborhoods, for a table."""
+
+    def describe_source(self) -> str:
+        """What a prediction is made from, for a sentence."""

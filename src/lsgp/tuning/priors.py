@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Priors on hyperparameters: what tuning believes before it has seen a row."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.method.contract import SHARED_PARAMETERS, LocalModel
+
+Array = NDArray[np.float64]
+
+#: Strength of the prior that keeps log lengthscales near their mean, relative to the loss of one
+#: target, so that irrelevant inputs fade instead of exploding; it yields to much data.
+LENGTHSCALE_PRIOR = 40.0
+
+#: Standard deviations of the normal priors of exact GPs: of log lengthscales about their mean, of
+#: that mean about the typical distance of standardized inputs, of the log noise about its default.
+LENGTHSCALE_SPREAD = 1.5
+MEAN_LENGTHSCALE_SPREAD = 1.0
+NOISE_SPREAD = 2.0
+USUAL_NOISE = 0.1
+
+
+def lengthscale_deviation(vector: Array, n_lengthscales: int) -> tuple[float, Array]:
+    """Mean squared deviation of the log lengthscales, the first entries, from their mean.
+
+    And its gradient. A leave-one-out loss is tuned with it, `LENGTHSCALE_PRIOR` / n strong.
+    """
+    gradient = np.zeros(len(vector))
+    if n_lengthscales < 2:
+        return 0.0, gradient
+    deviation = vector[:n_lengthscales] - vector[:n_lengthscales].mean()
+    gradient[:n_lengthscales] = 2.0 * deviation / n_lengthscales
+    return float((deviation**2).mean()), gradient
+
+
+def negative_log_prior(model: LocalModel) -> tuple[float, Array]:
+    """Of an exact GP's lengthscales and noise, but for a constant, and its gradient."""
+    logarithms = np.log(model.lengthscale)
+    d = len(logarithms)
+    mean = float(logarithms.mean())
+    deviation = (logarithms - mean) / LENGTHSCALE_SPREAD
+    shift = (mean - 0.5 * math.log(d)) / MEAN_LENGTHSCALE_SPREAD
+    noise = (math.log(model.noise_variance) - math.log(USUAL_NOISE)) / NOISE_SPREAD
+    value = 0.5 * (float(deviation @ deviation) + shift**2 + noise**2)
+    gradient = np.zeros(d + len(SHARED_PARAMETERS))
+    gradient[:d] = deviation / LENGTHSCALE_SPREAD + shift / (MEAN_LENGTHSCALE_SPREAD * d)
+    gradient[d + 1] = noise / NOISE_SPREAD
+    return value, gradient

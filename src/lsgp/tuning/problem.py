@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The problem that tuning solves: the rows in each input transform, and how models are judged.
+
+It is frozen: stages read it, and return what they found.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends import choose_backend
+from lsgp.backends.contract import Backend, Resources
+from lsgp.compute.threads import run_blocks
+from lsgp.inputs.rows import TrainingRows
+from lsgp.inputs.settings import Kinds, Specification
+from lsgp.inputs.transforms import fit_transform_kind
+from lsgp.method.contract import LocalModel, Predictions
+from lsgp.search.index import build_index
+from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem, exact_bytes
+from lsgp.tuning.clock import Clock
+from lsgp.tuning.comparison import Comparison
+from lsgp.tuning.contender import Contender, Start, name_of
+from lsgp.tuning.evidence import NOT_TUNED
+from lsgp.tuning.imitation import imitate_queries
+from lsgp.tuning.leave_one_out import LeaveOneOut
+from lsgp.tuning.objective import Objective
+from lsgp.tuning.parameters import Parameters
+from lsgp.tuning.plan import (
+    FEW_ROWS,
+    FIRST_N_NEIGHBORS,
+    LAST_N_NEIGHBORS,
+    MOST_FOR_EVIDENCE,
+    N_COMPARED,
+    N_MATRICES,
+    N_NEIGHBORS_IN_GAPS,
+    Efforts,
+    plan_efforts,
+)
+from lsgp.tuning.result import Candidate
+
+Array = NDArray[np.float64]
+
+#: Numbers of the random streams of a tuning run; stages have theirs, by their place in the list.
+IMITATION_STREAM, COMPARISON_STREAM, FIRST_STAGE_STREAM = 0, 1, 2
+
+
+class WarmStart(NamedTuple):
+    """A model of a previous fit."""
+
+    kinds: Kinds
+    model: LocalModel
+    n_neighbors: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class TuningProblem:
+    """What is given, and what follows from it before anything is tried."""
+
+    rows: TrainingRows
+    y: Array  # (n, t) in scaled units
+    queries: Array | None
+    specification: Specification
+    objective: Objective
+    n_tuning_points: int
+    n_models: int
+    backend: Backend
+    resources: Resources
+    seed: int
+    clock: Clock
+    starts: tuple[Start, ...] = ()
+    is_warm: bool = False
+    eligible: NDArray[np.int32] | None = None  # rows to predict; None: all
+    is_in_gaps: bool = False
+
+    @classmethod
+    def build(
+        cls,
+        rows: TrainingRows,
+        y: Array,
+        specification: Specification,
+        objective: Objective,
+        backend: str,
+        resources: Resources,
+        seed: int,
+        queries: Array | None = None,
+        n_tuning_points: int = 2000,
+        n_models: int = 8,
+        max_seconds: float | None = None,
+        warm_starts: tuple[WarmStart, ...] = (),
+    ) -> TuningProblem:
+        """Transform and index the rows, and see where the queries lie among them."""
+        given = cls(
+            rows=rows,
+            y=y,
+            queries=queries,
+            specification=specification,
+            objective=objective,
+            n_tuning_points=n_tuning_points,
+            n_models=n_models,
+            backend=choose_backend(backend, specification.model),
+            resources=resources,
+            seed=seed,
+            clock=Clock(max_seconds),
+        )
+        first = given.space(specification.input_transforms[0])
+        if first.imitation is not None:
+            given = replace(given, eligible=first.imitation.targets)
+        if first.gap_width > 0:
+            # Scores at the edges of gaps are no ground for weights inside them.
+            given = replace(given, is_in_gaps=True, n_models=1)
+        return replace(given, starts=given._starts(first, warm_starts), is_warm=bool(warm_starts))
+
+    def _starts(self, first: LeaveOneOut, warm_starts: tuple[WarmStart, ...]) -> tuple[Start, ...]:
+        """One for each kernel and input transform that the settings leave open."""
+        if warm_starts:
+            spaces = self._spaces([warm.kinds for warm in warm_starts], first)
+            return tuple(
+                Start(space, warm.model, warm.n_neighbors)
+                for space, warm in zip(spaces, warm_starts, strict=True)
+            )
+        all_kinds = list(self.specification.input_transforms)
+        if self.is_in_gaps:
+            # How inputs are warped inside gaps, scores at their edges cannot tell.
+            all_kinds = all_kinds[:1]
+        model, n_neighbors = self.specification.model, None
+        if self.scale == "global":
+            model = model.replace(scale_dof=np.inf)
+        if model.bandwidth is None:
+            usual = N_NEIGHBORS_IN_GAPS if self.is_in_gaps else FIRST_N_NEIGHBORS
+            wanted = self.specification.n_neighbors or usual
+            n_neighbors = max(1, min(wanted, len(self.y) - 1))
+        return tuple(
+            Start(space, model.replace(kernel=kernel), n_neighbors)
+            for space in self._spaces(all_kinds, first)
+            for kernel in self.specification.kernels
+        )
+
+    def _spaces(self, all_kinds: list[Kinds], first: LeaveOneOut) -> list[LeaveOneOut]:
+        """The rows in each of the transforms, each made once, on threads."""
+        distinct = [kinds for kinds in dict.fromkeys(all_kinds) if kinds != first.kinds]
+        made = run_blocks(
+            lambda k, _: self.space(distinct[k]), len(distinct), 1, self.resources.n_threads
+        )
+        spaces = {first.kinds: first, **dict(zip(distinct, made, strict=True))}
+        return [spaces[kinds] for kinds in all_kinds]
+
+    def space(self, kinds: Kinds) -> LeaveOneOut:
+        """The rows in an input transform, indexed."""
+        transform = fit_transform_kind(self.rows.X, kinds, self.rows.weight)
+        X = np.ascontiguousarray(transform.transform(self.rows.X), dtype=float)
+        index = build_index(X, np.ones(X.shape[1]))
+        imitation = None
+        if self.queries is not None:
+            queries = np.asarray(transform.transform(self.queries), dtype=float)
+            imitation = imitate_queries(X, index, queries, self.random(IMITATION_STREAM))
+        return LeaveOneOut(
+            transform,
+            X,
+            self.y,
+            self.rows.noise,
+            index,
+            self.backend,
+            self.resources,
+            self.rows.groups,
+            imitation,
+        )
+
+    # -- what follows from it --------------------------------------------------------------
+
+    def random(self, *stream: int) -> np.random.Generator:
+        """A generator of its own for every use, so that no use depends on another."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=stream))
+
+    def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Training rows to predict, in order."""
+        eligible = self.eligible
+        if eligible is None:
+            eligible = np.arange(len(self.y), dtype=np.int32)
+        return np.sort(rng.choice(eligible, size=min(size, len(eligible)), replace=False))
+
+    @property
+    def scale(self) -> str:
+        wanted = self.specification.scale
+        # The scale at the edge of a gap says little of the inside.
+        return "global" if wanted == "auto" and self.is_in_gaps else wanted
+
+    @property
+    def parameters(self) -> Parameters:
+        specification = self.specification
+        return Parameters(specification.given | self.objective.fixes, specification.is_isotropic)
+
+    @property
+    def exact_parameters(self) -> Parameters:
+        return Parameters(self.parameters.given | NOT_TUNED, self.parameters.is_isotropic)
+
+    @property
+    def efforts(self) -> Efforts:
+        n_eligible = len(self.y) if self.eligible is None else len(self.eligible)
+        is_slow = self.backend.is_slow or self.objective.is_slow
+        return plan_efforts(self.n_tuning_points, n_eligible, is_slow, self.is_in_gaps)
+
+    @property
+    def exact_room(self) -> int:
+        """How many exact GPs of all rows may be tried, by the settings and by memory."""
+        is_admitted = (
+            self.specification.admits_exact
+            and self.scale != "local"
+            and not self.objective.is_slow
+            and self.queries is None
+            and self.rows.groups is None
+            and self.n_models > 1
+            and len(self.y) > 1
+        )
+        if not is_admitted:
+            return 0
+        (n, d), t = self.rows.X.shape, self.y.shape[1]
+        m = min(LAST_N_NEIGHBORS, n)
+        # Local models need room beside them, twice what they solve in: for the arrays of blocks.
+        local = 2 * self.backend.workspace_bytes(m, d, t, np.dtype(float), True)
+        return max(0, (self.resources.memory_budget - local) // exact_bytes(n))
+
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether exact GPs have a share in any case."""
+        return self.exact_room > 0 and len(self.y) <= FEW_ROWS
+
+    @property
+    def admits_large_exact(self) -> bool:
+        """Whether exact GPs of more than few rows may be tried: by leave-one-out, as others."""
+        is_size = FEW_ROWS < len(self.y) <= LARGEST_EXACT
+        return is_size and self.exact_room > 0 and self.backend.factors_once
+
+    @property
+    def admits_evidence(self) -> bool:
+        """Whether a large exact GP may be tuned by the evidence, which takes many matrices."""
+        n = len(self.y)
+        return (
+            n <= MOST_FOR_EVIDENCE
+            and self.exact_room > 1
+            and N_MATRICES * exact_bytes(n) <= self.resources.memory_budget
+        )
+
+    # -- how models are judged -------------------------------------------------------------
+
+    def compare_on(self, rows: NDArray[np.int32]) -> Comparison:
+        given = self.specification.given
+        return Comparison(rows, self.y[rows], self.rows.noise[rows], self.objective, given)
+
+    def comparison(self) -> Comparison:
+        return self.compare_on(self.draw(N_COMPARED, self.random(COMPARISON_STREAM)))
+
+    def evaluate(self, start: Start, comparison: Comparison, began: float) -> Contender:
+        """Leave-one-out predictions of the compared points, calibrated, and their loss."""
+        space, model, n_neighbors = start
+        predictions = space.predict(model, space.sample(model, comparison.rows, n_neighbors))
+        is_open = self.objective.calibrates_scale
+        return _judge(start, predictions, comparison, is_open, began, None)
+
+    def evaluate_exact(
+        self, start: Start, comparison: Comparison, calibrates_scale: bool = True
+    ) -> Contender:
+        """The same from all rows, by one system, which is kept."""
+        began = time.monotonic()
+        system = ExactSystem.solve(start.space.problem(start.model))
+        predictions = system.leave_out(comparison.rows)
+        return _judge(start, predictions, comparison, calibrates_scale, began, system)
+
+
+def _judge(
+    start: Start,
+    predictions: Predictions,
+    comparison: Comparison,
+    calibrates_scale: bool,
+    began: float,
+    system: ExactSystem | None,
+) -> Contender:
+    judged = comparison.judge(start.model, predictions, calibrates_scale)
+    candidate = Candidate(
+        input_transform=name_of(start.space.kinds),
+        n_neighbors=start.n_neighbors,
+        model=judged.model,
+        predicted=judged.predicted,
+        loss=judged.loss,
+        standard_error=judged.standard_error,
+        seconds=time.monotonic() - began,
+    )
+    return Contender(start.space, candidate, system)

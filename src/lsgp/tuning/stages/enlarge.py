@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""More neighbors, while they pay, with the optimum for fewer as a start."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.plan import (
+    FIRST_N_NEIGHBORS,
+    LAST_N_NEIGHBORS,
+    N_VARIED,
+    effort_of_larger,
+)
+from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.stages.stage import Found, Job, Runner
+
+
+class Enlarge:
+    """Where exact GPs may be tried as well, no more than twice the first size.
+
+    If that pays, all rows may pay most, and one factor for all of them costs less.
+    """
+
+    def work(self, problem: TuningProblem) -> int:
+        if problem.specification.n_neighbors is not None:
+            return 0
+        return N_VARIED * effort_of_larger(2 * FIRST_N_NEIGHBORS, problem.n_tuning_points).work
+
+    def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
+        most = 2 * FIRST_N_NEIGHBORS if problem.admits_large_exact else LAST_N_NEIGHBORS
+        tasks = [partial(enlarge, contender=c, most=most) for c in found.leaders[:N_VARIED]]
+        found.frontier += runner.run(tasks, found.enlarged)
+
+
+class EnlargeMore:
+    """Where more neighbors paid, and exact GPs were tried and are no better, still more."""
+
+    def work(self, problem: TuningProblem) -> int:
+        return 0  # seldom, and not known before the others are done
+
+    def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
+        if not problem.admits_large_exact or not found.enlarged:
+            return
+        lowest = min(c.loss for c in found.frontier)
+        pays = lowest < found.leaders[0].loss
+        if pays and all(exact.loss > lowest for exact in found.exact):
+            larger = [c for c in found.frontier if c in found.enlarged]
+            tasks = [partial(enlarge, contender=c, most=LAST_N_NEIGHBORS) for c in larger]
+            runner.run(tasks, found.enlarged)
+
+
+def enlarge(job: Job, contender: Contender, most: int) -> Contender:
+    """Double the neighborhood while that pays, and tune each on fewer targets: solves cost m³."""
+    problem = job.problem
+    if problem.specification.n_neighbors is not None or contender.n_neighbors is None:
+        return contender
+    # No more than the memory budget allows, on one thread: more threads must not change it.
+    plan = problem.backend.plan(
+        contender.space.problem(contender.model),
+        None,
+        1,
+        problem.resources._replace(n_threads=1),
+        gradient=True,
+    )
+    largest = min(most, len(problem.y) - 1, plan.max_neighbors)
+    best = contender
+    while best.n_neighbors is not None and best.n_neighbors < largest:
+        n_neighbors = min(2 * best.n_neighbors, largest)
+        model = best.model
+        if "localizer_decay" not in problem.parameters.given:
+            # The same weights at the same distances: the bandwidth grows with m^(1/d).
+            growth = (n_neighbors / best.n_neighbors) ** (2.0 / problem.rows.X.shape[1])
+            model = model.replace(localizer_decay=model.localizer_decay * growth)
+        larger = job.evaluate(Start(best.space, model, n_neighbors), time.monotonic())
+        if not problem.objective.is_worthwhile(larger.loss, best.loss):
+            break
+        job.found.append(larger)
+        tuned = job.optimize(larger.start, effort_of_larger(n_neighbors, problem.n_tuning_points))
+        best = min(larger, tuned, key=lambda c: c.loss)
+    return best

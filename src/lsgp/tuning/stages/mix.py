@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Other transforms for single inputs, where that alone makes leave-one-out predictions better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from lsgp.inputs.settings import TRANSFORMS, Kinds
+from lsgp.method.contract import LocalModel
+from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
+from lsgp.tuning.objective import Objective
+from lsgp.tuning.plan import MIXED_LENGTHSCALE_FACTORS, N_MIXED, WORTH_MIXING
+from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.stages.stage import Found, Job, Runner
+
+
+class Mix:
+    def work(self, problem: TuningProblem) -> int:
+        return problem.efforts.polishing.work if _is_tried(problem) else 0
+
+    def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
+        if not _is_tried(problem):
+            return
+        best = found.leaders[0]
+        if len(set(best.space.kinds)) > 1:
+            return  # a warm start is mixed already
+
+        runner.run([lambda job: _mix(job, best)], found.polished)
+
+
+def _is_tried(problem: TuningProblem) -> bool:
+    is_admitted = problem.specification.admits_mixing and not problem.is_in_gaps
+    return is_admitted and not problem.objective.is_slow
+
+
+def _mix(job: Job, best: Contender) -> None:
+    problem, effort = job.problem, job.problem.efforts.polishing
+    d = problem.rows.X.shape[1]
+    spaces = {start.space.kinds: start.space for start in problem.starts}
+    data = {kind: spaces.get((kind,) * d) or problem.space((kind,) * d) for kind in TRANSFORMS}
+    data = {kind: space.with_threads(job.n_threads) for kind, space in data.items()}
+    (own,) = set(best.space.kinds)
+    targets = problem.draw(min(N_MIXED, effort.n_targets), job.rng)
+    sample = data[str(own)].sample(best.model, targets, best.n_neighbors)
+    kinds, model = mix_transforms(data, str(own), best.model, sample, problem.objective)
+    if len(set(kinds)) > 1:
+        job.optimize(Start(problem.space(kinds), model, best.n_neighbors), effort)
+
+
+def mix_transforms(
+    data: Mapping[str, LeaveOneOut],
+    kind: str,
+    model: LocalModel,
+    sample: Sample,
+    objective: Objective,
+) -> tuple[Kinds, LocalModel]:
+    """The transform of each input that has the lowest loss, and the model for them.
+
+    ``data`` holds the training rows in each transform; ``model`` and ``sample`` are of the one
+    named ``kind``. Neighborhoods stay as they are, so no index is built: this finds what is worth
+    optimizing.
+    """
+    mixed = replace(data[kind], X=data[kind].X.copy())
+    lowest = mixed.evaluate(model, sample, objective).loss
+    kinds = [kind] * mixed.X.shape[1]
+    for j in range(len(kinds)):
+        own, start = mixed.X[:, j].copy(), model
+        for other in data:
+            if other == kind:
+                continue
+            mixed.X[:, j] = data[other].X[:, j]
+            for factor in MIXED_LENGTHSCALE_FACTORS:
+                trial = _stretch(start, j, factor)
+                loss = mixed.evaluate(trial, sample, objective).loss
+                if loss < lowest - WORTH_MIXING * abs(lowest):
+                    lowest, model, kinds[j] = loss, trial, other
+        mixed.X[:, j] = own if kinds[j] == kind else data[kinds[j]].X[:, j]
+    return tuple(kinds), model
+
+
+def _stretch(model: LocalModel, j: int, factor: float) -> LocalModel:
+    lengthscale = np.array(model.lengthscale)
+    lengthscale[j] *= factor
+    return model.replace(lengthscale=lengthscale)

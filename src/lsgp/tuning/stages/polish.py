@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The best of the ranking are optimized on the full sample."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.stages.stage import Found, Job, Runner
+
+
+class Polish:
+    def work(self, problem: TuningProblem) -> int:
+        return _n_polished(problem) * problem.efforts.polishing.work
+
+    def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
+        ranked = sorted(found.ranked, key=lambda c: c.loss)
+        starts = [c.start for c in ranked] or list(problem.starts)
+        effort = problem.efforts.polishing
+        tasks = [
+            partial(Job.optimize, start=start, effort=effort)
+            for start in starts[: _n_polished(problem)]
+        ]
+        runner.run(tasks, found.polished)
+
+
+def _n_polished(problem: TuningProblem) -> int:
+    return min(len(problem.starts), problem.efforts.n_polished)

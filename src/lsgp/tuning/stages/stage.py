@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a stage is, what it is given, and how its jobs run in parallel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from lsgp.method.contract import LocalModel
+from lsgp.tuning.clock import OutOfTimeError
+from lsgp.tuning.comparison import Comparison
+from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.descent import descend_on_sample
+from lsgp.tuning.objective import Objective
+from lsgp.tuning.plan import Effort
+from lsgp.tuning.problem import TuningProblem
+
+Result = TypeVar("Result")
+
+#: Seconds between looks at pending interrupts.
+INTERRUPT_POLL = 0.2
+
+
+@dataclass
+class Found:
+    """What the stages have found so far, in the order of the stages."""
+
+    likely: list[tuple[Contender, float]] = field(default_factory=list)  # with odds
+    ranked: list[Contender] = field(default_factory=list)
+    polished: list[Contender] = field(default_factory=list)
+    varied: list[Contender] = field(default_factory=list)
+    enlarged: list[Contender] = field(default_factory=list)
+    frontier: list[Contender] = field(default_factory=list)  # of each leader, its best size
+    exact: list[Contender] = field(default_factory=list)
+
+    @property
+    def all(self) -> list[Contender]:
+        """All but the likely ones, which are weighted by their evidence."""
+        return [*self.ranked, *self.polished, *self.varied, *self.enlarged, *self.exact]
+
+    @property
+    def leaders(self) -> list[Contender]:
+        """The polished ones, best first."""
+        return sorted(self.polished, key=lambda c: c.loss)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One of the things that a stage tries: it works with its own threads and random stream."""
+
+    problem: TuningProblem
+    comparison: Comparison
+    rng: np.random.Generator
+    n_threads: int
+    report: Callable[..., None]
+    found: list[Contender]  # filled as it goes, so that what is found counts if time is up
+
+    def optimize(
+        self, start: Start, effort: Effort, objective: Objective | None = None
+    ) -> Contender:
+        """Rounds of L-BFGS-B with refreshed samples and neighborhoods; keeps the best round."""
+        problem, began = self.problem, time.monotonic()
+        parameters, space, model = problem.parameters, self.threaded(start).space, start.model
+        best: Contender | None = None
+        try:
+            for _ in range(effort.n_rounds):
+                sample = space.sample(
+                    model, problem.draw(effort.n_targets, self.rng), start.n_neighbors
+                )
+                model = descend_on_sample(
+                    space,
+                    sample,
+                    model,
+                    parameters,
+                    objective or problem.objective,
+                    effort.n_iterations,
+                    problem.clock,
+                )
+                contender = self.evaluate(start._replace(model=model), began)
+                if best is None or contender.loss < best.loss:
+                    best = contender
+                else:
+                    model = _between(problem, model, best.model)
+        finally:
+            # When time is up or on Ctrl-C too.
+            if best is not None:
+                self.found.append(best)
+        assert best is not None
+        self.report(effort.work, best)
+        return best
+
+    def evaluate(self, start: Start, began: float) -> Contender:
+        judged = self.problem.evaluate(self.threaded(start), self.comparison, began)
+        return judged._replace(space=start.space)
+
+    def threaded(self, start: Start) -> Start:
+        """The start with the threads of this job."""
+        return start._replace(space=start.space.with_threads(self.n_threads))
+
+
+def _between(problem: TuningProblem, model: LocalModel, best: LocalModel) -> LocalModel:
+    pair = (problem.parameters.pack(model), problem.parameters.pack(best))
+    return problem.parameters.unpack(0.5 * (pair[0] + pair[1]), model)
+
+
+class Runner:
+    """Runs the jobs of a stage on the threads that tuning was given."""
+
+    def __init__(
+        self,
+        problem: TuningProblem,
+        comparison: Comparison,
+        stream: int,
+        report: Callable[..., None],
+    ) -> None:
+        self.problem, self.comparison = problem, comparison
+        self.stream, self.report = stream, report
+
+    def run(self, tasks: Sequence[Callable[[Job], Result]], keep: list[Contender]) -> list[Result]:
+        """Run every task; what each has found is appended to ``keep``, in the order of the tasks.
+
+        Whatever stops it, what was found until then is kept.
+        """
+        n_threads = self.problem.resources.n_threads
+        n_parallel = max(1, min(n_threads, len(tasks)))
+        jobs = [
+            Job(
+                self.problem,
+                self.comparison,
+                self.problem.random(self.stream, k),
+                max(1, n_threads // n_parallel),
+                self.report,
+                [],
+            )
+            for k in range(len(tasks))
+        ]
+        try:
+            if n_parallel == 1:
+                return [task(job) for task, job in zip(tasks, jobs, strict=True)]
+            return _run_threaded(self.problem, tasks, jobs, n_parallel)
+        finally:
+            for job in jobs:
+                keep.extend(job.found)
+
+
+def _run_threaded(
+    problem: TuningProblem,
+    tasks: Sequence[Callable[[Job], Result]],
+    jobs: Sequence[Job],
+    n_parallel: int,
+) -> list[Result]:
+    pool = ThreadPoolExecutor(n_parallel, thread_name_prefix="lsgp-tuning")
+    futures = [pool.submit(task, job) for task, job in zip(tasks, jobs, strict=True)]
+    try:
+        pending = set(futures)
+        while pending:
+            # With a timeout, because a wait without one ignores Ctrl-C on Windows.
+            done, pending = wait(pending, timeout=INTERRUPT_POLL)
+            for future in done:
+                # Another error than running out of time is not worth waiting for the others.
+                if not isinstance(future.exception(), OutOfTimeError):
+                    future.result()
+        return [future.result() for future in futures]
+    except BaseException:
+        problem.clock.stop()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Stage(Protocol):
+    """One step of the search."""
+
+    def work(self, problem: TuningProblem) -> int:
+        """What the stage will take, as far as it is known in advance, in local solves."""
+
+    def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
+        """Try what the stage tries, and add it to ``found``."""

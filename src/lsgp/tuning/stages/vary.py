@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The best candidates with the other kind of scale, and tuned by other objectives."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from lsgp.method.contract import LocalModel
+from lsgp.tuning.objective import OBJECTIVES
+from lsgp.tuning.plan import N_VARIED
+from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.stages.stage import Found, Job, Runner
+
+
+class Vary:
+    def work(self, problem: TuningProblem) -> int:
+        n_candidates = min(len(problem.starts), problem.efforts.n_polished, N_VARIED)
+        n_variants = (problem.scale == "auto") + len(problem.objective.variants)
+        return n_candidates * n_variants * problem.efforts.polishing.work
+
+    def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
+        effort = problem.efforts.polishing
+        tasks = []
+        for contender in found.leaders[:N_VARIED]:
+            start = contender.start
+            if problem.scale == "auto":
+                other = start._replace(model=_with_other_scale(problem, contender.model))
+                tasks.append(partial(Job.optimize, start=other, effort=effort))
+            for name in problem.objective.variants:
+                tasks.append(
+                    partial(
+                        Job.optimize,
+                        start=start,
+                        effort=effort._replace(n_rounds=2),
+                        objective=OBJECTIVES[name],
+                    )
+                )
+        runner.run(tasks, found.varied)
+
+
+def _with_other_scale(problem: TuningProblem, model: LocalModel) -> LocalModel:
+    other = np.inf if model.is_local_scale else problem.specification.model.scale_dof
+    return model.replace(scale_dof=other)
