@@ -102,7 +102,9 @@ def test_average_prefers_the_kernel_that_made_the_data():
     likeliest, gp, odds = averaged[0]
     assert list(KERNELS)[likeliest] == "matern12"
     assert odds == max(odds for *_, odds in averaged) == 1.0
-    assert gp.model.lengthscale[0] == pytest.approx(1.0, rel=0.7)
+    # So short a path does not say what its lengthscale is, but well what its steps are: their
+    # variance is 2 s²/lengthscale, known from 150 of them with a standard error of 12 %.
+    assert gp.model.signal_variance / gp.model.lengthscale[0] == pytest.approx(1.0, rel=0.25)
 
 
 def test_impossible_covariance_is_bad_but_no_error():
