@@ -91,9 +91,11 @@ def test_maximum_is_better_than_its_surroundings():
 
 def test_average_prefers_the_kernel_that_made_the_data():
     rng = np.random.default_rng(1)
-    x = np.sort(rng.uniform(0.0, 10.0, 150))[:, None]
-    covariance = np.exp(-np.abs(x - x.T)) + 1e-6 * np.eye(150)
-    y = np.linalg.cholesky(covariance) @ rng.normal(size=(150, 1))
+    # Far from where the search starts, and from what the prior prefers.
+    lengthscale, signal_variance = 0.2, 9.0
+    x = np.sort(rng.uniform(0.0, 50.0 * lengthscale, 150))[:, None]
+    covariance = np.exp(-np.abs(x - x.T) / lengthscale) + 1e-6 * np.eye(150)
+    y = np.sqrt(signal_variance) * np.linalg.cholesky(covariance) @ rng.normal(size=(150, 1))
     problems = [
         LocalProblem(x, y, np.ones(150), make_exact(LocalModel(kernel, "smooth", np.ones(1))))
         for kernel in KERNELS
@@ -102,7 +104,12 @@ def test_average_prefers_the_kernel_that_made_the_data():
     likeliest, gp, odds = averaged[0]
     assert list(KERNELS)[likeliest] == "matern12"
     assert odds == max(odds for *_, odds in averaged) == 1.0
-    assert gp.model.lengthscale[0] == pytest.approx(1.0, rel=0.7)
+    # From a path as long as 50 lengthscales, its own has a standard error of sqrt(2 / 50), and
+    # the variance of a step, 2 s²/lengthscale, of sqrt(2 / 150): here two of each.
+    found = gp.model
+    assert found.lengthscale[0] == pytest.approx(lengthscale, rel=0.4)
+    steps = found.signal_variance / found.lengthscale[0]
+    assert steps == pytest.approx(signal_variance / lengthscale, rel=0.23)
 
 
 def test_impossible_covariance_is_bad_but_no_error():

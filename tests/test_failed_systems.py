@@ -44,18 +44,23 @@ def test_singular_system_says_so_and_only_concerns_its_own_query(name):
     regular = singular._replace(neighbors=singular.neighbors.copy())
     regular.neighbors[6] = regular.neighbors[5]
     actual, expected = predict(singular), predict(regular)
-    assert actual.status[6] in (STATUS_JITTERED, STATUS_NOT_POSITIVE_DEFINITE)
+    assert actual.status[6] == STATUS_JITTERED
     assert np.array_equal(expected.status, np.full(20, STATUS_OK))
     others = np.arange(20) != 6
     assert_identical(
         Predictions(*(part[others] for part in actual)),
         Predictions(*(part[others] for part in expected)),
     )
-    if actual.status[6] == STATUS_JITTERED:
-        # Jitter is the least noise that makes the system solvable: the copies are averaged.
-        assert np.isfinite(actual.mean[6, 0])
-        assert abs(actual.mean[6, 0] - 3.5) < 0.5
-        assert 0.0 < actual.variance[6] < 0.1
+    # Jitter is the least noise that makes the system solvable: the copies count as one point
+    # with their mean. What is left of it is the rounding of eight large coefficients.
+    y = singular.problem.y.copy()
+    y[-8:] = 3.5
+    averaged = singular._replace(problem=singular.problem._replace(y=y))
+    averaged.neighbors[6, 1:8] = -1
+    expected = predict(averaged)
+    assert expected.status[6] == STATUS_OK
+    np.testing.assert_allclose(actual.mean[6], expected.mean[6], rtol=2e-3)
+    np.testing.assert_allclose(actual.variance[6], expected.variance[6], rtol=1e-6)
 
 
 @each_core
@@ -64,7 +69,9 @@ def test_jitter_is_the_same_in_any_company(core, dtype):
     instance = as_dtype(with_duplicates(1e-18), dtype)
     problem = instance.problem
     together = cpu.predict(problem, instance.queries, instance.neighbors, core=core)
-    assert (together.status >= STATUS_JITTERED).any()
+    # In float32 the smooth kernel needs jitter everywhere.
+    is_jittered = np.arange(20) == 6 if dtype == "float64" else np.full(20, True)
+    assert np.array_equal(together.status, np.where(is_jittered, STATUS_JITTERED, STATUS_OK))
     alone = [
         cpu.predict(problem, instance.queries[q : q + 1], instance.neighbors[q : q + 1], core=core)
         for q in range(20)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a fitted estimator shows of itself."""
 
+from copy import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -39,9 +41,13 @@ def test_description_shows_models_score_and_relevance(tuned):
 
 
 def test_score_is_that_of_leave_one_out_predictions(tuned):
-    # The compared points are a sample, and the combination is calibrated after.
     shown = float(tuned.describe().split("CRPS: ")[1].split()[0])
-    assert shown == pytest.approx(tuned.loo().calibration.crps, rel=0.2)
+    # All rows are compared here; the factor on the scale comes after the score.
+    assert tuned.tuning_.n_compared == 200
+    uncalibrated = copy(tuned)
+    uncalibrated.scale_factor_ = 1.0
+    # Four digits are shown.
+    assert shown == pytest.approx(uncalibrated.loo().calibration.crps, rel=5e-4)
 
 
 def test_html_is_that_of_scikit_learn_and_a_table(tuned):

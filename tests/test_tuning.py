@@ -110,8 +110,8 @@ def test_result_is_reproducible_and_depends_on_random_state():
     )
     assert_same_predictions(first, again, X)
     assert not np.array_equal(first.predict(X), other.predict(X))
-    # The choice of the sample is no more than that.
-    np.testing.assert_allclose(first.predict(X), other.predict(X), atol=0.3)
+    # The choice of the sample matters less than the noise of one observation, which is 0.1.
+    assert np.sqrt(np.mean((first.predict(X) - other.predict(X)) ** 2)) < 0.04
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,10 @@ def test_kernel_object_that_the_core_does_not_know_is_tuned():
         model.fit(X, y)
     assert model.model_.kernel.length_scale > 0.2
     assert kernel.length_scale == 0.1
-    assert model.loo().calibration.rmse < 0.7 * y.std()
+    untuned = LSGPRegressor(kernel=kernel, objective=None, n_neighbors=15, scale="global")
+    with pytest.warns(UserWarning, match="runs on the reference backend"):
+        untuned.fit(X, y)
+    assert model.loo().calibration.rmse < 0.7 * untuned.loo().calibration.rmse
 
 
 @pytest.mark.parametrize("bandwidth", [0.9, 1e-6])
@@ -272,9 +275,9 @@ def test_sample_weight_counts_in_tuning():
     plain, weighted = (regressor().fit(X, spoiled, sample_weight=w) for w in (None, weight))
     truth = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2
     errors = [np.sqrt(np.mean((m.predict(X) - truth) ** 2)) for m in (plain, weighted)]
-    assert errors[1] < 0.7 * errors[0]
-    # Of an observation of weight 1, which is a good one.
-    assert np.median(weighted.predict(X, return_std=True)[1]) < 0.3
+    assert errors[1] < 0.5 * errors[0]
+    # Of an observation of weight 1, which is a good one: 0.1, where bad ones have 1.
+    assert 0.1 < np.median(weighted.predict(X, return_std=True)[1]) < 0.2
 
 
 def test_rows_of_no_weight_are_as_good_as_absent(data):
