@@ -11,9 +11,8 @@ from scipy.integrate import trapezoid
 from lsgp import LSGPRegressor
 from lsgp.ensemble.assessment import LEVELS, assess
 from lsgp.method.contract import LocalModel, Predictions
-from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.tuning.calibration import PRIOR_OBSERVATIONS, calibrate, coverage_factor
-from lsgp.tuning.calibration import observation_distribution as distribution_of
 from lsgp.tuning.parameters import SHARED_BOUNDS
 
 
@@ -58,7 +57,7 @@ def rescaled(model, predictions, signal, dof):
 
 
 def log_density(model, predictions, observed, noise):
-    return float(distribution_of(model, predictions, noise).logpdf(observed).mean())
+    return float(distribution_of(predictions, model.noise_variance * noise).logpdf(observed).mean())
 
 
 # ---- of one model ----

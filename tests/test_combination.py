@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsgp.method.combination import choose_weights, combine
+from lsgp.method.combination import combine
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.tuning.weights import choose_weights
 
 
 def make_predictions(n_models, shape=(40, 2), seed=0):

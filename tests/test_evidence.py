@@ -2,6 +2,7 @@
 """Exact GPs by their evidence: its value and gradient, its maximum, and its use in tuning."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,17 +13,16 @@ from lsgp import LSGPRegressor
 from lsgp.backends import reference
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
+from lsgp.tuning.clock import Clock
 from lsgp.tuning.evidence import (
-    FEW_ROWS,
     NOT_TUNED,
-    average_exact_gps,
-    exact_share,
     make_exact,
     maximize_evidence,
     negative_log_evidence,
-    negative_log_prior,
 )
 from lsgp.tuning.parameters import Parameters
+from lsgp.tuning.plan import FEW_ROWS, exact_share
+from lsgp.tuning.priors import negative_log_prior
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -81,7 +81,7 @@ def test_evidence_is_the_marginal_likelihood_of_a_neighborhood_of_all_rows():
 def test_maximum_is_better_than_its_surroundings():
     parameters = Parameters(NOT_TUNED)
     own = problem()._replace(model=make_exact(problem().model))
-    found = maximize_evidence(own, parameters, 100)
+    found = maximize_evidence(own, parameters, 100, Clock())
     best, bounds = parameters.pack(found.model), np.transpose(parameters.bounds(found.model))
     for step in 0.05 * np.vstack([np.eye(len(best)), -np.eye(len(best))]):
         model = parameters.unpack(np.clip(best + step, *bounds), found.model)
@@ -89,7 +89,7 @@ def test_maximum_is_better_than_its_surroundings():
         assert -(value + negative_log_prior(model)[0]) <= found.log_evidence
 
 
-def test_average_prefers_the_kernel_that_made_the_data():
+def test_evidence_prefers_the_kernel_that_made_the_data():
     rng = np.random.default_rng(1)
     # Far from where the search starts, and from what the prior prefers.
     lengthscale, signal_variance = 0.2, 9.0
@@ -100,10 +100,9 @@ def test_average_prefers_the_kernel_that_made_the_data():
         LocalProblem(x, y, np.ones(150), make_exact(LocalModel(kernel, "smooth", np.ones(1))))
         for kernel in KERNELS
     ]
-    averaged = average_exact_gps(problems, Parameters(NOT_TUNED), lambda: None)
-    likeliest, gp, odds = averaged[0]
-    assert list(KERNELS)[likeliest] == "matern12"
-    assert odds == max(odds for *_, odds in averaged) == 1.0
+    tuned = [maximize_evidence(p, Parameters(NOT_TUNED), 50, Clock()) for p in problems]
+    gp = max(tuned, key=lambda gp: gp.log_evidence)
+    assert gp.model.kernel == "matern12"
     # From a path as long as 50 lengthscales, its own has a standard error of sqrt(2 / 50), and
     # the variance of a step, 2 s²/lengthscale, of sqrt(2 / 150): here two of each.
     found = gp.model
@@ -141,7 +140,7 @@ def test_small_data_are_also_predicted_by_an_exact_gp():
     assert exact.n_neighbors == 60
     assert exact.weight >= exact_share(60)
     queries = np.array([[0.1, -0.3], [0.9, 0.9], [3.0, 0.0]])
-    model.fitted_ = (exact,)
+    model.ensemble_ = replace(model.ensemble_, models=(exact,))
     kernel = exact.model.signal_variance * (
         RBF(exact.model.lengthscale) + ConstantKernel(exact.model.constant_variance)
     )

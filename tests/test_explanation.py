@@ -10,6 +10,7 @@ from tuned import regressor
 from untuned import combined_model
 
 from lsgp import LSGPRegressor
+from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.frames import make_frame
 
 
@@ -208,7 +209,9 @@ def test_unsolvable_system_is_explained_like_a_prediction():
     broken = replace(
         model.fitted_[0].problem.model, lengthscale=np.array([1e-200]), signal_variance=np.nan
     )
-    problem = model.fitted_[0].problem._replace(model=broken)
-    model.fitted_ = (replace(model.fitted_[0], problem=problem),)
+    fitted = model.fitted_[0]
+    solver = replace(fitted.solver, problem=fitted.problem._replace(model=broken))
+    models = (FittedModel.build(fitted.transform, solver),)
+    model.ensemble_ = replace(model.ensemble_, models=models)
     with pytest.raises(np.linalg.LinAlgError, match="local systems are not finite"):
         model.explain([[0.5]])

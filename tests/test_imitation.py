@@ -7,6 +7,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import ks_2samp
 from tuned import regressor
 
+from lsgp.search.index import build_index
 from lsgp.tuning.imitation import FEWEST_TARGETS, imitate_queries
 
 
@@ -24,7 +25,8 @@ def map_with_a_hole():
 
 
 def imitate(X, queries, seed=0):
-    return imitate_queries(X, queries, np.random.default_rng(seed))
+    index = build_index(X, np.ones(X.shape[1]))
+    return imitate_queries(X, index, queries, np.random.default_rng(seed))
 
 
 def test_radii_follow_the_distances_of_the_queries(map_with_a_hole):

@@ -3,15 +3,13 @@
 
 import numpy as np
 import pytest
+from spaces import make_space
 
 from lsgp import LSGPRegressor
-from lsgp.backends import cpu
 from lsgp.inputs.settings import TRANSFORMS
-from lsgp.inputs.transforms import fit_transform_kind
 from lsgp.method.contract import LocalModel
-from lsgp.solvers.local_solves import Resources
-from lsgp.tuning import mixing
-from lsgp.tuning.leave_one_out import LeaveOneOut
+from lsgp.tuning.objective import OBJECTIVES
+from lsgp.tuning.stages import mix
 
 
 def skewed_data(n, seed=0):
@@ -24,16 +22,7 @@ def skewed_data(n, seed=0):
 @pytest.fixture(scope="module")
 def prepared():
     X, y = skewed_data(800)
-    data = {
-        kind: LeaveOneOut(
-            np.ascontiguousarray(fit_transform_kind(X, kind).transform(X)),
-            y[:, None],
-            np.ones(len(y)),
-            cpu,
-            Resources(),
-        )
-        for kind in TRANSFORMS
-    }
+    data = {kind: make_space(X, y[:, None], kind=kind) for kind in TRANSFORMS}
     model = LocalModel("matern52", "smooth", np.full(2, 0.5), noise_variance=1e-3, scale_dof=10.0)
     kind = "standardize"
     sample = data[kind].sample(model, np.arange(0, 800, 4, dtype=np.int32), 40)
@@ -43,12 +32,12 @@ def prepared():
 def test_only_the_input_that_wants_it_gets_another_transform(prepared):
     data, kind, model, sample = prepared
     before = {name: own.X.copy() for name, own in data.items()}
-    kinds, changed = mixing.mix_transforms(data, kind, model, sample, "crps")
+    kinds, changed = mix.mix_transforms(data, kind, model, sample, OBJECTIVES["crps"])
     assert kinds[0] != kind
     columns = [data[name].X[:, j] for j, name in enumerate(kinds)]
-    mixed = LeaveOneOut(np.column_stack(columns), data[kind].y, data[kind].noise, cpu, Resources())
-    gained = data[kind].evaluate(model, sample, "crps").loss
-    gained -= mixed.evaluate(changed, sample, "crps").loss
+    mixed = make_space(np.column_stack(columns), data[kind].y)
+    gained = data[kind].evaluate(model, sample, OBJECTIVES["crps"]).loss
+    gained -= mixed.evaluate(changed, sample, OBJECTIVES["crps"]).loss
     assert gained > 0
     for name, own in data.items():
         np.testing.assert_array_equal(own.X, before[name])
@@ -56,9 +45,12 @@ def test_only_the_input_that_wants_it_gets_another_transform(prepared):
 
 def test_nothing_changes_where_nothing_pays(prepared, monkeypatch):
     data, kind, model, sample = prepared
-    monkeypatch.setattr(mixing, "LENGTHSCALE_FACTORS", (1.0,))
+    monkeypatch.setattr(mix, "MIXED_LENGTHSCALE_FACTORS", (1.0,))
     same = dict.fromkeys(data, data[kind])
-    assert mixing.mix_transforms(same, kind, model, sample, "crps") == ((kind, kind), model)
+    assert mix.mix_transforms(same, kind, model, sample, OBJECTIVES["crps"]) == (
+        (kind, kind),
+        model,
+    )
 
 
 def test_default_tries_a_transform_per_input_and_profits():

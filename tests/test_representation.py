@@ -2,6 +2,7 @@
 """What a fitted estimator shows of itself."""
 
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,7 @@ def test_score_is_that_of_leave_one_out_predictions(tuned):
     # All rows are compared here; the factor on the scale comes after the score.
     assert tuned.tuning_.n_compared == 200
     uncalibrated = copy(tuned)
-    uncalibrated.scale_factor_ = 1.0
+    uncalibrated.ensemble_ = replace(tuned.ensemble_, scale_factor=1.0)
     # Four digits are shown.
     assert shown == pytest.approx(uncalibrated.loo().calibration.crps, rel=5e-4)
 

@@ -141,7 +141,7 @@ def test_tuning_that_was_interrupted_is_no_result(monkeypatch):
         is_complete, chosen = False, ()
 
     def fit(model, X, y):
-        model.tuning_ = Interrupted()
+        monkeypatch.setattr("lsgp.LSGPRegressor.tuning_", Interrupted())
         return model
 
     monkeypatch.setattr("lsgp.LSGPRegressor.fit", fit)

@@ -2,6 +2,7 @@
 """Saved models are the same to the last bit, also after pickle, copy and joblib."""
 
 import copy
+import dataclasses
 import pickle
 import tracemalloc
 
@@ -92,7 +93,7 @@ def test_models_share_their_rows_in_the_file_and_after_loading(model_path):
     twin = copy.deepcopy(first)
     model.save(model_path)
     size = model_path.stat().st_size
-    model.fitted_ = (first, twin)
+    model.ensemble_ = dataclasses.replace(model.ensemble_, models=(first, twin))
     model.save(model_path)
     assert model_path.stat().st_size < size + 5000
     loaded = LSGPRegressor.load(model_path)

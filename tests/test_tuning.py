@@ -3,6 +3,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -248,7 +249,7 @@ def test_loss_is_that_of_the_leave_one_out_predictions(data):
     model = regressor().fit(X, y)
     # All rows are compared here; the factor on the scale comes after the loss.
     assert model.tuning_.n_compared == len(X)
-    model.scale_factor_ = 1.0
+    model.ensemble_ = replace(model.ensemble_, scale_factor=1.0)
     assert model.loo().calibration.crps / y.std() == pytest.approx(model.tuning_.loss, rel=1e-9)
 
 

@@ -299,14 +299,14 @@ def test_few_rows_suffice(n):
     assert (model.tuning_ is None) == (n <= 2)
 
 
-@pytest.mark.parametrize("exponent", [-300, -150, 150, 300])
+@pytest.mark.parametrize("exponent", [-996, -498, 498, 996])
 def test_the_unit_of_the_target_does_not_matter(data, exponent):
     X, y = data
-    unit = 10.0**exponent
+    unit = 2.0**exponent  # which changes no digit
     plain = regressor(n_tuning_points=30).fit(X, y).predict(X, return_std=True)
     scaled = regressor(n_tuning_points=30).fit(X, unit * y).predict(X, return_std=True)
     for expected, actual in zip(plain, scaled, strict=True):
-        np.testing.assert_allclose(actual / unit, expected, rtol=1e-3)
+        np.testing.assert_array_equal(actual / unit, expected)
 
 
 @pytest.mark.parametrize("exponent", [-150, 150])

@@ -2,15 +2,19 @@
 """Rows come and go: predictions and neighborhoods are those of a model of the same rows."""
 
 import pickle
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from lsgp import LSGPRegressor
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.method.contract import LocalProblem
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.growing import GrowingIndex
 from lsgp.search.index import NeighborIndex, build_index
+from lsgp.solvers.choose import choose_solver
 
 
 def grid(n, d, seed=0):
@@ -126,22 +130,17 @@ def refitted(model, X, y, noise=None):
     """A model of these rows with the transforms, scaler and hyperparameters of another."""
     noise = np.ones(len(X)) if noise is None else noise
     y = model.target_scaler_.transform(y.reshape(len(X), -1))
-    fresh = type(model)(**model.get_params())
-    fresh.__dict__.update(model.__dict__)
-    fresh.fitted_ = tuple(
-        type(fitted).build(
-            fitted.transform,
-            np.ascontiguousarray(fitted.transform.transform(X)),
-            y,
-            noise,
-            fitted.model,
-            fitted.n_neighbors,
-            fitted.backend,
-            fitted.problem.X.dtype,
-            fitted.weight,
-        )
-        for fitted in model.fitted_
-    )
+    fresh = copy(model)
+    models = []
+    for fitted in model.fitted_:
+        inputs = fitted.inputs_of(X)
+        dtype = fitted.problem.X.dtype
+        arrays = (np.ascontiguousarray(array, dtype) for array in (inputs, y, noise))
+        problem = LocalProblem(*arrays, fitted.model)
+        index = build_index(inputs, np.asarray(fitted.model.lengthscale, dtype=float))
+        solver = choose_solver(problem, index, fitted.n_neighbors, fitted.solver.backend)
+        models.append(FittedModel.build(fitted.transform, solver, fitted.weight))
+    fresh.ensemble_ = replace(model.ensemble_, models=tuple(models))
     return fresh
 
 
@@ -187,8 +186,10 @@ def test_several_models_and_targets_stay_combined_and_share_their_rows():
     X, y = data()
     Y = np.column_stack([y, X[:, 2]])
     model = LSGPRegressor(objective=None, kernel="rbf").fit(X[:500], Y[:500])
-    other = replace(model.fitted_[0], weight=0.25, n_neighbors=20)
-    model.fitted_ = (replace(model.fitted_[0], weight=0.75), other)
+    first = model.fitted_[0]
+    other = FittedModel.build(first.transform, replace(first.solver, n_neighbors=20), 0.25)
+    models = (replace(first, weight=0.75), other)
+    model.ensemble_ = replace(model.ensemble_, models=models)
     model.partial_fit(X[500:], Y[500:])
     assert model.fitted_[0].problem.X is model.fitted_[1].problem.X
     check_same(model, refitted(model, X, Y))

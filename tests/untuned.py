@@ -25,6 +25,6 @@ def combined_model(X, y):
     other = regressor(
         n_neighbors=31, input_transform="half-rank", scale="global", lengthscale=2.0
     ).fit(X, y)
-    one.fitted_ = (replace(one.fitted_[0], weight=0.6), replace(other.fitted_[0], weight=0.4))
-    one.scale_factor_ = 1.2
+    models = (replace(one.fitted_[0], weight=0.6), replace(other.fitted_[0], weight=0.4))
+    one.ensemble_ = replace(one.ensemble_, models=models, scale_factor=1.2)
     return one

@@ -16,6 +16,7 @@ from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification
 from lsgp.inputs.transforms import TargetScaler, fit_transform_kind
 from lsgp.method.contract import LocalProblem
 from lsgp.search.index import SearchIndex, build_index
+from lsgp.search.suitability import suits
 from lsgp.solvers.choose import choose_solver
 from lsgp.solvers.exact import ExactSolver
 from lsgp.tuning.search import Tuned
@@ -63,14 +64,14 @@ def build_tuned(tuned: Tuned, backend: str, dtype: Any) -> tuple[FittedModel, ..
         solver = choose_solver(problem, index, contender.n_neighbors, chosen)
         if isinstance(solver, ExactSolver) and contender.system and problem.X.dtype == float:
             system = replace(contender.system, problem=problem)
-            solver = ExactSolver(problem, index, chosen.name, system)
+            solver = ExactSolver(problem, index, solver.n_neighbors, chosen.name, system)
         models.append(FittedModel.build(space.transform, solver, weight))
     return tuple(models)
 
 
 def _suitable(index: SearchIndex, X: Array, lengthscale: Array) -> SearchIndex:
-    """The index, or one whose boxes suit the metric better."""
-    return build_index(X, lengthscale)
+    """The index that the models of a transform share, or one that suits the metric better."""
+    return index if suits(index, lengthscale) else build_index(X, lengthscale)
 
 
 def _cast(problem: LocalProblem, dtype: Any) -> LocalProblem:

@@ -27,7 +27,8 @@ def choose_solver(
         and n <= min(n_neighbors, LARGEST_EXACT)
     )
     if is_exact:
-        return ExactSolver(problem, index, backend.name)
+        assert n_neighbors is not None
+        return ExactSolver(problem, index, n_neighbors, backend.name)
     return LocalSolver(problem, index, n_neighbors, backend.name)
 
 
@@ -43,9 +44,7 @@ def change_rows(
     if not (isinstance(changed, ExactSolver) and isinstance(solver, ExactSolver)):
         return changed
     is_longer = len(problem.X) > len(solver.problem.X)
-    return (
-        solver.extend(problem, index) if may_extend and is_longer and solver.is_solved else changed
-    )
+    return changed.extend(solver) if may_extend and is_longer and solver.is_solved else changed
 
 
 def change_backend(solver: Solver, backend: Backend) -> Solver:

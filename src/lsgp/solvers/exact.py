@@ -37,11 +37,13 @@ class ExactSolver:
         self,
         problem: LocalProblem,
         index: SearchIndex,
+        n_neighbors: int,
         backend_name: str,
         system: ExactSystem | None = None,
     ) -> None:
         self.problem = problem
         self.index = index
+        self.n_neighbors = n_neighbors  # at least as many as there are rows
         self.backend_name = backend_name
         self._system = system
         self._lock = threading.Lock()
@@ -49,10 +51,6 @@ class ExactSolver:
     @property
     def backend(self) -> Backend:
         return BACKENDS[self.backend_name]
-
-    @property
-    def n_neighbors(self) -> int:
-        return len(self.problem.X)
 
     @property
     def nbytes(self) -> int:
@@ -70,13 +68,17 @@ class ExactSolver:
                     self._system = ExactSystem.solve(self.problem)
             return self._system
 
-    def extend(self, problem: LocalProblem, index: SearchIndex) -> ExactSolver:
-        """The solver of these rows and of more behind them; what is solved is extended."""
+    def extend(self, previous: ExactSolver) -> ExactSolver:
+        """The same solver, from what another one has solved of its first rows."""
         with one_blas_thread():
-            return ExactSolver(problem, index, self.backend_name, self.system.extend(problem))
+            system = previous.system.extend(self.problem)
+        return ExactSolver(self.problem, self.index, self.n_neighbors, self.backend_name, system)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("problem", "index", "backend_name")}
+        return {
+            name: getattr(self, name)
+            for name in ("problem", "index", "n_neighbors", "backend_name")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]

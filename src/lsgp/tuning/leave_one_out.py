@@ -23,6 +23,7 @@ from lsgp.method.contract import (
 )
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex, build_index
+from lsgp.search.suitability import suits
 from lsgp.tuning.imitation import Imitation
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS
@@ -89,6 +90,13 @@ class LeaveOneOut:
     def indexed(self) -> LeaveOneOut:
         """A part with an index of its own rows."""
         return replace(self, index=build_index(self.X, np.ones(self.X.shape[1])))
+
+    def suited(self, model: LocalModel) -> LeaveOneOut:
+        """With an index of these rows that is fast for the model's metric, if this one is not."""
+        lengthscale = np.asarray(model.lengthscale, dtype=float)
+        if suits(self.index, lengthscale):
+            return self
+        return replace(self, index=build_index(self.X, lengthscale, self.resources.n_threads))
 
     def sample(
         self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None

@@ -153,7 +153,7 @@ class TuningProblem:
         """The rows in an input transform, indexed."""
         transform = fit_transform_kind(self.rows.X, kinds, self.rows.weight)
         X = np.ascontiguousarray(transform.transform(self.rows.X), dtype=float)
-        index = build_index(X, np.ones(X.shape[1]))
+        index = build_index(X, np.ones(X.shape[1]), self.resources.n_threads)
         imitation = None
         if self.queries is not None:
             queries = np.asarray(transform.transform(self.queries), dtype=float)

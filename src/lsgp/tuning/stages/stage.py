@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from lsgp.compute.blas import one_blas_thread
 from lsgp.method.contract import LocalModel
 from lsgp.tuning.clock import OutOfTimeError
 from lsgp.tuning.comparison import Comparison
@@ -65,10 +66,12 @@ class Job:
     ) -> Contender:
         """Rounds of L-BFGS-B with refreshed samples and neighborhoods; keeps the best round."""
         problem, began = self.problem, time.monotonic()
-        parameters, space, model = problem.parameters, self.threaded(start).space, start.model
+        parameters, model = problem.parameters, start.model
+        space = start.space.with_threads(self.n_threads)
         best: Contender | None = None
         try:
             for _ in range(effort.n_rounds):
+                space = space.suited(model)
                 sample = space.sample(
                     model, problem.draw(effort.n_targets, self.rng), start.n_neighbors
                 )
@@ -81,7 +84,11 @@ class Job:
                     effort.n_iterations,
                     problem.clock,
                 )
-                contender = self.evaluate(start._replace(model=model), began)
+                space = space.suited(model)
+                judged = problem.evaluate(
+                    Start(space, model, start.n_neighbors), self.comparison, began
+                )
+                contender = judged._replace(space=start.space)
                 if best is None or contender.loss < best.loss:
                     best = contender
                 else:
@@ -95,12 +102,10 @@ class Job:
         return best
 
     def evaluate(self, start: Start, began: float) -> Contender:
-        judged = self.problem.evaluate(self.threaded(start), self.comparison, began)
+        space = start.space.with_threads(self.n_threads).suited(start.model)
+        judged = self.problem.evaluate(start._replace(space=space), self.comparison, began)
+        # The index of one metric is not kept: there may be many.
         return judged._replace(space=start.space)
-
-    def threaded(self, start: Start) -> Start:
-        """The start with the threads of this job."""
-        return start._replace(space=start.space.with_threads(self.n_threads))
 
 
 def _between(problem: TuningProblem, model: LocalModel, best: LocalModel) -> LocalModel:
@@ -155,7 +160,7 @@ def _run_threaded(
     n_parallel: int,
 ) -> list[Result]:
     pool = ThreadPoolExecutor(n_parallel, thread_name_prefix="lsgp-tuning")
-    futures = [pool.submit(task, job) for task, job in zip(tasks, jobs, strict=True)]
+    futures = [pool.submit(_limited, task, job) for task, job in zip(tasks, jobs, strict=True)]
     try:
         pending = set(futures)
         while pending:
@@ -171,6 +176,12 @@ def _run_threaded(
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _limited(task: Callable[[Job], Result], job: Job) -> Result:
+    # Some BLAS libraries have a setting for each thread.
+    with one_blas_thread():
+        return task(job)
 
 
 class Stage(Protocol):

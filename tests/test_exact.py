@@ -11,15 +11,18 @@ import pytest
 from backend_checks import TOLERANCES, assert_close, assert_identical
 from cases import DIMENSIONS, SCALE_DOFS, SIZES, TRENDS, Case, make_instance
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, RationalQuadratic, WhiteKernel
 from threadpoolctl import threadpool_info
 
 from lsgp import LSGPRegressor
-from lsgp.backends import reference
+from lsgp.backends import cpu, reference
 from lsgp.method.contract import STATUS_JITTERED, STATUS_NOT_FINITE, STATUS_OK, LocalProblem
 from lsgp.method.kernels import KERNELS
-from lsgp.solvers.shared_system import FARTHEST, SharedSystem, is_shared, shared_bytes
-from lsgp.tuning import tuner as tuning
+from lsgp.search.index import build_index
+from lsgp.solvers.choose import choose_solver
+from lsgp.solvers.exact import ExactSolver
+from lsgp.solvers.exact_system import FARTHEST, ExactSystem, exact_bytes
+from lsgp.tuning.stages import exact as exact_stage
 
 EXACT = TOLERANCES["float64"]
 
@@ -46,7 +49,7 @@ def test_predictions_are_those_of_the_reference(kernel, trend):
         if trend == "slope alone":
             problem = problem._replace(model=problem.model.replace(constant_variance=0.0))
         label = f"{scale}, {n} rows, {d} inputs"
-        system = SharedSystem.solve(problem)
+        system = ExactSystem.solve(problem)
         expected = reference.predict(problem, queries, everyone(n, len(queries)))
         assert_close(system.predict(queries), expected, EXACT, label)
         if n > 1:
@@ -62,7 +65,7 @@ def test_local_systems_are_those_of_the_reference(trend, left_out):
     rows = np.arange(32, dtype=np.int32)
     rows = rows[rows != left_out]
     expected = reference.solve_system(problem, queries[0], rows, with_derivatives=False)
-    system = SharedSystem.solve(problem).local_system(queries[0], left_out)
+    system = ExactSystem.solve(problem).local_system(queries[0], left_out)
     for name in ("rows", "y", "z", "weight", "noise", "alpha", "beta", "variance", "status"):
         value, wanted = getattr(system, name), getattr(expected, name)
         np.testing.assert_allclose(value, wanted, rtol=1e-10, atol=1e-11, err_msg=name)
@@ -73,7 +76,7 @@ def test_local_systems_are_those_of_the_reference(trend, left_out):
 def test_results_do_not_depend_on_the_other_queries():
     problem, _ = problem_of(n=65, d=9)
     queries = np.random.default_rng(0).normal(size=(150, 9))
-    system = SharedSystem.solve(problem)
+    system = ExactSystem.solve(problem)
     predicted = system.predict(queries)
     assert_identical(system.predict(queries[::-1]), type(predicted)(*(a[::-1] for a in predicted)))
     assert_identical(
@@ -84,7 +87,7 @@ def test_results_do_not_depend_on_the_other_queries():
 
 def test_means_do_not_need_the_variances():
     problem, queries = problem_of()
-    system = SharedSystem.solve(problem)
+    system = ExactSystem.solve(problem)
     assert np.array_equal(
         system.predict(queries, mean_only=True).mean, system.predict(queries).mean
     )
@@ -96,8 +99,8 @@ def test_means_do_not_need_the_variances():
 def test_extended_system_is_that_of_all_rows():
     problem, queries = problem_of(n=65)
     part = LocalProblem(problem.X[:40], problem.y[:40], problem.noise[:40], problem.model)
-    extended = SharedSystem.solve(part).extend(problem)
-    solved = SharedSystem.solve(problem)
+    extended = ExactSystem.solve(part).extend(problem)
+    solved = ExactSystem.solve(problem)
     assert_close(extended.predict(queries), solved.predict(queries), EXACT, "extended")
     rows = np.arange(65)
     assert_close(extended.leave_out(rows), solved.leave_out(rows), EXACT, "extended")
@@ -107,9 +110,9 @@ def test_duplicates_without_noise_are_jittered_also_when_they_come_later():
     problem, queries = problem_of(n=32)
     model = problem.model.replace(noise_variance=1e-300)
     twice = LocalProblem(*(np.concatenate([array, array[:3]]) for array in problem[:3]), model)
-    solved = SharedSystem.solve(twice)
+    solved = ExactSystem.solve(twice)
     assert solved.status == STATUS_JITTERED
-    first = SharedSystem.solve(problem._replace(model=model))
+    first = ExactSystem.solve(problem._replace(model=model))
     assert first.status == STATUS_OK
     assert_identical(first.extend(twice).predict(queries), solved.predict(queries))
 
@@ -120,7 +123,7 @@ def test_leaving_out_a_row_leaves_out_its_jitter():
         *(np.concatenate([array, array[:3]]) for array in problem[:3]),
         problem.model.replace(noise_variance=1e-300),
     )
-    system = SharedSystem.solve(twice)
+    system = ExactSystem.solve(twice)
     assert system.status == STATUS_JITTERED
     own = system.leave_out(np.array([0])).variance[0]
     # Its twin is in the system, so what is left is about the twin's own jitter.
@@ -135,7 +138,7 @@ def test_rows_of_next_to_no_weight_are_left_out_rightly(weight):
     problem = problem._replace(noise=noise)
     others = np.delete(np.arange(32, dtype=np.int32), 5)[None]
     expected = reference.predict(problem, problem.X[5:6], others)
-    found = SharedSystem.solve(problem).leave_out(np.array([5]))
+    found = ExactSystem.solve(problem).leave_out(np.array([5]))
     np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-4)
 
 
@@ -144,13 +147,13 @@ def test_rows_that_are_not_finite_give_a_status_and_no_warning():
     problem.X[0] = 1e200
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        system = SharedSystem.solve(problem)
+        system = ExactSystem.solve(problem)
         assert (system.predict(queries).status == STATUS_NOT_FINITE).all()
 
 
 def test_query_that_is_not_finite_spoils_no_other():
     problem, queries = problem_of()
-    system = SharedSystem.solve(problem)
+    system = ExactSystem.solve(problem)
     expected = system.predict(queries)
     queries[1] = 1e200
     status = system.predict(queries).status
@@ -160,14 +163,22 @@ def test_query_that_is_not_finite_spoils_no_other():
 
 
 def test_only_all_rows_with_weight_1_share_a_system():
-    model = problem_of()[0].model
-    assert is_shared(model, 32, 32)
-    assert is_shared(model, 100, 32)
-    assert not is_shared(model, 31, 32)
-    assert not is_shared(model.replace(localizer="smooth"), 32, 32)
-    assert not is_shared(model.replace(bandwidth=10.0), None, 32)
-    assert not is_shared(model.replace(normalize=True), 32, 32)
-    assert not is_shared(model, 10**6, 10**6)
+    problem = problem_of()[0]
+    n, model = len(problem.X), problem.model
+    index = build_index(np.ascontiguousarray(problem.X, dtype=float), np.ones(problem.X.shape[1]))
+
+    def is_exact(model, n_neighbors, backend=cpu):
+        changed = problem._replace(model=model)
+        return isinstance(choose_solver(changed, index, n_neighbors, backend), ExactSolver)
+
+    assert is_exact(model, n)
+    assert is_exact(model, 3 * n)
+    assert not is_exact(model, n - 1)
+    assert not is_exact(model, n, reference)
+    assert not is_exact(model.replace(localizer="smooth"), n)
+    assert not is_exact(model.replace(bandwidth=10.0), None)
+    assert not is_exact(model.replace(normalize=True), n)
+    assert not is_exact(model.replace(kernel=RationalQuadratic()), n)
 
 
 # -- estimators ----------------------------------------------------------------------------
@@ -189,8 +200,8 @@ def test_every_method_agrees_with_the_reference_backend(scale):
     X, y = data()
     queries = data(20, seed=1)[0]
     shared, plain = (untuned(scale=scale, backend=b).fit(X, y) for b in ("auto", "reference"))
-    assert shared.fitted_[0].is_shared
-    assert not plain.fitted_[0].is_shared
+    assert isinstance(shared.fitted_[0].solver, ExactSolver)
+    assert not isinstance(plain.fitted_[0].solver, ExactSolver)
     for name, arguments in [
         ("predict", {"return_std": True}),
         ("predict_gradient", {"return_std": True}),
@@ -240,7 +251,7 @@ def test_threads_and_blocks_do_not_matter_and_pickles_stay_small():
     again = pickle.loads(pickle.dumps(model.set_params(n_jobs=2)))
     for value, wanted in zip(again.predict(queries, return_std=True), expected, strict=True):
         np.testing.assert_array_equal(value, wanted)
-    assert len(pickle.dumps(model)) < shared_bytes(700) / 10
+    assert len(pickle.dumps(model)) < exact_bytes(700) / 10
 
 
 def predict_at_infinity(model):
@@ -293,8 +304,8 @@ def test_threads_of_the_user_share_one_system_and_leave_blas_as_it_was(monkeypat
     X, y = data(400)
     model = untuned(scale="global").fit(X, y)
     solved = []
-    solve = SharedSystem.solve
-    monkeypatch.setattr(SharedSystem, "solve", lambda problem: solved.append(1) or solve(problem))
+    solve = ExactSystem.solve
+    monkeypatch.setattr(ExactSystem, "solve", lambda problem: solved.append(1) or solve(problem))
     before = [library["num_threads"] for library in threadpool_info()]
     threads = [threading.Thread(target=model.predict, args=(X,)) for _ in range(4)]
     for thread in threads:
@@ -309,9 +320,9 @@ def test_rows_added_to_an_untuned_exact_gp_extend_its_system(monkeypatch):
     X, y = data(80)
     model = untuned(scale="global").fit(X[:60], y[:60])
     model.predict(X[:1])
-    monkeypatch.setattr(SharedSystem, "solve", None)
+    monkeypatch.setattr(ExactSystem, "solve", None)
     model.partial_fit(X[60:], y[60:])
-    assert model.fitted_[0].shared_system.n == 80
+    assert model.fitted_[0].solver.system.n == 80
 
 
 @pytest.fixture(scope="module")
@@ -326,7 +337,7 @@ def tuned():
 def test_smooth_functions_get_an_exact_gp(tuned):
     model, X, y = tuned
     assert model.n_neighbors_ == 600
-    assert model.fitted_[0].is_shared
+    assert isinstance(model.fitted_[0].solver, ExactSolver)
     local = LSGPRegressor(random_state=0, n_neighbors=64).fit(X[:600], y[:600])
     errors = [np.mean((m.predict(X[600:]) - y[600:]) ** 2) for m in (model, local)]
     assert errors[0] < 0.8 * errors[1]
@@ -339,9 +350,10 @@ def test_little_memory_does_without_it(tuned):
         input_transform="standardize",
         n_tuning_points=50,
         random_state=0,
-        memory_budget=shared_bytes(600) - 1,
+        memory_budget=exact_bytes(600) - 1,
     )
-    assert not any(f.is_shared for f in model.fit(X[:600], y[:600]).fitted_)
+    fitted = model.fit(X[:600], y[:600]).fitted_
+    assert not any(isinstance(f.solver, ExactSolver) for f in fitted)
 
 
 def test_tuned_exact_gp_stays_one_when_rows_come_and_go(tuned):
@@ -356,7 +368,7 @@ def test_tuned_exact_gp_stays_one_when_rows_come_and_go(tuned):
     model.forget(np.arange(600, 690))
     assert model.n_neighbors_ == 600
     np.testing.assert_allclose(model.predict(X[690:]), tuned[0].predict(X[690:]), rtol=1e-9)
-    model.set_params(memory_budget=shared_bytes(600)).partial_fit(X[600:690], y[600:690])
+    model.set_params(memory_budget=exact_bytes(600)).partial_fit(X[600:690], y[600:690])
     assert model.n_neighbors_ == 512
 
 
@@ -383,7 +395,7 @@ def test_normalized_localizers_have_no_exact_gp(tuned):
 @pytest.mark.parametrize("share", [1.2, 2.5, 6.0])
 def test_what_was_fitted_within_a_budget_predicts_within_it(tuned, n, share):
     _, X, y = tuned
-    budget = int(share * shared_bytes(n)) + 2_000_000
+    budget = int(share * exact_bytes(n)) + 2_000_000
     model = LSGPRegressor(
         kernel="rbf",
         input_transform="standardize",
@@ -397,9 +409,9 @@ def test_what_was_fitted_within_a_budget_predicts_within_it(tuned, n, share):
 def test_exact_gps_are_calibrated_and_tuned_for_a_density_too(tuned, monkeypatch):
     _, X, y = tuned
     called = []
-    maximize = tuning.maximize_evidence
+    maximize = exact_stage.maximize_evidence
     monkeypatch.setattr(
-        tuning, "maximize_evidence", lambda *args: called.append(1) or maximize(*args)
+        exact_stage, "maximize_evidence", lambda *args: called.append(1) or maximize(*args)
     )
     model = LSGPRegressor(
         objective="log_density",
