@@ -3,7 +3,6 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,36 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsgp import _core
-from lsgp.search.index import (
-    LEAF_SIZE,
-    build_index,
-    find_nearest,
-    find_nearest_with_distances,
-    find_within,
-)
+from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.index import LEAF_SIZE, build_index
 
 
-class Exclusions(NamedTuple):
-    exclude: np.ndarray | None = None
-    exclusion_radius: np.ndarray | None = None
-    groups: np.ndarray | None = None
-    query_groups: np.ndarray | None = None
-
-
-def naive_search(X, lengthscale, queries, k=None, radius=None, exclusions=None):
+def naive_search(X, lengthscale, queries, k=None, radius=None, e=NO_EXCLUSIONS, unit=None):
     """Rows and squared distances of each query: sums in the order of the inputs, then a sort."""
-    e = exclusions or Exclusions()
-    Z, results = X / lengthscale, []
-    for i, z in enumerate(queries / lengthscale):
+    unit = lengthscale if unit is None else unit
+    Z, factor, results = X / unit, unit / lengthscale, []
+    for i, z in enumerate(queries / unit):
         squared, unscaled = np.zeros(len(X)), np.zeros(len(X))
         for j in range(X.shape[1]):
-            squared += (Z[:, j] - z[j]) ** 2
-            unscaled += (lengthscale[j] * (Z[:, j] - z[j])) ** 2
+            squared += ((Z[:, j] - z[j]) * factor[j]) ** 2
+            unscaled += (unit[j] * (Z[:, j] - z[j])) ** 2
         admissible = np.ones(len(X), bool)
-        if e.exclude is not None and e.exclude[i] >= 0:
-            admissible[e.exclude[i]] = False
-        if e.exclusion_radius is not None:
-            admissible &= unscaled >= e.exclusion_radius[i] ** 2
+        if e.rows is not None and e.rows[i] >= 0:
+            admissible[e.rows[i]] = False
+        if e.radius is not None:
+            admissible &= unscaled >= e.radius[i] ** 2
         if e.groups is not None and e.query_groups[i] >= 0:
             admissible &= e.groups != e.query_groups[i]
         if radius is not None:
@@ -79,6 +66,10 @@ def lattice(d, side):
     return np.stack([a.ravel() for a in axes], 1)
 
 
+#: An index in the model's own metric, and one in units that have nothing to do with it.
+each_unit = pytest.mark.parametrize("unit_of", [np.copy, np.ones_like, lambda x: 1.7 / x**3])
+
+
 @pytest.fixture(params=_core.available_instruction_sets())
 def instruction_set(request, monkeypatch):
     monkeypatch.setattr(_core, "core", _core.load(request.param))
@@ -87,50 +78,69 @@ def instruction_set(request, monkeypatch):
 @pytest.mark.parametrize("d", [1, 2, 9, 20])
 @pytest.mark.parametrize("n", [1, 5, LEAF_SIZE, LEAF_SIZE + 1, 1000])
 @pytest.mark.parametrize("k", [1, 7, 64, 1001])
+@each_unit
 @pytest.mark.usefixtures("instruction_set")
-def test_nearest_are_those_of_the_naive_search(n, d, k):
+def test_nearest_are_those_of_the_naive_search(n, d, k, unit_of):
     X, lengthscale, queries = draw(n, d)
-    expected = naive_search(X, lengthscale, queries, k)
-    result = find_nearest_with_distances(build_index(X, lengthscale), queries, k)
+    unit = unit_of(lengthscale)
+    expected = naive_search(X, lengthscale, queries, k, unit=unit)
+    result = build_index(X, unit).nearest_with_distances(queries, lengthscale, k)
     np.testing.assert_array_equal(result.neighbors, pad(expected, k))
     np.testing.assert_array_equal(result.distances, np.sqrt(pad(expected, k, 1, np.inf)))
 
 
 @pytest.mark.parametrize("d", [1, 2, 9, 20])
+@each_unit
 @pytest.mark.usefixtures("instruction_set")
-def test_exclusions_are_those_of_the_naive_search(d):
+def test_exclusions_are_those_of_the_naive_search(d, unit_of):
     X, lengthscale, queries = draw(700, d, q=40)
-    index, exclusions = build_index(X, lengthscale), draw_exclusions(X, queries)
-    exclude, radius, groups, query_groups = exclusions
+    unit = unit_of(lengthscale)
+    index, exclusions = build_index(X, unit), draw_exclusions(X, queries)
+    rows, radius, groups, query_groups = exclusions
     for e in [
-        Exclusions(exclude=exclude),
-        Exclusions(exclusion_radius=radius),
+        Exclusions(rows=rows),
+        Exclusions(radius=radius),
         Exclusions(groups=groups, query_groups=query_groups),
         exclusions,
     ]:
         for k in (3, 64):
-            expected = pad(naive_search(X, lengthscale, queries, k, exclusions=e), k)
-            result = find_nearest(index, queries, k, **e._asdict())
+            expected = pad(naive_search(X, lengthscale, queries, k, e=e, unit=unit), k)
+            result = index.nearest(queries, lengthscale, k, e)
             np.testing.assert_array_equal(result, expected)
-        within = naive_search(X, lengthscale, queries, radius=np.sqrt(d), exclusions=e)
+        within = naive_search(X, lengthscale, queries, radius=np.sqrt(d), e=e, unit=unit)
         width = max(len(rows) for rows, _ in within)
-        result = find_within(index, queries, np.sqrt(d), max_neighbors=len(X), **e._asdict())
+        result = index.within(queries, lengthscale, np.sqrt(d), max_neighbors=len(X), exclusions=e)
         np.testing.assert_array_equal(result, pad(within, width))
+
+
+def test_exclusions_of_blocks_are_those_of_all_queries():
+    X, lengthscale, queries = draw(700, 2, q=40)
+    index, exclusions = build_index(X, lengthscale), draw_exclusions(X, queries)
+    for e in (exclusions, exclusions._replace(rows=None, radius=None), NO_EXCLUSIONS):
+        whole = index.nearest(queries, lengthscale, 9, e)
+        parts = [
+            index.nearest(queries[i : i + 7], lengthscale, 9, e.block(i, i + 7))
+            for i in range(0, len(queries), 7)
+        ]
+        np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
 @pytest.mark.parametrize("n", [1, 5, 1000])
 @pytest.mark.parametrize("d", [1, 2, 9, 20])
 @pytest.mark.parametrize("radius", [0.0, 0.1, 1.5, 100.0])
-def test_within_are_those_of_the_naive_search(n, d, radius):
+@each_unit
+def test_within_are_those_of_the_naive_search(n, d, radius, unit_of):
     X, lengthscale, queries = draw(n, d)
-    expected = naive_search(X, lengthscale, queries, radius=radius)
-    result = find_within(build_index(X, lengthscale), queries, radius, max_neighbors=n)
+    unit = unit_of(lengthscale)
+    expected = naive_search(X, lengthscale, queries, radius=radius, unit=unit)
+    result = build_index(X, unit).within(queries, lengthscale, radius, max_neighbors=n)
     np.testing.assert_array_equal(result, pad(expected, max(len(rows) for rows, _ in expected)))
 
 
 def test_within_includes_points_at_the_radius_itself():
     X = lattice(2, 21)
-    found = find_within(build_index(X, np.ones(2)), X[[220]], 5.0, max_neighbors=200)
+    index = build_index(X, np.ones(2))
+    found = index.within(X[[220]], np.ones(2), 5.0, max_neighbors=200)
     gaps = ((X - X[220]) ** 2).sum(1)
     assert set(found[0]) == set(np.flatnonzero(gaps <= 25))
 
@@ -140,9 +150,10 @@ def test_equal_rows_are_taken_in_order():
     X = np.full((10_000, 3), 0.7)
     index = build_index(X, np.array([0.3, 1.0, 7.0]))
     queries = np.array([[0.7, 0.7, 0.7], [0.1, 0.2, 0.3]])
-    exclude = np.array([3, -1], np.int32)
-    found = find_nearest(index, queries, 6, exclude=exclude)
-    np.testing.assert_array_equal(found, [[0, 1, 2, 4, 5, 6], [0, 1, 2, 3, 4, 5]])
+    exclusions = Exclusions(rows=np.array([3, -1], np.int32))
+    for lengthscale in (index.unit, np.ones(3)):
+        found = index.nearest(queries, lengthscale, 6, exclusions)
+        np.testing.assert_array_equal(found, [[0, 1, 2, 4, 5, 6], [0, 1, 2, 3, 4, 5]])
 
 
 @pytest.mark.parametrize("spacing", [1.0, 0.1])
@@ -152,37 +163,42 @@ def test_ties_are_decided_by_row(d, side, spacing):
     rng = np.random.default_rng(0)
     X = spacing * rng.permutation(lattice(d, side))
     queries = np.concatenate([X[:20], X[:20] + spacing / 2])
-    index = build_index(X, np.ones(d))
-    for k in (1, 7, 64, 300):
-        expected = pad(naive_search(X, np.ones(d), queries, k), k)
-        np.testing.assert_array_equal(find_nearest(index, queries, k), expected)
+    unit = np.ones(d)
+    index = build_index(X, unit)
+    for lengthscale in (unit, np.full(d, 0.3), np.geomspace(0.1, 10.0, d)):
+        for k in (1, 7, 64, 300):
+            expected = pad(naive_search(X, lengthscale, queries, k, unit=unit), k)
+            np.testing.assert_array_equal(index.nearest(queries, lengthscale, k), expected)
 
 
 def test_nearest_without_itself_is_leave_one_out():
     X, lengthscale, _ = draw(300, 2)
     everyone = np.arange(300, dtype=np.int32)
     index = build_index(X, lengthscale)
-    with_itself = find_nearest(index, X, 8)
+    with_itself = index.nearest(X, lengthscale, 8)
     np.testing.assert_array_equal(with_itself[:, 0], everyone)
-    without = find_nearest(index, X, 7, exclude=everyone)
+    without = index.nearest(X, lengthscale, 7, Exclusions(rows=everyone))
     np.testing.assert_array_equal(without, with_itself[:, 1:])
 
 
 @pytest.mark.parametrize("d", [2, 12])
-def test_neighborhoods_do_not_depend_on_block_order_or_threads(d):
+@each_unit
+def test_neighborhoods_do_not_depend_on_block_order_or_threads(d, unit_of):
     X, lengthscale, queries = draw(20_000, d, q=600)
-    index = build_index(X, lengthscale)
-    whole = find_nearest_with_distances(index, queries, 20)
-    within = find_within(index, queries, 0.5, max_neighbors=20_000)
+    index = build_index(X, unit_of(lengthscale))
+    whole = index.nearest_with_distances(queries, lengthscale, 20)
+    within = index.within(queries, lengthscale, 0.5, max_neighbors=20_000)
     with ThreadPoolExecutor(4) as pool:
         blocks = [queries[i : i + 37] for i in range(0, len(queries), 37)]
-        parts = list(pool.map(lambda b: find_nearest_with_distances(index, b, 20), blocks))
+        parts = list(
+            pool.map(lambda block: index.nearest_with_distances(block, lengthscale, 20), blocks)
+        )
     np.testing.assert_array_equal(np.concatenate([p.neighbors for p in parts]), whole.neighbors)
     np.testing.assert_array_equal(np.concatenate([p.distances for p in parts]), whole.distances)
     shuffled = np.random.default_rng(1).permutation(len(queries))
-    again = find_nearest(index, queries[shuffled], 20)
+    again = index.nearest(queries[shuffled], lengthscale, 20)
     np.testing.assert_array_equal(again, whole.neighbors[shuffled])
-    again = find_within(index, queries[shuffled], 0.5, max_neighbors=20_000)
+    again = index.within(queries[shuffled], lengthscale, 0.5, max_neighbors=20_000)
     np.testing.assert_array_equal(again, within[shuffled])
 
 
@@ -190,18 +206,30 @@ def test_neighborhoods_do_not_depend_on_block_order_or_threads(d):
 def test_neighborhoods_do_not_depend_on_the_order_of_the_training_points(d):
     X, lengthscale, queries = draw(5000, d, q=100)
     shuffled = np.random.default_rng(2).permutation(len(X))
-    found = find_nearest(build_index(X, lengthscale), queries, 20)
-    again = find_nearest(build_index(X[shuffled], lengthscale), queries, 20)
+    found = build_index(X, lengthscale).nearest(queries, lengthscale, 20)
+    again = build_index(X[shuffled], lengthscale).nearest(queries, lengthscale, 20)
     np.testing.assert_array_equal(shuffled[again], found)
+
+
+@pytest.mark.parametrize("n", [1, 64, 65, 1000, 20_000])
+def test_tree_does_not_depend_on_the_number_of_threads(n):
+    X = np.round(draw(n, 3)[0], 1)
+    alone = build_index(X, np.ones(3))
+    for n_threads in (2, 3, 8, 1000):
+        for part, expected in zip(build_index(X, np.ones(3), n_threads), alone, strict=True):
+            np.testing.assert_array_equal(part, expected)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e8])
 @pytest.mark.parametrize("scale", [1e-160, 1.0, 1e150])
-def test_far_from_the_origin_and_at_any_scale_the_search_is_exact(offset, scale):
+@each_unit
+def test_far_from_the_origin_and_at_any_scale_the_search_is_exact(offset, scale, unit_of):
     X, lengthscale, queries = draw(500, 3)
+    unit = unit_of(lengthscale)
     X, queries = (X + offset) * scale, (queries + offset) * scale
-    expected = pad(naive_search(X, lengthscale, queries, 30), 30)
-    np.testing.assert_array_equal(find_nearest(build_index(X, lengthscale), queries, 30), expected)
+    expected = pad(naive_search(X, lengthscale, queries, 30, unit=unit), 30)
+    found = build_index(X, unit).nearest(queries, lengthscale, 30)
+    np.testing.assert_array_equal(found, expected)
 
 
 @settings(max_examples=60, deadline=None)
@@ -212,15 +240,15 @@ def test_nearest_and_within_are_those_of_the_naive_search_on_coarse_data(data):
     steps = data.draw(st.integers(1, 9))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     X, queries = rng.integers(0, steps, (n, d)) / 3, rng.integers(0, 2 * steps, (q, d)) / 6
-    lengthscale = rng.choice([0.1, 1.0, 3.0], d)
-    e = draw_exclusions(X, queries, rng) if data.draw(st.booleans()) else Exclusions()
-    index = build_index(X, lengthscale)
-    expected = pad(naive_search(X, lengthscale, queries, k, exclusions=e), k)
-    np.testing.assert_array_equal(find_nearest(index, queries, k, **e._asdict()), expected)
+    lengthscale, unit = rng.choice([0.1, 1.0, 3.0], (2, d))
+    e = draw_exclusions(X, queries, rng) if data.draw(st.booleans()) else NO_EXCLUSIONS
+    index = build_index(X, unit)
+    expected = pad(naive_search(X, lengthscale, queries, k, e=e, unit=unit), k)
+    np.testing.assert_array_equal(index.nearest(queries, lengthscale, k, e), expected)
     radius = data.draw(st.sampled_from([0.0, 1 / 3, 1.0, 10.0]))
-    within = naive_search(X, lengthscale, queries, radius=radius, exclusions=e)
+    within = naive_search(X, lengthscale, queries, radius=radius, e=e, unit=unit)
     width = max((len(rows) for rows, _ in within), default=0)
-    result = find_within(index, queries, radius, max_neighbors=n, **e._asdict())
+    result = index.within(queries, lengthscale, radius, max_neighbors=n, exclusions=e)
     np.testing.assert_array_equal(result, pad(within, width))
 
 
@@ -238,21 +266,21 @@ def test_index_works_from_read_only_arrays():
     for array in index[:4]:
         array.flags.writeable = False
     expected = pad(naive_search(X, lengthscale, queries, 5), 5)
-    np.testing.assert_array_equal(find_nearest(index, queries, 5), expected)
+    np.testing.assert_array_equal(index.nearest(queries, lengthscale, 5), expected)
 
 
 def test_too_many_within_is_one_error_with_the_remedy():
     X = np.zeros((500, 2))
     X[:100] = 5.0
-    index = build_index(X, np.array([0.5, 2.0]))
+    index, lengthscale = build_index(X, np.ones(2)), np.array([0.5, 2.0])
     queries = np.array([[5.0, 5.0], [0.0, 0.0], [0.1, 0.0]])
     message = (
         "bandwidth=0.25 reaches 400 training points at query 41, more than the 399 that a local "
         "system may have. Reduce the bandwidth, or use bandwidth='adaptive'."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        find_within(index, queries, 0.25, max_neighbors=399, first_query=40)
-    assert find_within(index, queries, 0.25, max_neighbors=400).shape == (3, 400)
+        index.within(queries, lengthscale, 0.25, max_neighbors=399, first_query=40)
+    assert index.within(queries, lengthscale, 0.25, max_neighbors=400).shape == (3, 400)
 
 
 @pytest.mark.parametrize(
@@ -265,25 +293,41 @@ def test_too_many_within_is_one_error_with_the_remedy():
         ({"queries": np.zeros(2)}, ValueError, "queries has shape (2,), expected (any, 2)"),
         ({"queries": np.full((4, 2), np.nan)}, ValueError, "not finite"),
         ({"n_neighbors": 0}, ValueError, "n_neighbors=0 is not positive"),
-        ({"exclude": np.zeros(4)}, TypeError, "exclude must be a C-contiguous"),
-        ({"exclude": np.zeros(3, np.int32)}, ValueError, "exclude has shape (3,), expected (4,)"),
-        ({"exclusion_radius": -np.ones(4)}, ValueError, "exclusion_radius has a negative"),
-        ({"groups": np.zeros(9, np.int32)}, ValueError, "Give both, or none"),
+        ({"lengthscale": [1.0, 1.0]}, TypeError, "lengthscale must be a C-contiguous"),
+        ({"lengthscale": np.ones(3)}, ValueError, "lengthscale has shape (3,), expected (2,)"),
+        ({"lengthscale": np.array([1.0, 0.0])}, ValueError, "is not positive and finite"),
+        ({"lengthscale": np.array([1.0, np.nan])}, ValueError, "is not positive and finite"),
+        ({"lengthscale": np.array([1.0, 5e-324])}, ValueError, "is too far from unit=[1. 1.]"),
+    ],
+)
+def test_wrong_arguments_are_refused(change, error, message):
+    arguments = {"queries": np.zeros((4, 2)), "lengthscale": np.ones(2), "n_neighbors": 2} | change
+    with pytest.raises(error, match=re.escape(message)):
+        build_index(np.zeros((9, 2)), np.ones(2)).nearest(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("exclusions", "error", "message"),
+    [
+        (Exclusions(rows=np.zeros(4)), TypeError, "rows must be a C-contiguous"),
+        (Exclusions(rows=np.zeros(3, np.int32)), ValueError, "rows has shape (3,), expected (4,)"),
+        (Exclusions(radius=-np.ones(4)), ValueError, "radius of an exclusion is negative"),
+        (Exclusions(groups=np.zeros(9, np.int32)), ValueError, "Give both, or none"),
         (
-            {"groups": np.zeros(8, np.int32), "query_groups": np.zeros(4, np.int32)},
+            Exclusions(groups=np.zeros(8, np.int32), query_groups=np.zeros(4, np.int32)),
             ValueError,
             "groups has shape (8,), expected (9,)",
         ),
     ],
 )
-def test_wrong_arguments_are_refused(change, error, message):
-    arguments = {"queries": np.zeros((4, 2)), "n_neighbors": 2} | change
+def test_exclusions_that_do_not_fit_are_refused(exclusions, error, message):
+    index = build_index(np.zeros((9, 2)), np.ones(2))
     with pytest.raises(error, match=re.escape(message)):
-        find_nearest(build_index(np.zeros((9, 2)), np.ones(2)), **arguments)
+        index.nearest(np.zeros((4, 2)), np.ones(2), 2, exclusions)
 
 
 @pytest.mark.parametrize(
-    ("X", "lengthscale", "error"),
+    ("X", "unit", "error"),
     [
         (np.zeros((3, 2), np.float32), np.ones(2), TypeError),
         (np.zeros((0, 2)), np.ones(2), ValueError),
@@ -295,9 +339,9 @@ def test_wrong_arguments_are_refused(change, error, message):
         (np.array([[1e300]]), np.array([1e-300]), ValueError),
     ],
 )
-def test_data_that_cannot_be_searched_is_refused(X, lengthscale, error):
+def test_data_that_cannot_be_searched_is_refused(X, unit, error):
     with pytest.raises(error):
-        build_index(X, lengthscale)
+        build_index(X, unit)
 
 
 @pytest.mark.usefixtures("instruction_set")
@@ -310,9 +354,10 @@ def test_native_functions_refuse_arrays_that_do_not_fit():
         "order": order,
         "boxes": boxes,
         "queries": queries,
+        "factor": np.ones(2),
         "exclude": np.zeros(q, np.int32),
         "exclusion_radius": np.zeros(q),
-        "stretch": lengthscale,
+        "unit": lengthscale,
         "groups": np.zeros(130, np.int32),
         "query_groups": np.zeros(q, np.int32),
     }
@@ -324,9 +369,9 @@ def test_native_functions_refuse_arrays_that_do_not_fit():
         for name, array in arguments.items():
             if not isinstance(array, np.ndarray):
                 continue
-            # The tree knows the number of groups only up to a leaf.
-            wrong = [array[: -LEAF_SIZE if name == "groups" else -1], array[None]]
-            wrong += [array.astype(np.float32), np.repeat(array, 2, -1)[..., ::2]]
+            wrong = [array[None], array.astype(np.float32), np.repeat(array, 2, -1)[..., ::2]]
+            # The tree knows only how many rows it has places for.
+            wrong.append(np.zeros(193, np.int32) if name == "groups" else array[:-1])
             if array.ndim > 1:
                 wrong.append(np.ascontiguousarray(array[..., :-1]))
             for value in wrong:
@@ -334,7 +379,7 @@ def test_native_functions_refuse_arrays_that_do_not_fit():
                     function(**(arguments | {name: value}))
     points, new_order = np.zeros((192, 2)), np.empty((3, 64), np.int32)
     new_boxes = np.empty((5, 2, 2))
-    _core.core.build_tree(points, 130, new_order, new_boxes)
+    _core.core.build_tree(points, 130, new_order, new_boxes, 1)
     for wrong_call in [
         (points, 193, new_order, new_boxes),
         (points, 128, new_order, new_boxes),
@@ -346,4 +391,4 @@ def test_native_functions_refuse_arrays_that_do_not_fit():
         (points, 130, new_order.astype(np.int64), new_boxes),
     ]:
         with pytest.raises((TypeError, ValueError)):
-            _core.core.build_tree(*wrong_call)
+            _core.core.build_tree(*wrong_call, 1)

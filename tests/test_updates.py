@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from lsgp import LSGPRegressor
-from lsgp.search import growing_index
-from lsgp.search import index as neighbors
-from lsgp.search.growing_index import GrowingIndex, add_rows, compact, keep_rows
+from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.growing import GrowingIndex
 from lsgp.search.index import NeighborIndex, build_index
 
 
@@ -19,30 +18,33 @@ def grid(n, d, seed=0):
     return np.random.default_rng(seed).integers(0, 6, (n, d)) / 2.0
 
 
-def check_search(index, X, lengthscale, seed=0):
-    """The index finds what a fresh one finds, bit for bit."""
-    fresh = build_index(X, lengthscale)
+def check_search(index, X, unit, seed=0):
+    """The index finds what a fresh one finds, bit for bit, in its own metric and in another."""
+    fresh = build_index(X, unit)
     rng = np.random.default_rng(seed)
     queries = np.vstack([X[:20], grid(20, X.shape[1], 1), rng.normal(size=(5, X.shape[1]))])
-    exclude = rng.integers(-1, len(X), len(queries)).astype(np.int32)
-    radius = rng.uniform(0, 1, len(queries))
-    for n_neighbors in (1, 7, len(X), len(X) + 3):
-        for exclusions in ({}, {"exclude": exclude}, {"exclusion_radius": radius}):
-            expected = neighbors.find_nearest_with_distances(
-                fresh, queries, n_neighbors, **exclusions
-            )
-            found = growing_index.find_nearest_with_distances(
-                index, queries, n_neighbors, **exclusions
-            )
-            np.testing.assert_array_equal(found.neighbors, expected.neighbors)
-            np.testing.assert_array_equal(found.distances, expected.distances)
-            only = growing_index.find_nearest(index, queries, n_neighbors, **exclusions)
-            np.testing.assert_array_equal(only, expected.neighbors)
-    for r in (0.0, 0.5, 1.0, 100.0):
-        options = {"max_neighbors": len(X), "exclude": exclude}
-        expected = neighbors.find_within(fresh, queries, r, **options)
-        found = growing_index.find_within(index, queries, r, **options)
-        np.testing.assert_array_equal(found, expected)
+    q = len(queries)
+    rows = Exclusions(rows=rng.integers(-1, len(X), q).astype(np.int32))
+    radius = Exclusions(radius=rng.uniform(0, 1, q))
+    groups = Exclusions(
+        groups=rng.integers(0, 4, len(X)).astype(np.int32),
+        query_groups=rng.integers(-1, 4, q).astype(np.int32),
+    )
+    for lengthscale in (unit, np.geomspace(0.5, 4.0, len(unit))):
+        for n_neighbors in (1, 7, len(X), len(X) + 3):
+            for exclusions in (NO_EXCLUSIONS, rows, radius, groups):
+                arguments = (queries, lengthscale, n_neighbors, exclusions)
+                expected = fresh.nearest_with_distances(*arguments)
+                found = index.nearest_with_distances(*arguments)
+                np.testing.assert_array_equal(found.neighbors, expected.neighbors)
+                np.testing.assert_array_equal(found.distances, expected.distances)
+                np.testing.assert_array_equal(index.nearest(*arguments), expected.neighbors)
+        for r in (0.0, 0.5, 1.0, 100.0):
+            for exclusions in (rows, groups):
+                options = {"max_neighbors": len(X), "exclusions": exclusions}
+                expected = fresh.within(queries, lengthscale, r, **options)
+                found = index.within(queries, lengthscale, r, **options)
+                np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("d", [1, 3, 12])
@@ -51,10 +53,10 @@ def test_grown_index_finds_what_a_fresh_one_finds(d):
     X = grid(1000, d)
     index = build_index(X[:900], lengthscale)
     for stop in (901, 950, 990):
-        index = add_rows(index, X[index.n : stop])
+        index = index.add_rows(X[index.n : stop])
         assert isinstance(index, GrowingIndex)
         check_search(index, X[:stop], lengthscale)
-    index = add_rows(index, X[index.n :])
+    index = index.add_rows(X[index.n :])
     assert isinstance(index, NeighborIndex)
     check_search(index, X, lengthscale)
 
@@ -64,47 +66,52 @@ def test_index_finds_what_a_fresh_one_of_the_rows_kept_finds(d):
     rng = np.random.default_rng(0)
     lengthscale = np.ones(d)
     X = grid(1000, d)
-    index = add_rows(build_index(X[:940], lengthscale), X[940:])
+    index = build_index(X[:940], lengthscale).add_rows(X[940:])
     for share in (0.02, 0.1, 0.3, 0.9):
         kept = rng.uniform(size=len(X)) > share
-        index, X = keep_rows(index, kept), X[kept]
+        index, X = index.keep_rows(kept), X[kept]
         assert index.n == len(X)
         check_search(index, X, lengthscale)
-        index, X = add_rows(index, grid(3, d, 5)), np.vstack([X, grid(3, d, 5)])
+        index, X = index.add_rows(grid(3, d, 5)), np.vstack([X, grid(3, d, 5)])
         check_search(index, X, lengthscale)
     fresh = build_index(X, lengthscale)
-    for part, expected in zip(compact(index), fresh, strict=True):
+    for part, expected in zip(index.compact(), fresh, strict=True):
         np.testing.assert_array_equal(part, expected)
 
 
 def test_index_of_which_a_part_is_gone():
     X = grid(500, 2)
-    index = add_rows(build_index(X[:480], np.ones(2)), X[480:])
+    index = build_index(X[:480], np.ones(2)).add_rows(X[480:])
     first = np.arange(500) < 480
-    check_search(keep_rows(index, first), X[:480], np.ones(2))
-    check_search(keep_rows(index, ~first), X[480:], np.ones(2))
-    check_search(keep_rows(index, np.ones(500, bool)), X, np.ones(2))
+    check_search(index.keep_rows(first), X[:480], np.ones(2))
+    check_search(index.keep_rows(~first), X[480:], np.ones(2))
+    check_search(index.keep_rows(np.ones(500, bool)), X, np.ones(2))
 
 
 def test_index_of_one_part_is_already_compact():
     index = build_index(grid(100, 2), np.ones(2))
-    assert compact(index) is index
+    assert index.compact() is index
 
 
 def test_grown_index_refuses_a_radius_with_too_many_points():
     X = grid(500, 2)
-    index = add_rows(build_index(X[:480], np.ones(2)), X[480:])
+    index = build_index(X[:480], np.ones(2)).add_rows(X[480:])
     message = r"bandwidth=9 reaches 500 training points at query 3, more than the 490"
     with pytest.raises(ValueError, match=message):
-        growing_index.find_within(index, X[:1], 9.0, max_neighbors=490, first_query=3)
+        index.within(X[:1], np.ones(2), 9.0, max_neighbors=490, first_query=3)
 
 
-def test_grown_index_refuses_groups_and_describes_itself():
+def test_grown_index_refuses_exclusions_that_do_not_fit():
     X = grid(500, 2)
-    index = add_rows(build_index(X[:480], np.ones(2)), X[480:])
-    groups = {"groups": np.zeros(500, np.int32), "query_groups": np.zeros(1, np.int32)}
-    with pytest.raises(ValueError, match="does not exclude groups"):
-        growing_index.find_nearest(index, X[:1], 3, **groups)
+    index = build_index(X[:480], np.ones(2)).add_rows(X[480:])
+    groups = Exclusions(groups=np.zeros(499, np.int32), query_groups=np.zeros(1, np.int32))
+    with pytest.raises(ValueError, match=r"groups has shape \(499,\), expected \(500,\)"):
+        index.nearest(X[:1], np.ones(2), 3, groups)
+
+
+def test_grown_index_describes_itself():
+    X = grid(500, 2)
+    index = build_index(X[:480], np.ones(2)).add_rows(X[480:])
     assert index.describe().endswith("and 20 points since")
     assert (index.n, index.d, index.recall) == (500, 2, 1.0)
 

@@ -39,24 +39,28 @@ lsgp::Tree tree_of(const Array<const double, 3> &leaves, const Array<const int32
   return tree;
 }
 
+const double *factor_of(const lsgp::Tree &tree, const MaybeArray<double, 1> &factor) {
+  require(!factor || int64_t(factor->shape(0)) == tree.d, "factor must have shape (d,)");
+  return factor ? factor->data() : nullptr;
+}
+
 lsgp::Exclusions exclusions_of(const lsgp::Tree &tree, size_t q,
                                const MaybeArray<int32_t, 1> &exclude,
                                const MaybeArray<double, 1> &radius,
-                               const MaybeArray<double, 1> &stretch,
+                               const MaybeArray<double, 1> &unit,
                                const MaybeArray<int32_t, 1> &groups,
                                const MaybeArray<int32_t, 1> &query_groups) {
   require(!exclude || exclude->shape(0) == q, "exclude must have shape (q,)");
   require(!radius || radius->shape(0) == q, "exclusion_radius must have shape (q,)");
-  require(!radius || stretch, "exclusion_radius needs stretch");
-  require(!stretch || int64_t(stretch->shape(0)) == tree.d, "stretch must have shape (d,)");
+  require(!radius || unit, "exclusion_radius needs unit");
+  require(!unit || int64_t(unit->shape(0)) == tree.d, "unit must have shape (d,)");
   require(bool(groups) == bool(query_groups), "groups and query_groups come together");
   require(!query_groups || query_groups->shape(0) == q, "query_groups must have shape (q,)");
-  if (groups) {
-    const int64_t n = int64_t(groups->shape(0)), n_slots = tree.n_leaves * tree.L;
-    require(n <= n_slots && n > n_slots - tree.L, "groups must have shape (n,)");
-  }
+  // Rows may have left the tree: how many there are, it does not know.
+  require(!groups || int64_t(groups->shape(0)) <= tree.n_leaves * tree.L,
+          "groups must have shape (n,)");
   return {exclude ? exclude->data() : nullptr, radius ? radius->data() : nullptr,
-          stretch ? stretch->data() : nullptr, groups ? groups->data() : nullptr,
+          unit ? unit->data() : nullptr, groups ? groups->data() : nullptr,
           query_groups ? query_groups->data() : nullptr,
           groups ? int64_t(groups->shape(0)) : 0};
 }
@@ -64,7 +68,7 @@ lsgp::Exclusions exclusions_of(const lsgp::Tree &tree, size_t q,
 // points: (n_leaves * L, d), the first n rows given; becomes (n_leaves, d, L) in place
 // order: (n_leaves, L); boxes: (2 * n_leaves - 1, 2, d)
 void build_tree(Array<double, 2> points, int64_t n, Array<int32_t, 2> order,
-                Array<double, 3> boxes) {
+                Array<double, 3> boxes, int64_t n_threads) {
   const int64_t n_leaves = int64_t(order.shape(0)), L = int64_t(order.shape(1));
   const int64_t d = int64_t(points.shape(1));
   require(n_leaves > 0 && d > 0, "the tree is empty");
@@ -77,18 +81,20 @@ void build_tree(Array<double, 2> points, int64_t n, Array<int32_t, 2> order,
               int64_t(boxes.shape(2)) == d,
           "boxes must have shape (2 * n_leaves - 1, 2, d)");
   nb::gil_scoped_release release;
-  lsgp::TreeBuilder(points.data(), order.data(), boxes.data(), n, n_leaves, d, L).build();
+  lsgp::TreeBuilder(points.data(), order.data(), boxes.data(), n, n_leaves, d, L)
+      .build(n_threads);
 }
 
 // leaves: (n_leaves, d, L); order: (n_leaves, L); boxes: (2 * n_leaves - 1, 2, d)
-// queries: (q, d); exclude, exclusion_radius, query_groups: (q,); stretch: (d,); groups: (n,)
+// queries: (q, d), in units; factor: (d,) unit / lengthscale, None if all are 1
+// exclude, exclusion_radius, query_groups: (q,); unit: (d,); groups: (n,)
 // neighbors: (q, k), written; distances: (q, k) squared, written if given
 void find_nearest(Array<const double, 3> leaves, Array<const int32_t, 2> order,
                   Array<const double, 3> boxes, Array<const double, 2> queries,
-                  MaybeArray<int32_t, 1> exclude, MaybeArray<double, 1> exclusion_radius,
-                  MaybeArray<double, 1> stretch, MaybeArray<int32_t, 1> groups,
-                  MaybeArray<int32_t, 1> query_groups, Array<int32_t, 2> neighbors,
-                  std::optional<Array<double, 2>> distances) {
+                  MaybeArray<double, 1> factor, MaybeArray<int32_t, 1> exclude,
+                  MaybeArray<double, 1> exclusion_radius, MaybeArray<double, 1> unit,
+                  MaybeArray<int32_t, 1> groups, MaybeArray<int32_t, 1> query_groups,
+                  Array<int32_t, 2> neighbors, std::optional<Array<double, 2>> distances) {
   const lsgp::Tree tree = tree_of(leaves, order, boxes);
   const size_t q = queries.shape(0), k = neighbors.shape(1);
   require(int64_t(queries.shape(1)) == tree.d, "queries must have shape (q, d)");
@@ -96,19 +102,22 @@ void find_nearest(Array<const double, 3> leaves, Array<const int32_t, 2> order,
   require(!distances || (distances->shape(0) == q && distances->shape(1) == k),
           "distances must have the shape of neighbors");
   const lsgp::Exclusions exclusions =
-      exclusions_of(tree, q, exclude, exclusion_radius, stretch, groups, query_groups);
+      exclusions_of(tree, q, exclude, exclusion_radius, unit, groups, query_groups);
+  const double *scaling = factor_of(tree, factor);
   nb::gil_scoped_release release;
-  lsgp::find_nearest(tree, queries.data(), int64_t(q), int64_t(k), exclusions, neighbors.data(),
-                     distances ? distances->data() : nullptr);
+  const auto find = scaling ? &lsgp::find_nearest<true> : &lsgp::find_nearest<false>;
+  find(tree, queries.data(), int64_t(q), scaling, int64_t(k), exclusions, neighbors.data(),
+       distances ? distances->data() : nullptr);
 }
 
 // Arguments as of find_nearest; counts: (q,), written.
 // Returns the neighbors, (counts.sum(),): those of the queries one after another.
 nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>
 find_within(Array<const double, 3> leaves, Array<const int32_t, 2> order,
-            Array<const double, 3> boxes, Array<const double, 2> queries, double squared_radius,
-            int64_t max_neighbors, MaybeArray<int32_t, 1> exclude,
-            MaybeArray<double, 1> exclusion_radius, MaybeArray<double, 1> stretch,
+            Array<const double, 3> boxes, Array<const double, 2> queries,
+            MaybeArray<double, 1> factor, double squared_radius, int64_t max_neighbors,
+            MaybeArray<int32_t, 1> exclude, MaybeArray<double, 1> exclusion_radius,
+            MaybeArray<double, 1> unit,
             MaybeArray<int32_t, 1> groups, MaybeArray<int32_t, 1> query_groups,
             Array<int64_t, 1> counts) {
   const lsgp::Tree tree = tree_of(leaves, order, boxes);
@@ -116,13 +125,15 @@ find_within(Array<const double, 3> leaves, Array<const int32_t, 2> order,
   require(int64_t(queries.shape(1)) == tree.d, "queries must have shape (q, d)");
   require(counts.shape(0) == q, "counts must have shape (q,)");
   const lsgp::Exclusions exclusions =
-      exclusions_of(tree, q, exclude, exclusion_radius, stretch, groups, query_groups);
+      exclusions_of(tree, q, exclude, exclusion_radius, unit, groups, query_groups);
+  const double *scaling = factor_of(tree, factor);
   auto *rows = new std::vector<int32_t>;
   nb::capsule owner(rows, [](void *p) noexcept { delete static_cast<std::vector<int32_t> *>(p); });
   {
     nb::gil_scoped_release release;
-    lsgp::find_within(tree, queries.data(), int64_t(q), squared_radius, max_neighbors, exclusions,
-                      counts.data(), *rows);
+    const auto find = scaling ? &lsgp::find_within<true> : &lsgp::find_within<false>;
+    find(tree, queries.data(), int64_t(q), scaling, squared_radius, max_neighbors, exclusions,
+         counts.data(), *rows);
   }
   return {rows->data(), {rows->size()}, owner};
 }
@@ -132,17 +143,19 @@ find_within(Array<const double, 3> leaves, Array<const int32_t, 2> order,
 void bind_tree(nb::module_ &m) {
   m.attr("LEAF_MULTIPLE") = lsgp::LEAF_MULTIPLE;
   m.def("build_tree", &build_tree, nb::arg("points").noconvert(), nb::arg("n"),
-        nb::arg("order").noconvert(), nb::arg("boxes").noconvert());
+        nb::arg("order").noconvert(), nb::arg("boxes").noconvert(), nb::arg("n_threads"));
   m.def("find_nearest", &find_nearest, nb::arg("leaves").noconvert(),
         nb::arg("order").noconvert(), nb::arg("boxes").noconvert(),
-        nb::arg("queries").noconvert(), nb::arg("exclude").noconvert().none(),
-        nb::arg("exclusion_radius").noconvert().none(), nb::arg("stretch").noconvert().none(),
+        nb::arg("queries").noconvert(), nb::arg("factor").noconvert().none(),
+        nb::arg("exclude").noconvert().none(),
+        nb::arg("exclusion_radius").noconvert().none(), nb::arg("unit").noconvert().none(),
         nb::arg("groups").noconvert().none(), nb::arg("query_groups").noconvert().none(),
         nb::arg("neighbors").noconvert(), nb::arg("distances").noconvert().none());
   m.def("find_within", &find_within, nb::arg("leaves").noconvert(), nb::arg("order").noconvert(),
-        nb::arg("boxes").noconvert(), nb::arg("queries").noconvert(), nb::arg("squared_radius"),
-        nb::arg("max_neighbors"), nb::arg("exclude").noconvert().none(),
-        nb::arg("exclusion_radius").noconvert().none(), nb::arg("stretch").noconvert().none(),
+        nb::arg("boxes").noconvert(), nb::arg("queries").noconvert(),
+        nb::arg("factor").noconvert().none(), nb::arg("squared_radius"), nb::arg("max_neighbors"),
+        nb::arg("exclude").noconvert().none(),
+        nb::arg("exclusion_radius").noconvert().none(), nb::arg("unit").noconvert().none(),
         nb::arg("groups").noconvert().none(), nb::arg("query_groups").noconvert().none(),
         nb::arg("counts").noconvert());
 }

@@ -22,22 +22,24 @@ template <class V> inline V rounded(V x) {
 struct Exclusions {
   const int32_t *rows;          // (q,) one row that is not a neighbor of the query; -1: none
   const double *radii;          // (q,) radius, in the unscaled metric, without neighbors; 0: none
-  const double *stretch;        // (d,) the lengthscale, from the scaled to the unscaled metric
+  const double *unit;           // (d,) what the tree's points were divided by
   const int32_t *groups;        // (n,)
   const int32_t *query_groups;  // (q,) group without neighbors; -1: none
   int64_t n_groups;             // n, or 0 without groups: a damaged tree must not read elsewhere
 };
 
 struct Query {
-  const double *z = nullptr;  // (d,)
+  const double *z = nullptr;       // (d,) in units
+  const double *factor = nullptr;  // (d,) unit / lengthscale, positive; null: all 1
   const Exclusions *all = nullptr;
   int32_t excluded_row = -1, excluded_group = -1;
   double squared_radius = 0;
 
   Query() = default;
   // queries: (q, d)
-  Query(const double *queries, int64_t i, int64_t d, const Exclusions &exclusions)
-      : z(queries + i * d), all(&exclusions) {
+  Query(const double *queries, int64_t i, int64_t d, const double *factor,
+        const Exclusions &exclusions)
+      : z(queries + i * d), factor(factor), all(&exclusions) {
     if (all->rows) excluded_row = all->rows[i];
     if (all->groups) excluded_group = all->query_groups[i];
     if (all->radii) squared_radius = all->radii[i] * all->radii[i];
@@ -56,7 +58,7 @@ struct Query {
   double unscaled_distance(const double *point, int64_t d, int64_t L) const {
     double sum = 0;
     for (int64_t j = 0; j < d; j++) {
-      const double gap = rounded(all->stretch[j] * (point[j * L] - z[j]));
+      const double gap = rounded(all->unit[j] * (point[j * L] - z[j]));
       sum += rounded(gap * gap);
     }
     return sum;

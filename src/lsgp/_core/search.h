@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Exact neighbor search: depth first through the tree, its leaves scanned with SIMD.
 //
+// The tree's points and the queries are in units of the tree's own. A search is in any metric of
+// one lengthscale per dimension: it multiplies each difference by factor = unit / lengthscale. A
+// box bounds its points in all of these metrics alike, because rounded differences and products
+// with a positive factor keep their order. SCALED is false where every factor is 1.
+//
 // The result is unique: neighbors are ordered by (squared distance, row), and the squared distance
 // is the float64 sum of squares in the order of the dimensions, every operation rounded. Nothing
 // here may depend on the tree's shape, on the order of the queries, or on whether the instruction
 // set has fused multiply-adds. Hence the two steps of a scan: a fast filter that may be contracted,
 // with a slack that covers its rounding, then the exact distance of the few points that pass.
+// (The product with the factor is rounded in both: its square is what may be fused.)
 #pragma once
 
 #include <algorithm>
@@ -43,30 +49,33 @@ inline unsigned true_lanes(Simd<double>::Int mask) {
 }
 
 // A lower bound of the squared distance to any point of a box, up to the filter's slack.
-inline double box_distance(const double *box, const double *query, int64_t d) {
+template <bool SCALED>
+inline double box_distance(const double *box, const Query &query, int64_t d) {
   constexpr int W = Simd<double>::W;
   const double *lower = box, *upper = box + d;
   const VecD zero = {};
   VecD sums = {};
   int64_t j = 0;
   for (; j + W <= d; j += W) {
-    const VecD q = load(query + j), below = load(lower + j) - q, above = q - load(upper + j);
+    const VecD q = load(query.z + j), below = load(lower + j) - q, above = q - load(upper + j);
     VecD gap = below > above ? below : above;
     gap = gap > zero ? gap : zero;
+    if (SCALED) gap *= load(query.factor + j);
     sums += gap * gap;
   }
   double sum = 0;
   for (int l = 0; l < W; l++) sum += sums[l];
   for (; j < d; j++) {
-    const double below = lower[j] - query[j], above = query[j] - upper[j];
+    const double below = lower[j] - query.z[j], above = query.z[j] - upper[j];
     double gap = below > above ? below : above;
     gap = gap > 0 ? gap : 0;
+    if (SCALED) gap *= query.factor[j];
     sum += gap * gap;
   }
   return sum;
 }
 
-template <class Found>
+template <bool SCALED, class Found>
 inline void scan_leaf(const Tree &tree, int64_t leaf, const Query &query, Found &found) {
   constexpr int W = Simd<double>::W;
   constexpr int U = W == 8 ? 8 : 4;  // vectors in flight: hides latency, fits the registers
@@ -76,10 +85,11 @@ inline void scan_leaf(const Tree &tree, int64_t leaf, const Query &query, Found 
   for (int64_t begin = 0; begin < L; begin += U * W) {
     VecD sums[U] = {};
     for (int64_t j = 0; j < d; j++) {
-      const VecD q = splat(query.z[j]);
+      const VecD q = splat(query.z[j]), f = splat(SCALED ? query.factor[j] : 1.0);
 #pragma GCC unroll 8
       for (int u = 0; u < U; u++) {
-        const VecD gap = load(points + j * L + begin + u * W) - q;
+        VecD gap = load(points + j * L + begin + u * W) - q;
+        if (SCALED) gap *= f;
         sums[u] += gap * gap;
       }
     }
@@ -94,7 +104,8 @@ inline void scan_leaf(const Tree &tree, int64_t leaf, const Query &query, Found 
       const double *vector = points + begin + first;
       VecD distances = {};
       for (int64_t j = 0; j < d; j++) {
-        const VecD gap = load(vector + j * L) - query.z[j];
+        VecD gap = load(vector + j * L) - query.z[j];
+        if (SCALED) gap = rounded(gap * query.factor[j]);
         distances += rounded(gap * gap);
       }
       double distance[W];
@@ -111,7 +122,7 @@ inline void scan_leaf(const Tree &tree, int64_t leaf, const Query &query, Found 
 }
 
 // Depth first, the nearer child first. Returns the number of leaves scanned.
-template <class Found>
+template <bool SCALED, class Found>
 inline int64_t search(const Tree &tree, const LeafPositions &positions, const Query &query,
                       Found &found) {
   struct Postponed {
@@ -126,8 +137,8 @@ inline int64_t search(const Tree &tree, const LeafPositions &positions, const Qu
     auto [distance, node] = stack[--height];
     while (distance <= found.limit && !positions.is_leaf(node)) {
       int64_t near = 2 * node + 1, far = near + 1;
-      distance = box_distance(tree.box(near), query.z, tree.d);
-      double far_distance = box_distance(tree.box(far), query.z, tree.d);
+      distance = box_distance<SCALED>(tree.box(near), query, tree.d);
+      double far_distance = box_distance<SCALED>(tree.box(far), query, tree.d);
       if (far_distance < distance) {
         std::swap(near, far);
         std::swap(distance, far_distance);
@@ -136,7 +147,7 @@ inline int64_t search(const Tree &tree, const LeafPositions &positions, const Qu
       node = near;
     }
     if (!(distance <= found.limit)) continue;
-    scan_leaf(tree, positions(node), query, found);
+    scan_leaf<SCALED>(tree, positions(node), query, found);
     n_scanned++;
   }
   return n_scanned;
@@ -149,17 +160,21 @@ struct PackDistances {
   static constexpr int W = Simd<double>::W;
   VecD lanes[PACK / W] = {};
 
-  PackDistances() = default;
   // z: (d, PACK)
-  PackDistances(const double *box, const double *z, int64_t d) {
+  template <bool SCALED>
+  static PackDistances from_box(const double *box, const double *z, const double *factor,
+                                int64_t d) {
     const VecD zero = {};
+    PackDistances distances;
     for (int64_t j = 0; j < d; j++)
       for (int v = 0; v < PACK / W; v++) {
         const VecD q = load(z + j * PACK + v * W), below = box[j] - q, above = q - box[d + j];
         VecD gap = below > above ? below : above;
         gap = gap > zero ? gap : zero;
-        lanes[v] += gap * gap;
+        if (SCALED) gap *= factor[j];
+        distances.lanes[v] += gap * gap;
       }
+    return distances;
   }
   void set(int query, double distance) { lanes[query / W][query % W] = distance; }
   // Bit p is set where query p is no farther than its limit.
@@ -179,6 +194,7 @@ struct PackDistances {
 };
 
 // The same search for a pack of queries, so that a leaf comes from memory once for all of them.
+template <bool SCALED>
 inline int64_t search_pack(const Tree &tree, const LeafPositions &positions,
                            const Query (&queries)[PACK], NearestFound (&found)[PACK]) {
   struct Postponed {
@@ -189,6 +205,7 @@ inline int64_t search_pack(const Tree &tree, const LeafPositions &positions,
   int height = 0;
   int64_t n_scanned = 0;
   PackDistances limits;
+  const double *factor = queries[0].factor;
   std::vector<double> z(tree.d * PACK);
   for (int p = 0; p < PACK; p++) {
     limits.set(p, found[p].limit);
@@ -199,8 +216,9 @@ inline int64_t search_pack(const Tree &tree, const LeafPositions &positions,
     auto [distances, node] = stack[--height];
     while (distances.reached(limits) && !positions.is_leaf(node)) {
       int64_t near = 2 * node + 1, far = near + 1;
-      distances = PackDistances(tree.box(near), z.data(), tree.d);
-      PackDistances far_distances(tree.box(far), z.data(), tree.d);
+      distances = PackDistances::from_box<SCALED>(tree.box(near), z.data(), factor, tree.d);
+      PackDistances far_distances =
+          PackDistances::from_box<SCALED>(tree.box(far), z.data(), factor, tree.d);
       if (far_distances.sum() < distances.sum()) {
         std::swap(near, far);
         std::swap(distances, far_distances);
@@ -210,7 +228,7 @@ inline int64_t search_pack(const Tree &tree, const LeafPositions &positions,
     }
     for (unsigned lanes = distances.reached(limits); lanes; lanes &= lanes - 1) {
       const int p = __builtin_ctz(lanes);
-      scan_leaf(tree, positions(node), queries[p], found[p]);
+      scan_leaf<SCALED>(tree, positions(node), queries[p], found[p]);
       limits.set(p, found[p].limit);
       n_scanned++;
     }
@@ -219,25 +237,31 @@ inline int64_t search_pack(const Tree &tree, const LeafPositions &positions,
 }
 
 // The leaf in whose box a query is, or nearly so.
-inline int64_t home_leaf(const Tree &tree, const LeafPositions &positions, const double *query) {
+template <bool SCALED>
+inline int64_t home_leaf(const Tree &tree, const LeafPositions &positions, const Query &query) {
   int64_t node = 0;
   while (!positions.is_leaf(node)) {
     node = 2 * node + 1;
-    node += box_distance(tree.box(node + 1), query, tree.d) <
-            box_distance(tree.box(node), query, tree.d);
+    node += box_distance<SCALED>(tree.box(node + 1), query, tree.d) <
+            box_distance<SCALED>(tree.box(node), query, tree.d);
   }
   return positions(node);
 }
 
-// queries: (q, d), divided by the lengthscale
+// queries: (q, d), in units; factor: (d,), or null where SCALED is false
 // neighbors: (q, k), written, -1 where there are fewer; distances: (q, k), squared, or null
-inline void find_nearest(const Tree &tree, const double *queries, int64_t q, int64_t k,
-                         const Exclusions &exclusions, int32_t *neighbors, double *distances) {
+template <bool SCALED>
+inline void find_nearest(const Tree &tree, const double *queries, int64_t q, const double *factor,
+                         int64_t k, const Exclusions &exclusions, int32_t *neighbors,
+                         double *distances) {
   const LeafPositions positions(tree.n_leaves);
   const int64_t d = tree.d, n_wanted = std::min(k, tree.n_leaves * tree.L);
   // Queries in the order of the tree: consecutive ones scan the same leaves.
   std::vector<std::pair<int64_t, int64_t>> sorted(q);
-  for (int64_t i = 0; i < q; i++) sorted[i] = {home_leaf(tree, positions, queries + i * d), i};
+  for (int64_t i = 0; i < q; i++) {
+    const Query query(queries, i, d, factor, exclusions);
+    sorted[i] = {home_leaf<SCALED>(tree, positions, query), i};
+  }
   std::sort(sorted.begin(), sorted.end());
 
   Query pack[PACK];
@@ -248,11 +272,11 @@ inline void find_nearest(const Tree &tree, const double *queries, int64_t q, int
     // where they need the same leaves: in many dimensions, where each scans much of the data.
     size = 4 * n_scanned > tree.n_leaves && begin + PACK <= q ? PACK : 1;
     for (int64_t p = 0; p < size; p++) {
-      pack[p] = Query(queries, sorted[begin + p].second, d, exclusions);
+      pack[p] = Query(queries, sorted[begin + p].second, d, factor, exclusions);
       found[p].start(n_wanted, d, tree.L);
     }
-    n_scanned = size == 1 ? search(tree, positions, pack[0], found[0])
-                          : search_pack(tree, positions, pack, found);
+    n_scanned = size == 1 ? search<SCALED>(tree, positions, pack[0], found[0])
+                          : search_pack<SCALED>(tree, positions, pack, found);
     for (int64_t p = 0; p < size; p++) {
       const int64_t i = sorted[begin + p].second, count = found[p].finish();
       for (int64_t r = 0; r < k; r++) {
@@ -265,14 +289,15 @@ inline void find_nearest(const Tree &tree, const double *queries, int64_t q, int
 
 // counts: (q,), right even beyond max_count, where the query's neighbors are left out
 // neighbors: those of all queries, one after another
-inline void find_within(const Tree &tree, const double *queries, int64_t q, double squared_radius,
-                        int64_t max_count, const Exclusions &exclusions, int64_t *counts,
-                        std::vector<int32_t> &neighbors) {
+template <bool SCALED>
+inline void find_within(const Tree &tree, const double *queries, int64_t q, const double *factor,
+                        double squared_radius, int64_t max_count, const Exclusions &exclusions,
+                        int64_t *counts, std::vector<int32_t> &neighbors) {
   const LeafPositions positions(tree.n_leaves);
   WithinFound found(squared_radius, tree.d, max_count);
   for (int64_t i = 0; i < q; i++) {
     found.start();
-    search(tree, positions, Query(queries, i, tree.d, exclusions), found);
+    search<SCALED>(tree, positions, Query(queries, i, tree.d, factor, exclusions), found);
     counts[i] = found.finish();
     if (counts[i] > max_count) continue;
     for (const Candidate candidate : found.sorted()) neighbors.push_back(row_of(candidate));

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 namespace lsgp {
@@ -20,7 +22,7 @@ constexpr double INFINITE = std::numeric_limits<double>::infinity();
 constexpr int64_t LEAF_MULTIPLE = 64;
 
 struct Tree {
-  const double *leaves;  // (n_leaves, d, L), the points, divided by the lengthscale
+  const double *leaves;  // (n_leaves, d, L), the points, divided by the unit
   const int32_t *order;  // (n_leaves, L), row of each point; -1 for padding
   const double *boxes;   // (n_nodes, 2, d), lower and upper corner of each node's points
   int64_t n_leaves;
@@ -60,11 +62,14 @@ class TreeBuilder {
   TreeBuilder(double *points, int32_t *order, double *boxes, int64_t n, int64_t n_leaves,
               int64_t d, int64_t L)
       : points(points), order(order), boxes(boxes), n(n), n_leaves(n_leaves), d(d), L(L),
-        keys(n), block(L * d) {}
+        keys(n) {}
 
-  void build() {
+  void build(int64_t n_threads) {
     for (int64_t i = 0; i < n_leaves * L; i++) order[i] = i < n ? int32_t(i) : -1;
-    build_node(0, 0, n_leaves);
+    n_threads = std::max<int64_t>(std::min(n_threads, n_leaves), 1);
+    // Here, since a thread must not throw.
+    blocks.assign(n_threads, std::vector<double>(L * d));
+    build_node(0, 0, n_leaves, 0, n_threads);
   }
 
  private:
@@ -81,16 +86,27 @@ class TreeBuilder {
   double *boxes;
   const int64_t n, n_leaves, d, L;
   std::vector<Key> keys;
-  std::vector<double> block;
+  std::vector<std::vector<double>> blocks;  // (n_threads, L * d)
 
-  void build_node(int64_t node, int64_t leaf, int64_t leaves_below) {
+  // A node's two halves are of no concern to each other: the tree is the same however many threads
+  // build it. Those of this node are numbered from `thread` to `thread + n_threads - 1`.
+  void build_node(int64_t node, int64_t leaf, int64_t leaves_below, int64_t thread,
+                  int64_t n_threads) {
     const int64_t begin = leaf * L, end = std::min(n, (leaf + leaves_below) * L);
     const int64_t widest = bound(node, begin, end);
-    if (leaves_below == 1) return transpose(begin, end);
-    const int64_t left = n_leaves_left(leaves_below);
+    if (leaves_below == 1) return transpose(begin, end, blocks[thread]);
+    const int64_t left = n_leaves_left(leaves_below), half = n_threads / 2;
     split(begin, begin + left * L, end, widest);
-    build_node(2 * node + 1, leaf, left);
-    build_node(2 * node + 2, leaf + left, leaves_below - left);
+    std::thread other;
+    if (half) try {
+        other = std::thread(&TreeBuilder::build_node, this, 2 * node + 1, leaf, left,
+                            thread + n_threads - half, half);
+      } catch (const std::system_error &) {
+        // The system has no thread to spare: this one does it all.
+      }
+    if (!other.joinable()) build_node(2 * node + 1, leaf, left, thread, 1);
+    build_node(2 * node + 2, leaf + left, leaves_below - left, thread, n_threads - half);
+    if (other.joinable()) other.join();
   }
 
   // Writes the node's box, returns its widest dimension.
@@ -127,7 +143,7 @@ class TreeBuilder {
   }
 
   // A leaf's rows (L, d) to (d, L), in place.
-  void transpose(int64_t begin, int64_t end) {
+  void transpose(int64_t begin, int64_t end, std::vector<double> &block) {
     double *rows = points + begin * d;
     std::copy(rows, rows + (end - begin) * d, block.begin());
     for (int64_t j = 0; j < d; j++)

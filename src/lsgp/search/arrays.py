@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is asked of the arrays that a search is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def require_array(name: str, value: Any, dtype: type, shape: tuple[int | None, ...]) -> None:
+    """Refuse what is not a C-contiguous array of this dtype and shape; None: any size."""
+    if not isinstance(value, np.ndarray) or value.dtype != dtype or not value.flags.c_contiguous:
+        raise TypeError(f"{name} must be a C-contiguous NumPy array of {np.dtype(dtype)}.")
+    matches = value.ndim == len(shape) and all(
+        size in (None, actual) for size, actual in zip(shape, value.shape, strict=True)
+    )
+    if not matches:
+        expected = str(tuple("any" if size is None else size for size in shape)).replace("'", "")
+        raise ValueError(f"{name} has shape {value.shape}, expected {expected}.")
+
+
+def require_scale(name: str, value: Any, d: int) -> None:
+    """Refuse what is not one positive number per input, (d,)."""
+    require_array(name, value, np.float64, (d,))
+    if not (np.all(np.isfinite(value)) and np.all(value > 0)):
+        raise ValueError(f"{name}={value} is not positive and finite in every input.")
+
+
+def is_finite(values: NDArray[np.float64]) -> bool:
+    """Whether all values are finite, without an array of flags as long as the data."""
+    extremes = np.min(values, initial=0.0), np.max(values, initial=0.0)
+    return bool(np.all(np.isfinite(extremes)))
