@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lsgp import _core
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import LEAF_SIZE, build_index
+from lsgp.search.suitability import suits
 
 
 def naive_search(X, lengthscale, queries, k=None, radius=None, e=NO_EXCLUSIONS, unit=None):
@@ -67,7 +68,7 @@ def lattice(d, side):
 
 
 #: An index in the model's own metric, and one in units that have nothing to do with it.
-each_unit = pytest.mark.parametrize("unit_of", [np.copy, np.ones_like, lambda x: 1.7 / x**3])
+each_unit = pytest.mark.parametrize("unit_of", [np.copy, lambda x: 1.7 / x**3])
 
 
 @pytest.fixture(params=_core.available_instruction_sets())
@@ -392,3 +393,14 @@ def test_native_functions_refuse_arrays_that_do_not_fit():
     ]:
         with pytest.raises((TypeError, ValueError)):
             _core.core.build_tree(*wrong_call, 1)
+
+
+@pytest.mark.parametrize("d", [1, 4, 5, 20])
+def test_index_suits_metrics_of_similar_proportions_and_all_of_few_inputs(d):
+    X = draw(100, d)[0]
+    unit = np.geomspace(0.1, 30.0, d)
+    index = build_index(X, unit)
+    assert suits(index, 7.0 * unit)
+    assert suits(index, unit * np.geomspace(1.0, 2.9, d))
+    assert suits(index, unit * np.geomspace(1.0, 3.1, d)) == (d <= 4)
+    assert suits(index.add_rows(X[:5]), np.ones(d)) == (d <= 4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From the units of an index to the metric of a search, and when they are too far apart."""
+"""From the units of an index to the metric of a search."""
 
 from __future__ import annotations
 
