@@ -4,6 +4,7 @@
 // compiler at run time has no standard library: whoever includes this file provides, before it,
 //   exp(V) and sqrt(V), global or in namespace lsgp, and
 //   lsgp::Element<V>, the type of V's elements, in which constants are named; V itself if plain.
+// NVRTC takes it as it is, with -default-device.
 // V has arithmetic and comparisons, also with its elements, and V{} is zero.
 // To add a formula: its code in the enum (the order of the Python table), its case in the dispatch.
 #pragma once
