@@ -89,7 +89,8 @@ class TreeBuilder {
   std::vector<std::vector<double>> blocks;  // (n_threads, L * d)
 
   // A node's two halves are of no concern to each other: the tree is the same however many threads
-  // build it (a million rows of 2 inputs: 0.31 s by one, 0.17 s by two, 0.10 s by four). Those of this node are numbered from `thread` to `thread + n_threads - 1`.
+  // build it (a million rows of 2 inputs: 0.31 s by one, 0.17 s by two, 0.10 s by four). Those of
+  // this node are numbered from `thread` to `thread + n_threads - 1`.
   void build_node(int64_t node, int64_t leaf, int64_t leaves_below, int64_t thread,
                   int64_t n_threads) {
     const int64_t begin = leaf * L, end = std::min(n, (leaf + leaves_below) * L);
