@@ -16,7 +16,8 @@ from scipy.spatial.distance import cdist
 from lsgp import LSGPRegressor
 from lsgp.backends import cpu
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.search.index import build_index, find_nearest
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import build_index
 
 GEMM_SIZE = 1500
 N_TRAIN, N_INPUTS = 20_000, 8
@@ -53,7 +54,8 @@ def make_case(n_neighbors: int, n_queries: int) -> Case:
     X, y = make_data(N_TRAIN, N_INPUTS)
     queries = make_data(n_queries, N_INPUTS, seed=1)[0]
     model = default_model(N_INPUTS)
-    neighbors = find_nearest(build_index(X, model.lengthscale), queries, n_neighbors)
+    index = build_index(X, model.lengthscale)
+    neighbors = index.nearest(queries, model.lengthscale, n_neighbors)
     return Case(LocalProblem(X, y[:, None], np.ones(len(X)), model), queries, neighbors)
 
 
@@ -157,7 +159,7 @@ def gradient_against_predict(n_repeats: int) -> Figure:
     targets = np.arange(1024, dtype=np.int32)
     queries = X[: len(targets)]
     index = build_index(X, model.lengthscale)
-    neighbors = find_nearest(index, queries, 64, exclude=targets)
+    neighbors = index.nearest(queries, model.lengthscale, 64, Exclusions(rows=targets))
     problem = LocalProblem(X, y[:, None], np.ones(len(X)), model)
     raw = measure(
         {

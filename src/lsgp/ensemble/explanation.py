@@ -22,6 +22,7 @@ from lsgp.ensemble.predictions import PredictionMixin
 from lsgp.inputs.frames import make_frame, name_columns
 from lsgp.method.combination import combine
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.solvers.local_solves import Failures
 
 Array = NDArray[np.float64]
@@ -311,10 +312,10 @@ class _Part(NamedTuple):
     distance: Array  # (q,) from the data, relative to the data's own
 
 
-def _exclusions(exclude: ArrayLike | None, n_queries: int, n_rows: int) -> dict[str, Any]:
+def _exclusions(exclude: ArrayLike | None, n_queries: int, n_rows: int) -> Exclusions:
     """The argument of the neighbor search that leaves out a row for each query."""
     if exclude is None:
-        return {}
+        return NO_EXCLUSIONS
     rows = np.asarray(exclude)
     is_valid = rows.shape == (n_queries,) and np.issubdtype(rows.dtype, np.integer)
     if not is_valid or np.any((rows < -1) | (rows >= n_rows)):
@@ -323,17 +324,17 @@ def _exclusions(exclude: ArrayLike | None, n_queries: int, n_rows: int) -> dict[
             f"{n_rows} training rows for each of {n_queries} queries. Give one row number per "
             "query, or -1 for none."
         )
-    return {"exclude": rows.astype(np.int32)}
+    return Exclusions(rows=rows.astype(np.int32))
 
 
 def _explain_one(
-    fitted: FittedModel, queries: Array, failures: Failures, exclusions: dict[str, Any]
+    fitted: FittedModel, queries: Array, failures: Failures, exclusions: Exclusions
 ) -> _Part:
     q, t = len(queries), fitted.problem.y.shape[1]
     neighbors = []
     mean, scale, relative, dof = np.empty((q, t)), np.empty((q, t)), np.empty(q), np.empty(q)
     n_effective = np.empty(q)
-    for i, (_, system) in enumerate(fitted.solve_systems(queries, failures, **exclusions)):
+    for i, (_, system) in enumerate(fitted.solve_systems(queries, failures, exclusions.rows)):
         r = np.sqrt((system.z**2).sum(axis=1))
         neighbors.append(_Neighbors(system.rows.astype(np.int64), r, system.weight, system.beta))
         mean[i] = system.covariance.k @ system.alpha  # [E4]
@@ -342,7 +343,7 @@ def _explain_one(
         n_effective[i] = np.minimum(system.weight, 1.0).sum()
     scale = np.sqrt(scale)
     predicted = PredictiveDistribution(mean, scale * np.sqrt(relative)[:, None], dof)
-    distance = fitted.distance_from_data(queries, **exclusions)
+    distance = fitted.distance_from_data(queries, exclusions)
     return _Part(neighbors, predicted, n_effective, scale, distance)
 
 

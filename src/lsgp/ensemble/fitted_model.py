@@ -22,8 +22,8 @@ from lsgp.inputs.transforms import InputTransform, column_statistics, subsample
 from lsgp.method.combination import combine
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.search.growing_index import SearchIndex, find_nearest_with_distances
-from lsgp.search.index import build_index
+from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.index import SearchIndex, build_index
 from lsgp.solvers.local_solves import Failures, Plan, Resources, find_neighborhoods, plan_blocks
 from lsgp.solvers.shared_system import SharedSystem, is_shared, shared_bytes
 
@@ -139,7 +139,6 @@ class FittedModel:
             all_rows = np.arange(shared.n, dtype=np.int32)
             neighbors = np.broadcast_to(all_rows, (len(queries), shared.n))
         else:
-            exclusions = {} if left_out is None else {"exclude": left_out}
             neighbors = find_neighborhoods(
                 self.index,
                 self.model,
@@ -147,7 +146,7 @@ class FittedModel:
                 self.n_neighbors,
                 plan.max_neighbors,
                 first_query,
-                **exclusions,
+                Exclusions(rows=left_out),
             )
             solved = self.solver.predict(self.problem, narrow, neighbors)
         failures.note(first_query, solved.status, self.problem, neighbors)
@@ -159,19 +158,24 @@ class FittedModel:
         return PredictiveDistribution(solved.mean, scale, solved.dof)
 
     def solve_systems(
-        self, queries: Array, failures: Failures, **exclusions: Any
+        self, queries: Array, failures: Failures, left_out: NDArray[np.int32] | None = None
     ) -> Iterator[tuple[NDArray[np.int32], reference.LocalSystem]]:
         """Neighborhood and local system of each transformed query, in double precision."""
         if self.is_shared:
-            left_out = exclusions.get("exclude", np.full(len(queries), -1))
-            for i, (query, row) in enumerate(zip(queries, left_out, strict=True)):
+            none = np.full(len(queries), -1)
+            rows_out = none if left_out is None else left_out
+            for i, (query, row) in enumerate(zip(queries, rows_out, strict=True)):
                 system = self.shared_system.local_system(query, int(row))
                 status = np.array([system.status], np.int32)
                 failures.note(i, status, self.problem, system.rows[None])
                 yield system.rows, system
             return
         neighbors = find_neighborhoods(
-            self.index, self.model, queries, self.n_neighbors, **exclusions
+            self.index,
+            self.model,
+            queries,
+            self.n_neighbors,
+            exclusions=Exclusions(rows=left_out),
         )
         for i, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
             rows = rows[rows >= 0]
@@ -198,23 +202,24 @@ class FittedModel:
         sample = subsample(n, N_TYPICAL)
         rows = np.arange(n) if sample is None else sample
         queries = np.ascontiguousarray(self.problem.X[rows], dtype=float)
-        distances = self._mean_distance(queries, exclude=rows.astype(np.int32))
+        distances = self._mean_distance(queries, Exclusions(rows=rows.astype(np.int32)))
         return float(np.quantile(distances, TYPICAL_QUANTILE)) if n > 1 else 0.0
 
-    def _mean_distance(self, queries: Array, **exclusions: Any) -> Array:
-        found = find_nearest_with_distances(self.index, queries, N_NEAREST, **exclusions)
+    def _mean_distance(self, queries: Array, exclusions: Exclusions) -> Array:
+        lengthscale = np.ascontiguousarray(self.model.lengthscale, dtype=float)
+        found = self.index.nearest_with_distances(queries, lengthscale, N_NEAREST, exclusions)
         is_there = found.neighbors >= 0
         total = np.where(is_there, found.distances, 0.0).sum(axis=1)
         return total / np.maximum(np.count_nonzero(is_there, axis=1), 1)
 
-    def distance_from_data(self, queries: Array, **exclusions: Any) -> Array:
+    def distance_from_data(self, queries: Array, exclusions: Exclusions = NO_EXCLUSIONS) -> Array:
         """How far transformed queries are from the training rows, (q,); 1 is still typical.
 
         The mean distance to the nearest training rows in the scaled metric, relative to the
         same of training rows without themselves. Where all of these are 0, any distance is
         infinite.
         """
-        distances = self._mean_distance(queries, **exclusions)
+        distances = self._mean_distance(queries, exclusions)
         if self._typical_distance > 0:
             return distances / self._typical_distance
         return np.where(distances > 0, np.inf, 0.0)

@@ -17,7 +17,6 @@ from lsgp.ensemble.prior import sample_localized_prior
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.contract import LocalModel
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.search.growing_index import find_nearest_with_distances
 from lsgp.solvers.local_solves import Resources
 
 Array = NDArray[np.float64]
@@ -273,7 +272,8 @@ class PredictionMixin:
         query = np.ascontiguousarray(transform.transform(query))
         bandwidth = self.model_.scaled_bandwidth
         if fitted.n_neighbors is not None:
-            found = find_nearest_with_distances(fitted.index, query, fitted.n_neighbors)
+            lengthscale = np.ascontiguousarray(fitted.model.lengthscale, dtype=float)
+            found = fitted.index.nearest_with_distances(query, lengthscale, fitted.n_neighbors)
             bandwidth = float(found.distances[0].max())
         random = check_random_state(random_state)
         functions = sample_localized_prior(

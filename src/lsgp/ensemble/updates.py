@@ -15,7 +15,6 @@ from lsgp.ensemble.predictions import PredictionMixin
 from lsgp.inputs.rows import check_training_rows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS
 from lsgp.method.contract import LocalProblem
-from lsgp.search.growing_index import add_rows, keep_rows
 from lsgp.solvers.shared_system import LARGEST_SHARED, shared_bytes
 
 Array = NDArray[np.float64]
@@ -110,7 +109,7 @@ class UpdateMixin(PredictionMixin):
                 arrays.append(fitted.problem.noise, noise),
                 fitted.model,
             )
-            index = add_rows(fitted.index, inputs)
+            index = fitted.index.add_rows(inputs)
             updated.append(self._updated(fitted, n, problem=problem, index=index))
         # At once, and last: a failure, or a prediction in another thread, sees the old model.
         self.fitted_ = tuple(updated)
@@ -151,7 +150,7 @@ class UpdateMixin(PredictionMixin):
                     arrays.select(fitted.problem.noise, kept),
                     fitted.model,
                 ),
-                index=keep_rows(fitted.index, kept),
+                index=fitted.index.keep_rows(kept),
             )
             for fitted in self.fitted_
         )

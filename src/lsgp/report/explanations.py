@@ -16,6 +16,7 @@ from lsgp.report.axes import format_number
 from lsgp.report.facts import Observations, Queries, View
 from lsgp.report.sections import percent
 from lsgp.report.tables import Html, Number, table
+from lsgp.search.exclusions import Exclusions
 
 Array = NDArray[np.float64]
 
@@ -118,11 +119,11 @@ def _most_relevant(model: Any) -> NDArray[np.int64]:
 
 def extrapolation_scores(model: Any, X: Array, exclude: NDArray[np.int64] | None = None) -> Array:
     """`Explanation.extrapolation` of many queries, without their local systems, (q,)."""
-    left_out = {} if exclude is None else {"exclude": exclude.astype(np.int32)}
+    left_out = Exclusions(rows=None if exclude is None else exclude.astype(np.int32))
     scores = np.zeros(len(X))
     for fitted in model.fitted_:
         queries = np.ascontiguousarray(fitted.transform.transform(X), dtype=np.float64)
-        scores += fitted.weight * fitted.distance_from_data(queries, **left_out)
+        scores += fitted.weight * fitted.distance_from_data(queries, left_out)
     return scores
 
 

@@ -20,7 +20,6 @@ from lsgp.ensemble.fitted_view import (
     targets_of_rows,
 )
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.search.growing_index import find_nearest_with_distances
 
 Array = NDArray[np.float64]
 
@@ -161,7 +160,8 @@ def _count_training_rows(model: Any, X: Array, y: Array) -> int:
     """How many rows have a training row of the same inputs and targets as their nearest."""
     fitted = model.fitted_[0]
     queries = np.ascontiguousarray(fitted.transform.transform(X), dtype=np.float64)
-    found = find_nearest_with_distances(fitted.index, queries, 1)
+    lengthscale = np.ascontiguousarray(fitted.model.lengthscale, dtype=float)
+    found = fitted.index.nearest_with_distances(queries, lengthscale, 1)
     known = columns_of(targets_of_rows(model, found.neighbors[:, 0]))
     is_same = np.all(np.isclose(known, y, rtol=1e-6, atol=0.0), axis=1)
     return int(np.sum((found.distances[:, 0] == 0.0) & is_same))

@@ -7,7 +7,7 @@ Results do not depend on the block size, the number of threads or the order of t
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from lsgp.compute import threads
 from lsgp.method import contract as local_problem
 from lsgp.method.contract import LocalModel, LocalProblem, Scores
-from lsgp.search.growing_index import SearchIndex, find_nearest, find_within
+from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.index import SearchIndex
 
 Array = NDArray[np.floating]
 
@@ -105,19 +106,20 @@ def find_neighborhoods(
     n_neighbors: int | None,
     max_neighbors: int = LARGEST_SYSTEM,
     first_query: int = 0,
-    **exclusions: Any,
+    exclusions: Exclusions = NO_EXCLUSIONS,
 ) -> NDArray[np.int32]:
     """The m nearest training points of each query, or all within the fixed bandwidth."""
+    lengthscale = np.ascontiguousarray(model.lengthscale, dtype=float)
     if n_neighbors is None:
-        return find_within(
-            index,
+        return index.within(
             queries,
+            lengthscale,
             model.scaled_bandwidth,
             max_neighbors=max_neighbors,
             first_query=first_query,
-            **exclusions,
+            exclusions=exclusions,
         )
-    return find_nearest(index, queries, min(n_neighbors, index.n), **exclusions)
+    return index.nearest(queries, lengthscale, min(n_neighbors, index.n), exclusions)
 
 
 def score_in_blocks(

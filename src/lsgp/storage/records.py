@@ -22,7 +22,6 @@ from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
-from lsgp.search.growing_index import compact
 from lsgp.search.index import LEAF_SIZE, NeighborIndex
 from lsgp.storage.values import decode, encode
 from lsgp.tuning.result import Candidate, TuningResult
@@ -100,14 +99,14 @@ def _require_number(name: str, value: Any) -> None:
 
 def fitted_model_record(fitted: FittedModel, prefix: str, store: ArrayStore) -> Record:
     """A record that names the model's arrays, which are put in the store."""
-    index = compact(fitted.index)  # as live updates have left it, it may be in parts
+    index = fitted.index.compact()  # as live updates have left it, it may be in parts
     n_neighbors = fitted.n_neighbors
     if n_neighbors is not None:
         n_neighbors = min(n_neighbors, index.n)
     arrays = {
         **{name: getattr(fitted.problem, name) for name in ("X", "y", "noise")},
         **{name: getattr(index, name) for name in ("leaves", "order", "boxes")},
-        "lengthscale": index.lengthscale,
+        "lengthscale": index.unit,  # as the first format calls it
         **fitted.transform.to_arrays(),
     }
     return {

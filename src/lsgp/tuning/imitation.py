@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.search.index import build_index, find_nearest_with_distances
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import build_index
 
 Array = NDArray[np.float64]
 
@@ -50,14 +51,14 @@ def imitate_queries(X: Array, queries: Array, rng: np.random.Generator) -> Imita
     if len(queries) > N_QUERIES:
         queries = queries[np.sort(rng.choice(len(queries), N_QUERIES, replace=False))]
     index = build_index(X, np.ones(X.shape[1]))
-    rows, distances = find_nearest_with_distances(index, np.ascontiguousarray(queries), 1)
+    rows, distances = index.nearest_with_distances(np.ascontiguousarray(queries), index.unit, 1)
     distances = _within_reach(X, distances)
     beside = np.unique(rows)
     anywhere = rng.choice(n, size=min(n, max(len(beside), FEWEST_TARGETS)), replace=False)
     targets = np.union1d(beside, anywhere)
     own = np.sort(rng.choice(n, size=min(n, N_QUERIES), replace=False)).astype(np.int32)
-    between = find_nearest_with_distances(
-        index, np.ascontiguousarray(X[own]), 1, exclude=own
+    between = index.nearest_with_distances(
+        np.ascontiguousarray(X[own]), index.unit, 1, Exclusions(rows=own)
     ).distances
     reach = float(np.quantile(distances, GAP_QUANTILE))
     usual = float(np.quantile(between[np.isfinite(between)], GAP_QUANTILE)) if n > 1 else 0.0

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from lsgp.method.contract import (
     Scores,
     concatenate_results,
 )
+from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import NeighborIndex, build_index
 from lsgp.solvers.local_solves import (
     LARGEST_SYSTEM,
@@ -58,7 +60,6 @@ class LeaveOneOut:
 
     With ``imitation``, points nearer than a radius to the target are left out too, and with
     ``groups`` (n,) all points of its group, so that tuning sees what prediction will see.
-    ``last_index`` may be shared between several of them.
     """
 
     X: Array  # (n, d)
@@ -68,7 +69,6 @@ class LeaveOneOut:
     resources: Resources
     groups: NDArray[np.int32] | None = None
     imitation: Imitation | None = None
-    last_index: dict[tuple[int, bytes], NeighborIndex] = field(default_factory=dict)
 
     @property
     def gap_width(self) -> float:
@@ -82,13 +82,13 @@ class LeaveOneOut:
         """As if there were these rows alone."""
         X, y, noise = (np.ascontiguousarray(a[rows]) for a in (self.X, self.y, self.noise))
         groups = None if self.groups is None else self.groups[rows]
-        return replace(self, X=X, y=y, noise=noise, groups=groups, imitation=None, last_index={})
+        return replace(self, X=X, y=y, noise=noise, groups=groups, imitation=None)
 
     def sample(
         self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None
     ) -> Sample:
         """The neighborhoods of the targets in the model's metric, without what is left out."""
-        index = self.index(model)
+        index = self.index  # before the threads, which would each make one
 
         def search(start: int, stop: int) -> NDArray[np.int32]:
             part = targets[start:stop]
@@ -99,7 +99,7 @@ class LeaveOneOut:
                 n_neighbors,
                 LARGEST_SYSTEM,
                 start,
-                **self.exclusions(part),
+                self.exclusions(part),
             )
 
         threads = self.resources.n_threads
@@ -121,27 +121,20 @@ class LeaveOneOut:
         neighbors[is_there] = places[: -len(sample.targets)]
         return self.part(rows), Sample(places[-len(sample.targets) :], neighbors)
 
-    def index(self, model: LocalModel) -> NeighborIndex:
-        """The training points in the model's metric; kept until another metric is asked for.
+    @cached_property
+    def index(self) -> NeighborIndex:
+        """The training points, for searches in the metric of any model."""
+        return build_index(self.X, np.ones(self.X.shape[1]), self.resources.n_threads)
 
-        A round is judged in the metric that the next one starts from: half of the indexes of a
-        large data set need not be built.
-        """
-        lengthscale = np.asarray(model.lengthscale, dtype=float)
-        key = (id(self.X), lengthscale.tobytes())
-        if key not in self.last_index:
-            self.last_index.clear()
-            self.last_index[key] = build_index(self.X, lengthscale)
-        return self.last_index[key]
-
-    def exclusions(self, targets: NDArray[np.int32]) -> dict[str, Any]:
-        """What a target is predicted without, as the neighbor search takes it."""
-        excluded: dict[str, Any] = {"exclude": targets}
-        if self.imitation is not None:
-            excluded["exclusion_radius"] = self.imitation.radius[targets]
-        if self.groups is not None:
-            excluded |= {"groups": self.groups, "query_groups": self.groups[targets]}
-        return excluded
+    def exclusions(self, targets: NDArray[np.int32]) -> Exclusions:
+        """What a target is predicted without."""
+        imitation, groups = self.imitation, self.groups
+        return Exclusions(
+            rows=targets,
+            radius=None if imitation is None else imitation.radius[targets],
+            groups=groups,
+            query_groups=None if groups is None else groups[targets],
+        )
 
     def evaluate(self, model: LocalModel, sample: Sample, objective: str) -> Value:
         """Mean loss over the sample and its gradient; a failed solve makes the value bad."""

@@ -16,7 +16,6 @@ from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.settings import Specification
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
-from lsgp.search.index import NeighborIndex
 from lsgp.solvers.local_solves import Resources
 from lsgp.solvers.shared_system import SharedSystem
 from lsgp.tuning.comparing import Comparison
@@ -56,7 +55,6 @@ class Optimizer:
     candidates: list[Candidate] = field(default_factory=list)
     transforms: dict[Any, InputTransform] = field(default_factory=dict)
     data: dict[Any, LeaveOneOut] = field(default_factory=dict)
-    last_index: dict[tuple[int, bytes], NeighborIndex] = field(default_factory=dict)
     shared: dict[int, SharedSystem] = field(default_factory=dict)  # by id of the candidate
 
     def __post_init__(self) -> None:
@@ -116,7 +114,6 @@ class Optimizer:
                 self.resources,
                 self.rows.groups,
                 imitation,
-                self.last_index,
             )
         return self.data[kind]
 
