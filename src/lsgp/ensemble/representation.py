@@ -13,6 +13,7 @@ from sklearn import get_config
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
+from lsgp.compute.text import count, percent
 from lsgp.ensemble import fitted_view
 from lsgp.ensemble.explanation import ExplanationMixin
 from lsgp.ensemble.fitted_model import FittedModel
@@ -67,7 +68,7 @@ class RepresentationMixin(ExplanationMixin):
         n, d = self.fitted_[0].problem.X.shape
         t = self.fitted_[0].problem.y.shape[1]
         targets = "" if t == 1 else f", {t} targets"
-        return f"{type(self).__name__} of {_count(n, 'row')}, {_count(d, 'input')}{targets}"
+        return f"{type(self).__name__} of {count(n, 'row')}, {count(d, 'input')}{targets}"
 
     def _notes(self) -> list[str]:
         return [self._score(), f"relevance: {self._relevance()}"]
@@ -86,16 +87,16 @@ class RepresentationMixin(ExplanationMixin):
         stopped = "" if tuning.is_complete else ", tuning was stopped early"
         return (
             f"leave-one-out {SCORE_NAMES[tuning.objective]}: {value:.4g} in {units} "
-            f"({_count(tuning.n_compared, 'point')}{stopped})"
+            f"({count(tuning.n_compared, 'point')}{stopped})"
         )
 
     def _relevance(self) -> str:
         relevance, names = self.relevance_, fitted_view.input_names(self)
         order = np.argsort(-relevance, kind="stable")
-        shown = [f"{names[j]} {_percent(relevance[j])}" for j in order[:N_SHOWN_INPUTS]]
+        shown = [f"{names[j]} {percent(relevance[j], digits=0)}" for j in order[:N_SHOWN_INPUTS]]
         rest = order[N_SHOWN_INPUTS:]
         if len(rest):
-            shown.append(f"{len(rest)} more {_percent(relevance[rest].sum())}")
+            shown.append(f"{len(rest)} more {percent(relevance[rest].sum(), digits=0)}")
         return ", ".join(shown)
 
     def _html(self) -> str:
@@ -141,18 +142,10 @@ def _model_row(fitted: FittedModel) -> tuple[str, ...]:
     elif fitted.is_shared:
         size = "all rows"
     return (
-        _percent(fitted.weight),
+        percent(fitted.weight, digits=0),
         str(model.kernel),
         ", ".join(kind if len(kinds) == 1 else f"{n} {kind}" for kind, n in kinds.items()),
         size,
         "local" if math.isfinite(model.scale_dof) else "global",
         f"{model.noise_variance:.3g}",
     )
-
-
-def _percent(share: float) -> str:
-    return "< 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lsgp.compute.text import count
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -96,6 +98,6 @@ def require_inputs(model: Any, n_inputs: int, what: str, remedy: str) -> None:
     """Refuse a model of another dimension."""
     if model.n_features_in_ != n_inputs:
         raise ValueError(
-            f"{what} shows models of {n_inputs} input{'s' if n_inputs > 1 else ''}, but this one "
+            f"{what} shows models of {count(n_inputs, 'input')}, but this one "
             f"has {model.n_features_in_}. {remedy}"
         )

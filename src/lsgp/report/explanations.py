@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.compute.text import percent
 from lsgp.ensemble.explanation import Explanation
 from lsgp.ensemble.fitted_view import as_table, columns_of, input_names, inputs_of_rows
 from lsgp.report import charts
 from lsgp.report.axes import format_number
 from lsgp.report.facts import Observations, Queries, View
-from lsgp.report.sections import percent
 from lsgp.report.tables import Html, Number, table
 
 Array = NDArray[np.float64]
