@@ -91,7 +91,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(path):
 
 def test_temporary_files_of_others_stay_until_they_are_a_day_old(path):
     with replace_file(path) as running:  # this process is one that still writes
-        elsewhere = path.with_name(".file.elsewhere-1-0123abcd.tmp")
+        elsewhere = path.with_name(".file.elsewhere-99999999-0123abcd.tmp")
         foreign = path.with_name(".file.tmp")
         for one in (elsewhere, foreign):
             one.write_text("half")
