@@ -9,11 +9,16 @@ from pathlib import Path
 import pytest
 
 
-def data_folder() -> Path:
-    """The folder named by LSGP_DATA, or ../shared/data beside the repository; else skip."""
+def find_data_folder() -> Path | None:
+    """The folder named by LSGP_DATA, or ../shared/data beside the repository."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     folders = [Path(os.environ["LSGP_DATA"])] if os.environ.get("LSGP_DATA") else []
-    for folder in [*folders, beside]:
-        if folder.is_dir():
-            return folder
-    pytest.skip("needs real data: LSGP_DATA is not set, and there is no ../shared/data")
+    return next((folder for folder in [*folders, beside] if folder.is_dir()), None)
+
+
+def data_folder() -> Path:
+    """That folder; without it, the test is skipped."""
+    folder = find_data_folder()
+    if folder is None:
+        pytest.skip("needs real data: LSGP_DATA is not set, and there is no ../shared/data")
+    return folder

@@ -23,7 +23,7 @@ from lsgp import LSGPRegressor
 from lsgp.cli import csv_table, outputs, parquet_table
 from lsgp.cli.csv_table import CsvTable, first_row_end, last_row_end
 from lsgp.cli.errors import CommandError
-from lsgp.cli.outputs import complete_file, open_output
+from lsgp.cli.outputs import open_output
 from lsgp.cli.tables import open_table
 
 
@@ -215,20 +215,6 @@ def test_late_writer_does_not_bring_a_removed_file_back(tmp_path, monkeypatch):
         write_some(tmp_path / "a.pq", "parquet")
     time.sleep(0.2)
     assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.skipif(os.name == "nt", reason="modes and links are those of POSIX")
-def test_output_keeps_the_mode_and_follows_links(tmp_path):
-    real, link = tmp_path / "real", tmp_path / "link"
-    real.write_bytes(b"old")
-    real.chmod(0o640)
-    link.symlink_to(real)
-    with complete_file(str(link)) as temporary:
-        temporary.write_bytes(b"new")
-        assert real.read_bytes() == b"old"
-    assert link.is_symlink()
-    assert real.read_bytes() == b"new"
-    assert real.stat().st_mode & 0o777 == 0o640
 
 
 # -- a process that dies -------------------------------------------------------------------------

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-import lsgp
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
+from architecture_picture import PICTURE, draw
+from import_graph import (
+    ROOT,
+    imported_modules,
+    module_of,
+    room_of,
+    source_files,
+)
 
 #: The rooms of the house, from the bottom up, each with those that it may import.
 #: A room's own modules may import each other; no two of them in a circle (tested below).
@@ -42,37 +50,7 @@ LEVEL = {name: level for level, name in enumerate([*ROOMS, *AROUND])}
 #: Modules that `import lsgp` must not import: extras, and what only the command line needs.
 NOT_AT_IMPORT = {"cupy", "dask", "distributed", "faiss", "matplotlib", "pandas", "polars", "torch"}
 
-ROOT = Path(lsgp.__file__).parent
-FILES = sorted(ROOT.rglob("*.py"))
-
-
-def module_of(path: Path) -> list[str]:
-    """The dotted name of a file as a list, with ``__init__`` for a package's own file."""
-    return ["lsgp", *path.relative_to(ROOT).with_suffix("").parts]
-
-
-def is_module(names: list[str]) -> bool:
-    path = ROOT.joinpath(*names[1:])
-    return path.is_dir() or path.with_suffix(".py").exists()
-
-
-def room_of(module: list[str]) -> str:
-    return module[1] if len(module) > 1 and module[1] != "__init__" else "lsgp"
-
-
-def imported_modules(source: str, module: list[str]) -> set[tuple[str, ...]]:
-    """The modules of lsgp that ``source`` imports anywhere, also inside functions."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found |= {tuple(alias.name.split(".")) for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = module[: -node.level] if node.level else []
-            base = [*base, *(node.module.split(".") if node.module else [])]
-            # `from . import x`: x is a module if there is such a file, else a name of the package.
-            for alias in node.names:
-                found.add((*base, alias.name) if is_module([*base, alias.name]) else tuple(base))
-    return {name for name in found if name[0] == "lsgp"}
+FILES = source_files()
 
 
 def allowed(room: str) -> set[str]:
@@ -141,6 +119,10 @@ def test_the_house_has_few_doors():
 def test_imports_are_found_in_all_their_forms(source, module, expected):
     found = imported_modules(source, module.split("."))
     assert {".".join(name) for name in found} == expected
+
+
+def test_picture_of_the_architecture_is_that_of_the_code():
+    assert PICTURE.read_text(encoding="utf-8") == draw(), "run: python docs/architecture_picture.py"
 
 
 def test_importing_lsgp_imports_no_extra():

@@ -277,7 +277,7 @@ def test_wrong_arguments_are_refused_with_a_remedy(model, tmp_path):
         write_report(model, tmp_path / "r.html", X, y[1:])
     with pytest.raises(ValueError, match="target_names has 2 names, but the model has 1"):
         write_report(model, tmp_path / "r.html", target_names=["a", "b"])
-    with pytest.raises(FileNotFoundError, match="There is no folder"):
+    with pytest.raises(FileNotFoundError, match="Create the folder first"):
         write_report(model, tmp_path / "none" / "r.html")
     assert os.listdir(tmp_path) == []
 

@@ -15,6 +15,8 @@ from sklearn.base import clone
 from storage_cases import CASES, QUERIES, fit_case, make_data, same_predictions
 
 from lsgp import LSGPRegressor
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.search.index import build_index
 from lsgp.storage import model_file
 from lsgp.storage.model_file import read_model_file
 
@@ -100,6 +102,23 @@ def test_models_share_their_rows_in_the_file_and_after_loading(model_path):
     for name in ("X", "y", "noise"):
         mine, other = (getattr(fitted.problem, name) for fitted in loaded.fitted_)
         assert np.shares_memory(mine, other)
+
+
+def test_index_is_saved_in_its_own_units(model_path):
+    model = fit_case("ensemble")
+    models = []
+    for fitted in model.fitted_:
+        index = fitted.index
+        rebuilt = build_index(index.points() * index.unit, np.full(index.d, 0.7))
+        solver = dataclasses.replace(fitted.solver, index=rebuilt)
+        models.append(FittedModel.build(fitted.transform, solver, fitted.weight))
+    model.ensemble_ = dataclasses.replace(model.ensemble_, models=tuple(models))
+    model.save(model_path)
+    loaded = LSGPRegressor.load(model_path)
+    for mine, other in zip(loaded.fitted_, model.fitted_, strict=True):
+        for array, expected in zip(mine.index, other.index, strict=True):
+            assert np.array_equal(array, expected, equal_nan=True)
+    assert np.array_equal(loaded.predict(QUERIES), model.predict(QUERIES))
 
 
 def test_arrays_are_read_from_the_file_where_vectors_are_aligned(model_path):

@@ -366,7 +366,11 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [regressor(n_tuning_points=15, n_neighbors=10, n_models=1, scale="local")],
+    [
+        regressor(n_tuning_points=15, n_neighbors=10, n_models=1, scale="local"),
+        # As most people use it: every choice is left to tuning, which is quick on few points.
+        LSGPRegressor(random_state=0, n_tuning_points=5),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):

@@ -88,18 +88,6 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def count(n: int, noun: str) -> str:
-    """A number and its noun.
-
-    Examples
-    --------
-    >>> from lsgp.cli.console import count
-    >>> count(1, "row"), count(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
 def _is_number(text: str) -> bool:
     try:
         float(text.replace(",", ""))

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lsgp import LSGPRegressor
-from lsgp.cli.console import Voice, count
+from lsgp.cli.console import Voice
 from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import CommandError, list_names, require_columns
 from lsgp.cli.models import refuse_missing
@@ -26,6 +26,7 @@ from lsgp.cli.settings import given_settings
 from lsgp.cli.table import Table
 from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, open_table, require_numbers
 from lsgp.compute.memory import parse_memory_budget
+from lsgp.compute.text import count
 from lsgp.inputs.settings import specify
 
 #: Training points that are predicted without themselves for the summary.

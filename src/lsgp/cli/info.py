@@ -17,8 +17,8 @@ from lsgp.cli.models import load_model
 from lsgp.compute.threads import resolve_n_jobs
 
 #: What lsgp uses, and what it uses if it is there.
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "polars", "safetensors")
-EXTRAS = ("matplotlib", "dask", "distributed", "cupy-cuda12x", "faiss-cpu")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "polars")
+EXTRAS = ("matplotlib",)
 
 
 def run(options: argparse.Namespace, voice: Voice) -> None:

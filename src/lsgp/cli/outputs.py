@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that appear under their name only when they are complete."""
+"""Tables that commands write, piece by piece, under their name only when they are complete."""
 
 from __future__ import annotations
 
 import gzip
 import os
 import queue
-import secrets
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,36 +16,13 @@ from typing import IO, Any
 import polars as pl
 
 from lsgp.cli.errors import CommandError
+from lsgp.compute.files import replace_file
 
 #: Frames that wait to be written.
 QUEUE_LENGTH = 2
 ROW_GROUP_SIZE = 250_000
 #: Seconds between looks at whether the writer is still alive.
 POLL = 0.5
-
-
-@contextmanager
-def complete_file(path: str) -> Iterator[Path]:
-    """A temporary file in the folder of ``path``, renamed to it if the block succeeds.
-
-    Whenever the process dies, the file called ``path`` is the old one or the whole new one.
-    """
-    # A link keeps pointing to the file, which is what is replaced.
-    final = Path(path).resolve()
-    check_output(path)
-    temporary = final.with_name(f".{final.name[:40]}.{secrets.token_hex(4)}.tmp")
-    try:
-        temporary.touch(mode=0o666, exist_ok=False)
-        yield temporary
-        with temporary.open("rb+") as written:
-            os.fsync(written.fileno())
-        if final.exists():
-            temporary.chmod(final.stat().st_mode & 0o7777)
-        temporary.replace(final)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
 
 
 def check_output(path: str, inputs: tuple[str | None, ...] = ()) -> None:
@@ -73,7 +49,8 @@ def open_output(path: str, kind: str, schema: dict[str, Any]) -> Iterator[Any]:
         yield CsvWriter(sys.stdout.buffer, schema)
         sys.stdout.buffer.flush()
         return
-    with complete_file(path) as temporary, _named_errors(path):
+    check_output(path)
+    with replace_file(path) as temporary, _named_errors(path):
         if kind == "parquet":
             with temporary.open("wb") as file:
                 writer = ParquetWriter(file, schema)

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lsgp.cli.console import Voice, count
+from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, list_names, require_columns
 from lsgp.cli.models import Prediction, input_columns, load_model, predict_chunk
 from lsgp.cli.outputs import check_output, open_output
 from lsgp.cli.table import Table
 from lsgp.cli.tables import format_of, open_table
+from lsgp.compute.text import count
 from lsgp.ensemble.view import columns_of, target_names
 
 SUFFIXES = ("mean", "std", "low", "high")

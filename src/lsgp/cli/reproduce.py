@@ -8,8 +8,9 @@ import time
 import webbrowser
 from pathlib import Path
 
-from lsgp.cli.console import Voice, count
+from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, did_you_mean
+from lsgp.compute.text import count
 from lsgp.reproduce import DATASET_LABELS, METHOD_LABELS, reproduce
 
 OUTPUT, QUICK_OUTPUT = "lsgp-reproduction", "lsgp-reproduction-quick"

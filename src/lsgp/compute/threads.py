@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from numbers import Integral
 from typing import Any, TypeVar
 
-import joblib  # type: ignore[import-untyped]
+import joblib
 
 Result = TypeVar("Result")
 

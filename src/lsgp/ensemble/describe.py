@@ -8,6 +8,7 @@ from html import escape
 
 import numpy as np
 
+from lsgp.compute.text import count, percent
 from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.explain import relevance
@@ -53,7 +54,7 @@ def describe_html(ensemble: Ensemble, name: str) -> str:
 def _title(ensemble: Ensemble, name: str) -> str:
     n, d, t = ensemble.n_rows, ensemble.n_inputs, ensemble.n_targets
     targets = "" if t == 1 else f", {t} targets"
-    return f"{name} of {_count(n, 'row')}, {_count(d, 'input')}{targets}"
+    return f"{name} of {count(n, 'row')}, {count(d, 'input')}{targets}"
 
 
 def _notes(ensemble: Ensemble) -> list[str]:
@@ -71,17 +72,17 @@ def _score(ensemble: Ensemble) -> str:
     stopped = "" if tuning.is_complete else ", tuning was stopped early"
     return (
         f"leave-one-out {objective.score_name}: {objective.in_units(tuning.loss, std):.4g} in "
-        f"{units} ({_count(tuning.n_compared, 'point')}{stopped})"
+        f"{units} ({count(tuning.n_compared, 'point')}{stopped})"
     )
 
 
 def _relevance(ensemble: Ensemble) -> str:
     shares, names = relevance(ensemble), view.input_names(ensemble)
     order = np.argsort(-shares, kind="stable")
-    shown = [f"{names[j]} {_percent(shares[j])}" for j in order[:N_SHOWN_INPUTS]]
+    shown = [f"{names[j]} {percent(shares[j], digits=0)}" for j in order[:N_SHOWN_INPUTS]]
     rest = order[N_SHOWN_INPUTS:]
     if len(rest):
-        shown.append(f"{len(rest)} more {_percent(shares[rest].sum())}")
+        shown.append(f"{len(rest)} more {percent(shares[rest].sum(), digits=0)}")
     return ", ".join(shown)
 
 
@@ -90,18 +91,10 @@ def model_row(fitted: FittedModel) -> tuple[str, ...]:
     model = fitted.model
     kinds = Counter("as given" if kind is None else kind for kind in fitted.transform.kinds)
     return (
-        _percent(fitted.weight),
+        percent(fitted.weight, digits=0),
         str(model.kernel),
         ", ".join(kind if len(kinds) == 1 else f"{n} {kind}" for kind, n in kinds.items()),
         fitted.solver.describe(),
         "local" if model.is_local_scale else "global",
         f"{model.noise_variance:.3g}",
     )
-
-
-def _percent(share: float) -> str:
-    return "< 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lsgp.compute.text import count
 from lsgp.ensemble.view import (
     DataRows,
     as_table,
@@ -255,8 +256,8 @@ def _shown_rows(
     n_targets = len(model.target_scaler_.mean)
     if targets.shape != (len(inputs), n_targets):
         raise ValueError(
-            f"y has shape {np.shape(y)}, but X has {len(inputs)} rows and the model {n_targets} "
-            f"target{'s' if n_targets > 1 else ''}. Give one observation per row."
+            f"y has shape {np.shape(y)}, but X has {len(inputs)} rows and the model "
+            f"{count(n_targets, 'target')}. Give one observation per row."
         )
     rows = np.arange(len(inputs))
     if n_points < len(rows):
@@ -268,8 +269,8 @@ def _inputs(model: LSGPRegressor, X: ArrayLike) -> Array:
     inputs = np.asarray(X, dtype=np.float64)
     if inputs.ndim != 2 or inputs.shape[1] != model.n_features_in_ or len(inputs) == 0:
         raise ValueError(
-            f"X has shape {inputs.shape}, but the model was fitted to {model.n_features_in_} "
-            f"column{'s' if model.n_features_in_ > 1 else ''}. Give at least one row of them."
+            f"X has shape {inputs.shape}, but the model was fitted to "
+            f"{count(model.n_features_in_, 'column')}. Give at least one row of them."
         )
     return inputs
 

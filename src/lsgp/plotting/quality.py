@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lsgp.compute.text import percent
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult
 from lsgp.ensemble.picture_facts import BAND, coverage_band, pit_histogram
 from lsgp.ensemble.view import columns_of, target_names, target_number
@@ -138,7 +139,7 @@ def plot_residuals(
             markersize=3.6 if len(shown) < 500 else 2.6,
             markeredgewidth=0,
             alpha=0.55 if flag else 0.85,
-            label=f"{word} the {100 * level:g} % interval: {100 * share:.1f} %",
+            label=f"{word} the {100 * level:g} % interval: {percent(share)}",
             rasterized=len(shown) > 5000,
         )
     name = name or "y"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lsgp.compute.text import count
 from lsgp.regressor import LSGPRegressor
 
 if TYPE_CHECKING:
@@ -98,6 +99,6 @@ def require_inputs(model: LSGPRegressor, n_inputs: int, what: str, remedy: str) 
     """Refuse a model of another dimension."""
     if model.n_features_in_ != n_inputs:
         raise ValueError(
-            f"{what} shows models of {n_inputs} input{'s' if n_inputs > 1 else ''}, but this one "
+            f"{what} shows models of {count(n_inputs, 'input')}, but this one "
             f"has {model.n_features_in_}. {remedy}"
         )

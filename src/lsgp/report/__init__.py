@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp import __version__
+from lsgp.compute.files import write_text
 from lsgp.ensemble.view import input_names, training_rows
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import explanations, facts, page, prediction_sections, quality_sections, sections
@@ -102,4 +103,4 @@ def write_report(
         f"Written by lsgp {__version__}. Everything on this page is in this file: it loads nothing."
     )
     text = page.assemble(what, subtitle, parts, quality_sections.observations_json(views), foot)
-    page.write_whole(path, text)
+    write_text(path, text, "report")

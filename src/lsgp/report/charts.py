@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.compute.text import percent
 from lsgp.ensemble.picture_facts import largest_shown
 from lsgp.report.axes import (
     BOTTOM,
@@ -102,7 +103,7 @@ def reliability_chart(
         f'<polyline class="line" points="{_polyline(list(levels), list(coverage), axes)}"/>',
     ]
     for level, share in zip(levels, coverage, strict=True):
-        tip = f"The {100 * level:g} % intervals hold {100 * share:.1f} % of the observations"
+        tip = f"The {100 * level:g} % intervals hold {percent(share)} of the observations"
         parts.append(
             f'<circle class="dot" cx="{axes.x(level):.1f}" cy="{axes.y(share):.1f}" r="4.5" '
             f'tabindex="0" data-tip="{escape(tip, quote=True)}"/>'

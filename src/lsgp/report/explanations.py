@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.compute.text import percent
 from lsgp.ensemble.explain import Explanation
 from lsgp.ensemble.view import as_table, columns_of, input_names, inputs_of_rows
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import format_number
 from lsgp.report.facts import Observations, Queries, View
-from lsgp.report.sections import percent
 from lsgp.report.tables import Html, Number, table
 from lsgp.search.exclusions import Exclusions
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
+from lsgp.compute.text import count
 from lsgp.ensemble.assessment import Calibration, assess
 from lsgp.ensemble.view import (
     as_table,
@@ -129,8 +130,8 @@ def given_observations(
     shape = (len(inputs), len(model.target_scaler_.mean))
     if targets.shape != shape:
         raise ValueError(
-            f"y has shape {np.shape(y)}, but X has {shape[0]} rows and the model {shape[1]} "
-            f"target{'s' if shape[1] > 1 else ''}. Give one observation per row and target."
+            f"y has shape {np.shape(y)}, but X has {shape[0]} rows and the model "
+            f"{count(shape[1], 'target')}. Give one observation per row and target."
         )
     is_whole = np.all(np.isfinite(inputs), axis=1) & np.all(np.isfinite(targets), axis=1)
     rows = np.flatnonzero(is_whole)
@@ -139,7 +140,7 @@ def given_observations(
     notes = []
     if len(rows) < len(inputs):
         n = len(inputs) - len(rows)
-        notes.append(f"{n:,} row{'s' if n > 1 else ''} with missing values left out.")
+        notes.append(f"{count(n, 'row')} with missing values left out.")
     if len(rows) > n_points:
         notes.append(_sampled(n_points, len(rows), "rows"))
         rows = np.sort(np.random.default_rng(random_state).choice(rows, n_points, replace=False))

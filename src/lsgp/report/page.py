@@ -5,13 +5,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from html import escape
 from importlib.resources import files
-from pathlib import Path
 
 #: The sections of a model's page, and what links to them say.
 MODEL_LINKS = (
@@ -61,36 +57,3 @@ def assemble(
         f'<script type="application/json" id="observations">{observations}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
-
-
-def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write to a temporary file beside ``path``, then rename: never half a page."""
-    # A link keeps pointing to its file, which is what is replaced.
-    final = Path(path).resolve()
-    if not final.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {final.parent} to write the report to.")
-    if final.is_dir():
-        raise IsADirectoryError(f"{final} is a folder. Give the name of a file to write.")
-    descriptor, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".tmp", dir=final.parent)
-    temporary = Path(name)
-    try:
-        # Lone surrogates, which some column names have, are no text that UTF-8 knows.
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(_mode_of(final))
-        temporary.replace(final)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-
-
-def _mode_of(final: Path) -> int:
-    """The mode of the file that is replaced, or that of any new file; mkstemp is stricter."""
-    if final.exists():
-        return final.stat().st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from lsgp.compute.text import percent
 from lsgp.ensemble.picture_facts import coverage_band, pit_histogram
 from lsgp.report import charts
 from lsgp.report.axes import format_number
 from lsgp.report.facts import View
-from lsgp.report.sections import percent
 from lsgp.report.tables import Number, cell, table
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.compute.text import count, percent
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import format_number, shorten
@@ -22,15 +23,11 @@ Array = NDArray[np.float64]
 MOST_BARS, MOST_CANDIDATES = 25, 24
 
 
-def percent(share: float, digits: int = 1) -> str:
-    return "–" if np.isnan(share) else f"{100 * share:.{digits}f} %"
-
-
 def tiles(model: LSGPRegressor, views: Sequence[View]) -> str:
     """The numbers to see first: those of the first view."""
     n = len(model.fitted_[0].problem.X)
     d = model.n_features_in_
-    items = [(f"{n:,}", f"training rows, {d} input{'s' if d > 1 else ''}")]
+    items = [(f"{n:,}", f"training rows, {count(d, 'input')}")]
     if views:
         first = views[0]
         how = f"{first.observations.label.lower()}, {first.name}"

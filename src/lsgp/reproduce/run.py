@@ -11,9 +11,9 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lsgp.compute.files import write_text
 from lsgp.compute.progress import progress_bar
 from lsgp.datasets import Dataset, load_dataset
-from lsgp.report.page import write_whole
 from lsgp.reproduce import figures
 from lsgp.reproduce.contents import collect, write_contents
 from lsgp.reproduce.document import to_html, to_markdown
@@ -228,9 +228,9 @@ class _Run:
         document = write_contents(
             self.results, self.protocol, self.folder, self.not_run, is_complete
         )
-        write_whole(self.folder / "report.md", to_markdown(document))
+        write_text(self.folder / "report.md", to_markdown(document), "report")
         path = self.folder / "report.html"
-        write_whole(path, to_html(document, self.folder))
+        write_text(path, to_html(document, self.folder), "report")
         return path
 
 

@@ -13,21 +13,20 @@ reader of the format can read ours; beyond the format,
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import json
 import math
 import mmap
 import os
-import secrets
 import stat
 import zlib
 from collections.abc import Iterable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lsgp.compute import files
 
 FORMAT = "lsgp"
 #: Raised when files of the new format mean something else to an older library.
@@ -64,54 +63,10 @@ class Contents(NamedTuple):
 
 
 def write_model_file(path: Path, contents: Contents) -> None:
-    """Write the file beside its place and move it there when it is complete.
-
-    Whatever happens meanwhile, there is either the file that was there before or the new one.
-    """
-    # A link is followed, rather than replaced by a file.
-    target = os.path.realpath(os.fsdecode(path))
-    mode = None
-    with contextlib.suppress(FileNotFoundError):
-        mode = os.stat(target).st_mode
-        if not stat.S_ISREG(mode):
-            raise ModelFileError(f"{path} is not a file. Give the path of a file to save to.")
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.writelines(_pieces(contents))
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(temporary, stat.S_IMODE(mode))
-        os.replace(temporary, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            _explain(error, path, is_replaced=mode is not None)
-        raise
-    # The new name is on the disk when the folder is. Not every system can say so.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _explain(error: OSError, path: Path, is_replaced: bool) -> NoReturn:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        remedy = "Free some space, or save elsewhere."
-    elif error.errno == errno.ENOENT:
-        remedy = "Create the folder first."
-    else:
-        remedy = "Check that the folder may be written to and that no program holds the file."
-    kept = " The file that was there is unchanged." if is_replaced else ""
-    fact = error.strerror or type(error).__name__
-    raise OSError(error.errno, f"The model was not saved to {path}: {fact}.{kept} {remedy}") from (
-        error
-    )
+    """Write the whole file: there is either what was there before or the new one."""
+    if not files.may_be_replaced(path):
+        raise ModelFileError(f"{path} is not a file. Give the path of a file to save to.")
+    files.write_file(path, _pieces(contents), "model")
 
 
 def _pieces(contents: Contents) -> Iterable[Any]:
