@@ -187,12 +187,14 @@ def test_blocks_of_results_join_in_order():
 
 
 def test_unknown_backend_and_kernel_are_refused_by_name():
-    assert choose_backend("auto", "rbf") is cpu
-    assert choose_backend("auto", sk.DotProduct()) is reference
-    assert choose_backend("reference", "rbf") is reference
+    native = LocalModel("rbf", "smooth", np.ones(1))
+    foreign = native.replace(kernel=sk.DotProduct())
+    assert choose_backend("auto", native) is cpu
+    assert choose_backend("auto", foreign) is reference
+    assert choose_backend("reference", native) is reference
     with pytest.raises(
         ValueError, match=r"^backend='tpu' is not one of 'auto', 'cpu', 'reference'\.$"
     ):
-        choose_backend("tpu", "rbf")
+        choose_backend("tpu", native)
     with pytest.raises(ValueError, match=r"^backend='cpu' does not know the kernel DotProduct"):
-        choose_backend("cpu", sk.DotProduct())
+        choose_backend("cpu", foreign)

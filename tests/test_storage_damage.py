@@ -258,7 +258,6 @@ IMPOSSIBLE = {
         value={"type": "array", "dtype": "float64", "shape": [10**12], "items": []},
     ),
     "too many neighbors": set_value("models", 0, "n_neighbors", value=10**6),
-    "unknown backend": set_value("models", 0, "backend", value="abacus"),
     "unknown transform": set_value("models", 0, "input_transform", value=["log"] * 3),
     "knots beyond the end": set_item("models.0.knot_offsets", -1, 10),
     "no model": set_value("models", value=[]),

@@ -113,9 +113,9 @@ def plot_residuals(
     """
     loo, name = source, target_name
     if not isinstance(source, LeaveOneOutResult):
-        number = target_number(source, target)
+        number = target_number(source.ensemble_, target)
         loo = source.loo(n_points=N_LEFT_OUT, random_state=0)
-        name = name or target_names(source)[number]
+        name = name or target_names(source.ensemble_)[number]
         target = number
     observed, mean, scale, dof = _of_target(loo, target)
     low, high = PredictiveDistribution(mean, scale, dof).interval(level)

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dtrtri
 from scipy.spatial.distance import cdist
 
 from lsgp.backends import reference
+from lsgp.compute import lapack
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem, Predictions
 
@@ -340,6 +340,12 @@ def _clean(matrix: Array) -> Array:
     return matrix
 
 
+def _clear_above(matrix: Array) -> None:
+    """Zeros above the diagonal, where LAPACK has left what was there."""
+    for i in range(len(matrix)):
+        matrix[i, i + 1 :] = 0.0
+
+
 def _drop_below(least: float, values: Array) -> Array:
     """Zeros, in place, for what is smaller, of which products would be denormal numbers.
 
@@ -372,9 +378,10 @@ def _invert_factor(z: Array, problem: LocalProblem) -> tuple[Array, int, float]:
 
 def _invert_positive(matrix: Array, mean_diagonal: float) -> Array | None:
     """Inverse Cholesky factor, in place of the lower triangle; None if there is no such factor."""
-    # Transposed, it is in LAPACK's order, and the lower triangle is the upper one.
-    factor, failed = dpotrf(matrix.T, lower=0, overwrite_a=1)
-    if failed or (np.diag(factor) ** 2 <= reference.SMALLEST_PIVOT * mean_diagonal).any():
+    matrix = np.ascontiguousarray(matrix)
+    smallest = reference.SMALLEST_PIVOT * mean_diagonal
+    if not lapack.factor(matrix) or (np.diag(matrix) ** 2 <= smallest).any():
         return None
-    inverse, _ = dtrtri(_clean(factor.T).T, lower=0, overwrite_c=1)
-    return _clean(np.asarray(inverse.T))
+    _clear_above(matrix)
+    lapack.invert_factor(_clean(matrix))
+    return _clean(matrix)

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_solve, cholesky, get_lapack_funcs
+from scipy.linalg import cho_solve
 from scipy.spatial.distance import cdist
 
+from lsgp.compute import lapack
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel, LocalProblem
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.descent import descend
@@ -84,18 +85,16 @@ def negative_log_evidence(problem: LocalProblem) -> tuple[float, Array]:
     rho, by_r2 = formula(cdist(z, z, "sqeuclidean"))
     A = rho + model.constant_variance + model.slope_variance * (z @ z.T)
     A[np.diag_indices(n)] += model.noise_variance * noise
-    try:
-        factor = cholesky(A, lower=True, check_finite=False)
-    except LinAlgError:
+    if not lapack.factor(A):
         return math.inf, np.zeros(X.shape[1] + len(SHARED_PARAMETERS))
-    alpha = cho_solve((factor, True), y, check_finite=False)
+    alpha = cho_solve((A, True), y, check_finite=False)
     misfit = float((y * alpha).sum()) / n_targets
-    log_determinant = 2.0 * float(np.log(np.diag(factor)).sum())
+    log_determinant = 2.0 * float(np.log(np.diag(A)).sum())
     value = 0.5 * (misfit / s2 + log_determinant + n * math.log(2.0 * math.pi * s2))
 
-    (invert,) = get_lapack_funcs(("potri",), (factor,))
-    inverse = np.tril(invert(factor, lower=True)[0])
-    inverse += np.tril(inverse, -1).T
+    lapack.invert_from_factor(A)
+    inverse = np.tril(A)
+    inverse += np.tril(A, -1).T
     adjoint = 0.5 * (inverse - alpha @ alpha.T / (s2 * n_targets))
     pairs = adjoint * by_r2
     by_trend = np.einsum("ij,ij->j", z, adjoint @ z)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -65,13 +66,20 @@ class LeaveOneOut:
     resources: Resources
     groups: NDArray[np.int32] | None = None
     imitation: Imitation | None = None
+    #: How many threads there are for it now; None: those of the resources.
+    share: Callable[[], int] | None = None
 
     @property
     def kinds(self) -> Kinds:
         return self.transform.kinds
 
-    def with_threads(self, n_threads: int) -> LeaveOneOut:
-        return replace(self, resources=self.resources._replace(n_threads=n_threads))
+    def with_threads(self, share: Callable[[], int]) -> LeaveOneOut:
+        return replace(self, share=share)
+
+    def _resources(self) -> Resources:
+        if self.share is None:
+            return self.resources
+        return self.resources._replace(n_threads=self.share())
 
     @property
     def gap_width(self) -> float:
@@ -96,7 +104,7 @@ class LeaveOneOut:
         lengthscale = np.asarray(model.lengthscale, dtype=float)
         if suits(self.index, lengthscale):
             return self
-        return replace(self, index=build_index(self.X, lengthscale, self.resources.n_threads))
+        return replace(self, index=build_index(self.X, lengthscale, self._resources().n_threads))
 
     def sample(
         self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None
@@ -115,7 +123,7 @@ class LeaveOneOut:
                 start,
             )
 
-        threads = self.resources.n_threads
+        threads = self._resources().n_threads
         size = max(1, -(-len(targets) // (4 * threads)))
         return Sample(targets, _stack(list(run_blocks(search, len(targets), size, threads))))
 
@@ -143,13 +151,13 @@ class LeaveOneOut:
     def evaluate(self, model: LocalModel, sample: Sample, objective: Objective) -> Value:
         """Mean loss over the sample and its gradient; a failed solve makes the value bad."""
         problem = self.problem(model)
-        return _mean(objective.score(problem, *sample, self.backend, self.resources))
+        return _mean(objective.score(problem, *sample, self.backend, self._resources()))
 
     def predict(self, model: LocalModel, sample: Sample) -> Predictions:
         """Leave-one-out predictions of the sample."""
         problem = self.problem(model)
         width, n = max(sample.neighbors.shape[1], 1), len(sample.targets)
-        plan = self.backend.plan(problem, width, n, self.resources)
+        plan = self.backend.plan(problem, width, n, self._resources())
 
         def work(start: int, stop: int) -> Predictions:
             queries = np.ascontiguousarray(self.X[sample.targets[start:stop]])

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -57,7 +59,7 @@ class Job:
     problem: TuningProblem
     comparison: Comparison
     rng: np.random.Generator
-    n_threads: int
+    share: Callable[[], int]  # how many threads there are for it now
     report: Callable[..., None]
     found: list[Contender]  # filled as it goes, so that what is found counts if time is up
 
@@ -67,7 +69,7 @@ class Job:
         """Rounds of L-BFGS-B with refreshed samples and neighborhoods; keeps the best round."""
         problem, began = self.problem, time.monotonic()
         parameters, model = problem.parameters, start.model
-        space = start.space.with_threads(self.n_threads)
+        space = start.space.with_threads(self.share)
         best: Contender | None = None
         try:
             for _ in range(effort.n_rounds):
@@ -102,7 +104,7 @@ class Job:
         return best
 
     def evaluate(self, start: Start, began: float) -> Contender:
-        space = start.space.with_threads(self.n_threads).suited(start.model)
+        space = start.space.with_threads(self.share).suited(start.model)
         judged = self.problem.evaluate(start._replace(space=space), self.comparison, began)
         # The index of one metric is not kept: there may be many.
         return judged._replace(space=start.space)
@@ -111,6 +113,27 @@ class Job:
 def _between(problem: TuningProblem, model: LocalModel, best: LocalModel) -> LocalModel:
     pair = (problem.parameters.pack(model), problem.parameters.pack(best))
     return problem.parameters.unpack(0.5 * (pair[0] + pair[1]), model)
+
+
+class _Shares:
+    """How threads are shared by the jobs of a stage: the last ones have more of them."""
+
+    def __init__(self, n_threads: int, n_jobs: int) -> None:
+        self.n_threads, self.n_left = n_threads, n_jobs
+        self._lock = threading.Lock()
+
+    def of_each(self) -> int:
+        # Rounded up: for a moment there may be a thread too many, but none is idle.
+        return -(-self.n_threads // max(1, min(self.n_threads, self.n_left)))
+
+    @contextmanager
+    def one_less(self) -> Iterator[None]:
+        """A job that leaves its threads to the others when it is done."""
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.n_left -= 1
 
 
 class Runner:
@@ -131,23 +154,22 @@ class Runner:
 
         Whatever stops it, what was found until then is kept.
         """
-        n_threads = self.problem.resources.n_threads
-        n_parallel = max(1, min(n_threads, len(tasks)))
+        shares = _Shares(self.problem.resources.n_threads, len(tasks))
         jobs = [
             Job(
                 self.problem,
                 self.comparison,
                 self.problem.random(self.stream, k),
-                max(1, n_threads // n_parallel),
+                shares.of_each,
                 self.report,
                 [],
             )
             for k in range(len(tasks))
         ]
         try:
-            if n_parallel == 1:
+            if shares.n_threads == 1 or len(tasks) == 1:
                 return [task(job) for task, job in zip(tasks, jobs, strict=True)]
-            return _run_threaded(self.problem, tasks, jobs, n_parallel)
+            return _run_threaded(self.problem, tasks, jobs, shares)
         finally:
             for job in jobs:
                 keep.extend(job.found)
@@ -157,10 +179,16 @@ def _run_threaded(
     problem: TuningProblem,
     tasks: Sequence[Callable[[Job], Result]],
     jobs: Sequence[Job],
-    n_parallel: int,
+    shares: _Shares,
 ) -> list[Result]:
+    def work(task: Callable[[Job], Result], job: Job) -> Result:
+        # Some BLAS libraries have a setting for each thread.
+        with one_blas_thread(), shares.one_less():
+            return task(job)
+
+    n_parallel = min(shares.n_threads, len(tasks))
     pool = ThreadPoolExecutor(n_parallel, thread_name_prefix="lsgp-tuning")
-    futures = [pool.submit(_limited, task, job) for task, job in zip(tasks, jobs, strict=True)]
+    futures = [pool.submit(work, task, job) for task, job in zip(tasks, jobs, strict=True)]
     try:
         pending = set(futures)
         while pending:
@@ -176,12 +204,6 @@ def _run_threaded(
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _limited(task: Callable[[Job], Result], job: Job) -> Result:
-    # Some BLAS libraries have a setting for each thread.
-    with one_blas_thread():
-        return task(job)
 
 
 class Stage(Protocol):
