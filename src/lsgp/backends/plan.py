@@ -60,7 +60,9 @@ def plan_blocks(
     block_size = int(np.clip(WORK_PER_BLOCK / work, SMALLEST_BLOCK, LARGEST_BLOCK))
     if n_neighbors is None:
         block_size = BLOCK_WITH_FIXED_BANDWIDTH
-    block_size = min(block_size, max(SMALLEST_BLOCK, n_queries // (4 * n_threads)))
+    if n_threads > 1:
+        # Some blocks for each thread, so that none waits long for the last.
+        block_size = min(block_size, max(SMALLEST_BLOCK, n_queries // (4 * n_threads)))
     while (
         block_size > SMALLEST_BLOCK
         and bytes_per_thread(m, block_size) * n_threads > resources.memory_budget

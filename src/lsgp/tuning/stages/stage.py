@@ -167,7 +167,7 @@ class Runner:
             for k in range(len(tasks))
         ]
         try:
-            if shares.n_threads == 1 or len(tasks) == 1:
+            if shares.n_threads == 1 or len(tasks) <= 1:
                 return [task(job) for task, job in zip(tasks, jobs, strict=True)]
             return _run_threaded(self.problem, tasks, jobs, shares)
         finally:
