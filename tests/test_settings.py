@@ -121,3 +121,8 @@ def test_unknown_kind_of_prediction_is_refused(kind):
     for predict in (model.predict, model.predict_distribution, model.predict_interval):
         with raises(ValueError, f"kind={kind!r} is not one of 'observation', 'latent'."):
             predict(QUERIES, kind=kind)
+
+
+def test_no_trend_is_written_as_none_or_as_its_name():
+    by_name = regressor(trend="none").fit(X, Y).predict(QUERIES)
+    assert np.array_equal(regressor(trend=None).fit(X, Y).predict(QUERIES), by_name)

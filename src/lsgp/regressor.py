@@ -49,8 +49,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     bandwidth : "adaptive" or float
         Radius of the localizer: the distance to the last of the neighbors, or a number in
         the units of the (transformed) inputs, in which case all points within it are used.
-    trend : {"linear", "constant", "none"} or pair of floats
-        Local trend at the query; as numbers, the prior variances of its constant and its
+    trend : {"linear", "constant", "none"}, None or pair of floats
+        Local trend at the query (None is "none"); as numbers, the prior variances of its constant and its
         slope, relative to the signal variance.
     scale : {"auto", "local", "global"}
         Whether the signal variance follows the neighborhood (Student-t predictions) or is

@@ -229,9 +229,11 @@ def _lengthscale(
 
 
 def _trend(trend: Any, given: set[str]) -> tuple[float, float]:
-    if isinstance(trend, str) or trend is None:
+    if trend is None:
+        trend = "none"
+    if isinstance(trend, str):
         _require_choice("trend", trend, TRENDS, "or a pair of prior variances")
-        constant, slope = DEFAULT_TREND[str(trend)]
+        constant, slope = DEFAULT_TREND[trend]
         if trend == "none":
             given |= {"constant_variance", "slope_variance"}
         if trend == "constant":
