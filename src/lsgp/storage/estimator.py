@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -73,7 +74,7 @@ def load_estimator(
             )
         settings = {name: decode(value) for name, value in state["parameters"].items()}
         settings["backend"] = records.known_backend(settings["backend"])
-        return settings, _read_ensemble(state, contents.arrays, settings["backend"])
+        return settings, _read_ensemble(state, contents.arrays, settings["backend"], check_arrays)
     except ModelFileError:
         raise
     except Exception as error:
@@ -82,13 +83,16 @@ def load_estimator(
         raise damaged(path, f"its contents contradict each other ({fact})") from error
 
 
-def _read_ensemble(state: dict[str, Any], arrays: dict[str, Any], backend: str) -> Ensemble:
+def _read_ensemble(
+    state: dict[str, Any], arrays: dict[str, Any], backend: str, check_values: bool
+) -> Ensemble:
     n_inputs, input_names = state["n_features"], state["feature_names"]
     records.require(type(n_inputs) is int and n_inputs >= 1, f"{n_inputs!r} inputs")
     if input_names is not None:
         _require_names(input_names, n_inputs, "inputs")
     models = tuple(
-        records.read_fitted_model(record, arrays, n_inputs, backend) for record in state["models"]
+        records.read_fitted_model(record, arrays, n_inputs, backend, check_values)
+        for record in state["models"]
     )
     records.require(models, "no model")
     shapes = {(*fitted.problem.X.shape, *fitted.problem.y.shape) for fitted in models}
@@ -104,10 +108,13 @@ def _read_ensemble(state: dict[str, Any], arrays: dict[str, Any], backend: str) 
     for array in (mean, std):
         records.require(array.shape == (n_targets,), f"target scale of shape {array.shape}")
         records.require(array.dtype == np.float64, f"target scale of {array.dtype}")
+        records.require_finite("the scale of targets", array)
+    records.require((std > 0).all(), "the scale of a target is not positive")
     scale_factor = decode(state["scale_factor"])
     records.require(isinstance(scale_factor, float), "scale_factor is no number")
+    records.require(0 < scale_factor < math.inf, f"scale_factor is {scale_factor!r}")
     mean_noise = decode(state["mean_noise_variance"])
-    is_mean = isinstance(mean_noise, float) and mean_noise > 0
+    is_mean = isinstance(mean_noise, float) and 0 < mean_noise < math.inf
     records.require(mean_noise is None or is_mean, "mean_noise_variance is not positive")
     tuning = state["tuning"]
     return Ensemble(
