@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.combination import combine
 from lsgp.method.distribution import PredictiveDistribution
@@ -38,6 +39,8 @@ class Ensemble:
         Mean of the noise variances that were given.
     tuning : TuningResult or None
         What was tried; None if nothing was tuned.
+    groups : Groups or None
+        Rows that leave-one-out leaves out together.
     """
 
     models: tuple[FittedModel, ...]
@@ -48,6 +51,7 @@ class Ensemble:
     target_names: list[str] | None = None
     mean_noise_variance: float | None = None
     tuning: TuningResult | None = None
+    groups: Groups | None = None
 
     @property
     def heaviest(self) -> FittedModel:
@@ -56,6 +60,11 @@ class Ensemble:
     @property
     def weights(self) -> Array:
         return np.array([model.weight for model in self.models])
+
+    @property
+    def group_numbers(self) -> NDArray[np.int32] | None:
+        """Number of each row's group, -1 for none; None without groups."""
+        return None if self.groups is None else self.groups.numbers
 
     @property
     def n_rows(self) -> int:

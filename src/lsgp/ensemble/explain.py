@@ -173,7 +173,7 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     failures = Failures()
     queries = [fitted.inputs_of(X) for fitted in ensemble.models]
     parts = [
-        _explain_one(fitted, transformed, failures, left_out)
+        _explain_one(fitted, transformed, failures, left_out, ensemble.group_numbers)
         for fitted, transformed in zip(ensemble.models, queries, strict=True)
     ]
     heaviest, scaler, shares = ensemble.heaviest, ensemble.target_scaler, ensemble.weights
@@ -266,23 +266,30 @@ def _check_left_out(
 
 
 def _explain_one(
-    fitted: FittedModel, queries: Array, failures: Failures, left_out: NDArray[np.int32] | None
+    fitted: FittedModel,
+    queries: Array,
+    failures: Failures,
+    left_out: NDArray[np.int32] | None,
+    groups: NDArray[np.int32] | None,
 ) -> _Part:
     q, t = len(queries), fitted.problem.y.shape[1]
     neighbors = []
     solved = Predictions(
         np.empty((q, t)), np.empty(q), np.empty((q, t)), np.empty(q), np.empty(q, np.int32)
     )
+    noise_unit = np.empty(q)
     n_effective = np.empty(q)
-    for i, (_, system) in enumerate(fitted.solver.systems(queries, failures, left_out)):
+    for i, (_, system) in enumerate(fitted.solver.systems(queries, failures, left_out, groups)):
         r = np.sqrt((system.z**2).sum(axis=1))
         neighbors.append(_Neighbors(system.rows.astype(np.int64), r, system.weight, system.beta))
         solved.mean[i] = system.covariance.k @ system.alpha  # [E4]
         solved.variance[i] = system.variance
         solved.scale[i], solved.dof[i] = reference.scale_and_dof(fitted.model, system)  # [E6]
         n_effective[i] = np.minimum(system.weight, 1.0).sum()
+        noise_unit[i] = system.noise_unit
+    solved = solved._replace(noise_unit=noise_unit)
     predicted = distribution_of(solved, fitted.model.noise_variance)
-    distance = fitted.extent.distance(queries, Exclusions(left_out))
+    distance = fitted.extent.distance(queries, Exclusions.of_rows(left_out, groups))
     return _Part(neighbors, predicted, n_effective, np.sqrt(solved.scale), distance)
 
 

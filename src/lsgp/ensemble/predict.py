@@ -65,11 +65,11 @@ def predict_distribution(
 def leave_one_out(
     ensemble: Ensemble, rows: NDArray[np.int64], resources: Resources
 ) -> LeaveOneOutResult:
-    """Training rows, each predicted without itself, and with its own noise."""
+    """Training rows, each predicted without itself, or its group, and with its own noise."""
 
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
         part = rows[start:stop].astype(np.int32)
-        solved: Predictions = fitted.solver.leave_out(part, block)
+        solved: Predictions = fitted.solver.leave_out(part, block, ensemble.group_numbers)
         noise = fitted.model.noise_variance * fitted.problem.noise[part]
         return distribution_of(solved, noise)
 

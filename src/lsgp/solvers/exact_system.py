@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,8 +161,48 @@ class ExactSystem:
         misfit = self.misfit - alpha**2 / own - trend.explained
         return self._predictions(mean, variance, misfit, self.n - 1)
 
-    def local_system(self, query: Array, left_out: int = -1) -> reference.LocalSystem:
-        """The system of one query, as the reference backend solves it, perhaps without a row."""
+    def without(self, members: NDArray[np.integer]) -> LeftOut:
+        """What predictions of these rows, all of them left out, need (`leave_group_out`)."""
+        own = self.inverse_factor[:, members]
+        block = own.T @ own
+        solved = np.linalg.solve(
+            block,
+            np.column_stack([np.eye(len(block)), self.alpha[members], self.by_trend[members]]),
+        )
+        g, t = len(members), self.alpha.shape[1]
+        inverse, by_alpha, by_trend = np.split(solved, [g, g + t], axis=1)
+        return LeftOut(
+            members,
+            np.diag(inverse).copy(),
+            by_alpha,
+            by_trend,
+            self.gram - self.by_trend[members].T @ by_trend,
+            self.moment - self.by_trend[members].T @ by_alpha,
+            self.misfit - (self.alpha[members] * by_alpha).sum(axis=0),
+        )
+
+    def leave_group_out(self, rows: NDArray[np.integer], left_out: LeftOut) -> Predictions:
+        """Predictions of rows of a group, from all rows that are not in it.
+
+        As in `leave_out`, with the block of C of the group in place of its diagonal element.
+        """
+        if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
+            return self._unsolved(len(rows))
+        places = np.searchsorted(left_out.members, rows)
+        T = self._centering(self.z[rows])
+        trend = self._trend(T, left_out.gram, left_out.moment)
+        rest = np.einsum("qp,qpa->qa", left_out.by_trend[places], T)
+        y = np.asarray(self.problem.y[rows], dtype=float)
+        mean = y - left_out.by_alpha[places] + np.einsum("qa,qat->qt", rest, trend.mean)
+        noise = self.problem.model.noise_variance * self.problem.noise[rows].astype(float)
+        variance = left_out.variance[places] - noise - self.jitter + trend.variance(rest)
+        misfit = left_out.misfit - trend.explained
+        return self._predictions(mean, variance, misfit, self.n - len(left_out.members))
+
+    def local_system(
+        self, query: Array, left_out: NDArray[np.integer] | None = None
+    ) -> reference.LocalSystem:
+        """The system of one query, as the reference backend solves it, perhaps without rows."""
         problem, model = self.problem, self.problem.model
         point = self._scale(query[None])
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
@@ -175,11 +215,15 @@ class ExactSystem:
         by_k = self._multiply(correlation)
         solved = np.column_stack([by_k, self.alpha, self.by_trend])
         rows = np.arange(self.n, dtype=np.int32)
-        if left_out >= 0:
-            unit = np.zeros(self.n)
-            unit[left_out] = 1.0
-            solved -= np.outer(self._multiply(unit), solved[left_out] / self.diagonal[left_out])
-            gram, moment = self._without(np.array([left_out]))
+        if left_out is not None and len(left_out):
+            unit = np.zeros((self.n, len(left_out)))
+            unit[left_out, np.arange(len(left_out))] = 1.0
+            columns = self._multiply(unit)  # of C
+            by_block = np.linalg.solve(columns[left_out], solved[left_out])
+            t = self.alpha.shape[1]
+            gram = gram - self.by_trend[left_out].T @ by_block[:, 1 + t :]
+            moment = moment - self.by_trend[left_out].T @ by_block[:, 1 : 1 + t]
+            solved -= columns @ by_block
             rows = np.delete(rows, left_out)
         t = self.alpha.shape[1]
         by_k, alpha, by_trend = np.split(solved[rows], [1, 1 + t], axis=1)
@@ -216,7 +260,7 @@ class ExactSystem:
         return _correlate(self.problem.model, z, self.z)
 
     def _multiply(self, column: Array) -> Array:
-        """C times a column."""
+        """C times a column, or several."""
         return np.asarray(self.inverse_factor.T @ (self.inverse_factor @ column))
 
     def _without(self, rows: NDArray[Any]) -> tuple[Array, Array]:
@@ -284,7 +328,8 @@ class ExactSystem:
     def _unsolved(self, q: int) -> Predictions:
         unknown = np.full(q, np.nan)
         columns = np.full((q, self.alpha.shape[1]), np.nan)
-        return Predictions(columns, unknown, columns, unknown, np.full(q, self.status, np.int32))
+        status = np.full(q, self.status, np.int32)
+        return Predictions(columns, unknown, columns, unknown, status, np.ones(q))
 
     def _predictions(self, mean: Array, variance: Array, misfit: Array, m: int) -> Predictions:
         model, q = self.problem.model, len(mean)
@@ -296,7 +341,19 @@ class ExactSystem:
             dof = model.scale_dof + m
             scale = (model.scale_dof * model.signal_variance + misfit) / dof  # [E6]
         status = np.full(q, self.status, np.int32)
-        return Predictions(mean, variance, scale, np.full(q, dof), status)
+        return Predictions(mean, variance, scale, np.full(q, dof), status, np.ones(q))
+
+
+class LeftOut(NamedTuple):
+    """A group of rows that is left out, and the system without it; B is its block of C."""
+
+    members: NDArray[np.integer]  # (g,) rows, ascending
+    variance: Array  # (g,) diagonal of the inverse of B
+    by_alpha: Array  # (g, t) B⁻¹ C y
+    by_trend: Array  # (g, d + 1) B⁻¹ C H
+    gram: Array  # (d + 1, d + 1)
+    moment: Array  # (d + 1, t)
+    misfit: Array  # (t,)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,9 @@ def save_estimator(
             for k, fitted in enumerate(ensemble.models)
         ],
         "tuning": None if tuning is None else records.tuning_record(tuning, store),
+        "groups": None
+        if ensemble.groups is None
+        else records.groups_record(ensemble.groups, store),
     }
     texts = {"library_version": _library_version(), "estimator": json.dumps(state)}
     write_model_file(path, Contents(texts, store.arrays))
@@ -116,7 +119,8 @@ def _read_ensemble(
     mean_noise = decode(state["mean_noise_variance"])
     is_mean = isinstance(mean_noise, float) and 0 < mean_noise < math.inf
     records.require(mean_noise is None or is_mean, "mean_noise_variance is not positive")
-    tuning = state["tuning"]
+    tuning, groups = state["tuning"], state.get("groups")  # which version 0.1.0 did not keep
+    n_rows = len(models[0].problem.X)
     return Ensemble(
         models=models,
         target_scaler=TargetScaler(mean, std),
@@ -126,6 +130,7 @@ def _read_ensemble(
         target_names=target_names,
         mean_noise_variance=mean_noise,
         tuning=None if tuning is None else records.read_tuning(tuning, arrays, n_inputs),
+        groups=None if groups is None else records.read_groups(groups, arrays, n_rows),
     )
 
 

@@ -7,6 +7,7 @@ make the native core read outside of its memory, nothing may fail later and less
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from dataclasses import fields
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 from lsgp.backends import BACKENDS, choose_backend
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs import sklearn_kernels
+from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import KINDS, InputTransform
-from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
@@ -92,6 +94,8 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
         _require_number("bandwidth", model.bandwidth)
         require(model.bandwidth > 0, "bandwidth is not positive")
     require(isinstance(model.normalize, bool), "normalize is neither true nor false")
+    metric = model.localizer_metric
+    require(metric in LOCALIZER_METRICS, f"unknown localizer_metric {metric!r}")
     return model
 
 
@@ -284,6 +288,30 @@ def _boxes_of(bounds: Array) -> Array:
         boxes[start:end, 1] = np.maximum(left[:, 1], right[:, 1])
         end = start
     return boxes
+
+
+# -- groups ------------------------------------------------------------------------------------
+
+
+def groups_record(groups: Groups, store: ArrayStore) -> Record:
+    """There may be a label for every row: they are an array too, of the bytes of a JSON list."""
+    labels = json.dumps([encode(label, "groups") for label in groups.labels])
+    as_bytes = np.frombuffer(labels.encode(), np.uint8)
+    return {
+        "numbers": store.add("groups.numbers", groups.numbers),
+        "labels": store.add("groups.labels", as_bytes),
+    }
+
+
+def read_groups(record: Record, arrays: dict[str, Array], n: int) -> Groups:
+    numbers, as_bytes = arrays[record["numbers"]], arrays[record["labels"]]
+    require(numbers.dtype == np.int32 and numbers.shape == (n,), f"groups of {numbers.shape}")
+    require(as_bytes.dtype == np.uint8, f"labels of groups are of {as_bytes.dtype}")
+    labels = decode(json.loads(as_bytes.tobytes()))
+    require(isinstance(labels, list), "labels of groups are no list")
+    require(len(set(labels)) == len(labels), "a label of groups is there twice")
+    require(numbers.min() >= -1 and numbers.max() < len(labels), "a group has no label")
+    return Groups(numbers, tuple(labels))
 
 
 # -- what tuning tried -------------------------------------------------------------------------

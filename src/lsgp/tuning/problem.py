@@ -166,7 +166,7 @@ class TuningProblem:
             index,
             self.backend,
             self.resources,
-            self.rows.groups,
+            self.rows.group_numbers,
             imitation,
         )
 
