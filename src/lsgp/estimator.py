@@ -74,6 +74,7 @@ class LSGPEstimator(BaseEstimator):
         input_transform: Any = "auto",
         normalize_y: bool = True,
         normalize_localizer: bool = False,
+        localizer_metric: str = "scaled",
         backend: str = "auto",
         dtype: str = "float64",
         n_jobs: int | None = None,
@@ -100,6 +101,7 @@ class LSGPEstimator(BaseEstimator):
         self.input_transform = input_transform
         self.normalize_y = normalize_y
         self.normalize_localizer = normalize_localizer
+        self.localizer_metric = localizer_metric
         self.backend = backend
         self.dtype = dtype
         self.n_jobs = n_jobs
@@ -165,6 +167,7 @@ class LSGPEstimator(BaseEstimator):
             target_names=target_names,
             mean_noise_variance=rows.mean_noise_variance,
             tuning=tuning,
+            groups=rows.groups,
         )
 
     def _tune(
@@ -207,9 +210,13 @@ class LSGPEstimator(BaseEstimator):
 
     def _warn_if_slow(self, specification: Specification) -> None:
         if self.backend == "auto" and choose_backend("auto", specification.model).is_slow:
+            model = specification.model
+            unknown = f"the kernel {model.kernel}"
+            if model.localizer_metric != "scaled" and model.correlation.formula is not None:
+                unknown = f"localizer_metric={model.localizer_metric!r} with several lengthscales"
             warnings.warn(
-                f"The native core does not know the kernel {specification.model.kernel}: it runs "
-                "on the reference backend, which is much slower.",
+                f"The native core does not know {unknown}: it runs on the reference backend, "
+                "which is much slower.",
                 stacklevel=4,
             )
 
@@ -224,6 +231,7 @@ class LSGPEstimator(BaseEstimator):
         y: Array,
         sample_weight: ArrayLike | None,
         noise_variance: ArrayLike | None,
+        groups: ArrayLike | None = None,
     ) -> TrainingRows:
         """Rows to add to a fitted estimator, whose targets y (k, t) are checked."""
         if (noise_variance is None) != (self.ensemble_.mean_noise_variance is None):
@@ -232,7 +240,7 @@ class LSGPEstimator(BaseEstimator):
                 f"noise_variance was {was}given to fit, and is {now}given for the rows to add. "
                 "Give it for all rows, or for none."
             )
-        return check_training_rows(X, y, sample_weight, noise_variance, None)
+        return check_training_rows(X, y, sample_weight, noise_variance, groups)
 
     def _policy(self) -> update.Policy:
         is_given = isinstance(self.n_neighbors, Integral)
@@ -377,7 +385,8 @@ class LSGPEstimator(BaseEstimator):
         ----------
         X : array-like of shape (q, d)
         exclude : integer array-like of shape (q,), default=None
-            A training row for each query that it is predicted without, -1 for none: with
+            A training row for each query that it is predicted without, -1 for none, and where
+            `fit` was given ``groups``, without its group: with
             ``result = model.loo()``, ``model.explain(X[result.rows], exclude=result.rows)``
             explains the leave-one-out predictions.
 

@@ -50,8 +50,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         Radius of the localizer: the distance to the last of the neighbors, or a number in
         the units of the (transformed) inputs, in which case all points within it are used.
     trend : {"linear", "constant", "none"}, None or pair of floats
-        Local trend at the query (None is "none"); as numbers, the prior variances of its constant and its
-        slope, relative to the signal variance.
+        Local trend at the query, where None is "none"; as numbers, the prior variances of its
+        constant and its slope, relative to the signal variance.
     scale : {"auto", "local", "global"}
         Whether the signal variance follows the neighborhood (Student-t predictions) or is
         the same everywhere (Gaussian predictions).
@@ -85,7 +85,13 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     normalize_y : bool
         Whether the targets are centered and scaled to unit variance inside.
     normalize_localizer : bool
-        Whether weights are divided by the bandwidth, as in the paper.
+        Whether weights are divided by the bandwidth h, as in the paper: ``noise_variance``
+        is then per unit of h, and an observation at the query has the noise of a neighbor
+        next to it.
+    localizer_metric : {"scaled", "inputs"}
+        In which metric points are near: divided by the lengthscales, as the kernel sees them,
+        or the (transformed) inputs as they are, where the paper's ball is. They differ with
+        a lengthscale for each input; "inputs" then runs on the slower reference backend.
     backend : {"auto", "cpu", "reference"}
         Where local systems are solved.
     dtype : {"float64", "float32"}
@@ -155,7 +161,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
             Known error variance of each observation, in the units of y². Their pattern is
             kept; their level is tuned like the noise, or used as it is if nothing is tuned.
         groups : array-like of shape (n,), default=None
-            Tuning predicts each point without its whole group.
+            Tuning and `loo` predict each point without its whole group.
         queries : array-like of shape (q, d), default=None
             Where predictions will be made: tuning then imitates their distances from the data.
 
@@ -191,6 +197,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         noise_variance: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> LSGPRegressor:
         """Add training rows, without tuning again.
 
@@ -207,6 +214,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         y : array-like of shape (k,) or (k, t)
         sample_weight, noise_variance : array-like of shape (k,), default=None
             As in `fit`; ``noise_variance`` if and only if it was given there.
+        groups : array-like of shape (k,), default=None
+            As in `fit`, for `loo`: equal labels are one group with the rows that are there. Rows
+            that came without groups belong to none.
 
         Examples
         --------
@@ -220,7 +230,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         1.00 1.00
         """
         if not hasattr(self, "ensemble_"):
-            return self.fit(X, y, sample_weight=sample_weight, noise_variance=noise_variance)
+            return self.fit(
+                X, y, sample_weight=sample_weight, noise_variance=noise_variance, groups=groups
+            )
         X_checked, y_checked = validate_data(
             self,
             X,
@@ -237,7 +249,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
                 f"{('n', *self.ensemble_.target_shape)}. Give the same targets."
             )
         columns = y_checked.reshape(len(X_checked), -1).astype(np.float64)
-        rows = self._check_more_rows(X_checked, columns, sample_weight, noise_variance)
+        rows = self._check_more_rows(X_checked, columns, sample_weight, noise_variance, groups)
         return self._add_rows(rows)
 
     def predict(self, X: ArrayLike, return_std: bool = False, kind: str = "observation") -> Any:
@@ -368,6 +380,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     def loo(self, n_points: int | None = None, random_state: Any = None) -> LeaveOneOutResult:
         """Predict training points from their neighbors without themselves.
 
+        Where `fit` was given ``groups``, each without its whole group.
+
         Parameters
         ----------
         n_points : int, default=None
@@ -443,7 +457,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
 
         Returns
         -------
-        array of shape (n_samples, p)
+        array of shape (n_samples, p), or (n_samples, p, t) for several targets
 
         Examples
         --------

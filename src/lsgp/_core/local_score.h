@@ -28,6 +28,12 @@ template <class T> struct LocalScorer : LocalSolver<T> {
   V *beta_partner() const { return space.adjoint; }
   V *alpha_partner(int j) const { return space.adjoint + size_t(1 + j) * rows; }
 
+  // What the noise of an observation at the query is multiplied by [E7]: h where weights are k/h.
+  double noise_unit(int l) const {
+    if (!problem.normalize) return 1;
+    return std::sqrt(h2[l] > 0 ? double(h2[l]) : 1.0) * problem.mean_lengthscale;
+  }
+
   void back_substitute() {
     for (int which = 0; which <= problem.t; which++) {
       V *x = space.solution + size_t(which) * rows;
@@ -54,7 +60,7 @@ template <class T> struct LocalScorer : LocalSolver<T> {
       for (int l = 0; l < W; l++) {
         const double dof = local ? dof0 + n_effective[l] : dof0;
         const double scale = local ? (dof0 * s2 + misfit[l]) / dof : s2;  // [E6]
-        const double noise = problem.noise_variance * target_noise[l];
+        const double noise = problem.noise_variance * target_noise[l] * noise_unit(l);
         const double relative = tau2[l] + noise;
         const Loss L = evaluate_loss(objective, observed[l][j] - mean[l], scale * relative, dof);
         const double share = 1.0 / t, by_scale = share * L.by_variance * relative;
@@ -139,7 +145,8 @@ template <class T> struct LocalScorer : LocalSolver<T> {
           by_log_h2[l] = h2[l] > 0 ? T(-2) * z * z / h2[l] : T(0);
         }
       sum -= through_h * by_log_h2;
-      if (problem.normalize) sum -= through_factor * (T(0.5) * by_log_h2 + T(1.0 / d));
+      if (problem.normalize)
+        sum += (by_noise_variance - through_factor) * (T(0.5) * by_log_h2 + T(1.0 / d));
       for (int l = 0; l < W; l++) gradient[l * p + k] = sum[l];
     }
     add_pair_products(gradient, p);

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lsgp import _core
 from lsgp.backends.contract import Plan, Resources
-from lsgp.backends.host import prepare, search
+from lsgp.backends.host import noise_unit, prepare, search
 from lsgp.backends.plan import plan_blocks
 from lsgp.method.contract import (
     OBJECTIVES,
@@ -27,6 +27,7 @@ __all__ = [
     "factors_once",
     "is_slow",
     "knows",
+    "knows_metric",
     "name",
     "plan",
     "predict",
@@ -52,6 +53,10 @@ def knows(kernel: Kernel) -> bool:
     return kernel in _KNOWN
 
 
+def knows_metric(localizer_metric: str) -> bool:
+    return localizer_metric == "scaled"
+
+
 def predict(
     problem: LocalProblem,
     queries: Array,
@@ -68,8 +73,9 @@ def predict(
         status=np.empty(n_queries, np.int32),
     )
     solve = getattr(core, f"predict_{dtype.name}")
-    solve(problem.X, problem.y, problem.noise, _pack(problem.model), queries, neighbors, *result)
-    return result
+    arrays = result[:5]
+    solve(problem.X, problem.y, problem.noise, _pack(problem.model), queries, neighbors, *arrays)
+    return result._replace(noise_unit=noise_unit(problem, queries, neighbors))
 
 
 def score(
@@ -134,6 +140,6 @@ def _pack(model: LocalModel) -> tuple[object, ...]:
         float(model.localizer_decay),
         float(model.scale_dof),
         model.scaled_bandwidth,
-        float(np.exp(np.mean(np.log(lengthscale)))),
+        model.localizer_unit,
         bool(model.normalize),
     )

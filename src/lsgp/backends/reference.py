@@ -26,6 +26,7 @@ __all__ = [
     "factors_once",
     "is_slow",
     "knows",
+    "knows_metric",
     "name",
     "plan",
     "predict",
@@ -77,9 +78,15 @@ class LocalSystem(NamedTuple):
     beta: Array  # (m,)
     variance: float
     status: int
+    noise_unit: float = 1.0  # what the noise of an observation at the query is multiplied by
+    noise_unit_by_log_lengthscale: Array | None = None  # (d,) of its logarithm; None: 0
 
 
 def knows(kernel: Kernel) -> bool:
+    return True
+
+
+def knows_metric(localizer_metric: str) -> bool:
     return True
 
 
@@ -89,14 +96,14 @@ def predict(problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32])
     mean = np.empty((n_queries, n_targets))
     variance, dof = np.empty(n_queries), np.empty(n_queries)
     scale = np.empty((n_queries, n_targets))
-    status = np.empty(n_queries, dtype=np.int32)
+    status, noise_unit = np.empty(n_queries, dtype=np.int32), np.empty(n_queries)
     for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
         system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False)
         mean[q] = system.covariance.k @ system.alpha  # [E4]
         variance[q] = system.variance
         scale[q], dof[q] = scale_and_dof(problem.model, system)
-        status[q] = system.status
-    return Predictions(mean, variance, scale, dof, status)
+        status[q], noise_unit[q] = system.status, system.noise_unit
+    return Predictions(mean, variance, scale, dof, status, noise_unit)
 
 
 def score(
@@ -151,11 +158,13 @@ def solve_system(
     """
     model = problem.model
     with np.errstate(over="ignore", invalid="ignore"):
-        z = (problem.X[rows].astype(float) - query) / model.lengthscale
+        offsets = problem.X[rows].astype(float) - query
+        z = offsets / model.lengthscale
         is_finite = np.isfinite((z * z).sum(axis=1)).all()
     if not is_finite:
         return unsolved(problem, contract.STATUS_NOT_FINITE)
-    weight, by_log_lengthscale, by_decay = _weigh(model, z)
+    weights = _weigh(model, offsets)
+    weight, by_log_lengthscale, by_decay = weights.weight, *weights[1:3]
     inside = weight > SMALLEST_WEIGHT
     rows, z, weight = rows[inside], z[inside], weight[inside]
     y = problem.y[rows].astype(float)
@@ -180,6 +189,8 @@ def solve_system(
         beta=beta,
         variance=max(variance, SMALLEST_VARIANCE * covariance.k00),
         status=status,
+        noise_unit=weights.noise_unit,
+        noise_unit_by_log_lengthscale=weights.noise_unit_by_log_lengthscale,
     )
 
 
@@ -210,9 +221,18 @@ def unsolved(problem: LocalProblem, status: int) -> LocalSystem:
     )
 
 
-def _weigh(model: LocalModel, z: Array) -> tuple[Array, Array, Array]:
-    """Weights of the neighbors, and their derivatives in log lengthscale and in the decay."""
-    m, d = z.shape
+class _Weights(NamedTuple):
+    weight: Array  # (m,)
+    by_log_lengthscale: Array  # (m, d)
+    by_decay: Array  # (m,)
+    noise_unit: float
+    noise_unit_by_log_lengthscale: Array  # (d,) of its logarithm
+
+
+def _weigh(model: LocalModel, offsets: Array) -> _Weights:
+    """Weights of the neighbors (m, d) from the query, and derivatives of them."""
+    m, d = offsets.shape
+    z = offsets / model.localizer_scale
     r2 = (z * z).sum(axis=1)
     if model.bandwidth is None:
         h2 = r2.max(initial=0.0)
@@ -228,12 +248,15 @@ def _weigh(model: LocalModel, z: Array) -> tuple[Array, Array, Array]:
     by_log_lengthscale = by_s[:, None] * s_by_log_lengthscale
     if h2 == 0:
         weight = np.ones(m)
+    unit, log_unit = 1.0, np.zeros(d)
     if model.normalize:
-        factor = 1.0 / (math.sqrt(safe_h2) * np.exp(np.mean(np.log(model.lengthscale))))
-        log_factor = -0.5 * h2_by_log_lengthscale / safe_h2 - 1.0 / d
-        by_log_lengthscale = factor * (by_log_lengthscale + np.outer(weight, log_factor))
-        weight, by_decay = factor * weight, factor * by_decay
-    return weight, by_log_lengthscale, by_decay
+        unit = math.sqrt(safe_h2) * model.localizer_unit
+        log_unit = 0.5 * h2_by_log_lengthscale / safe_h2 + 1.0 / d
+        by_log_lengthscale = (by_log_lengthscale - np.outer(weight, log_unit)) / unit
+        weight, by_decay = weight / unit, by_decay / unit
+    if model.localizer_metric != "scaled":
+        by_log_lengthscale, log_unit = np.zeros((m, d)), np.zeros(d)
+    return _Weights(weight, by_log_lengthscale, by_decay, unit, log_unit)
 
 
 def covary(
@@ -279,7 +302,7 @@ def _loss_and_gradient(
 ) -> tuple[float, Array]:
     model, covariance = problem.model, system.covariance
     scale, dof = scale_and_dof(model, system)
-    noise = model.noise_variance * float(problem.noise[target])
+    noise = model.noise_variance * float(problem.noise[target]) * system.noise_unit
     mean = covariance.k @ system.alpha
     relative = system.variance + noise  # [E7]
     n_targets = len(scale)
@@ -322,7 +345,10 @@ def _loss_and_gradient(
         + adjoint_k @ covariance.dk
         + by_variance * covariance.dk00
     )
-    kernel += model.correlation.by_metric(_through_metric(model, system, adjoint_A, by_weight))
+    by_metric = _through_metric(model, system, adjoint_A, by_weight)
+    if system.noise_unit_by_log_lengthscale is not None:
+        by_metric += by_noise * system.noise_unit_by_log_lengthscale
+    kernel += model.correlation.by_metric(by_metric)
     shared = np.array(
         [
             by_signal,

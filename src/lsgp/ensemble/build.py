@@ -47,7 +47,7 @@ def build_given(
         n_neighbors = min(specification.n_neighbors or DEFAULT_N_NEIGHBORS, len(rows.X))
     problem = _cast(LocalProblem(X, scaler.transform(rows.y), rows.noise, model), dtype)
     chosen = choose_backend(backend, model)
-    index = build_index(X, np.asarray(model.lengthscale, dtype=float))
+    index = build_index(X, model.localizer_scale)
     return FittedModel.build(
         transform, choose_solver(chosen.prepare(problem), index, n_neighbors, chosen)
     )
@@ -60,7 +60,7 @@ def build_tuned(tuned: Tuned, backend: str, dtype: Any) -> tuple[FittedModel, ..
         space, model = contender.space, contender.model
         chosen = choose_backend(backend, model)
         problem = chosen.prepare(_cast(space.problem(model), dtype))
-        index = _suitable(space.index, space.X, np.asarray(model.lengthscale, dtype=float))
+        index = _suitable(space.index, space.X, model.localizer_scale)
         solver = choose_solver(problem, index, contender.n_neighbors, chosen)
         if isinstance(solver, ExactSolver) and contender.system and problem.X.dtype == float:
             system = replace(contender.system, problem=problem)

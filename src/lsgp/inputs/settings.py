@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lsgp.inputs import sklearn_kernels
-from lsgp.method.contract import OBJECTIVES, SHARED_PARAMETERS, LocalModel
+from lsgp.method.contract import (
+    LOCALIZER_METRICS,
+    OBJECTIVES,
+    SHARED_PARAMETERS,
+    LocalModel,
+)
 from lsgp.method.kernels import KERNELS, kernel_of
 from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
 
@@ -77,8 +82,8 @@ class Specification(NamedTuple):
         ]
         return (
             any(kernel_of(kernel).is_like(model.kernel) for kernel in self.kernels)
-            and (own.localizer, own.bandwidth, own.normalize)
-            == (model.localizer, model.bandwidth, model.normalize)
+            and (own.localizer, own.bandwidth, own.normalize, own.localizer_metric)
+            == (model.localizer, model.bandwidth, model.normalize, model.localizer_metric)
             and self.scale in ("auto", "local" if model.is_local_scale else "global")
             and is_switched_on[0] == is_switched_on[1]
             and all(
@@ -103,6 +108,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         _require_choice("kernel", kernel, ("auto", *KERNELS), "or a scikit-learn kernel object")
         kernels = (kernel,)
     _require_choice("localizer", settings["localizer"], tuple(LOCALIZERS))
+    _require_choice("localizer_metric", settings["localizer_metric"], LOCALIZER_METRICS)
     _require_choice("scale", settings["scale"], SCALES)
     if settings["objective"] is not None:
         _require_choice("objective", settings["objective"], ("auto", *ALL_OBJECTIVES), "or None")
@@ -144,10 +150,20 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
     dof = _number(settings, "scale_dof", given)
     if settings["scale"] == "global":
         dof = math.inf
+    lengthscale = _lengthscale(settings["lengthscale"], translation, n_inputs, given)
+    is_isotropic = (
+        translation is not None
+        and translation.lengthscale is not None
+        and translation.lengthscale.size == 1
+    )
+    # With one lengthscale for all inputs, both metrics have the same balls.
+    is_scaled = len(set(lengthscale)) == 1 and (
+        is_isotropic or "lengthscale" in given or n_inputs == 1 or settings["objective"] is None
+    )
     model = LocalModel(
         kernel=DEFAULT_KERNEL if len(kernels) > 1 else kernels[0],
         localizer=settings["localizer"],
-        lengthscale=_lengthscale(settings["lengthscale"], translation, n_inputs, given),
+        lengthscale=lengthscale,
         signal_variance=1.0 if signal is None else signal,
         noise_variance=DEFAULT_NOISE_VARIANCE if noise is None else noise,
         constant_variance=constant,
@@ -156,6 +172,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         scale_dof=DEFAULT_SCALE_DOF if dof is None else dof,
         bandwidth=_bandwidth(settings["bandwidth"]),
         normalize=_flag(settings, "normalize_localizer"),
+        localizer_metric="scaled" if is_scaled else settings["localizer_metric"],
     )
     return Specification(
         model=model,
@@ -164,9 +181,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         scale=settings["scale"],
         n_neighbors=_n_neighbors(settings["n_neighbors"]),
         input_transforms=_input_transforms(settings["input_transform"], n_inputs),
-        is_isotropic=translation is not None
-        and translation.lengthscale is not None
-        and translation.lengthscale.size == 1,
+        is_isotropic=is_isotropic,
     )
 
 

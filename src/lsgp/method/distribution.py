@@ -321,6 +321,7 @@ def distribution_of(
     ``noise_variance``, relative to the signal's, is that of the observations, (q,) or one for all;
     0 for the latent function.
     """
-    relative = np.asarray(predictions.variance, dtype=float) + noise_variance
+    noise = predictions.noise_of(noise_variance)
+    relative = np.asarray(predictions.variance, dtype=float) + noise
     scale = np.sqrt(predictions.scale * relative[:, None])
     return PredictiveDistribution(predictions.mean, scale, predictions.dof)

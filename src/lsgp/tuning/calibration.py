@@ -40,7 +40,8 @@ def calibrate(
     is_local = math.isfinite(model.scale_dof)
     if not free or (not is_local and "signal_variance" in given):
         return model, predictions
-    relative = (predictions.variance + model.noise_variance * noise)[:, None]
+    own_noise = predictions.noise_of(model.noise_variance * noise)
+    relative = (predictions.variance + own_noise)[:, None]
     squared_error = (observed - predictions.mean) ** 2 / relative
     if not is_local:
         # The likeliest variance of Gaussian errors is their mean square.
