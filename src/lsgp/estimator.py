@@ -27,7 +27,7 @@ from lsgp.ensemble.explain import Explanation, explain, relevance
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.frames import make_frame
 from lsgp.inputs.rows import TrainingRows, check_training_rows
-from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification, specify
+from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification, specify
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.contract import LocalModel
 from lsgp.storage.estimator import load_estimator, save_estimator
@@ -40,6 +40,8 @@ from lsgp.tuning.search import Tuned, tune
 Array = NDArray[np.float64]
 
 DTYPES = ("float64", "float32")
+#: Standard deviations of targets below have no digits to spare.
+SMALLEST_SPREAD = 1e-300
 
 
 class LSGPEstimator(BaseEstimator):
@@ -148,6 +150,10 @@ class LSGPEstimator(BaseEstimator):
             if self.normalize_y
             else TargetScaler(np.zeros(rows.y.shape[1]), np.ones(rows.y.shape[1]))
         )
+        if self.normalize_y:
+            _require_spread(scaler.std)
+        else:
+            _require_targets(rows.y, LIMITS[self.dtype].target)
         names = getattr(self, "feature_names_in_", None)
         tuning: TuningResult | None = None
         # Leaving one of two rows out leaves nothing to learn from.
@@ -240,6 +246,8 @@ class LSGPEstimator(BaseEstimator):
                 f"noise_variance was {was}given to fit, and is {now}given for the rows to add. "
                 "Give it for all rows, or for none."
             )
+        if not self.normalize_y:
+            _require_targets(y, LIMITS[self.dtype].target)
         return check_training_rows(X, y, sample_weight, noise_variance, groups)
 
     def _policy(self) -> update.Policy:
@@ -517,3 +525,22 @@ class LSGPEstimator(BaseEstimator):
             estimator.feature_names_in_ = np.array(ensemble.input_names, dtype=object)
         estimator.ensemble_ = ensemble
         return estimator
+
+
+def _require_targets(y: Array, largest: float) -> None:
+    """Refuse targets as they are whose squares are no finite numbers."""
+    found = max(float(y.max()), -float(y.min()))
+    if found > largest:
+        raise ValueError(
+            f"y has values of up to {found:g}, and normalize_y=False takes at most {largest:g}. "
+            "Use normalize_y=True, or larger units."
+        )
+
+
+def _require_spread(std: Array) -> None:
+    """Refuse targets that vary so little that numbers have too few digits for it."""
+    if std.min() < SMALLEST_SPREAD:
+        raise ValueError(
+            f"y has a standard deviation of {std.min():g}, less than {SMALLEST_SPREAD:g}. Use "
+            "smaller units."
+        )

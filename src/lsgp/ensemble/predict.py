@@ -16,6 +16,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.method.contract import Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
+from lsgp.search.neighborhoods import TooManyNeighborsError
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block
 
@@ -115,7 +116,25 @@ def _in_blocks(
             "memory_budget, or fit again with this one."
         )
     rest = resources._replace(memory_budget=left)
-    plans = [model.solver.plan(n_queries, rest) for model in models]
+    while True:
+        try:
+            return _in_planned_blocks(ensemble, answer, n_queries, consume, rest)
+        except TooManyNeighborsError:
+            if rest.n_threads == 1:
+                raise
+            # With a fixed bandwidth, fewer threads have room for larger systems.
+            rest = rest._replace(n_threads=rest.n_threads // 2)
+
+
+def _in_planned_blocks(
+    ensemble: Ensemble,
+    answer: Answer,
+    n_queries: int,
+    consume: Callable[[int, int, PredictiveDistribution], None],
+    resources: Resources,
+) -> None:
+    models = ensemble.models
+    plans = [model.solver.plan(n_queries, resources) for model in models]
     failures = Failures()
 
     def work(start: int, stop: int) -> None:

@@ -11,6 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 
+#: Of the noise of a row to the mean of all, and of sample weights.
+LARGEST_RATIO = 1e100
+
+
 class Groups(NamedTuple):
     """Which rows belong together.
 
@@ -88,9 +92,12 @@ def check_training_rows(
         X, y, noise, weight = X[kept], y[kept], noise[kept], weight[kept]
         numbered = None if numbered is None else numbered.keep(kept)
     if noise_variance is not None:
-        mean_noise_variance = float(noise.mean())
+        largest = float(noise.max())
+        mean_noise_variance = largest * float((noise / largest).mean())  # which cannot overflow
         noise = noise / mean_noise_variance
+        _require_alike("noise_variance", noise, "Check the units of the rows that stand out.")
     if weight is not None:
+        _require_alike("sample_weight", weight, "Give rows that do not count the weight 0.")
         noise = noise / weight
     return TrainingRows(X, y, weight, noise, mean_noise_variance, numbered)
 
@@ -127,6 +134,16 @@ def _row_values(name: str, values: ArrayLike, n: int) -> Array:
             "infinite. Remove those rows."
         )
     return numbers
+
+
+def _require_alike(name: str, values: Array, remedy: str) -> None:
+    """Refuse numbers whose products would be no finite, positive numbers."""
+    low, high = float(values.min()), float(values.max())
+    if low < 1.0 / LARGEST_RATIO or high > LARGEST_RATIO:
+        raise ValueError(
+            f"{name} goes from {low:g} to {high:g}, beyond {1.0 / LARGEST_RATIO:g} to "
+            f"{LARGEST_RATIO:g}. {remedy}"
+        )
 
 
 def number_groups(groups: ArrayLike, n: int) -> Groups:
