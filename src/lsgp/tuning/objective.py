@@ -66,7 +66,7 @@ class Objective:
             part = slice(start, stop)
             return backend.score(problem, targets[part], neighbors[part], self.name)
 
-        results = list(run_blocks(work, n, plan.block_size, plan.n_threads))
+        results = list(run_blocks(work, n, plan.block_size, plan.n_threads, pool=resources.pool))
         scores: Scores = concatenate_results(results)
         return scores
 

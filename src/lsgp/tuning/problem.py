@@ -107,15 +107,20 @@ class TuningProblem:
             seed=seed,
             clock=Clock(max_seconds),
         )
-        first = given.space(specification.input_transforms[0])
-        if first.imitation is not None:
+        first: LeaveOneOut | None = None
+        if queries is not None:
+            # Where they lie among the rows decides which other transforms are tried.
+            first = given.space(specification.input_transforms[0])
+            assert first.imitation is not None
             given = replace(given, eligible=first.imitation.targets)
-        if first.gap_width > 0:
-            # Scores at the edges of gaps are no ground for weights inside them.
-            given = replace(given, is_in_gaps=True, n_models=1)
+            if first.gap_width > 0:
+                # Scores at the edges of gaps are no ground for weights inside them.
+                given = replace(given, is_in_gaps=True, n_models=1)
         return replace(given, starts=given._starts(first, warm_starts), is_warm=bool(warm_starts))
 
-    def _starts(self, first: LeaveOneOut, warm_starts: tuple[WarmStart, ...]) -> tuple[Start, ...]:
+    def _starts(
+        self, first: LeaveOneOut | None, warm_starts: tuple[WarmStart, ...]
+    ) -> tuple[Start, ...]:
         """One for each kernel and input transform that the settings leave open."""
         if warm_starts:
             spaces = self._spaces([warm.kinds for warm in warm_starts], first)
@@ -140,13 +145,14 @@ class TuningProblem:
             for kernel in self.specification.kernels
         )
 
-    def _spaces(self, all_kinds: list[Kinds], first: LeaveOneOut) -> list[LeaveOneOut]:
+    def _spaces(self, all_kinds: list[Kinds], first: LeaveOneOut | None) -> list[LeaveOneOut]:
         """The rows in each of the transforms, each made once, on threads."""
-        distinct = [kinds for kinds in dict.fromkeys(all_kinds) if kinds != first.kinds]
+        spaces = {} if first is None else {first.kinds: first}
+        distinct = [kinds for kinds in dict.fromkeys(all_kinds) if kinds not in spaces]
         made = run_blocks(
             lambda k, _: self.space(distinct[k]), len(distinct), 1, self.resources.n_threads
         )
-        spaces = {first.kinds: first, **dict(zip(distinct, made, strict=True))}
+        spaces |= dict(zip(distinct, made, strict=True))
         return [spaces[kinds] for kinds in all_kinds]
 
     def space(self, kinds: Kinds) -> LeaveOneOut:

@@ -10,7 +10,10 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -56,12 +59,24 @@ def tune(problem: TuningProblem) -> Tuned:
     found, comparison = Found(), problem.comparison()
     # The optimizer's own matrices are tiny: the threads of BLAS only spin on them, for half of
     # the time of a fit; and sums must not depend on how many there are.
-    with one_blas_thread():
+    with one_blas_thread(), _with_pool(problem) as problem:
         is_complete = _search(problem, comparison, found)
         if not found.all:
             began = time.monotonic()
             found.polished.append(problem.evaluate(problem.starts[0], comparison, began))
         return _choose(problem, comparison, found, is_complete)
+
+
+@contextmanager
+def _with_pool(problem: TuningProblem) -> Iterator[TuningProblem]:
+    """The problem with threads for the blocks of its evaluations, made once for all of them."""
+    n_threads = problem.resources.n_threads
+    if n_threads == 1:
+        yield problem
+        return
+    # The thread of a job works on a block too.
+    with ThreadPoolExecutor(n_threads - 1, thread_name_prefix="lsgp-block") as pool:
+        yield replace(problem, resources=problem.resources._replace(pool=pool))
 
 
 def _search(problem: TuningProblem, comparison: Comparison, found: Found) -> bool:
@@ -119,7 +134,7 @@ def _choose(
         fixed /= fixed.sum()
     share = exact_share(len(problem.y)) if likely else 0.0
     predicted = [c.candidate.predicted for c in usable]
-    choice = comparison.choose(predicted, problem.n_models, fixed, share)
+    choice = comparison.choose(predicted, problem.n_models, fixed, share, problem.resources)
     result = TuningResult(
         objective=problem.objective.name,
         candidates=tuple(c.candidate for c in usable),

@@ -42,7 +42,7 @@ def _mix(job: Job, best: Contender) -> None:
     d = problem.rows.X.shape[1]
     spaces = {start.space.kinds: start.space for start in problem.starts}
     data = {kind: spaces.get((kind,) * d) or problem.space((kind,) * d) for kind in TRANSFORMS}
-    data = {kind: space.with_threads(job.share) for kind, space in data.items()}
+    data = {kind: space.with_share(job.share) for kind, space in data.items()}
     (own,) = set(best.space.kinds)
     targets = problem.draw(min(N_MIXED, effort.n_targets), job.rng)
     sample = data[str(own)].sample(best.model, targets, best.n_neighbors)
