@@ -9,14 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import Resources
 from lsgp.method.combination import combine
 from lsgp.method.contract import STATUS_NOT_POSITIVE_DEFINITE, LocalModel, Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.tuning.calibration import calibrate, coverage_factor
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS
-from lsgp.tuning.weights import ONE_THREAD, choose_weights
+from lsgp.tuning.weights import choose_weights
 
 Array = NDArray[np.float64]
 
@@ -68,7 +67,6 @@ class Comparison(NamedTuple):
         n_models: int,
         fixed: Array,
         share: float,
-        resources: Resources = ONE_THREAD,
     ) -> Choice:
         """Combine predictions of the points as far as that pays.
 
@@ -78,8 +76,7 @@ class Comparison(NamedTuple):
         def loss(combined: PredictiveDistribution) -> float:
             return self.objective.criterion(combined, self.y)
 
-        weights = (1.0 - share) * choose_weights(predicted, loss, n_models, resources)
-        weights += share * fixed
+        weights = (1.0 - share) * choose_weights(predicted, loss, n_models) + share * fixed
         used = np.flatnonzero(weights).tolist()
         combined = combine([predicted[k] for k in used], weights[used])
         mean_loss = float(self.objective.losses(combined, self.y).mean())

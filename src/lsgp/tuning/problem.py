@@ -18,7 +18,7 @@ from lsgp.backends.contract import Backend, Resources
 from lsgp.compute.threads import run_blocks
 from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.settings import Kinds, Specification
-from lsgp.inputs.transforms import fit_transform_kind
+from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel, Predictions
 from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem, exact_bytes
@@ -174,6 +174,17 @@ class TuningProblem:
             self.resources,
             self.rows.groups,
             imitation,
+        )
+
+    def mixed_space(self, spaces: list[LeaveOneOut]) -> LeaveOneOut:
+        """The rows with each input as the space of the same place has it."""
+        X = np.column_stack([space.X[:, j] for j, space in enumerate(spaces)])
+        return replace(
+            spaces[0],
+            transform=InputTransform.of_columns([space.transform for space in spaces]),
+            X=X,
+            index=build_index(X, np.ones(X.shape[1]), self.resources.n_threads),
+            share=None,
         )
 
     # -- what follows from it --------------------------------------------------------------

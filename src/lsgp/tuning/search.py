@@ -134,7 +134,7 @@ def _choose(
         fixed /= fixed.sum()
     share = exact_share(len(problem.y)) if likely else 0.0
     predicted = [c.candidate.predicted for c in usable]
-    choice = comparison.choose(predicted, problem.n_models, fixed, share, problem.resources)
+    choice = comparison.choose(predicted, problem.n_models, fixed, share)
     result = TuningResult(
         objective=problem.objective.name,
         candidates=tuple(c.candidate for c in usable),

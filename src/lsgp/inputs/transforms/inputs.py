@@ -115,6 +115,40 @@ class InputTransform:
         """The transform that `to_arrays` was called on."""
         return cls(tuple(kinds), **{name: np.asarray(arrays[name]) for name in ARRAY_NAMES})
 
+    @classmethod
+    def of_columns(cls, columns: Sequence[InputTransform]) -> InputTransform:
+        """The transform whose input j is transformed as input j of the j-th of these.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp.inputs.transforms import InputTransform, fit_transform_kind
+        >>> X = np.array([[1.0, 7.0], [2.0, 8.0], [9.0, 7.0]])
+        >>> one, other = (fit_transform_kind(X, kind) for kind in ("standardize", "half-rank"))
+        >>> mixed = InputTransform.of_columns([other, one])
+        >>> expected = fit_transform_kind(X, ["half-rank", "standardize"])
+        >>> bool(np.array_equal(mixed.transform(X), expected.transform(X)))
+        True
+        """
+        numbers = {
+            name: np.array([getattr(own, name)[j] for j, own in enumerate(columns)])
+            for name in ("center", "scale", "power")
+        }
+        spans = [slice(*own.knot_offsets[j : j + 2]) for j, own in enumerate(columns)]
+        knots = {
+            name: np.concatenate(
+                [getattr(own, name)[span] for own, span in zip(columns, spans, strict=True)]
+            )
+            for name in ("knots", "knot_values")
+        }
+        ends = np.cumsum([span.stop - span.start for span in spans])
+        return cls(
+            kinds=tuple(own.kinds[j] for j, own in enumerate(columns)),
+            knot_offsets=np.concatenate([[0], ends]).astype(np.int64),
+            **numbers,
+            **knots,
+        )
+
     def _by_blocks(
         self,
         X: ArrayLike,

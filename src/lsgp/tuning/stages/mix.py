@@ -48,7 +48,8 @@ def _mix(job: Job, best: Contender) -> None:
     sample = data[str(own)].sample(best.model, targets, best.n_neighbors)
     kinds, model = mix_transforms(data, str(own), best.model, sample, problem.objective)
     if len(set(kinds)) > 1:
-        job.optimize(Start(problem.space(kinds), model, best.n_neighbors), effort)
+        space = problem.mixed_space([data[str(kind)] for kind in kinds])
+        job.optimize(Start(space, model, best.n_neighbors), effort)
 
 
 def mix_transforms(
