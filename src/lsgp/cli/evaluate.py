@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from lsgp import PredictiveDistribution
 from lsgp.cli.console import Voice, write_json, write_table
 from lsgp.cli.errors import CommandError
-from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for, target_columns
+from lsgp.cli.models import input_columns, refuse_missing, rows_for, target_columns
+from lsgp.cli.saved import load_model
 from lsgp.cli.tables import finite_rows, open_table
 from lsgp.compute.text import count
 from lsgp.ensemble.assessment import LEVELS, assess

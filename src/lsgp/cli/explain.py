@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from lsgp import LSGPRegressor
 from lsgp.cli.console import Voice, write_json, write_table
 from lsgp.cli.errors import CommandError, list_names
-from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for
+from lsgp.cli.models import input_columns, refuse_missing, rows_for
 from lsgp.cli.outputs import check_output, open_output
+from lsgp.cli.saved import load_model
 from lsgp.cli.table import Chunk, Table
 from lsgp.cli.tables import finite_rows, format_of, open_table
 from lsgp.compute.text import count

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Saved models and the columns of tables that they need."""
+"""The columns of tables that saved models need, and predictions from them."""
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lsgp import LSGPRegressor, PredictiveDistribution
-from lsgp.cli.errors import CommandError, did_you_mean, list_names
+from lsgp.cli.errors import CommandError, list_names
 from lsgp.cli.table import Chunk, Table
 from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, require_numbers
-from lsgp.compute.memory import parse_memory_budget
 from lsgp.ensemble.view import target_names
 
 
@@ -24,21 +21,6 @@ class Prediction(NamedTuple):
 
     is_complete: NDArray[np.bool_]  # (n,) rows without a missing input
     predicted: PredictiveDistribution | None  # of the complete rows, (k,) or (k, t)
-
-
-def load_model(options: argparse.Namespace) -> LSGPRegressor:
-    """The model of a command, set to the threads and the memory that the options allow."""
-    path = Path(options.model)
-    if not path.exists():
-        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise CommandError(f"There is no file {path}.{did_you_mean(path.name, beside)}")
-    model = LSGPRegressor.load(path)
-    model.verbose = 0
-    if hasattr(options, "jobs"):
-        model.n_jobs = options.jobs
-        parse_memory_budget(options.memory_budget)
-        model.memory_budget = options.memory_budget
-    return model
 
 
 def input_columns(model: LSGPRegressor, table: Table) -> list[str]:

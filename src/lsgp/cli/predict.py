@@ -12,8 +12,9 @@ import polars as pl
 
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, list_names, require_columns
-from lsgp.cli.models import Prediction, input_columns, load_model, predict_chunk
+from lsgp.cli.models import Prediction, input_columns, predict_chunk
 from lsgp.cli.outputs import check_output, open_output
+from lsgp.cli.saved import load_model
 from lsgp.cli.table import Table
 from lsgp.cli.tables import format_of, open_table
 from lsgp.compute.text import count

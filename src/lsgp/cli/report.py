@@ -15,8 +15,9 @@ import polars as pl
 from lsgp import LSGPRegressor
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError
-from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for, target_columns
+from lsgp.cli.models import input_columns, refuse_missing, rows_for, target_columns
 from lsgp.cli.outputs import check_output
+from lsgp.cli.saved import load_model
 from lsgp.cli.tables import finite_rows, open_table
 from lsgp.compute.text import count
 from lsgp.ensemble.view import target_names
