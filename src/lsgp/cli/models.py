@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,14 +76,26 @@ def predict_chunk(
         refuse_missing(chunk, is_complete, inputs, where)
     if not is_complete.any():
         return Prediction(is_complete, None)
-    try:
+    with queries_as_rows(chunk, is_complete, where):
         return Prediction(
             is_complete,
             model.predict_distribution(rows_for(model, chunk.frame, inputs, is_complete), kind),
         )
-    except np.linalg.LinAlgError as error:
-        last_row = chunk.first_row + chunk.frame.height - 1
-        raise CommandError(f"{where}, rows {chunk.first_row} to {last_row}: {error}") from None
+
+
+@contextmanager
+def queries_as_rows(chunk: Chunk, kept: NDArray[np.bool_], where: str) -> Iterator[None]:
+    """Let errors about queries of the library, counted from 0, name rows of the table."""
+    try:
+        yield
+    except ValueError as error:
+        numbers = chunk.first_row + np.flatnonzero(kept)
+
+        def row_of(found: re.Match[str]) -> str:
+            query = int(found[1])
+            return f"row {numbers[query]:,}" if query < len(numbers) else found[0]
+
+        raise CommandError(f"{where}: {re.sub(r'query ([0-9]+)', row_of, str(error))}") from error
 
 
 def rows_for(
@@ -99,5 +114,5 @@ def refuse_missing(
     missing = [name for name in names if not finite_rows(chunk.frame[row : row + 1], [name])[0]]
     raise CommandError(
         f"Row {chunk.first_row + row:,} of {where} has no finite number in {missing[0]!r}, which "
-        "--strict refuses."
+        "--strict refuses. Complete it, or run without --strict."
     )
