@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.ensemble import Ensemble
+from lsgp.inputs.frames import installed_library, make_frame
 
 Array = NDArray[np.float64]
 
@@ -97,6 +98,7 @@ def as_table(ensemble: Ensemble, X: Array) -> Any:
     """Inputs as a table with the names that were fitted, if any, as scikit-learn expects them."""
     if ensemble.input_names is None:
         return X
-    import polars as pl
-
-    return pl.DataFrame({name: X[:, j] for j, name in enumerate(ensemble.input_names)})
+    library = installed_library()
+    if library is None:
+        return X
+    return make_frame({name: X[:, j] for j, name in enumerate(ensemble.input_names)}, library)

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 N_NEIGHBORS, N_FAR, N_INPUTS = 8, 20, 4
 
 
-def explain_worst(model: LSGPRegressor, view: View) -> list[str]:
+def explain_worst(model: LSGPRegressor, view: View, count_from: int = 0) -> list[str]:
     """The explanation of each of the worst predictions of a view, as HTML."""
     observations, worst = view.observations, view.worst
     is_left_out = observations.key == "loo"
@@ -35,7 +35,9 @@ def explain_worst(model: LSGPRegressor, view: View) -> list[str]:
     )
     inputs = _most_relevant(model)
     return [
-        _one_case(model, explained, k, view.target, observations.X[i], view, int(i), inputs)
+        _one_case(
+            model, explained, k, view.target, observations.X[i], view, int(i), inputs, count_from
+        )
         for k, i in enumerate(worst)
     ]
 
@@ -49,6 +51,7 @@ def _one_case(
     view: View,
     i: int,
     inputs: NDArray[np.int64],
+    count_from: int,
 ) -> str:
     neighbors = explained.of_query(k)
     contributions = columns_of(neighbors.contributions)[:, target]
@@ -69,7 +72,7 @@ def _one_case(
         share = float(contributions[at]) / largest
         rows.append(
             [
-                Number(float(neighbors.rows[at]), f"row {neighbors.rows[at]:,}"),
+                Number(float(neighbors.rows[at]), f"row {neighbors.rows[at] + count_from:,}"),
                 float(neighbors.distances[at]),
                 float(neighbors.weights[at]),
                 float(observed[at]),
@@ -134,7 +137,7 @@ def extrapolation_scores(
 
 
 def extrapolation_section(
-    model: LSGPRegressor, queries: Queries | None, left_out: Observations
+    model: LSGPRegressor, queries: Queries | None, left_out: Observations, count_from: int = 0
 ) -> str:
     """Share of the queries that lie far from the data, and those that are farthest."""
     if queries is None:
@@ -163,7 +166,7 @@ def extrapolation_section(
     far = order[scores[order] > 1.0]
     if len(far):
         left_out_too = None if exclude is None else exclude[far]
-        parts.append(_far_table(model, X[far], rows[far], left_out_too))
+        parts.append(_far_table(model, X[far], rows[far] + count_from, left_out_too))
     return "".join(parts) + "</section>"
 
 
