@@ -178,6 +178,7 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     ]
     heaviest, scaler, shares = ensemble.heaviest, ensemble.target_scaler, ensemble.weights
     failures.raise_if_any(len(X), heaviest.model)
+    failures.warn_if_jittered(len(X), heaviest.model)
     merged = [
         _merge([part.neighbors[q] for part in parts], shares, heaviest, queries[0][q])
         for q in range(len(X))
@@ -200,7 +201,10 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         contributions=(scaled * coefficients[:, :, None] * scaler.std).reshape(shape),
         baseline=scaler.mean.reshape(ensemble.target_shape),
         predicted=PredictiveDistribution(
-            ensemble.in_shape(predicted.mean), ensemble.in_shape(predicted.scale), dof
+            ensemble.in_shape(predicted.mean),
+            ensemble.in_shape(predicted.scale),
+            dof,
+            failures.is_jittered(len(X)),
         ),
         n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
         local_scale=ensemble.in_shape(scaler.inverse_scale(ensemble.scale_factor * scale)),
@@ -277,7 +281,7 @@ def _explain_one(
     for i, (_, system) in enumerate(fitted.solver.systems(queries, failures, left_out)):
         r = np.sqrt((system.z**2).sum(axis=1))
         neighbors.append(_Neighbors(system.rows.astype(np.int64), r, system.weight, system.beta))
-        solved.mean[i] = system.covariance.k @ system.alpha  # [E4]
+        solved.mean[i] = system.mean
         solved.variance[i] = system.variance
         solved.scale[i], solved.dof[i] = reference.scale_and_dof(fitted.model, system)  # [E6]
         n_effective[i] = np.minimum(system.weight, 1.0).sum()

@@ -48,4 +48,4 @@ class FittedModel:
 
     def inputs_of(self, X: Array) -> Array:
         """Queries in the model's own inputs, as its solver takes them."""
-        return np.ascontiguousarray(self.transform.transform(X), dtype=float)
+        return np.ascontiguousarray(self.transform.transform(X, self.problem.X.dtype), dtype=float)

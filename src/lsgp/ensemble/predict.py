@@ -89,8 +89,10 @@ def _gather(
         mean[start:stop], scale[start:stop] = predicted.mean, predicted.scale
         dof[start:stop] = predicted.dof[:, 0]
 
-    _in_blocks(ensemble, answer, n_queries, consume, resources)
-    return PredictiveDistribution(ensemble.in_shape(mean), ensemble.in_shape(scale), dof)
+    is_jittered = _in_blocks(ensemble, answer, n_queries, consume, resources)
+    return PredictiveDistribution(
+        ensemble.in_shape(mean), ensemble.in_shape(scale), dof, is_jittered
+    )
 
 
 def _in_blocks(
@@ -99,11 +101,12 @@ def _in_blocks(
     n_queries: int,
     consume: Callable[[int, int, PredictiveDistribution], None],
     resources: Resources,
-) -> None:
+) -> NDArray[np.bool_]:
     """Ask all models for each block, combine, and hand the block to ``consume``.
 
     Queries are transformed block by block, so that no transformed copy of all of them is ever
-    made. Raises LinAlgError at the end if a local system could not be solved.
+    made. Raises LinAlgError at the end if a local system could not be solved, and warns if one
+    needed jitter; returns which queries (q,) those were.
     """
     models = ensemble.models
     left = resources.memory_budget - ensemble.nbytes
@@ -131,3 +134,5 @@ def _in_blocks(
         for _ in run_blocks(work, n_queries, block_size, n_threads, progress):
             pass
     failures.raise_if_any(n_queries, ensemble.heaviest.model)
+    failures.warn_if_jittered(n_queries, ensemble.heaviest.model)
+    return failures.is_jittered(n_queries)

@@ -80,8 +80,11 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     require(isinstance(scales, np.ndarray) and scales.dtype.kind == "f", "lengthscale is no array")
     require(scales.shape == (n_inputs,), f"lengthscale has shape {scales.shape}")
     require(np.isfinite(scales).all() and (scales > 0).all(), "a lengthscale is not positive")
-    for name in ("signal_variance", "noise_variance", "constant_variance", "slope_variance"):
+    for name in ("signal_variance", "noise_variance"):
         _require_number(name, getattr(model, name))
+    for name in ("constant_variance", "slope_variance"):
+        if getattr(model, name) != math.inf:  # an unknown trend
+            _require_number(name, getattr(model, name))
     _require_number("localizer_decay", model.localizer_decay)
     require(model.scale_dof == math.inf or model.scale_dof > 0, "scale_dof is not positive")
     if model.bandwidth is not None:
