@@ -114,8 +114,9 @@ def test_every_chart_is_there(model, tmp_path):
     write_report(model, tmp_path / "r.html", *given())
     page = read(tmp_path / "r.html")
     labels = [attributes["aria-label"] for attributes in page.of("svg") if "role" in attributes]
-    # Four of the leave-one-out predictions, four of the given data, relevance, extrapolation.
-    assert len(labels) == 10
+    # Four of the leave-one-out predictions, four of the given data, importance, three
+    # effects, extrapolation.
+    assert len(labels) == 13
     points = [a for a in page.of("circle") if a.get("class", "").startswith("pt")]
     assert len(points) == 2 * (300 + 80)
 

@@ -31,13 +31,17 @@ def tuned():
     )
 
 
-def test_description_shows_models_score_and_relevance(tuned):
+def test_description_shows_models_score_and_importance(tuned):
     text = tuned.describe()
     assert text.startswith("LSGPRegressor of 200 rows, 2 inputs\n")
     assert "matern32  standardize  24" in text
     score = tuned.tuning_.loss * tuned.target_scaler_.std[0]
     assert f"leave-one-out CRPS: {score:.4g} in the units of y" in text
-    assert "relevance: depth " in text
+    assert "importance: R² lost when an input is shuffled (200 points); its effect:\n" in text
+    lines = text.splitlines()
+    assert lines[-2].startswith("  depth  ")
+    assert lines[-2].endswith("bends")
+    assert max(map(len, lines)) <= 100
     assert repr(tuned).startswith("LSGPRegressor(")
 
 
@@ -57,6 +61,7 @@ def test_html_is_that_of_scikit_learn_and_a_table(tuned):
     assert html.count("<tr>") >= 1 + len(tuned.fitted_)
     assert "matern32" in html
     assert "&lt;age&gt;" in html
+    assert "<polyline" in html
     assert "<age>" not in html.split('class="lsgp-fitted"')[1]
     assert tuned._repr_mimebundle_()["text/html"].split("lsgp-fitted")[1] in html
     assert tuned._repr_mimebundle_()["text/plain"] == repr(tuned)

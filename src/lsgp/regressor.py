@@ -109,8 +109,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         Size of its neighborhoods; None with a fixed bandwidth.
     scale_factor_ : float
         Factor on the scale of predictions by which tuning makes their intervals cover.
-    relevance_ : array of shape (d,)
-        Share of each input in what the model calls near and far.
+    lengthscales_ : array of shape (n_models, d)
+        Of the models, heaviest first, in the units of the (transformed) inputs. What predictions
+        depend on is `importance()`.
     mean_noise_variance_ : float or None
         Mean of the noise variances given to `fit`.
     tuning_ : TuningResult or None

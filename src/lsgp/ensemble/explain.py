@@ -213,22 +213,6 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     )
 
 
-def relevance(ensemble: Ensemble) -> Array:
-    """Share of each input in what the models call near and far, (d,), summing to 1.
-
-    The mean squared distance of two training rows in the scaled metric is 2 Σⱼ varⱼ / ℓⱼ², with
-    varⱼ the variance of the transformed input j and ℓⱼ its lengthscale: the relevance of an input
-    is its share of that sum, averaged over the combined models by their weights.
-    """
-    total = np.zeros(ensemble.n_inputs)
-    for fitted in ensemble.models:
-        # Deviations before squares: an input of 1e200 must not overflow.
-        share = fitted.extent.input_spread / fitted.model.lengthscale
-        share = (share / max(share.max(), np.finfo(float).tiny)) ** 2
-        total += fitted.weight * share / max(share.sum(), 1.0)
-    return total / total.sum() if total.any() else total
-
-
 class _Neighbors(NamedTuple):
     """Of one query in one model, or merged over all models."""
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lsgp.compute.text import percent
 from lsgp.ensemble.explain import Explanation
+from lsgp.ensemble.importance import Importance
 from lsgp.ensemble.view import as_table, columns_of, input_names, inputs_of_rows
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
@@ -25,7 +26,7 @@ Array = NDArray[np.float64]
 N_NEIGHBORS, N_FAR, N_INPUTS = 8, 20, 4
 
 
-def explain_worst(model: LSGPRegressor, view: View) -> list[str]:
+def explain_worst(model: LSGPRegressor, view: View, found: Importance) -> list[str]:
     """The explanation of each of the worst predictions of a view, as HTML."""
     observations, worst = view.observations, view.worst
     is_left_out = observations.key == "loo"
@@ -33,7 +34,7 @@ def explain_worst(model: LSGPRegressor, view: View) -> list[str]:
         as_table(model.ensemble_, observations.X[worst]),
         exclude=observations.rows[worst] if is_left_out else None,
     )
-    inputs = _most_relevant(model)
+    inputs = found.order[:N_INPUTS]
     return [
         _one_case(model, explained, k, view.target, observations.X[i], view, int(i), inputs)
         for k, i in enumerate(worst)
@@ -118,10 +119,6 @@ def _beyond(explained: Explanation, k: int) -> str:
     return ", ".join(map(str, names[:3])) + more
 
 
-def _most_relevant(model: LSGPRegressor) -> NDArray[np.int64]:
-    return np.argsort(-model.relevance_, kind="stable")[:N_INPUTS]
-
-
 def extrapolation_scores(
     model: LSGPRegressor, X: Array, exclude: NDArray[np.int64] | None = None
 ) -> Array:
@@ -134,7 +131,7 @@ def extrapolation_scores(
 
 
 def extrapolation_section(
-    model: LSGPRegressor, queries: Queries | None, left_out: Observations
+    model: LSGPRegressor, queries: Queries | None, left_out: Observations, found: Importance
 ) -> str:
     """Share of the queries that lie far from the data, and those that are farthest."""
     if queries is None:
@@ -163,7 +160,7 @@ def extrapolation_section(
     far = order[scores[order] > 1.0]
     if len(far):
         left_out_too = None if exclude is None else exclude[far]
-        parts.append(_far_table(model, X[far], rows[far], left_out_too))
+        parts.append(_far_table(model, X[far], rows[far], left_out_too, found))
     return "".join(parts) + "</section>"
 
 
@@ -189,10 +186,14 @@ def _score_chart(scores: Array) -> str:
 
 
 def _far_table(
-    model: LSGPRegressor, X: Array, rows: NDArray[np.int64], exclude: NDArray[np.int64] | None
+    model: LSGPRegressor,
+    X: Array,
+    rows: NDArray[np.int64],
+    exclude: NDArray[np.int64] | None,
+    found: Importance,
 ) -> str:
     explained = model.explain(as_table(model.ensemble_, X), exclude=exclude)
-    inputs = _most_relevant(model)
+    inputs = found.order[:N_INPUTS]
     names = input_names(model.ensemble_)
     mean, std = columns_of(explained.predicted.mean), columns_of(explained.predicted.std)
     # Of several targets the table shows the first: it is about where, not what.
