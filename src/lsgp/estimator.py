@@ -28,6 +28,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.explain import Explanation, explain
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
+from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
 from lsgp.inputs.frames import make_frame
 from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification, specify
@@ -48,7 +49,7 @@ DTYPES = ("float64", "float32")
 N_STRONGEST = 6
 
 
-class LSGPEstimator(BaseEstimator):
+class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
     """Settings, and what a fitted ensemble can do whatever it predicts.
 
     All that is fitted is `ensemble_`, which is assigned last and at once: an estimator is either
@@ -143,6 +144,7 @@ class LSGPEstimator(BaseEstimator):
         queries: Array | None,
         target_shape: tuple[int, ...],
         target_names: list[str] | None,
+        progress: FitProgress,
     ) -> Ensemble:
         """Tune what is not given, and index the rows."""
         specification = specify(self.get_params(deep=False), rows.X.shape[1])
@@ -156,7 +158,7 @@ class LSGPEstimator(BaseEstimator):
         tuning: TuningResult | None = None
         # Leaving one of two rows out leaves nothing to learn from.
         if self.objective is not None and len(rows.X) > 2:
-            tuned = self._tune(specification, rows, scaler, queries)
+            tuned = self._tune(specification, rows, scaler, queries, progress)
             models, tuning = build_tuned(tuned, self.backend, self.dtype), tuned.result
         else:
             knows_noise = self.noise_variance is not None
@@ -179,6 +181,7 @@ class LSGPEstimator(BaseEstimator):
         rows: TrainingRows,
         scaler: TargetScaler,
         queries: Array | None,
+        progress: FitProgress,
     ) -> Tuned:
         return tune(
             TuningProblem.build(
@@ -194,7 +197,8 @@ class LSGPEstimator(BaseEstimator):
                 n_models=int(self.n_models),
                 max_seconds=self.max_tuning_time,
                 warm_starts=self._warm_starts(specification, rows.X),
-            )
+            ),
+            progress.advance,
         )
 
     def _warm_starts(self, specification: Specification, X: Array) -> tuple[WarmStart, ...]:

@@ -63,6 +63,10 @@ class Effect(NamedTuple):
     direction: str
     n_points: int
 
+    def __repr__(self) -> str:
+        height = float(np.ptp(self.effect))
+        return f"Effect({self.name}: {self.direction}, by {height:.4g}; {self.n_points} points)"
+
 
 def effects(
     ensemble: Ensemble,

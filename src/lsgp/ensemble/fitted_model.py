@@ -26,6 +26,10 @@ class FittedModel:
     weight: float  # in the combination with others
     extent: Extent  # of the rows, in the model's metric
 
+    def __repr__(self) -> str:
+        source = self.solver.describe_source()
+        return f"FittedModel({self.model.kernel}, {source}, weight {self.weight:.3g})"
+
     @classmethod
     def build(cls, transform: InputTransform, solver: Solver, weight: float = 1.0) -> FittedModel:
         return cls(transform, solver, weight, Extent(solver))

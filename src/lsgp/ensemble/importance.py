@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import Resources
+from lsgp.compute.text import count
 from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.predict import predict_mean_without
@@ -54,6 +55,11 @@ class Importance(NamedTuple):
     values: Array
     standard_errors: Array
     n_points: int
+
+    def __repr__(self) -> str:
+        shown = [f"{self.names[j]} {self.values[j]:.3g}" for j in self.order[:3]]
+        more = [f"{len(self.names) - 3} more"] if len(self.names) > 3 else []
+        return f"Importance({', '.join(shown + more)}; {count(self.n_points, 'point')})"
 
     @property
     def order(self) -> NDArray[np.int64]:

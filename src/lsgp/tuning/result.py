@@ -41,6 +41,9 @@ class Candidate:
     standard_error: float
     seconds: float
 
+    def __repr__(self) -> str:
+        return f"Candidate({self.describe()}: loss {self.loss:.4g} ± {self.standard_error:.2g})"
+
     @property
     def scale(self) -> str:
         return "local" if self.model.is_local_scale else "global"
@@ -81,6 +84,14 @@ class TuningResult:
     n_compared: int
     seconds: float
     is_complete: bool
+
+    def __repr__(self) -> str:
+        stopped = "" if self.is_complete else ", stopped early"
+        return (
+            f"TuningResult({self.objective} {self.loss:.4g} of {self.n_compared:,} points, "
+            f"{np.count_nonzero(self.weights)} of {len(self.candidates)} candidates combined, "
+            f"{self.seconds:.1f} s{stopped})"
+        )
 
     @property
     def chosen(self) -> tuple[tuple[Candidate, float], ...]:
