@@ -141,21 +141,22 @@ def extrapolation_section(
         X, rows, exclude = queries.X, queries.rows, None
         noun = "given rows"
     parts = ['<section id="extrapolation"><h2>Where it extrapolates</h2>']
-    parts.append(
+    said = (
         "<p>The score of a query is its distance to the nearest training rows, relative to what "
         "99 % of the training rows have among themselves: 0 on top of the data, 1 at their edge, "
         "more beyond. About 1 in 100 of queries that are like the training data is flagged.</p>"
     )
     if len(X) == 0:
-        return "".join(parts) + "<p>There is no row without missing values.</p></section>"
+        return "".join(parts) + said + "<p>There is no row without missing values.</p></section>"
     scores = extrapolation_scores(model, X, exclude)
     share = float(np.mean(scores > 1.0))
     kind = "good" if share <= 0.02 else "plain" if share <= 0.05 else "warn"
-    parts.append(
+    said += (
         f'<p class="verdict {kind}">{percent(share)} of {len(X):,} {noun} '
         f"({int(np.sum(scores > 1.0)):,}) are flagged as extrapolation.</p>"
     )
-    parts.append(f'<div class="charts one"><figure>{_score_chart(scores)}</figure></div>')
+    chart = f'<div class="charts one"><figure>{_score_chart(scores)}</figure></div>'
+    parts.append(f'<div class="side"><div>{said}</div>{chart}</div>')
     order = np.argsort(-scores, kind="stable")[:N_FAR]
     far = order[scores[order] > 1.0]
     if len(far):
@@ -208,7 +209,13 @@ def _far_table(
         ]
         for k in range(len(X))
     ]
-    columns = ["row", "score", "beyond the range of", f"mean {explained.target_names[0]}", "std"]
+    columns = [
+        "row",
+        "score",
+        "beyond the range of",
+        f"mean {explained.target_names[0]}",
+        "std (observation)",
+    ]
     columns += [names[j] for j in inputs]
     title = f"<h3>The {len(X)} farthest</h3>" if len(X) > 1 else "<h3>The farthest</h3>"
     return title + table(columns, lines, texts=(2,), name="far")

@@ -63,7 +63,7 @@ def fitted_section(model: LSGPRegressor, names: Sequence[str], inputs: Sequence[
             str(fitted.model.kernel),
             fitted.model.localizer,
             _transform_name(fitted.transform.kinds),
-            fitted.n_neighbors,
+            Number(float(fitted.n_neighbors or np.nan), fitted.solver.describe()),
             float(fitted.model.noise_variance),
             float(fitted.model.signal_variance),
             float(fitted.model.localizer_decay),
@@ -118,11 +118,12 @@ def importance_section(
     more = len(found.names) - len(order)
     cut = f" The other {count(more, 'input')} matter less than these." if more > 0 else ""
     parts = [
-        '<section id="importance"><h2>Which inputs matter, and how</h2><p>One input at a time is '
+        '<section id="importance"><h2>Which inputs matter, and how</h2><div class="side">'
+        "<p>One input at a time is "
         f"shuffled among {count(found.n_points, 'training row')}, each predicted without itself. "
         "What R² loses is what predictions depend on the input for; of two inputs that say "
         f"the same, either stands in for the other. It is not a statement about causes.{cut}</p>"
-        f'<div class="charts one"><figure>{chart}</figure></div>'
+        f'<div class="charts one"><figure>{chart}</figure></div></div>'
     ]
     for name, effects in zip(targets, drawn, strict=False):
         if not effects:
@@ -197,9 +198,9 @@ def tuning_section(model: LSGPRegressor) -> str:
         else '<p class="verdict warn">Tuning ran out of time: not all candidates were tried.</p>'
     )
     return (
-        f'<section id="tuning"><h2>Tuning</h2><p>{escape(summary)}</p>{early}'
-        f'<div class="charts one"><figure>{chart}</figure></div><details open><summary>'
-        f"All {len(rows)} candidates</summary>"
+        f'<section id="tuning"><h2>Tuning</h2><div class="side"><div><p>{escape(summary)}</p>'
+        f'{early}</div><div class="charts one"><figure>{chart}</figure></div></div>'
+        f"<details open><summary>All {len(rows)} candidates</summary>"
         + table(columns, rows, texts=(0, 1, 2), chosen=chosen, name="candidates")
         + "</details></section>"
     )
