@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend
+from lsgp.compute.text import count
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.combination import combine
@@ -48,6 +49,12 @@ class Ensemble:
     target_names: list[str] | None = None
     mean_noise_variance: float | None = None
     tuning: TuningResult | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"Ensemble({count(len(self.models), 'model')} of {count(self.n_rows, 'row')}, "
+            f"{count(self.n_inputs, 'input')}, {count(self.n_targets, 'target')})"
+        )
 
     @property
     def heaviest(self) -> FittedModel:

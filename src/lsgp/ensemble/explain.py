@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.backends import reference
+from lsgp.compute.text import count
 from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
@@ -46,6 +47,10 @@ class NeighborContributions(NamedTuple):
     coefficients: Array
     observed: Array
     contributions: Array
+
+    def __repr__(self) -> str:
+        nearest = f", nearest row {self.rows[0]}" if len(self.rows) else ""
+        return f"NeighborContributions({count(len(self.rows), 'neighbor')}{nearest})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +117,16 @@ class Explanation:
     is_beyond_range: NDArray[np.bool_]
     input_names: list[str]
     target_names: list[str]
+
+    def __repr__(self) -> str:
+        n = self.n_neighbors
+        sizes = f"{n.min()} to {n.max()} neighbors each" if len(n) else "no neighbors"
+        if len(n) and n.min() == n.max():
+            sizes = f"{count(int(n[0]), 'neighbor')} each"
+        return (
+            f"Explanation({len(self)} {'query' if len(self) == 1 else 'queries'}, {sizes}, "
+            f"{np.count_nonzero(self.is_extrapolating)} extrapolating)"
+        )
 
     def __len__(self) -> int:
         """Number of queries."""
@@ -215,22 +230,6 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         input_names=view.input_names(ensemble),
         target_names=view.target_names(ensemble),
     )
-
-
-def relevance(ensemble: Ensemble) -> Array:
-    """Share of each input in what the models call near and far, (d,), summing to 1.
-
-    The mean squared distance of two training rows in the scaled metric is 2 Σⱼ varⱼ / ℓⱼ², with
-    varⱼ the variance of the transformed input j and ℓⱼ its lengthscale: the relevance of an input
-    is its share of that sum, averaged over the combined models by their weights.
-    """
-    total = np.zeros(ensemble.n_inputs)
-    for fitted in ensemble.models:
-        # Deviations before squares: an input of 1e200 must not overflow.
-        share = fitted.extent.input_spread / fitted.model.lengthscale
-        share = (share / max(share.max(), np.finfo(float).tiny)) ** 2
-        total += fitted.weight * share / max(share.sum(), 1.0)
-    return total / total.sum() if total.any() else total
 
 
 class _Neighbors(NamedTuple):

@@ -28,6 +28,10 @@ class FittedModel:
     #: Whether it is one of the exact GPs that stand for the posterior of the hyperparameters.
     is_integrated: bool = False
 
+    def __repr__(self) -> str:
+        source = self.solver.describe_source()
+        return f"FittedModel({self.model.kernel}, {source}, weight {self.weight:.3g})"
+
     @classmethod
     def build(
         cls,

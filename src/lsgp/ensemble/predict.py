@@ -48,6 +48,23 @@ def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
     return ensemble.in_shape(mean)
 
 
+def predict_mean_without(
+    ensemble: Ensemble, X: Array, rows: NDArray[np.int64], resources: Resources
+) -> Array:
+    """Means (q, t) at queries, each predicted without one training row of ``rows`` (q,)."""
+    mean = np.empty((len(X), ensemble.n_targets))
+
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+        queries, left_out = fitted.inputs_of(X[start:stop]), rows[start:stop].astype(np.int32)
+        return distribution_of(fitted.solver.predict_without(queries, left_out, block), 0.0)
+
+    def consume(start: int, stop: int, predicted: PredictiveDistribution) -> None:
+        mean[start:stop] = predicted.mean
+
+    _in_blocks(ensemble, answer, len(X), consume, resources)
+    return mean
+
+
 def predict_distribution(
     ensemble: Ensemble, X: Array, kind: str, resources: Resources
 ) -> PredictiveDistribution:

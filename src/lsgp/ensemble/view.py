@@ -31,6 +31,19 @@ def input_names(ensemble: Ensemble) -> list[str]:
     return ["x"] if d == 1 else [f"x{j}" for j in range(d)]
 
 
+def input_number(ensemble: Ensemble, given: int | str) -> int:
+    """Column of an input that is given by its number or its name."""
+    names = input_names(ensemble)
+    if isinstance(given, str) and given in names:
+        return names.index(given)
+    if isinstance(given, (int, np.integer)) and 0 <= given < len(names):
+        return int(given)
+    raise ValueError(
+        f"{given!r} is not an input of the model. Its inputs are {', '.join(names)}: give a name, "
+        f"or a number from 0 to {len(names) - 1}."
+    )
+
+
 def target_names(ensemble: Ensemble) -> list[str]:
     """Names of the targets, if they are known, or y, or y0, y1, ..."""
     if ensemble.target_names is not None:

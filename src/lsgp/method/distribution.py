@@ -91,6 +91,16 @@ class PredictiveDistribution:
         is_jittered = np.broadcast_to(np.asarray(self.is_jittered, dtype=bool), mean.shape[:1])
         object.__setattr__(self, "is_jittered", is_jittered)
 
+    def __repr__(self) -> str:
+        if not self.mean.size:
+            return f"PredictiveDistribution(shape={self.mean.shape})"
+        ranges = []
+        for name, values in (("mean", self.mean), ("std", np.asarray(self.std)), ("dof", self.dof)):
+            low, high = np.min(values), np.max(values)
+            both = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+            ranges.append(f"{name} {both}")
+        return f"PredictiveDistribution(shape={self.mean.shape}, {', '.join(ranges)})"
+
     def __len__(self) -> int:
         """Number of queries."""
         if self.mean.ndim == 0:

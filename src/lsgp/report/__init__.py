@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lsgp import __version__
 from lsgp.compute.files import write_text
-from lsgp.ensemble.view import input_names, training_rows
+from lsgp.ensemble.view import training_rows
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import explanations, facts, page, prediction_sections, quality_sections, sections
 
@@ -88,16 +88,19 @@ def write_report(
     ]
     sample = training_rows(model.ensemble_, n_points, random_state)
     inputs = facts.describe_inputs(model, sample.X)
+    found = model.importance()
+    strongest = [int(j) for j in found.order[: sections.MOST_EFFECTS]]
+    drawn = [model.effects(strongest, target=k) for k in range(min(len(names), MOST_TARGETS))]
     cases = {
-        (v.observations.key, v.target): explanations.explain_worst(model, v, count_from)
+        (v.observations.key, v.target): explanations.explain_worst(model, v, found, count_from)
         for v in views
     }
     parts = [
         sections.tiles(model, views),
         quality_sections.quality_section(views),
         prediction_sections.predictions_section(model, names[:MOST_TARGETS], sample),
-        sections.relevance_section(input_names(model.ensemble_), model.relevance_),
-        explanations.extrapolation_section(model, queries, left_out, count_from),
+        sections.importance_section(found, drawn, names),
+        explanations.extrapolation_section(model, queries, left_out, found, count_from),
         quality_sections.worst_section(views, cases, count_from),
         sections.fitted_section(model, names, inputs),
         sections.tuning_section(model),

@@ -59,7 +59,8 @@ def quality_section(views: Sequence[View]) -> str:
         '<section id="quality"><h2>Accuracy and calibration</h2>'
         "<p>Leave-one-out predicts training rows from their neighbors without themselves. "
         "“In 90 %” is the share of observations inside their 90 % intervals: about 90 % if the "
-        "uncertainty can be trusted. “Width” is the mean width of these intervals, “−log p” the "
+        "uncertainty can be trusted; intervals are those of an observation, noise included. "
+        "“Width” is the mean width of these intervals, “−log p” the "
         "mean negative log density.</p>",
         table(columns, rows, texts=(0, 1), name="scores"),
         controls(views),
@@ -176,7 +177,9 @@ def worst_section(
     parts = [
         '<section id="worst"><h2>Worst predictions</h2><p>The largest errors, and the ones that '
         "the model thought least likely. “Why?” shows the neighbors that the prediction was made "
-        f"from. Rows are counted from {count_from}, training rows among those that were used.</p>",
+        "from. Intervals and standard deviations (std) are those of an observation, noise "
+        f"included. Rows are counted from {count_from}, training rows among those that were "
+        "used.</p>",
         controls(views),
     ]
     for v in views:

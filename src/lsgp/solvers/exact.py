@@ -98,6 +98,16 @@ class ExactSolver:
         with one_blas_thread():
             return self._note(self.system.leave_out(rows), block)
 
+    def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
+        with one_blas_thread():
+            narrow = queries.astype(self.problem.X.dtype, copy=False)
+            return self._note(self.system.predict_without(narrow, rows), block)
+
+    def work(self, n_queries: int) -> float:
+        n, d = self.problem.X.shape
+        # A column of the inverse for the row, correlations (an exponential is about 20) for each.
+        return float(n * n + n_queries * n * (3 * d + 20))
+
     def _note(self, solved: Predictions, block: Block) -> Predictions:
         n = len(self.problem.X)
         neighbors = np.broadcast_to(np.arange(n, dtype=np.int32), (len(solved.status), n))

@@ -164,6 +164,27 @@ class ExactSystem:
         status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
         return self._predictions(mean, variance, misfit, self.n - 1, status)
 
+    def predict_without(self, queries: Array, rows: NDArray[np.integer]) -> Predictions:
+        """Means at queries, each without one of the rows; variances mean nothing."""
+        if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
+            return self._unsolved(len(queries))
+        z = self._scale(queries)
+        is_finite = _is_finite(z)
+        z = np.where(is_finite[:, None], z, 0.0)
+        k = self._correlate(z)
+        distinct, position = np.unique(rows, return_inverse=True)
+        columns = self.inverse_factor.T @ self.inverse_factor[:, distinct]
+        # What leaving the row out takes from C y and C H, as in `local_system`.
+        share = np.einsum("qn,nq->q", k, columns[:, position]) / self.diagonal[rows]
+        k_by_alpha = k @ self.alpha - share[:, None] * self.alpha[rows]
+        k_by_trend = k @ self.by_trend - share[:, None] * self.by_trend[rows]
+        T = self._centering(z)
+        trend = self._trend(T, *self._without(rows))
+        rest = self._at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
+        mean = k_by_alpha + np.einsum("qa,qat->qt", rest, trend.mean)
+        status = np.where(is_finite, self.status, contract.STATUS_NOT_FINITE)
+        return self._predictions(mean, np.ones(len(z)), np.zeros_like(mean), self.n - 1, status)
+
     def local_system(self, query: Array, left_out: int = -1) -> reference.LocalSystem:
         """The system of one query, as the reference backend solves it, perhaps without a row."""
         problem = self.problem

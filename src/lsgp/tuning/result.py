@@ -45,6 +45,9 @@ class Candidate:
     seconds: float
     is_integrated: bool = False
 
+    def __repr__(self) -> str:
+        return f"Candidate({self.describe()}: loss {self.loss:.4g} ± {self.standard_error:.2g})"
+
     @property
     def scale(self) -> str:
         return "local" if self.model.is_local_scale else "global"
@@ -91,6 +94,14 @@ class TuningResult:
     is_complete: bool
     n_copies: int = 0
     at_bounds: dict[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        stopped = "" if self.is_complete else ", stopped early"
+        return (
+            f"TuningResult({self.objective} {self.loss:.4g} of {self.n_compared:,} points, "
+            f"{np.count_nonzero(self.weights)} of {len(self.candidates)} candidates combined, "
+            f"{self.seconds:.1f} s{stopped})"
+        )
 
     @property
     def chosen(self) -> tuple[tuple[Candidate, float], ...]:

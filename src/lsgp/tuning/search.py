@@ -59,13 +59,13 @@ class Tuned(NamedTuple):
     result: TuningResult
 
 
-def tune(problem: TuningProblem) -> Tuned:
-    """Search, and combine the best."""
+def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -> Tuned:
+    """Search, and combine the best; ``watch`` hears which share of the work is done."""
     found, comparison = Found(), problem.comparison()
     # The optimizer's own matrices are tiny: the threads of BLAS only spin on them, for half of
     # the time of a fit; and sums must not depend on how many there are.
     with one_blas_thread(), _with_pool(problem) as problem:
-        is_complete = _search(problem, comparison, found)
+        is_complete = _search(problem, comparison, found, watch)
         if not found.all:
             began = time.monotonic()
             found.polished.append(problem.evaluate(problem.starts[0], comparison, began))
@@ -84,11 +84,16 @@ def _with_pool(problem: TuningProblem) -> Iterator[TuningProblem]:
         yield replace(problem, resources=problem.resources._replace(pool=pool))
 
 
-def _search(problem: TuningProblem, comparison: Comparison, found: Found) -> bool:
+def _search(
+    problem: TuningProblem,
+    comparison: Comparison,
+    found: Found,
+    watch: Callable[[float], None] | None,
+) -> bool:
     """Run the stages; False if they were cut short."""
     work = sum(stage.work(problem) for stage in STAGES)
     try:
-        with progress_bar("Tuning", work, problem.resources.verbose > 0) as advance:
+        with progress_bar("Tuning", work, problem.resources.verbose > 0, watch) as advance:
             for stage in STAGES:
                 if _is_settled(problem, found):
                     break
