@@ -34,12 +34,19 @@ def sample_localized_prior(
 
 def localized_root(model: LocalModel, query: Array, points: Array, bandwidth: float) -> Array:
     """A square root of the covariance of the localized prior, (p, p)."""
+    if np.isinf([model.constant_variance, model.slope_variance]).any():
+        raise ValueError(
+            f"trend=({model.constant_variance:g}, {model.slope_variance:g}) is no distribution to "
+            "sample functions from. Give the trend finite prior variances."
+        )
     offsets = points - query
     s = ((offsets / model.localizer_scale) ** 2).sum(axis=1) / bandwidth**2
     weight = localizers.evaluate(model.localizer, s, model.localizer_decay)[0]
     if model.normalize:
         weight = weight / (bandwidth * model.localizer_unit)
-    covariance = reference.covary(model, points, query, offsets / model.lengthscale).K
+    z = offsets / model.lengthscale
+    correlations = reference.correlate(model, points, query, z, with_derivatives=False)
+    covariance = reference.add_trend(model, correlations, z).K
     # Functions on many close points: eigenvalues, since a Cholesky factor would need jitter.
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))

@@ -190,7 +190,9 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         normalize=_flag(settings, "normalize_localizer"),
         localizer_metric="scaled" if is_scaled else settings["localizer_metric"],
     )
-    total = 1.0 + model.noise_variance + model.constant_variance
+    # An unknown trend has no variance that anything would be multiplied by.
+    known = model.constant_variance if math.isfinite(model.constant_variance) else 0.0
+    total = 1.0 + model.noise_variance + known
     largest = 1e5 * limits.variance
     if not model.signal_variance * total <= largest:
         raise ValueError(
@@ -296,13 +298,16 @@ def _trend(trend: Any, given: set[str], largest: float) -> tuple[float, float]:
         pair = np.asarray(trend, dtype=float)
     except (TypeError, ValueError):
         pair = np.empty(0)
-    if pair.shape != (2,) or not np.isfinite(pair).all() or (pair < 0).any():
+    if pair.shape != (2,) or np.isnan(pair).any() or (pair < 0).any():
         raise ValueError(
             f"trend={trend!r} is neither one of {', '.join(map(repr, TRENDS))} nor a pair of "
-            "prior variances (constant, slope), not negative and relative to signal_variance."
+            "prior variances (constant, slope), not negative and relative to signal_variance; "
+            "inf is an unknown trend."
         )
-    if pair.max() > largest:
-        raise ValueError(f"trend={trend!r} must have prior variances of at most {largest:g}.")
+    if pair[np.isfinite(pair)].max(initial=0.0) > largest:
+        raise ValueError(
+            f"trend={trend!r} must have prior variances of at most {largest:g}, or inf."
+        )
     given |= {"constant_variance", "slope_variance"}
     return float(pair[0]), float(pair[1])
 

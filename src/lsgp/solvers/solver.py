@@ -60,6 +60,12 @@ class Solver(Protocol):
         A row of group -1 belongs to none.
         """
 
+    def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
+        """Means at queries (q, d), each without one training row (q,); variances mean nothing."""
+
+    def work(self, n_queries: int) -> float:
+        """Multiply-adds of queries without one and the same row, roughly: to decide how many."""
+
     def systems(
         self,
         queries: Array,

@@ -85,8 +85,11 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     require(isinstance(scales, np.ndarray) and scales.dtype.kind == "f", "lengthscale is no array")
     require(scales.shape == (n_inputs,), f"lengthscale has shape {scales.shape}")
     require(np.isfinite(scales).all() and (scales > 0).all(), "a lengthscale is not positive")
-    for name in ("signal_variance", "noise_variance", "constant_variance", "slope_variance"):
+    for name in ("signal_variance", "noise_variance"):
         _require_number(name, getattr(model, name))
+    for name in ("constant_variance", "slope_variance"):
+        if getattr(model, name) != math.inf:  # an unknown trend
+            _require_number(name, getattr(model, name))
     _require_number("localizer_decay", model.localizer_decay)
     _require_real("scale_dof", model.scale_dof)
     require(model.scale_dof > 0, "scale_dof is not positive")
@@ -137,6 +140,7 @@ def fitted_model_record(fitted: FittedModel, prefix: str, store: ArrayStore) -> 
         "n_neighbors": encode(n_neighbors, "n_neighbors"),
         "backend": fitted.solver.backend.name,
         "weight": encode(fitted.weight, "weight"),
+        "is_integrated": fitted.is_integrated,
     }
 
 
@@ -174,9 +178,15 @@ def read_fitted_model(
         n_neighbors,
         choose_backend(backend, problem.model),
     )
-    return FittedModel.build(
-        _read_transform(record["input_transform"], own, n_inputs), solver, weight
-    )
+    transform = _read_transform(record["input_transform"], own, n_inputs)
+    return FittedModel.build(transform, solver, weight, _read_flag(record, "is_integrated"))
+
+
+def _read_flag(record: Record, name: str) -> bool:
+    """A fact that version 0.1.0 did not know: it was never so."""
+    value = record.get(name, False)
+    require(isinstance(value, bool), f"{name} is {value!r}")
+    return bool(value)
 
 
 def _read_problem(record: Record, arrays: dict[str, Array], n_inputs: int) -> LocalProblem:
@@ -330,9 +340,11 @@ def tuning_record(tuning: TuningResult, store: ArrayStore) -> Record:
                 },
                 "model": local_model_record(candidate.model),
                 **{name: encode(getattr(candidate, name), name) for name in CANDIDATE_VALUES},
+                "is_integrated": candidate.is_integrated,
             }
         )
-    values = {name: encode(getattr(tuning, name), name) for name in TUNING_VALUES}
+    names = (*TUNING_VALUES, *LATER_VALUES)
+    values = {name: encode(getattr(tuning, name), name) for name in names}
     return {"candidates": candidates, **values}
 
 
@@ -346,6 +358,8 @@ TUNING_VALUES = (
     "seconds",
     "is_complete",
 )
+#: Values that version 0.1.0 did not know, and what they were.
+LATER_VALUES: dict[str, Any] = {"n_copies": 0, "at_bounds": {}}
 
 
 def read_tuning(record: Record, arrays: dict[str, Array], n_inputs: int) -> TuningResult:
@@ -356,12 +370,16 @@ def read_tuning(record: Record, arrays: dict[str, Array], n_inputs: int) -> Tuni
                 **{name: arrays[one["arrays"][name]] for name in ("mean", "scale", "dof")}
             ),
             **{name: decode(one[name]) for name in CANDIDATE_VALUES},
+            is_integrated=_read_flag(one, "is_integrated"),
         )
         for one in record["candidates"]
     )
-    tuning = TuningResult(
-        candidates=candidates, **{name: decode(record[name]) for name in TUNING_VALUES}
-    )
+    values = {name: decode(record[name]) for name in TUNING_VALUES}
+    values |= {
+        name: decode(record[name]) if name in record else default
+        for name, default in LATER_VALUES.items()
+    }
+    tuning = TuningResult(candidates=candidates, **values)
     for candidate in candidates:
         for name in ("loss", "standard_error", "seconds"):
             _require_real(name, getattr(candidate, name))
