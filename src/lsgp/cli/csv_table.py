@@ -103,14 +103,9 @@ class CsvTable:
 
     def _read_blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
         """The header, then whole rows in blocks."""
-        rest, is_header = b"", True
-        while True:
-            try:
-                data = stream.read(BLOCK_BYTES)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise CommandError(f"{self.name} is a damaged gzip file: {error}.") from None
-            if not data:
-                break
+        rest, is_header, is_last = b"", True, False
+        while not is_last:
+            data, is_last = self._read_block(stream)
             self._bytes_seen += len(data)
             data = rest + data
             if is_header:
@@ -121,7 +116,9 @@ class CsvTable:
                     data, is_header = data[end:], False
                 elif len(data) > MAX_HEADER_BYTES:
                     raise self._endless_header()
-            end = 0 if is_header else self._before_blank_lines(data, last_row_end(data))
+            # The last row may have no line break.
+            end = len(data) if is_last else last_row_end(data)
+            end = 0 if is_header else self._before_blank_lines(data, end)
             if end:
                 yield self._to_utf8(data[:end])
             rest = data[end:]
@@ -132,8 +129,24 @@ class CsvTable:
                 )
         if is_header and b"\n" in rest:
             raise self._endless_header()
-        if is_header or self._before_blank_lines(rest, len(rest)):
+        if is_header:
             yield self._to_utf8(rest)
+
+    def _read_block(self, stream: IO[bytes]) -> tuple[bytes, bool]:
+        """The next bytes, as many as a block has, and whether they are the last."""
+        parts: list[bytes] = []
+        n_missing = BLOCK_BYTES
+        while n_missing > 0:
+            try:
+                # A pipe or a terminal may give less than it is asked for.
+                part = stream.read(n_missing)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise CommandError(f"{self.name} is a damaged gzip file: {error}.") from None
+            if not part:
+                return b"".join(parts), True
+            parts.append(part)
+            n_missing -= len(part)
+        return b"".join(parts), False
 
     def _endless_header(self) -> CommandError:
         return CommandError(
