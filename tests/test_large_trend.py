@@ -257,7 +257,7 @@ def test_unknown_trend_is_tuned_saved_explained_and_differentiated(is_exact, tmp
     explained = model.explain(queries)
     np.testing.assert_allclose(explained.coefficients.sum(axis=1), 1.0, rtol=1e-8)
     gradient, std_gradient = model.predict_gradient(queries, return_std=True)
-    step = 1e-3
+    step = 1e-4
     for k in range(2):
         move = step * np.eye(2)[k]
         high, low = (model.predict(queries + s * move, return_std=True) for s in (1, -1))
