@@ -52,7 +52,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         the units of the (transformed) inputs, in which case all points within it are used.
     trend : {"linear", "constant", "none"}, None or pair of floats
         Local trend at the query, where None is "none"; as numbers, the prior variances of its
-        constant and its slope, relative to the signal variance.
+        constant and its slope, relative to the signal variance. Infinite ones are an unknown
+        trend: ordinary kriging is ``(inf, 0)``, universal kriging ``(inf, inf)``.
     scale : {"auto", "local", "global"}
         Whether the signal variance follows the neighborhood (Student-t predictions) or is
         the same everywhere (Gaussian predictions).
