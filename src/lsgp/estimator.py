@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -25,6 +26,7 @@ from lsgp.ensemble.describe import describe, describe_html
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.explain import Explanation, explain, relevance
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.inputs.copies import without_copies
 from lsgp.inputs.frames import make_frame
 from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification, specify
@@ -141,6 +143,10 @@ class LSGPEstimator(BaseEstimator):
         """Tune what is not given, and index the rows."""
         specification = specify(self.get_params(deep=False), rows.X.shape[1])
         self._warn_if_slow(specification)
+        n_copies = 0
+        if self.objective is not None:
+            rows, n_copies = without_copies(rows)
+            _warn_of_copies(n_copies, len(rows.X))
         scaler = (
             TargetScaler.fit(rows.y, rows.weight)
             if self.normalize_y
@@ -151,7 +157,8 @@ class LSGPEstimator(BaseEstimator):
         # Leaving one of two rows out leaves nothing to learn from.
         if self.objective is not None and len(rows.X) > 2:
             tuned = self._tune(specification, rows, scaler, queries)
-            models, tuning = build_tuned(tuned, self.backend, self.dtype), tuned.result
+            models = build_tuned(tuned, self.backend, self.dtype)
+            tuning = replace(tuned.result, n_copies=n_copies)
         else:
             knows_noise = self.noise_variance is not None
             given = build_given(specification, rows, scaler, knows_noise, self.backend, self.dtype)
@@ -508,3 +515,14 @@ class LSGPEstimator(BaseEstimator):
             estimator.feature_names_in_ = np.array(ensemble.input_names, dtype=object)
         estimator.ensemble_ = ensemble
         return estimator
+
+
+def _warn_of_copies(n_copies: int, n_distinct: int) -> None:
+    if n_copies:
+        warnings.warn(
+            f"{n_copies} of {n_copies + n_distinct} rows are copies of others, with the same "
+            f"inputs and targets: each counts once, and rows are numbered from 0 to "
+            f"{n_distinct - 1} without them. If they are observations of their own, give "
+            "sample_weight=numpy.ones(len(y)).",
+            stacklevel=4,
+        )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lsgp import LSGPRegressor
+from lsgp.ensemble.describe import describe_integrated
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import input_names, target_names
 
@@ -37,20 +38,27 @@ def describe_model(model: LSGPRegressor) -> dict[str, Any]:
 
 
 def describe_models(model: LSGPRegressor) -> list[tuple[str, str]]:
-    """Lines about the models that are combined, heaviest first."""
-    lines = []
-    for k, fitted in enumerate(model.fitted_):
+    """Lines about the models that are combined, heaviest first; one for those integrated over."""
+    ensemble = model.ensemble_
+    weighted = []
+    for fitted in ensemble.chosen:
         description = _describe(fitted)
         size = fitted.solver.describe_source()
-        weight = f", weight {fitted.weight:.2f}" if len(model.fitted_) > 1 else ""
-        lines.append(
-            (
-                "" if k else "Models" if len(model.fitted_) > 1 else "Kernel",
-                f"{description['kernel']}, {size}, {description['input_transform']} inputs, "
-                f"{description['scale']} scale{weight}",
-            )
+        text = (
+            f"{description['kernel']}, {size}, {description['input_transform']} inputs, "
+            f"{description['scale']} scale"
         )
-    return lines
+        weighted.append((fitted.weight, text))
+    if ensemble.integrated:
+        share = sum(fitted.weight for fitted in ensemble.integrated)
+        weighted.append((share, describe_integrated(ensemble)))
+    weighted.sort(key=lambda one: -one[0])
+    if len(model.fitted_) == 1:
+        return [("Kernel", weighted[0][1])]
+    return [
+        ("" if k else "Models", f"{text}, weight {weight:.2f}")
+        for k, (weight, text) in enumerate(weighted)
+    ]
 
 
 def _describe(fitted: FittedModel) -> dict[str, Any]:

@@ -65,7 +65,8 @@ def build_tuned(tuned: Tuned, backend: str, dtype: Any) -> tuple[FittedModel, ..
         if isinstance(solver, ExactSolver) and contender.system and problem.X.dtype == float:
             system = replace(contender.system, problem=problem)
             solver = ExactSolver(problem, index, solver.n_neighbors, chosen.name, system)
-        models.append(FittedModel.build(space.transform, solver, weight))
+        is_integrated = contender.candidate.is_integrated
+        models.append(FittedModel.build(space.transform, solver, weight, is_integrated))
     return tuple(models)
 
 

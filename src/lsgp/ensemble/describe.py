@@ -25,7 +25,7 @@ _CELL = "padding: 0.15em 0.8em 0.15em 0; text-align: left;"
 
 def describe(ensemble: Ensemble, name: str) -> str:
     """What was fitted, as text: models and their shares, score, relevance of the inputs."""
-    table = [COLUMNS, *map(model_row, ensemble.models)]
+    table = [COLUMNS, *model_rows(ensemble)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -39,7 +39,7 @@ def describe_html(ensemble: Ensemble, name: str) -> str:
     heads = "".join(f'<th style="{_CELL}">{escape(column)}</th>' for column in COLUMNS)
     rows = "".join(
         "<tr>" + "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) + "</tr>"
-        for row in map(model_row, ensemble.models)
+        for row in model_rows(ensemble)
     )
     notes = "".join(f"<div>{escape(note)}</div>" for note in _notes(ensemble))
     # Colors are the page's own: it may be dark.
@@ -71,7 +71,7 @@ def _score(ensemble: Ensemble) -> str:
         std, units = float(ensemble.target_scaler.std[0]), "the units of y"
     stopped = "" if tuning.is_complete else ", tuning was stopped early"
     return (
-        f"leave-one-out {objective.score_name}: {objective.in_units(tuning.loss, std):.4g} in "
+        f"{objective.score_name}: {objective.in_units(tuning.loss, std):.4g} in "
         f"{units} ({count(tuning.n_compared, 'point')}{stopped})"
     )
 
@@ -84,6 +84,35 @@ def _relevance(ensemble: Ensemble) -> str:
     if len(rest):
         shown.append(f"{len(rest)} more {percent(shares[rest].sum(), digits=0)}")
     return ", ".join(shown)
+
+
+def model_rows(ensemble: Ensemble) -> list[tuple[str, ...]]:
+    """One row for each model, and one for all that are integrated over hyperparameters."""
+    rows = [(model.weight, model_row(model)) for model in ensemble.chosen]
+    if ensemble.integrated:
+        share = sum(model.weight for model in ensemble.integrated)
+        rows.append((share, _integrated_row(ensemble, share)))
+    return [row for _, row in sorted(rows, key=lambda row: -row[0])]
+
+
+def describe_integrated(ensemble: Ensemble) -> str:
+    """The models that stand for the posterior of the hyperparameters, in a few words."""
+    return f"{len(ensemble.integrated)} exact GPs, integrated over hyperparameters"
+
+
+def _integrated_row(ensemble: Ensemble, share: float) -> tuple[str, ...]:
+    models = ensemble.integrated
+    kinds = dict.fromkeys(kind or "as given" for model in models for kind in model.transform.kinds)
+    noises = [f"{model.model.noise_variance:.3g}" for model in models]
+    noises.sort(key=float)
+    return (
+        percent(share, digits=0),
+        describe_integrated(ensemble),
+        " or ".join(kinds),
+        models[0].solver.describe(),
+        "local" if models[0].model.is_local_scale else "global",
+        noises[0] if noises[0] == noises[-1] else f"{noises[0]} to {noises[-1]}",
+    )
 
 
 def model_row(fitted: FittedModel) -> tuple[str, ...]:

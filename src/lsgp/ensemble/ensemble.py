@@ -54,6 +54,16 @@ class Ensemble:
         return self.models[0]
 
     @property
+    def integrated(self) -> tuple[FittedModel, ...]:
+        """The models that together stand for the posterior of the hyperparameters."""
+        return tuple(model for model in self.models if model.is_integrated)
+
+    @property
+    def chosen(self) -> tuple[FittedModel, ...]:
+        """The models with hyperparameters of their own: all others."""
+        return tuple(model for model in self.models if not model.is_integrated)
+
+    @property
     def weights(self) -> Array:
         return np.array([model.weight for model in self.models])
 
@@ -98,9 +108,7 @@ class Ensemble:
         for fitted in self.models:
             solver = change_backend(fitted.solver, choose_backend(backend, fitted.model))
             is_same = solver is fitted.solver
-            models.append(
-                fitted if is_same else FittedModel.build(fitted.transform, solver, fitted.weight)
-            )
+            models.append(fitted if is_same else fitted.with_solver(solver))
         if all(new is old for new, old in zip(models, self.models, strict=True)):
             return self
         return replace(self, models=tuple(models))

@@ -25,10 +25,22 @@ class FittedModel:
     solver: Solver
     weight: float  # in the combination with others
     extent: Extent  # of the rows, in the model's metric
+    #: Whether it is one of the exact GPs that stand for the posterior of the hyperparameters.
+    is_integrated: bool = False
 
     @classmethod
-    def build(cls, transform: InputTransform, solver: Solver, weight: float = 1.0) -> FittedModel:
-        return cls(transform, solver, weight, Extent(solver))
+    def build(
+        cls,
+        transform: InputTransform,
+        solver: Solver,
+        weight: float = 1.0,
+        is_integrated: bool = False,
+    ) -> FittedModel:
+        return cls(transform, solver, weight, Extent(solver), is_integrated)
+
+    def with_solver(self, solver: Solver) -> FittedModel:
+        """The same model, solved otherwise or from other rows."""
+        return FittedModel.build(self.transform, solver, self.weight, self.is_integrated)
 
     @property
     def problem(self) -> LocalProblem:

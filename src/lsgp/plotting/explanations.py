@@ -20,6 +20,7 @@ from lsgp.ensemble.view import (
 )
 from lsgp.plotting import style
 from lsgp.regressor import LSGPRegressor
+from lsgp.tuning.objective import OBJECTIVES
 from lsgp.tuning.result import TuningResult
 
 if TYPE_CHECKING:
@@ -327,6 +328,5 @@ def plot_tuning(
     ax.tick_params(axis="y", length=0)
     total = len(tuning.candidates)
     some = "" if len(order) == total else f", {len(order)} of {total} candidates"
-    objective = tuning.objective.replace("_", " ")
-    ax.set_xlabel(f"leave-one-out {objective} (scaled targets){some}")
+    ax.set_xlabel(f"{OBJECTIVES[tuning.objective].loss_name} (scaled targets){some}")
     return ax

@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.text import count, percent
+from lsgp.ensemble.describe import describe_integrated
+from lsgp.ensemble.ensemble import Ensemble
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import format_number, shorten
 from lsgp.report.facts import InputFacts, View, describe_settings
 from lsgp.report.tables import Number, facts, table
+from lsgp.tuning.objective import OBJECTIVES
 
 Array = NDArray[np.float64]
 
@@ -64,12 +67,18 @@ def fitted_section(model: LSGPRegressor, names: Sequence[str], inputs: Sequence[
             float(fitted.model.localizer_decay),
             float(fitted.model.scale_dof),
         ]
-        for k, fitted in enumerate(model.fitted_)
+        for k, fitted in enumerate(model.ensemble_.chosen)
     ]
+    rows += _integrated_row(model.ensemble_)
     parts.append("<h3>Models</h3>" + table(columns, rows, texts=(2, 3, 4), name="models"))
     columns = ["input", "smallest", "median", "largest", "transform"]
-    columns += [f"lengthscale {k + 1}" for k in range(len(model.fitted_))]
-    lengthscales = [np.asarray(fitted.model.lengthscale, float) for fitted in model.fitted_]
+    chosen = model.ensemble_.chosen
+    columns += [f"lengthscale {k + 1}" for k in range(len(chosen))]
+    lengthscales = [np.asarray(fitted.model.lengthscale, float) for fitted in chosen]
+    if model.ensemble_.integrated:
+        columns.append(f"lengthscale {len(chosen) + 1} (median)")
+        every = [fitted.model.lengthscale for fitted in model.ensemble_.integrated]
+        lengthscales.append(np.median(every, axis=0))
     rows = [
         [i.name, i.low, i.median, i.high, i.transform, *(float(ls[j]) for ls in lengthscales)]
         for j, i in enumerate(inputs)
@@ -97,6 +106,30 @@ def fitted_section(model: LSGPRegressor, names: Sequence[str], inputs: Sequence[
         f"{listed}</details></section>"
     )
     return "".join(parts)
+
+
+def _integrated_row(ensemble: Ensemble) -> list[list[Any]]:
+    """One row for all models that are integrated over hyperparameters, with medians; or none."""
+    models = ensemble.integrated
+    if not models:
+        return []
+    share = sum(fitted.weight for fitted in models)
+    kinds = dict.fromkeys(_transform_name(fitted.transform.kinds) for fitted in models)
+    place = len(ensemble.chosen) + 1
+    return [
+        [
+            Number(place, str(place)),
+            Number(share, percent(share)),
+            describe_integrated(ensemble),
+            models[0].model.localizer,
+            " or ".join(kinds),
+            models[0].n_neighbors,
+            float(np.median([fitted.model.noise_variance for fitted in models])),
+            float(np.median([fitted.model.signal_variance for fitted in models])),
+            None,
+            float(models[0].model.scale_dof),
+        ]
+    ]
 
 
 def relevance_section(names: Sequence[str], relevance: Array) -> str:
@@ -154,7 +187,7 @@ def tuning_section(model: LSGPRegressor) -> str:
         )
         for row, is_chosen in list(zip(rows, chosen, strict=True))[:MOST_CANDIDATES]
     ]
-    label = f"leave-one-out {tuning.objective.replace('_', ' ')} (scaled targets)"
+    label = f"{OBJECTIVES[tuning.objective].loss_name} (scaled targets)"
     chart = charts.estimate_chart(estimates, label, float(tuning.loss))
     n_chosen = sum(chosen)
     what = "model is kept" if n_chosen == 1 else "models are combined"

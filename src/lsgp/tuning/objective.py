@@ -32,7 +32,7 @@ class Objective:
     name : str
         As users give it.
     score_name : str
-        As people read it.
+        As people read it, in the units of the targets.
     is_slow : bool
         Whether only the reference backend computes it.
     fixes : frozenset of str
@@ -41,6 +41,9 @@ class Objective:
         Other objectives that the best candidates are tuned by as well.
     calibrates_scale : bool
         Whether it leaves the scale of predictions open, to be calibrated by their density.
+    judges_predictions : bool
+        Whether it is a score of leave-one-out predictions, so that models can be combined by it,
+        and what they predict be corrected. If not, it chooses one model, as it is.
     """
 
     name: str
@@ -49,6 +52,13 @@ class Objective:
     fixes: frozenset[str] = frozenset()
     variants: tuple[str, ...] = ()
     calibrates_scale: bool = True
+    judges_predictions: bool = True
+
+    @property
+    def loss_name(self) -> str:
+        """What a loss is, in scaled units."""
+        plain = self.name.replace("_", " ")
+        return f"leave-one-out {plain}" if self.judges_predictions else self.score_name
 
     def score(
         self,
@@ -73,6 +83,17 @@ class Objective:
     def losses(self, predicted: PredictiveDistribution, observed: Array) -> Array:
         """Loss of each point, (q,), mean over the targets."""
         raise AssertionError(f"{self.name} has no losses")
+
+    def judge(
+        self,
+        predicted: PredictiveDistribution,
+        observed: Array,
+        problem: LocalProblem,
+        targets: NDArray[np.int32],
+        neighbors: NDArray[np.int32],
+    ) -> Array:
+        """Loss of each target, (q,), that a candidate is judged by."""
+        return self.losses(predicted, observed)
 
     def criterion(self, predicted: PredictiveDistribution, observed: Array) -> float:
         """What a combination of models is chosen by."""
@@ -133,6 +154,17 @@ class LogDensity(Objective):
 class MarginalLikelihood(LogDensity):
     """The paper's: of the neighborhood of each point, rather than of the point."""
 
+    def judge(
+        self,
+        predicted: PredictiveDistribution,
+        observed: Array,
+        problem: LocalProblem,
+        targets: NDArray[np.int32],
+        neighbors: NDArray[np.int32],
+    ) -> Array:
+        scores = reference.marginal_likelihood(problem, targets, neighbors)
+        return np.asarray(scores.loss, dtype=float)
+
     def score(
         self,
         problem: LocalProblem,
@@ -148,16 +180,22 @@ OBJECTIVES: dict[str, Objective] = {
     objective.name: objective
     for objective in (
         # Means tuned by squares are closer to the conditional mean where errors have heavy tails.
-        Crps("crps", "CRPS", variants=("squared_error",)),
-        LogDensity("log_density", "negative log density", calibrates_scale=False),
-        SquaredError("squared_error", "root mean squared error"),
+        Crps("crps", "leave-one-out CRPS", variants=("squared_error",)),
+        LogDensity("log_density", "leave-one-out negative log density", calibrates_scale=False),
+        # Means do not depend on the scale: calibration alone sets it.
+        SquaredError(
+            "squared_error",
+            "leave-one-out root mean squared error",
+            fixes=frozenset({"signal_variance", "scale_dof"}),
+        ),
         # The paper's is for a given bandwidth and localizer.
         MarginalLikelihood(
             "marginal_likelihood",
-            "negative log density",
+            "negative log marginal likelihood of neighborhoods per row",
             is_slow=True,
             fixes=frozenset({"localizer_decay", "scale_dof"}),
             calibrates_scale=False,
+            judges_predictions=False,
         ),
     )
 }

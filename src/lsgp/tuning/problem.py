@@ -19,11 +19,11 @@ from lsgp.compute.threads import run_blocks
 from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.settings import Kinds, Specification
 from lsgp.inputs.transforms import fit_transform_kind
-from lsgp.method.contract import LocalModel, Predictions
+from lsgp.method.contract import LocalModel
 from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem, exact_bytes
 from lsgp.tuning.clock import Clock
-from lsgp.tuning.comparison import Comparison
+from lsgp.tuning.comparison import Comparison, Judgement
 from lsgp.tuning.contender import Contender, Start, name_of
 from lsgp.tuning.evidence import NOT_TUNED
 from lsgp.tuning.imitation import imitate_queries
@@ -35,10 +35,15 @@ from lsgp.tuning.plan import (
     FIRST_N_NEIGHBORS,
     LAST_N_NEIGHBORS,
     MOST_FOR_EVIDENCE,
+    MOST_INTEGRATED_PAIRS,
+    N_AVERAGED,
     N_COMPARED,
+    N_COMPARED_SLOWLY,
     N_MATRICES,
+    N_MEMBERS,
     N_NEIGHBORS_IN_GAPS,
     Efforts,
+    integrated_share,
     plan_efforts,
 )
 from lsgp.tuning.result import Candidate
@@ -196,7 +201,9 @@ class TuningProblem:
 
     @property
     def exact_parameters(self) -> Parameters:
-        return Parameters(self.parameters.given | NOT_TUNED, self.parameters.is_isotropic)
+        # By the evidence, which can tune what the objective cannot.
+        specification = self.specification
+        return Parameters(specification.given | NOT_TUNED, specification.is_isotropic)
 
     @property
     def efforts(self) -> Efforts:
@@ -223,6 +230,18 @@ class TuningProblem:
         # Local models need room beside them, twice what they solve in: for the arrays of blocks.
         local = 2 * self.backend.workspace_bytes(m, d, t, np.dtype(float), True)
         return max(0, (self.resources.memory_budget - local) // exact_bytes(n))
+
+    @property
+    def integrated_share(self) -> float:
+        """The share of exact GPs that are integrated over their hyperparameters."""
+        n, d = self.rows.X.shape
+        is_admitted = (
+            self.exact_room >= N_MEMBERS + N_AVERAGED
+            and n * n * d <= MOST_INTEGRATED_PAIRS
+            # A constant target has no scale to start from.
+            and bool((np.ptp(self.y, axis=0) > 0).all())
+        )
+        return integrated_share(n) if is_admitted else 0.0
 
     @property
     def has_few_rows(self) -> bool:
@@ -252,14 +271,19 @@ class TuningProblem:
         return Comparison(rows, self.y[rows], self.rows.noise[rows], self.objective, given)
 
     def comparison(self) -> Comparison:
-        return self.compare_on(self.draw(N_COMPARED, self.random(COMPARISON_STREAM)))
+        # Those that are scores of predictions are fast to compute, whatever tuning takes.
+        n_compared = N_COMPARED if self.objective.judges_predictions else N_COMPARED_SLOWLY
+        return self.compare_on(self.draw(n_compared, self.random(COMPARISON_STREAM)))
 
     def evaluate(self, start: Start, comparison: Comparison, began: float) -> Contender:
         """Leave-one-out predictions of the compared points, calibrated, and their loss."""
         space, model, n_neighbors = start
-        predictions = space.predict(model, space.sample(model, comparison.rows, n_neighbors))
-        is_open = self.objective.calibrates_scale
-        return _judge(start, predictions, comparison, is_open, began, None)
+        sample = space.sample(model, comparison.rows, n_neighbors)
+        predictions = space.predict(model, sample)
+        judged = comparison.judge(
+            model, predictions, self.objective.calibrates_scale, space.problem(model), sample
+        )
+        return _contender(start, judged, began)
 
     def evaluate_exact(
         self, start: Start, comparison: Comparison, calibrates_scale: bool = True
@@ -268,18 +292,13 @@ class TuningProblem:
         began = time.monotonic()
         system = ExactSystem.solve(start.space.problem(start.model))
         predictions = system.leave_out(comparison.rows)
-        return _judge(start, predictions, comparison, calibrates_scale, began, system)
+        judged = comparison.judge(start.model, predictions, calibrates_scale)
+        return _contender(start, judged, began, system)
 
 
-def _judge(
-    start: Start,
-    predictions: Predictions,
-    comparison: Comparison,
-    calibrates_scale: bool,
-    began: float,
-    system: ExactSystem | None,
+def _contender(
+    start: Start, judged: Judgement, began: float, system: ExactSystem | None = None
 ) -> Contender:
-    judged = comparison.judge(start.model, predictions, calibrates_scale)
     candidate = Candidate(
         input_transform=name_of(start.space.kinds),
         n_neighbors=start.n_neighbors,

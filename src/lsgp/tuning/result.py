@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,9 @@ class Candidate:
     standard_error : float
         Of the loss.
     seconds : float
+    is_integrated : bool
+        Whether it is one of the exact GPs that stand for the posterior of the hyperparameters,
+        which have a share together rather than each by its loss.
     """
 
     input_transform: Any
@@ -40,6 +43,7 @@ class Candidate:
     loss: float
     standard_error: float
     seconds: float
+    is_integrated: bool = False
 
     @property
     def scale(self) -> str:
@@ -71,6 +75,10 @@ class TuningResult:
     seconds : float
     is_complete : bool
         False if tuning ran out of time or was interrupted.
+    n_copies : int
+        Rows that were left out because others have the same inputs and targets.
+    at_bounds : dict
+        How many hyperparameters of the combined models ended at a bound of their range, by name.
     """
 
     objective: str
@@ -81,6 +89,8 @@ class TuningResult:
     n_compared: int
     seconds: float
     is_complete: bool
+    n_copies: int = 0
+    at_bounds: dict[str, int] = field(default_factory=dict)
 
     @property
     def chosen(self) -> tuple[tuple[Candidate, float], ...]:

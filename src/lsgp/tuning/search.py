@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,14 +18,16 @@ import numpy as np
 
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.progress import progress_bar
-from lsgp.tuning.clock import OutOfTimeError
-from lsgp.tuning.comparison import Comparison
+from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning
+from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
 from lsgp.tuning.plan import BAD_LOSS, exact_share
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
 from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore
 from lsgp.tuning.stages.exact import Exact
+from lsgp.tuning.stages.first import First
+from lsgp.tuning.stages.integrate import Integrate
 from lsgp.tuning.stages.likely import Likely
 from lsgp.tuning.stages.mix import Mix
 from lsgp.tuning.stages.polish import Polish
@@ -33,6 +36,8 @@ from lsgp.tuning.stages.stage import Found, Runner, Stage
 from lsgp.tuning.stages.vary import Vary
 
 STAGES: tuple[Stage, ...] = (
+    First(),
+    Integrate(),
     Likely(),
     Rank(),
     Polish(),
@@ -69,22 +74,41 @@ def _search(problem: TuningProblem, comparison: Comparison, found: Found) -> boo
     work = sum(stage.work(problem) for stage in STAGES)
     try:
         with progress_bar("Tuning", work, problem.resources.verbose > 0) as advance:
-            for k, stage in enumerate(STAGES):
+            for stage in STAGES:
+                if _is_settled(problem, found):
+                    break
                 report = _reporter(problem, advance)
-                stage.run(
-                    problem,
-                    found,
-                    Runner(problem, comparison, FIRST_STAGE_STREAM + k, report),
-                )
+                stream = FIRST_STAGE_STREAM + stage.stream
+                stage.run(problem, found, Runner(problem, comparison, stream, report))
     except OutOfTimeError:
+        clock = problem.clock
+        warnings.warn(
+            f"Tuning stopped after {clock.elapsed:.1f} s (max_tuning_time={clock.max_seconds:g}), "
+            "before all that it tries: the model uses the best hyperparameters found so far. More "
+            "time, or more threads (n_jobs), may find better ones.",
+            TuningStoppedWarning,
+            stacklevel=6,
+        )
         return False
     except KeyboardInterrupt:
+        if INTERRUPTS.is_second():
+            raise
         warnings.warn(
             "Tuning was interrupted: the model uses the best hyperparameters found so far.",
-            stacklevel=5,
+            TuningStoppedWarning,
+            stacklevel=6,
         )
         return False
     return True
+
+
+def _is_settled(problem: TuningProblem, found: Found) -> bool:
+    """Whether the integrated models have all of the weight, whatever else would be found."""
+    return len(_usable(found.integrated)) > 0 and problem.integrated_share == 1.0
+
+
+def _usable(contenders: list[Contender]) -> list[Contender]:
+    return [c for c in contenders if c.loss < BAD_LOSS]
 
 
 def _reporter(problem: TuningProblem, advance: Callable[..., None]) -> Callable[..., None]:
@@ -109,7 +133,7 @@ def _choose(
 ) -> Tuned:
     """Combine candidates as far as their leave-one-out predictions say that it pays."""
     tried = found.all
-    usable = [c for c in tried if c.loss < BAD_LOSS] or tried[:1]
+    usable = _usable(tried) or tried[:1]
     usable.sort(key=lambda c: c.loss)
     likely = [(c, odds) for c, odds in found.likely if c.loss < BAD_LOSS]
     usable += [contender for contender, _ in likely]
@@ -119,7 +143,18 @@ def _choose(
         fixed /= fixed.sum()
     share = exact_share(len(problem.y)) if likely else 0.0
     predicted = [c.candidate.predicted for c in usable]
-    choice = comparison.choose(predicted, problem.n_models, fixed, share)
+    if problem.objective.judges_predictions:
+        choice = comparison.choose(predicted, problem.n_models, fixed, share)
+    else:
+        # The best is kept as it is: the first of those that are sorted.
+        choice = Choice(np.eye(len(usable))[0], usable[0].loss, 1.0)
+    integrated = _usable(found.integrated)
+    if integrated:
+        usable += integrated
+        also = [c.candidate.predicted for c in integrated]
+        choice = comparison.blend(choice, predicted, also, problem.integrated_share)
+    order = np.argsort(-choice.weights, kind="stable")
+    members = tuple((usable[k], float(choice.weights[k])) for k in order if choice.weights[k])
     result = TuningResult(
         objective=problem.objective.name,
         candidates=tuple(c.candidate for c in usable),
@@ -129,7 +164,29 @@ def _choose(
         n_compared=len(comparison.rows),
         seconds=problem.clock.elapsed,
         is_complete=is_complete,
+        at_bounds=_count_at_bounds(problem, members),
     )
-    order = np.argsort(-choice.weights, kind="stable")
-    members = tuple((usable[k], float(choice.weights[k])) for k in order if choice.weights[k])
     return Tuned(members, result)
+
+
+def _count_at_bounds(
+    problem: TuningProblem, members: tuple[tuple[Contender, float], ...]
+) -> dict[str, int]:
+    """How many hyperparameters of the combined models ended at a bound, by name; warns of cuts."""
+    counts: Counter[str] = Counter()
+    n_cut: Counter[str] = Counter()
+    for contender, _ in members:
+        if not contender.candidate.is_integrated:
+            is_exact = contender.system is not None
+            parameters = problem.exact_parameters if is_exact else problem.parameters
+            counts.update(parameters.at_bounds(contender.model))
+            n_cut.update(parameters.cut_off(contender.model))
+    if n_cut:
+        told = " and ".join(f"{name} in {n} of {len(members)} models" for name, n in n_cut.items())
+        warnings.warn(
+            f"Tuning ended at a bound of {told}: the targets change faster, or differ more in "
+            "size, than the ranges of hyperparameters allow for. Check the scaling of the inputs "
+            "and targets, and how predictions do in loo().",
+            stacklevel=6,
+        )
+    return dict(sorted(counts.items()))
