@@ -57,6 +57,8 @@ def a_folder_of_its_own(tmp_path, monkeypatch):
     plt.close("all")
 
 
+# Pages stop tuning early on purpose, to be quick.
+@pytest.mark.filterwarnings("ignore::lsgp.TuningStoppedWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_examples_of_a_page_run_in_order(page):
     names = {"__name__": "__main__"}
