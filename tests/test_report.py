@@ -351,5 +351,7 @@ def test_weights_of_models_add_to_a_hundred(tmp_path):
     write_report(fitted, tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text("utf-8").split('id="models"')[1].split("</table>")[0]
     shares = [float(share) for share in re.findall(r">(\d+\.\d) %<", text)]
-    assert len(shares) == len(fitted.fitted_)
+    # Those that are integrated over hyperparameters have one row.
+    ensemble = fitted.ensemble_
+    assert len(shares) == len(ensemble.chosen) + (len(ensemble.integrated) > 0)
     assert sum(shares) == pytest.approx(100.0)

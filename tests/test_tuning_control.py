@@ -373,6 +373,7 @@ def test_what_was_tried_is_reported(data):
 
 def test_progress_goes_to_stderr_and_only_on_request(data, monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "160")  # on fewer, the description is cut before the numbers
     monkeypatch.setattr(progress, "APPEARS_AFTER", 0.0)
     regressor(n_tuning_points=30, verbose=1).fit(*data)
     printed = capsys.readouterr()

@@ -37,8 +37,8 @@ Problem<T> make_problem(const In<T, 2> &X, const In<T, 2> &y, const In<T, 1> &no
   require(y.shape(0) == X.shape(0), "y must have as many rows as X");
   require(noise.shape(0) == X.shape(0), "noise must have as many rows as X");
   require(lengthscale.shape(0) == X.shape(1), "lengthscale must have one value per column of X");
-  require(kernel >= 0 && kernel <= int(Kernel::matern52), "no kernel has this code");
-  require(localizer >= 0 && localizer <= int(Localizer::smooth), "no localizer has this code");
+  require(kernel >= 0 && kernel < N_KERNELS, "no kernel has this code");
+  require(localizer >= 0 && localizer < N_LOCALIZERS, "no localizer has this code");
   Problem<T> p;
   p.X = X.data();
   p.y = y.data();
