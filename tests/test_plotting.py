@@ -123,7 +123,7 @@ def test_map_shows_mean_and_standard_deviation(plane):
     axes = plotting.plot_map(plane, (0, 1, 0, 2), resolution=10)
     assert [ax.get_title(loc="left") for ax in axes] == [
         "mean of height [m]",
-        "standard deviation of height [m]",
+        "standard deviation of height [m] (observation)",
     ]
     assert (axes[0].get_xlabel(), axes[0].get_ylabel()) == ("east [km]", "north [km]")
     # The pixel of the second row from below and the fourth column.

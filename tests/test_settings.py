@@ -9,7 +9,7 @@ NAMES = "'rectangular', 'epanechnikov', 'gaussian', 'hilbert', 'smooth'"
 KERNEL_NAMES = "'auto', 'rbf', 'matern12', 'matern32', 'matern52', or a scikit-learn kernel object"
 TREND = (
     "is neither one of 'none', 'constant', 'linear' nor a pair of prior variances (constant, "
-    "slope), not negative and relative to signal_variance."
+    "slope), not negative and relative to signal_variance; inf is an unknown trend."
 )
 SIZE = "Pass a positive number of bytes, or a string such as '1GB' or '512MiB'."
 JOBS = "Use None or 1 for one thread, -1 for all cores, or a number of threads."

@@ -54,7 +54,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         the units of the (transformed) inputs, in which case all points within it are used.
     trend : {"linear", "constant", "none"}, None or pair of floats
         Local trend at the query, where None is "none"; as numbers, the prior variances of its
-        constant and its slope, relative to the signal variance.
+        constant and its slope, relative to the signal variance. Infinite ones are an unknown
+        trend: ordinary kriging is ``(inf, 0)``, universal kriging ``(inf, inf)``.
     scale : {"auto", "local", "global"}
         Whether the signal variance follows the neighborhood (Student-t predictions) or is
         the same everywhere (Gaussian predictions).
@@ -76,9 +77,11 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         Tuning combines models that differ in kernel, input transform and neighborhood by
         this many greedy picks (a model may be picked more than once); 1 keeps the best alone.
         Up to 10,000 rows, exact GPs of all rows are among them where that pays; up to 500,
-        they have a share in any case, the larger the fewer rows.
+        they have a share in any case, the larger the fewer rows. Below 160 rows, exact GPs
+        integrated over their hyperparameters have one too, up to 24 rows all of it.
     max_tuning_time : float, default=None
-        Seconds after which tuning stops with the best so far.
+        Seconds after which tuning stops with the best so far, and a `TuningStoppedWarning`.
+        There is a model to use after a tenth of a second; more time makes it better.
     warm_start : bool
         Whether tuning starts from the models of the previous call to `fit`, where the
         settings of the model are still the same.
@@ -283,7 +286,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         y : array-like of shape (n,) or (n, t)
             Several columns share the neighborhoods and one factorization.
         sample_weight : array-like of shape (n,), default=None
-            How many observations a row stands for: its noise variance is divided by it.
+            How many observations a row stands for: its noise variance is divided by it. Without
+            it, rows that are exact copies of others, inputs and targets, count once in tuning
+            and in the model, with a warning; where targets are counts or the like, all do.
         noise_variance : array-like of shape (n,), default=None
             Known error variance of each observation, in the units of y². Their pattern is
             kept; their level is tuned like the noise, or used as it is if nothing is tuned.

@@ -14,7 +14,7 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -103,14 +103,9 @@ class CsvTable:
 
     def _read_blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
         """The header, then whole rows in blocks."""
-        rest, is_header = b"", True
-        while True:
-            try:
-                data = stream.read(BLOCK_BYTES)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise CommandError(f"{self.name} is a damaged gzip file: {error}.") from None
-            if not data:
-                break
+        rest, is_header, is_last = b"", True, False
+        while not is_last:
+            data, is_last = self._read_block(stream)
             self._bytes_seen += len(data)
             data = rest + data
             if is_header:
@@ -121,7 +116,9 @@ class CsvTable:
                     data, is_header = data[end:], False
                 elif len(data) > MAX_HEADER_BYTES:
                     raise self._endless_header()
-            end = 0 if is_header else self._before_blank_lines(data, last_row_end(data))
+            # The last row may have no line break.
+            end = len(data) if is_last else last_row_end(data)
+            end = 0 if is_header else self._before_blank_lines(data, end)
             if end:
                 yield self._to_utf8(data[:end])
             rest = data[end:]
@@ -132,8 +129,24 @@ class CsvTable:
                 )
         if is_header and b"\n" in rest:
             raise self._endless_header()
-        if is_header or self._before_blank_lines(rest, len(rest)):
+        if is_header:
             yield self._to_utf8(rest)
+
+    def _read_block(self, stream: IO[bytes]) -> tuple[bytes, bool]:
+        """The next bytes, as many as a block has, and whether they are the last."""
+        parts: list[bytes] = []
+        n_missing = BLOCK_BYTES
+        while n_missing > 0:
+            try:
+                # A pipe or a terminal may give less than it is asked for.
+                part = stream.read(n_missing)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise CommandError(f"{self.name} is a damaged gzip file: {error}.") from None
+            if not part:
+                return b"".join(parts), True
+            parts.append(part)
+            n_missing -= len(part)
+        return b"".join(parts), False
 
     def _endless_header(self) -> CommandError:
         return CommandError(
@@ -229,37 +242,36 @@ class CsvTable:
 
     def _infer_columns(self) -> dict[str, Column]:
         """The columns and what they hold, as far as the first block tells."""
-        frame = self._read(self._first_block, 1)
-        columns = {name: self._infer(frame[name]) for name in self._names}
-        for name in self._unnamed:
-            columns[name] = Column("unnamed", columns[name].dtype)
+        texts = self._read(self._first_block, 1)
+        stripped = texts.select(_without_markers(pl.all()))
+        cells = stripped.select(pl.all().replace(TRUTHS))
+        # All columns at once: there may be thousands.
+        counted = pl.concat(
+            [
+                stripped.select(pl.all().count()),
+                stripped.select(pl.all().is_in(list(TRUTHS)).sum()),
+                cells.select(pl.all().str.contains(INTEGER).sum()),
+                cells.select(pl.all().str.contains(CODE).sum()),
+                cells.select(pl.all().cast(pl.Int64, strict=False).count()),
+                cells.select(pl.all().cast(pl.Float64, strict=False).count()),
+            ]
+        )
+        columns = {}
+        for counts in counted:
+            column = _infer(_Counts(*counts), len(texts))
+            if counts.name in self._unnamed:
+                column = column._replace(kind="unnamed")
+            elif column.kind == "mixed":
+                found = Unreadable()
+                _note_unreadable(texts[counts.name], cells[counts.name], 1, found)
+                column = column._replace(unreadable=found, n_cells=len(texts))
+            columns[counts.name] = column
         return columns
 
-    def _infer(self, texts: pl.Series) -> Column:
-        stripped = _without_markers(texts)
-        cells = stripped.drop_nulls()
-        if cells.is_empty():
-            return Column("empty", pl.String())
-        if cells.is_in(list(TRUTHS)).all():
-            return Column("flag", pl.Boolean())
-        cells = cells.replace(TRUTHS)
-        if cells.str.contains(INTEGER).all():
-            if cells.str.contains(CODE).any():
-                return Column("code", pl.String())
-            fits = cells.cast(pl.Int64, strict=False).is_not_null().all()
-            # Larger ones are kept digit by digit, where they are not asked for as numbers.
-            return Column("number", pl.Int64() if fits else pl.String())
-        is_number = cells.cast(pl.Float64, strict=False).is_not_null()
-        if is_number.all():
-            return Column("number", pl.Float64())
-        n_unreadable = int((~is_number).sum())
-        if n_unreadable <= MAX_UNREADABLE * len(texts):
-            return Column("number", pl.String())
-        if 2 * n_unreadable >= len(cells):
-            return Column("text", pl.String())
-        found = Unreadable()
-        _note_unreadable(texts, stripped.replace(TRUTHS), 1, found)
-        return Column("mixed", pl.String(), found, len(texts))
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no rows, to be asked before they are read."""
+        return not self._first_block
 
     def _parse(
         self, block: bytes, numbers: list[str], others: list[str], first_row: int
@@ -287,7 +299,7 @@ class CsvTable:
 
     def _parse_numbers(self, texts: pl.Series, first_row: int) -> pl.Series:
         """Numbers, null where one is missing or a cell is none; too many of those are refused."""
-        stripped = _without_markers(texts).replace(TRUTHS)
+        stripped = _cells(texts)
         found = self.unreadable.get(texts.name) or Unreadable()
         n_before = found.count
         parsed = _note_unreadable(texts, stripped, first_row, found)
@@ -310,19 +322,19 @@ class CsvTable:
     ) -> pl.DataFrame:
         """Rows of some columns (None: all), as text where no type is given."""
         keys = list(self._keys.values())
-        wanted = keys if columns is None else [self._keys[name] for name in columns]
+        names = self._names if columns is None else columns
         header = self.separator.join(keys).encode() + b"\n"
         try:
             frame = pl.read_csv(
                 io.BytesIO(header + block),
-                columns=wanted,
+                columns=[self._keys[name] for name in names],
                 schema_overrides={self._keys[name]: dtype for name, dtype in (types or {}).items()},
                 infer_schema_length=0,
                 separator=self.separator,
             )
         except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
             raise self._unreadable_block(block, first_row, error) from None
-        return frame.rename({key: name for name, key in self._keys.items() if key in wanted})
+        return frame.rename({self._keys[name]: name for name in names})
 
     def _unreadable_block(self, block: bytes, first_row: int, error: Exception) -> CommandError:
         """Why a block cannot be read: the first row with too many cells, if there is one."""
@@ -349,7 +361,7 @@ class CsvTable:
 
 def parse_cells(texts: pl.Series, dtype: Any, where: str, first_row: int) -> pl.Series:
     """A column that is copied, of the type that its first rows have; null where one is missing."""
-    stripped = _without_markers(texts).replace(TRUTHS)
+    stripped = _cells(texts)
     # Text is no truth to polars, but a number is.
     parsed = stripped.cast(pl.Float64 if dtype == pl.Boolean else dtype, strict=False)
     wrong = (parsed.is_null() & stripped.is_not_null()).arg_true()
@@ -373,8 +385,42 @@ def _note_unreadable(
     return parsed
 
 
-def _without_markers(texts: pl.Series) -> pl.Series:
+class _Counts(NamedTuple):
+    """Of the cells of a column, how many are something."""
+
+    present: int  # not missing
+    truths: int
+    integers: int
+    codes: int  # integers that start with a zero
+    small_integers: int  # of 64 bits
+    numbers: int
+
+
+def _infer(n: _Counts, n_cells: int) -> Column:
+    if n.present == 0:
+        return Column("empty", pl.String())
+    if n.truths == n.present:
+        return Column("flag", pl.Boolean())
+    if n.integers == n.present:
+        if n.codes:
+            return Column("code", pl.String())
+        # Larger ones are kept digit by digit, where they are not asked for as numbers.
+        return Column("number", pl.Int64() if n.small_integers == n.present else pl.String())
+    n_unreadable = n.present - n.numbers
+    if n_unreadable == 0:
+        return Column("number", pl.Float64())
+    if n_unreadable <= MAX_UNREADABLE * n_cells:
+        return Column("number", pl.String())
+    return Column("mixed" if n_unreadable < n.numbers else "text", pl.String())
+
+
+def _without_markers(texts: Any) -> Any:
+    """Texts, as a series or an expression, without spaces around them; null what is missing."""
     return texts.str.strip_chars().replace(dict.fromkeys(MISSING))
+
+
+def _cells(texts: pl.Series) -> pl.Series:
+    return _without_markers(texts).replace(TRUTHS)
 
 
 def _ordinal(number: int) -> str:

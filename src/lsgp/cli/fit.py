@@ -69,6 +69,8 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     started = time.perf_counter()
     check_output(options.output, (options.data, options.queries))
     with open_table(options.data, options.format, options.separator) as table:
+        if table.is_empty:
+            raise CommandError(f"{table.name} has column names, but no rows to learn from.")
         roles = find_roles(options, table)
         model = make_model(options, voice, len(roles.features))
         queries = read_queries(options, roles, voice)

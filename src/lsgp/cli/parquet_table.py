@@ -36,6 +36,10 @@ class ParquetTable:
             raise self._unreadable(error) from None
         self.columns = {name: Column(_kind(dtype), dtype) for name, dtype in schema.items()}
 
+    @property
+    def is_empty(self) -> bool:
+        return self.total == 0
+
     def close(self) -> None:
         """Nothing stays open between slices."""
 

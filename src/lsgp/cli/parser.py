@@ -358,7 +358,7 @@ def _add_voice_options(parser: Parser) -> None:
 def _names(text: str) -> list[str]:
     # As in a line of CSV: a name with a comma goes in quotes.
     names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [""])]
-    if not all(names):
+    if not names or not all(names):
         raise argparse.ArgumentTypeError(f"{text!r} has an empty name")
     return names
 

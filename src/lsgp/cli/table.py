@@ -76,6 +76,9 @@ class Table(Protocol):
     notes: list[str]  # what users might want to know of how it was read
     total: int | None  # size in the units of `Chunk.advance`; None: unknown
 
+    @property
+    def is_empty(self) -> bool: ...
+
     def chunks(self, numbers: Sequence[str], others: Sequence[str] = ()) -> Iterator[Chunk]: ...
 
     def keep_as_text(self, names: Sequence[str]) -> None: ...

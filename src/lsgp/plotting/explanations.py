@@ -290,7 +290,8 @@ def plot_neighborhood(
         _zoom(ax.set_ylim, np.append(places[1], point[shown[1]]))
     std = float(columns_of(explained.predicted.std)[0, k])
     ax.set_title(
-        f"{target_names(model.ensemble_)[k]} = {style.number(mean)} ± {style.number(std)}, "
+        f"{target_names(model.ensemble_)[k]} = {style.number(mean)} ± {style.number(std)} "
+        "(observation), "
         f"effectively {explained.n_effective[0]:.1f} neighbors"
         + (", extrapolating" if explained.is_extrapolating[0] else ""),
         fontsize=11,

@@ -27,19 +27,20 @@ class First:
 
 
 def _efforts(problem: TuningProblem) -> list[Effort]:
-    """A short one, and one as in the ranking, if that comes after exact GPs of seconds each."""
+    """A short one, and that of the ranking, if this comes after exact GPs of seconds each."""
     ranking = problem.efforts.ranking
     return [first_effort(ranking), *([ranking] if problem.has_few_rows else [])]
 
 
 def _try(job: Job) -> None:
     start = _first_start(job.problem)
-    best = job.evaluate(start, time.monotonic())
-    job.found.append(best)
+    job.found.append(job.evaluate(start, time.monotonic()))
     if job.problem.integrated_share == 1.0:
         return  # the next stage is the last
-    for effort in _efforts(job.problem):
-        best = min(best, job.optimize(best.start, effort), key=lambda c: c.loss)
+    # Another one than before, if there is another: that with which the ranking begins.
+    starts = (start, job.problem.starts[0])
+    for begin, effort in zip(starts, _efforts(job.problem), strict=False):
+        job.optimize(begin, effort)
 
 
 def _first_start(problem: TuningProblem) -> Start:
