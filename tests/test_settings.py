@@ -93,7 +93,12 @@ BAD_SETTINGS = [
         "or None.",
     ),
     ("normalize_y", "yes", TypeError, "normalize_y='yes' is neither True nor False."),
-    ("normalize_localizer", 2, TypeError, "normalize_localizer=2 is neither True nor False."),
+    (
+        "normalize_localizer",
+        2,
+        TypeError,
+        "normalize_localizer=2 is neither True nor False, nor 'paper'.",
+    ),
     ("backend", "tpu", ValueError, "backend='tpu' is not one of 'auto', 'cpu', 'reference'."),
     ("dtype", "float16", ValueError, "dtype='float16' is not one of 'float64', 'float32'."),
     ("n_jobs", 0, ValueError, f"n_jobs is 0, which leaves nobody to do the work. {JOBS}"),

@@ -84,7 +84,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         warm_start: bool = False,
         input_transform: Any = "auto",
         normalize_y: bool = True,
-        normalize_localizer: bool = False,
+        normalize_localizer: bool | str = False,
         localizer_metric: str = "scaled",
         backend: str = "auto",
         dtype: str = "float64",

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
 from lsgp.ensemble.gradients import predict_gradient
+from lsgp.ensemble.likelihood import local_log_marginal_likelihood
 from lsgp.ensemble.predict import (
     check_kind,
     leave_one_out,
@@ -22,6 +23,7 @@ from lsgp.ensemble.predict import (
 from lsgp.ensemble.prior import sample_prior
 from lsgp.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
+from lsgp.inputs.recipes import kriging_settings, paper_settings
 from lsgp.inputs.rows import check_training_rows, names_of_targets
 from lsgp.method.distribution import PredictiveDistribution
 
@@ -88,10 +90,10 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         "auto": chosen by tuning, also per input where that pays.
     normalize_y : bool
         Whether the targets are centered and scaled to unit variance inside.
-    normalize_localizer : bool
+    normalize_localizer : bool or "paper"
         Whether weights are divided by the bandwidth h, as in the paper: ``noise_variance``
         is then per unit of h, and an observation at the query has the noise of a neighbor
-        next to it.
+        next to it. "paper": with its constants too, 3/4 of Epanechnikov with one input.
     localizer_metric : {"scaled", "inputs"}
         In which metric points are near: divided by the lengthscales, as the kernel sees them,
         or the (transformed) inputs as they are, where the paper's ball is. They differ with
@@ -143,6 +145,128 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     >>> print(f"{mean[0]:.2f}")
     0.14
     """
+
+    @classmethod
+    def paper(
+        cls,
+        *,
+        bandwidth: float | str,
+        lengthscale: ArrayLike,
+        signal_variance: float,
+        noise_variance: float,
+        kernel: Any = "rbf",
+        localizer: str = "epanechnikov",
+        n_neighbors: int | str = "auto",
+    ) -> LSGPRegressor:
+        """Exactly Algorithm 1 of the paper, with its constants; not fitted, and nothing tuned.
+
+        Neighbors are the points with ‖x − x₀‖ ≤ h, their weights k(‖x − x₀‖/h)/h; there is no
+        trend, and neither inputs nor targets are scaled. Its predictive variance is that of the
+        latent function: ``predict(X, return_std=True, kind="latent")``.
+
+        Parameters
+        ----------
+        bandwidth : float or "adaptive"
+            h, or the distance of the last of ``n_neighbors``, as in its experiments on UCI data.
+        lengthscale : float or array of shape (d,)
+            Of the kernel: exp(−‖x − x′‖²/(2ℓ²)).
+        signal_variance, noise_variance : float
+            K(x, x) and σ², both in the units of y².
+        kernel, localizer, n_neighbors
+            As of the estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X, y = np.array([[0.0], [0.4], [1.0]]), np.array([1.0, 2.0, 0.0])
+        >>> model = LSGPRegressor.paper(
+        ...     bandwidth=0.5, lengthscale=0.3, signal_variance=2.0, noise_variance=0.1
+        ... ).fit(X, y)
+        >>> mean, std = model.predict([[0.2]], return_std=True, kind="latent")
+        >>> u = np.array([0.2, 0.2]) / 0.5  # the third point is not in the ball
+        >>> W = np.diag(0.75 * (1 - u**2) / 0.5)
+        >>> K = 2.0 * np.exp(-((X[:2] - X[:2].T) ** 2) / (2 * 0.3**2))
+        >>> k = 2.0 * np.exp(-((X[:2, 0] - 0.2) ** 2) / (2 * 0.3**2))
+        >>> by_hand = k @ np.linalg.solve(K + 0.1 * np.linalg.inv(W), y[:2])
+        >>> print(f"{mean[0]:.6f} {by_hand:.6f}")
+        1.655790 1.655790
+        """
+        return cls(
+            **paper_settings(
+                bandwidth,
+                lengthscale,
+                signal_variance,
+                noise_variance,
+                kernel,
+                localizer,
+                n_neighbors,
+            )
+        )
+
+    @classmethod
+    def kriging(
+        cls,
+        *,
+        sill: float,
+        range: ArrayLike,
+        nugget: float = 0.0,
+        model: str = "exponential",
+        smoothness: float = 1.5,
+        range_convention: str = "effective",
+        drift: str | None = "constant",
+        n_neighbors: int | str = "auto",
+        search_radius: float | None = None,
+    ) -> LSGPRegressor:
+        """Kriging with a known variogram; not fitted, and nothing tuned.
+
+        Parameters
+        ----------
+        sill : float
+            Plateau of the variogram, nugget included, in the units of y². The partial sill is
+            ``sill - nugget``.
+        range : float or array of shape (d,)
+            One per input for an anisotropic variogram.
+        nugget : float
+        model : {"exponential", "gaussian", "matern"}
+        smoothness : {0.5, 1.5, 2.5}
+            ν of "matern".
+        range_convention : {"effective", "scale"}
+            "effective": where the variogram has risen by 95 % of the partial sill. "scale": a of
+            exp(−h/a), exp(−(h/a)²), and Matérn's (h/a)^ν K_ν(h/a).
+        drift : {"constant", "linear", "none"} or None
+            Ordinary kriging, universal kriging, or simple kriging about zero.
+        n_neighbors : int or "auto"
+            The nearest points, which count fully.
+        search_radius : float, default=None
+            All points within it, instead of a number of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 2.0, 0.0])
+        >>> model = LSGPRegressor.kriging(sill=2.0, range=6.0, nugget=0.5, drift=None).fit(X, y)
+        >>> mean, std = model.predict([[2.0]], return_std=True, kind="latent")
+        >>> a = 6.0 / -np.log(0.05)
+        >>> C = 1.5 * np.exp(-np.abs(X - X.T) / a) + 0.5 * np.eye(3)
+        >>> c = 1.5 * np.exp(-np.abs(X[:, 0] - 2.0) / a)
+        >>> print(f"{mean[0]:.6f} {c @ np.linalg.solve(C, y):.6f}")
+        0.721190 0.721190
+        """
+        return cls(
+            **kriging_settings(
+                model,
+                sill,
+                range,
+                nugget,
+                smoothness,
+                range_convention,
+                drift,
+                n_neighbors,
+                search_radius,
+            )
+        )
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
@@ -423,6 +547,33 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         if n_points is not None and n_points < n:
             rows = np.sort(check_random_state(random_state).choice(n, n_points, replace=False))
         return leave_one_out(self._ready(), rows, self._resources())
+
+    def local_log_marginal_likelihood(self, X: ArrayLike) -> Array:
+        """Log marginal likelihood of the neighborhood of each query, as the paper has it.
+
+        log p(y_I | X_I) = −½ y_Iᵀ A⁻¹ y_I − ½ log |A| − ½ m log 2π, A = K + σ²W⁻¹ of the m
+        neighbors of positive weight, in the units of y; of the heaviest model, with its global
+        signal variance. One query at a time in double precision.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+
+        Returns
+        -------
+        array of shape (q,) or (q, t)
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> model = LSGPRegressor.paper(
+        ...     bandwidth=0.5, lengthscale=0.3, signal_variance=2.0, noise_variance=0.1
+        ... ).fit([[0.0], [0.4], [1.0]], [1.0, 2.0, 0.0])
+        >>> model.local_log_marginal_likelihood([[0.2], [1.0]]).round(3)
+        array([-3.459, -1.282])
+        """
+        X = self._check_queries(X)
+        return local_log_marginal_likelihood(self._ready(), X)
 
     def calibration(self, X: ArrayLike, y: ArrayLike) -> Calibration:
         """Accuracy and calibration of the predictions for X against the observations y.

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lsgp.inputs import sklearn_kernels
+from lsgp.inputs.recipes import localizer_constant
 from lsgp.method.contract import (
     LOCALIZER_METRICS,
     OBJECTIVES,
@@ -166,6 +167,12 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
     dof = _number(settings, "scale_dof", given, (1.0 / limits.relative, limits.relative))
     if settings["scale"] == "global":
         dof = math.inf
+    normalize = settings["normalize_localizer"]
+    if not isinstance(normalize, str) or normalize != "paper":
+        normalize = _flag(settings, "normalize_localizer", ", nor 'paper'")
+    elif noise is not None:
+        # The paper's constants, which divide the noise of every point alike.
+        noise /= localizer_constant(settings["localizer"], n_inputs)
     lengthscale = _lengthscale(settings["lengthscale"], translation, n_inputs, given, limits.length)
     is_isotropic = (
         translation is not None
@@ -187,7 +194,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         localizer_decay=1.0 if decay is None else decay,
         scale_dof=DEFAULT_SCALE_DOF if dof is None else dof,
         bandwidth=_bandwidth(settings["bandwidth"], lengthscale, limits.length),
-        normalize=_flag(settings, "normalize_localizer"),
+        normalize=bool(normalize),
         localizer_metric="scaled" if is_scaled else settings["localizer_metric"],
     )
     # An unknown trend has no variance that anything would be multiplied by.
@@ -216,10 +223,10 @@ def _require_choice(name: str, value: Any, choices: tuple[str, ...], more: str =
         raise ValueError(f"{name}={value!r} is not one of {listed}{', ' + more if more else ''}.")
 
 
-def _flag(settings: dict[str, Any], name: str) -> bool:
+def _flag(settings: dict[str, Any], name: str, more: str = "") -> bool:
     value = settings[name]
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r} is neither True nor False.")
+        raise TypeError(f"{name}={value!r} is neither True nor False{more}.")
     return bool(value)
 
 
