@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend
+from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.combination import combine
@@ -38,6 +39,8 @@ class Ensemble:
         Mean of the noise variances that were given.
     tuning : TuningResult or None
         What was tried; None if nothing was tuned.
+    classification : Classification or None
+        Of labels, whose one-hot columns the models predict: how those become probabilities.
     """
 
     models: tuple[FittedModel, ...]
@@ -48,6 +51,7 @@ class Ensemble:
     target_names: list[str] | None = None
     mean_noise_variance: float | None = None
     tuning: TuningResult | None = None
+    classification: Classification | None = None
 
     @property
     def heaviest(self) -> FittedModel:

@@ -41,10 +41,10 @@ def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
         solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block, mean_only=True)
         return distribution_of(solved, 0.0)
 
-    def consume(start: int, stop: int, predicted: PredictiveDistribution) -> None:
-        mean[start:stop] = predicted.mean
+    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
+        mean[start:stop] = ensemble.combine(predicted).mean
 
-    _in_blocks(ensemble, answer, len(X), consume, resources)
+    in_blocks(ensemble, answer, len(X), consume, resources)
     return ensemble.in_shape(mean)
 
 
@@ -85,22 +85,23 @@ def _gather(
     shape = (n_queries, ensemble.n_targets)
     mean, scale, dof = np.empty(shape), np.empty(shape), np.empty(n_queries)
 
-    def consume(start: int, stop: int, predicted: PredictiveDistribution) -> None:
-        mean[start:stop], scale[start:stop] = predicted.mean, predicted.scale
-        dof[start:stop] = predicted.dof[:, 0]
+    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
+        combined = ensemble.combine(predicted)
+        mean[start:stop], scale[start:stop] = combined.mean, combined.scale
+        dof[start:stop] = combined.dof[:, 0]
 
-    _in_blocks(ensemble, answer, n_queries, consume, resources)
+    in_blocks(ensemble, answer, n_queries, consume, resources)
     return PredictiveDistribution(ensemble.in_shape(mean), ensemble.in_shape(scale), dof)
 
 
-def _in_blocks(
+def in_blocks(
     ensemble: Ensemble,
     answer: Answer,
     n_queries: int,
-    consume: Callable[[int, int, PredictiveDistribution], None],
+    consume: Callable[[int, int, list[PredictiveDistribution]], None],
     resources: Resources,
 ) -> None:
-    """Ask all models for each block, combine, and hand the block to ``consume``.
+    """Ask all models for each block, and hand what they say to ``consume``.
 
     Queries are transformed block by block, so that no transformed copy of all of them is ever
     made. Raises LinAlgError at the end if a local system could not be solved.
@@ -123,7 +124,7 @@ def _in_blocks(
             answer(model, start, stop, Block(plan, start, failures))
             for model, plan in zip(models, plans, strict=True)
         ]
-        consume(start, stop, ensemble.combine(predicted))
+        consume(start, stop, predicted)
 
     block_size = min(plan.block_size for plan in plans)
     n_threads = min(plan.n_threads for plan in plans)

@@ -11,7 +11,7 @@ import numpy as np
 
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.inputs.transforms import TargetScaler
-from lsgp.storage import records
+from lsgp.storage import classes, records
 from lsgp.storage.model_file import (
     Contents,
     ModelFileError,
@@ -47,6 +47,7 @@ def save_estimator(
             for k, fitted in enumerate(ensemble.models)
         ],
         "tuning": None if tuning is None else records.tuning_record(tuning, store),
+        "classification": classes.classification_record(ensemble.classification, store),
     }
     texts = {"library_version": _library_version(), "estimator": json.dumps(state)}
     write_model_file(path, Contents(texts, store.arrays))
@@ -119,6 +120,10 @@ def _read_ensemble(state: dict[str, Any], arrays: dict[str, Any], backend: str) 
         target_names=target_names,
         mean_noise_variance=mean_noise,
         tuning=None if tuning is None else records.read_tuning(tuning, arrays, n_inputs),
+        # Files of 0.1.0 have none.
+        classification=classes.read_classification(
+            state.get("classification"), arrays, n_inputs, len(models), n_targets
+        ),
     )
 
 

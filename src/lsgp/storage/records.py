@@ -81,17 +81,17 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     require(scales.shape == (n_inputs,), f"lengthscale has shape {scales.shape}")
     require(np.isfinite(scales).all() and (scales > 0).all(), "a lengthscale is not positive")
     for name in ("signal_variance", "noise_variance", "constant_variance", "slope_variance"):
-        _require_number(name, getattr(model, name))
-    _require_number("localizer_decay", model.localizer_decay)
+        require_number(name, getattr(model, name))
+    require_number("localizer_decay", model.localizer_decay)
     require(model.scale_dof == math.inf or model.scale_dof > 0, "scale_dof is not positive")
     if model.bandwidth is not None:
-        _require_number("bandwidth", model.bandwidth)
+        require_number("bandwidth", model.bandwidth)
         require(model.bandwidth > 0, "bandwidth is not positive")
     require(isinstance(model.normalize, bool), "normalize is neither true nor false")
     return model
 
 
-def _require_number(name: str, value: Any) -> None:
+def require_number(name: str, value: Any) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     require(is_number and math.isfinite(value) and value >= 0, f"{name} is {value!r}")
 
@@ -145,7 +145,7 @@ def read_fitted_model(
     else:
         require(n_neighbors is None, "n_neighbors is given beside a bandwidth")
     weight = decode(record["weight"])
-    _require_number("weight", weight)
+    require_number("weight", weight)
     solver = choose_solver(
         problem,
         _read_index(own, n, n_inputs),
@@ -153,7 +153,7 @@ def read_fitted_model(
         choose_backend(backend, problem.model),
     )
     return FittedModel.build(
-        _read_transform(record["input_transform"], own, n_inputs), solver, weight
+        read_transform(record["input_transform"], own, n_inputs), solver, weight
     )
 
 
@@ -167,7 +167,7 @@ def _read_problem(record: Record, arrays: dict[str, Array], n_inputs: int) -> Lo
     return LocalProblem(X, y, noise, read_local_model(record["model"], n_inputs))
 
 
-def _read_transform(kinds: Any, arrays: dict[str, Array], n_inputs: int) -> InputTransform:
+def read_transform(kinds: Any, arrays: dict[str, Array], n_inputs: int) -> InputTransform:
     require(isinstance(kinds, list) and len(kinds) == n_inputs, "input_transform is incomplete")
     require(all(kind in KINDS for kind in kinds), f"unknown input_transform in {kinds!r}")
     transform = InputTransform.from_arrays(kinds, arrays)

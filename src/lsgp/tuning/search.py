@@ -20,12 +20,14 @@ from lsgp.compute.progress import progress_bar
 from lsgp.tuning.clock import OutOfTimeError
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.contender import Contender
+from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.plan import BAD_LOSS, exact_share
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
 from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore
 from lsgp.tuning.stages.exact import Exact
 from lsgp.tuning.stages.likely import Likely
+from lsgp.tuning.stages.linear import Linear
 from lsgp.tuning.stages.mix import Mix
 from lsgp.tuning.stages.polish import Polish
 from lsgp.tuning.stages.rank import Rank
@@ -34,6 +36,7 @@ from lsgp.tuning.stages.vary import Vary
 
 STAGES: tuple[Stage, ...] = (
     Likely(),
+    Linear(),
     Rank(),
     Polish(),
     Mix(),
@@ -49,6 +52,7 @@ class Tuned(NamedTuple):
 
     members: tuple[tuple[Contender, float], ...]
     result: TuningResult
+    linear: tuple[tuple[LinearCandidate, float], ...] = ()  # beside them, of labels
 
 
 def tune(problem: TuningProblem) -> Tuned:
@@ -118,18 +122,20 @@ def _choose(
         fixed[-len(likely) :] = [odds for _, odds in likely]
         fixed /= fixed.sum()
     share = exact_share(len(problem.y)) if likely else 0.0
-    predicted = [c.candidate.predicted for c in usable]
-    choice = comparison.choose(predicted, problem.n_models, fixed, share)
+    candidates = tuple(c.candidate for c in usable)
+    choice = comparison.choose(candidates, problem.n_models, fixed, share, found.linear)
+    weights, of_linear = np.split(choice.weights, [len(usable)])
     result = TuningResult(
         objective=problem.objective.name,
-        candidates=tuple(c.candidate for c in usable),
-        weights=choice.weights,
+        candidates=candidates,
+        weights=weights,
         loss=choice.loss,
         scale_factor=choice.scale_factor,
         n_compared=len(comparison.rows),
         seconds=problem.clock.elapsed,
         is_complete=is_complete,
     )
-    order = np.argsort(-choice.weights, kind="stable")
-    members = tuple((usable[k], float(choice.weights[k])) for k in order if choice.weights[k])
-    return Tuned(members, result)
+    order = np.argsort(-weights, kind="stable")
+    members = tuple((usable[k], float(weights[k])) for k in order if weights[k])
+    linear = tuple((c, float(w)) for c, w in zip(found.linear, of_linear, strict=True) if w)
+    return Tuned(members, result, linear)

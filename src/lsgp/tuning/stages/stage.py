@@ -19,6 +19,7 @@ from lsgp.tuning.clock import OutOfTimeError
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.descent import descend_on_sample
+from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import Effort
 from lsgp.tuning.problem import TuningProblem
@@ -40,6 +41,7 @@ class Found:
     enlarged: list[Contender] = field(default_factory=list)
     frontier: list[Contender] = field(default_factory=list)  # of each leader, its best size
     exact: list[Contender] = field(default_factory=list)
+    linear: list[LinearCandidate] = field(default_factory=list)  # of labels
 
     @property
     def all(self) -> list[Contender]:
