@@ -27,6 +27,7 @@ from lsgp.ensemble.explain_classes import ClassExplanation, explain_classes
 from lsgp.estimator import LSGPEstimator
 from lsgp.inputs.labels import check_labels, classes_of, encode_labels
 from lsgp.inputs.rows import check_training_rows, names_of_targets
+from lsgp.inputs.settings import specify
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.tuning.classification import Labels, one_hot
 from lsgp.tuning.objective import OBJECTIVES, Objective
@@ -318,6 +319,20 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         if self.objective is not None and self.objective not in CLASS_OBJECTIVES:
             listed = ", ".join(map(repr, CLASS_OBJECTIVES))
             raise ValueError(f"objective={self.objective!r} is not one of {listed}, or None.")
+
+    def check_settings(self, n_inputs: int) -> None:
+        """Refuse settings that `fit` would refuse, before there are rows.
+
+        Examples
+        --------
+        >>> from lsgp import LSGPClassifier
+        >>> LSGPClassifier(kernel="cubic").check_settings(2)
+        Traceback (most recent call last):
+        ...
+        ValueError: kernel='cubic' is not one of ...
+        """
+        self._check_settings()
+        specify(self._settings(), n_inputs)
 
     def _check_size(self, n: int, n_classes: int) -> None:
         """One-hot columns are held in memory: refuse what does not fit before making them."""

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from lsgp import LSGPRegressor
+from lsgp.cli.models import Estimator
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import input_names, target_names
 
 
-def describe_model(model: LSGPRegressor) -> dict[str, Any]:
+def describe_model(model: Estimator) -> dict[str, Any]:
     """Names, sizes, hyperparameters and tuning of a fitted estimator."""
     tuning = model.tuning_
     n_train, n_inputs = model.fitted_[0].problem.X.shape
     return {
-        "targets": target_names(model.ensemble_),
+        **_describe_targets(model),
         "features": input_names(model.ensemble_),
         "n_train": n_train,
         "n_inputs": n_inputs,
@@ -36,7 +36,14 @@ def describe_model(model: LSGPRegressor) -> dict[str, Any]:
     }
 
 
-def describe_models(model: LSGPRegressor) -> list[tuple[str, str]]:
+def _describe_targets(model: Estimator) -> dict[str, Any]:
+    own = model.ensemble_.classification
+    if own is None:
+        return {"targets": target_names(model.ensemble_)}
+    return {"targets": [own.label_name or "y"], "classes": own.class_names}
+
+
+def describe_models(model: Estimator) -> list[tuple[str, str]]:
     """Lines about the models that are combined, heaviest first."""
     lines = []
     for k, fitted in enumerate(model.fitted_):

@@ -11,12 +11,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lsgp import LSGPRegressor, PredictiveDistribution
+from lsgp import LSGPClassifier, LSGPRegressor, PredictiveDistribution
 from lsgp.cli.errors import CommandError, did_you_mean, list_names
 from lsgp.cli.table import Chunk, Table
 from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, require_numbers
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.ensemble.view import target_names
+from lsgp.storage.estimator import saved_class
+
+#: What `lsgp fit` saves.
+Estimator = LSGPRegressor | LSGPClassifier
 
 
 class Prediction(NamedTuple):
@@ -26,13 +30,14 @@ class Prediction(NamedTuple):
     predicted: PredictiveDistribution | None  # of the complete rows, (k,) or (k, t)
 
 
-def load_model(options: argparse.Namespace) -> LSGPRegressor:
+def load_model(options: argparse.Namespace) -> Estimator:
     """The model of a command, set to the threads and the memory that the options allow."""
     path = Path(options.model)
     if not path.exists():
         beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         raise CommandError(f"There is no file {path}.{did_you_mean(path.name, beside)}")
-    model = LSGPRegressor.load(path)
+    is_of_labels = saved_class(path) == LSGPClassifier.__name__
+    model: Estimator = (LSGPClassifier if is_of_labels else LSGPRegressor).load(path)
     model.verbose = 0
     if hasattr(options, "jobs"):
         model.n_jobs = options.jobs
@@ -41,7 +46,7 @@ def load_model(options: argparse.Namespace) -> LSGPRegressor:
     return model
 
 
-def input_columns(model: LSGPRegressor, table: Table) -> list[str]:
+def input_columns(model: Estimator, table: Table) -> list[str]:
     """The columns of the table that are the model's inputs, in its order."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
@@ -102,7 +107,7 @@ def predict_chunk(
 
 
 def rows_for(
-    model: LSGPRegressor, frame: pl.DataFrame, inputs: list[str], kept: NDArray[np.bool_]
+    model: Estimator, frame: pl.DataFrame, inputs: list[str], kept: NDArray[np.bool_]
 ) -> Any:
     """The inputs of some rows as the model wants them: with names if it was fitted with names."""
     rows = frame.select(pl.col(inputs).cast(pl.Float64)).filter(pl.Series(kept))

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from lsgp import LSGPClassifier
+from lsgp.cli.classes import predict_classes
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, list_names, require_columns
 from lsgp.cli.models import Prediction, input_columns, load_model, predict_chunk
@@ -30,6 +32,9 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     elif voice.as_json:
         raise CommandError("--json and -o - both want stdout. Give the output a name.")
     model = load_model(options)
+    if isinstance(model, LSGPClassifier):
+        predict_classes(model, options, voice, output_kind)
+        return
     n_rows = n_missing = 0
     with open_table(options.data, options.format, options.separator) as table:
         inputs = input_columns(model, table)

@@ -53,6 +53,15 @@ def save_estimator(
     write_model_file(path, Contents(texts, store.arrays))
 
 
+def saved_class(path: Path) -> str:
+    """Name of the class of the estimator that a file holds."""
+    contents = read_model_file(path, check_arrays=False)
+    try:
+        return str(json.loads(contents.texts["estimator"])["class"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(path, f"its contents contradict each other ({error!r})") from error
+
+
 def load_estimator(
     path: Path, class_name: str, known: set[str], check_arrays: bool
 ) -> tuple[dict[str, Any], Ensemble]:

@@ -229,6 +229,9 @@ class TuningProblem:
     @property
     def efforts(self) -> Efforts:
         n_eligible = len(self.y) if self.eligible is None else len(self.eligible)
+        if self.judged is not None:
+            # Those that are not judged are a half at most already: all of them may be used.
+            n_eligible += len(self.judged)
         is_slow = self.backend.is_slow or self.objective.is_slow
         efforts = plan_efforts(self.n_tuning_points, n_eligible, is_slow, self.is_in_gaps)
         most = self.objective.breadth.most_polished
