@@ -49,6 +49,7 @@ AROUND = [
     "regressor",
     "classifier",
     "lsgp",
+    "metrics",
     "plotting",
     "report",
     "reproduce",

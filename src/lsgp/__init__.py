@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     from lsgp.method.distribution import PredictiveDistribution
     from lsgp.regressor import LSGPRegressor
     from lsgp.storage import ModelFileError
+    from lsgp.tuning.clock import TuningStoppedWarning
 
-__all__ = ["LSGPClassifier", "LSGPRegressor", "ModelFileError", "PredictiveDistribution"]
+__all__ = [
+    "LSGPClassifier",
+    "LSGPRegressor",
+    "ModelFileError",
+    "PredictiveDistribution",
+    "TuningStoppedWarning",
+]
 __version__ = "0.1.0"
 
 #: Public names are imported when they are first used: scikit-learn takes a second, which the
@@ -23,6 +30,7 @@ _HOMES = {
     "LSGPRegressor": "lsgp.regressor",
     "ModelFileError": "lsgp.storage",
     "PredictiveDistribution": "lsgp.method.distribution",
+    "TuningStoppedWarning": "lsgp.tuning.clock",
 }
 
 

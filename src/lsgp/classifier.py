@@ -25,6 +25,7 @@ from lsgp.ensemble.classify import (
 )
 from lsgp.ensemble.explain_classes import ClassExplanation, explain_classes
 from lsgp.estimator import LSGPEstimator
+from lsgp.inputs.callbacks import FitProgress, with_callbacks
 from lsgp.inputs.labels import check_labels, classes_of, encode_labels
 from lsgp.inputs.rows import check_training_rows, names_of_targets
 from lsgp.inputs.settings import specify
@@ -108,8 +109,9 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         The labels, sorted.
     fitted_ : tuple of FittedModel
         The models that are pooled, heaviest first.
-    relevance_ : array of shape (d,)
-        Share of each input in what the model calls near and far.
+    lengthscales_ : array of shape (n_models, d)
+        Of the models, heaviest first, in the units of the (transformed) inputs. What predictions
+        depend on is `importance()`.
     tuning_ : TuningResult or None
         What was tried and how it scored; None if nothing was tuned.
     n_features_in_ : int
@@ -191,6 +193,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
 
     # -- fitting ---------------------------------------------------------------------------
 
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
         self,
         X: ArrayLike,
@@ -280,6 +283,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         queries: ArrayLike | None,
         classes: ArrayLike | None,
     ) -> LSGPClassifier:
+        progress = FitProgress(self)
         fitted = self._copy()
         fitted._check_settings()
         X_checked, y_checked = validate_data(fitted, X, y, dtype=np.float64, order="C")
@@ -303,7 +307,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         labels = Labels.of(codes, rows.weight, len(known), scaler)
         names = [str(label) for label in known.tolist()]
         shape, columns = ((), names[1:]) if len(known) == 2 else ((len(known),), names)
-        ensemble, tuned = fitted._build(rows, where, shape, columns, labels)
+        ensemble, tuned = fitted._build(rows, where, shape, columns, progress, labels)
         column = names_of_targets(y)
         name = None if column is None else column[0]
         if tuned is not None:
@@ -312,7 +316,9 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             fitted.ensemble_ = classify_given(
                 ensemble, labels, known, name, fitted._link_rows(labels), fitted._resources()
             )
-        return self._become(fitted)
+        self._become(fitted)
+        progress.end()
+        return self
 
     def _check_settings(self) -> None:
         super()._check_settings()

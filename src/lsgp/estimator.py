@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -22,9 +24,12 @@ from lsgp.compute.threads import resolve_n_jobs
 from lsgp.ensemble import update, view
 from lsgp.ensemble.build import build_given, build_tuned
 from lsgp.ensemble.describe import describe, describe_html
+from lsgp.ensemble.effects import Effect, effects
 from lsgp.ensemble.ensemble import Ensemble
-from lsgp.ensemble.explain import relevance
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.importance import Importance, importance
+from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
+from lsgp.inputs.copies import without_copies
 from lsgp.inputs.frames import make_frame
 from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification, specify
@@ -42,8 +47,11 @@ Array = NDArray[np.float64]
 
 DTYPES = ("float64", "float32")
 
+#: Inputs whose effects are shown unless some are asked for.
+N_STRONGEST = 6
 
-class LSGPEstimator(BaseEstimator):
+
+class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
     """Settings, and what a fitted ensemble can do whatever it predicts.
 
     All that is fitted is `ensemble_`, which is assigned last and at once: an estimator is either
@@ -138,6 +146,7 @@ class LSGPEstimator(BaseEstimator):
         queries: Array | None,
         target_shape: tuple[int, ...],
         target_names: list[str] | None,
+        progress: FitProgress,
         labels: Labels | None = None,
     ) -> tuple[Ensemble, Tuned | None]:
         """Tune what is not given, and index the rows.
@@ -147,6 +156,11 @@ class LSGPEstimator(BaseEstimator):
         settings = self._settings()
         specification = specify(settings, rows.X.shape[1])
         self._warn_if_slow(specification)
+        n_copies = 0
+        # Equal rows of labels are observations that agree.
+        if self.objective is not None and labels is None:
+            rows, n_copies = without_copies(rows)
+            _warn_of_copies(n_copies, len(rows.X))
         if labels is not None:
             scaler = labels.scaler
         elif settings["normalize_y"]:
@@ -158,7 +172,8 @@ class LSGPEstimator(BaseEstimator):
         # Leaving one of two rows out leaves nothing to learn from.
         is_known = labels is not None and labels.n_classes == 1
         if self.objective is not None and len(rows.X) > 2 and not is_known:
-            tuned = self._tune(specification, rows, scaler, queries, labels)
+            tuned = self._tune(specification, rows, scaler, queries, progress, labels)
+            tuned = tuned._replace(result=replace(tuned.result, n_copies=n_copies))
             models = build_tuned(tuned, self.backend, self.dtype)
         else:
             knows_noise = self.noise_variance is not None
@@ -190,6 +205,7 @@ class LSGPEstimator(BaseEstimator):
         rows: TrainingRows,
         scaler: TargetScaler,
         queries: Array | None,
+        progress: FitProgress,
         labels: Labels | None,
     ) -> Tuned:
         return tune(
@@ -207,7 +223,8 @@ class LSGPEstimator(BaseEstimator):
                 max_seconds=self.max_tuning_time,
                 warm_starts=self._warm_starts(specification, rows.X),
                 labels=labels,
-            )
+            ),
+            progress.advance,
         )
 
     def _warm_starts(self, specification: Specification, X: Array) -> tuple[WarmStart, ...]:
@@ -352,21 +369,50 @@ class LSGPEstimator(BaseEstimator):
         return self.ensemble_.target_names
 
     @property
-    def relevance_(self) -> Array:
-        """Share of each input in what the model calls near and far, (d,), summing to 1.
+    def lengthscales_(self) -> Array:
+        """Lengthscales of the models, (n_models, d), heaviest first, of transformed inputs.
 
-        The mean squared distance of two training rows in the scaled metric is 2 Σⱼ varⱼ / ℓⱼ²,
-        with varⱼ the variance of the transformed input j and ℓⱼ its lengthscale: the relevance
-        of an input is its share of that sum, averaged over the combined models by their
-        weights. An input that tuning found useless has a huge lengthscale, and a share near 0;
-        a constant one has 0. The lengthscales are those of the neighborhoods' metric: with a
-        scikit-learn kernel of its own lengthscales, these say nothing about the kernel's.
+        Of the metric that neighborhoods are found in: small differences in an input with a short
+        one matter. A long one does not say that an input does nothing, because the local trend
+        may carry it: see `importance`. With a scikit-learn kernel of its own lengthscales, these
+        say nothing about the kernel's.
+        """
+        return np.array([fitted.model.lengthscale for fitted in self.fitted_], dtype=float)
+
+    def importance(self, n_points: int | None = None) -> Importance:
+        """How much predictions depend on each input, with standard errors.
+
+        One input at a time is shuffled among training rows, and each row is predicted without
+        itself. What the mean squared error rises by, in variances of y, is the importance of the
+        input: permutation importance in the units of R², on leave-one-out predictions. Of two
+        inputs that say the same, either can stand in for the other, and both have little. It
+        is about predictions, not about causes.
+
+        Parameters
+        ----------
+        n_points : int, default=None
+            Training rows that are predicted; None: up to 1,000, fewer where that takes long. The
+            same rows every time.
+
+        Returns
+        -------
+        Importance
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.random.default_rng(0).uniform(size=(200, 2))
+        >>> model = LSGPRegressor(objective=None).fit(X, X[:, 0])
+        >>> found = model.importance()
+        >>> found.names[found.order[0]], bool(found.values[0] > 100 * found.standard_errors[1])
+        ('x0', True)
         """
         check_is_fitted(self)
-        return relevance(self.ensemble_)
+        return importance(self._ready(), self._resources(), n_points)
 
-    def relevance_frame(self, library: str = "pandas") -> Any:
-        """`relevance_` with the names of the inputs, the most relevant first.
+    def importance_frame(self, library: str = "pandas") -> Any:
+        """`importance` with the names of the inputs, the most important first.
 
         Parameters
         ----------
@@ -377,19 +423,89 @@ class LSGPEstimator(BaseEstimator):
         >>> import numpy as np
         >>> from lsgp import LSGPRegressor
         >>> X = np.random.default_rng(0).uniform(size=(200, 2))
-        >>> model = LSGPRegressor(objective=None, lengthscale=[1.0, 9.0]).fit(X, X[:, 0])
-        >>> model.relevance_frame("polars")["input"].to_list()
+        >>> model = LSGPRegressor(objective=None).fit(X, X[:, 0])
+        >>> model.importance_frame("polars")["input"].to_list()
         ['x0', 'x1']
         """
-        shares, names = self.relevance_, view.input_names(self.ensemble_)
-        order = np.argsort(-shares, kind="stable")
-        columns = {"input": [names[j] for j in order], "relevance": shares[order]}
+        found = self.importance()
+        order = found.order
+        columns = {
+            "input": [found.names[j] for j in order],
+            "importance": found.values[order],
+            "standard_error": found.standard_errors[order],
+        }
         return make_frame(columns, library)
+
+    def effects(
+        self,
+        inputs: Sequence[int | str] | None = None,
+        target: int | str = 0,
+        n_points: int | None = None,
+    ) -> list[Effect]:
+        """How the predicted mean changes along inputs: accumulated local effects.
+
+        Each training row is moved a little along the input, with its others as they are, and the
+        changes of the prediction are accumulated over the range of the input: no row goes
+        where no data are.
+
+        Parameters
+        ----------
+        inputs : sequence of int or str, default=None
+            By number or name; None: the six most important, most important first.
+        target : int or str
+            Which target, if there are several.
+        n_points : int, default=None
+            Training rows that are moved; None: up to 1,000, fewer where that takes long.
+
+        Returns
+        -------
+        list of Effect
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.random.default_rng(0).uniform(size=(200, 2))
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> [(effect.name, effect.direction) for effect in model.effects(["x0"])]
+        [('x0', 'bends')]
+        """
+        check_is_fitted(self)
+        ensemble = self._ready()
+        if inputs is None:
+            numbers = [int(j) for j in self.importance().order[:N_STRONGEST]]
+        else:
+            numbers = [view.input_number(ensemble, each) for each in inputs]
+        which = view.target_number(ensemble, target)
+        return effects(ensemble, numbers, self._resources(), which, n_points)
+
+    @property
+    def relevance_(self) -> Array:
+        """Gone: `importance` says what predictions depend on, `lengthscales_` what is near."""
+        # Not its values: `dir` of scikit-learn's estimators asks for every attribute, and shuffling
+        # inputs takes a second.
+        raise AttributeError(
+            "relevance_ called inputs useless that the local trend carries, and is gone. Use "
+            "importance(), or lengthscales_ for what it was made from."
+        )
+
+    def relevance_frame(self, library: str = "pandas") -> Any:
+        """The former name of `importance_frame`."""
+        warnings.warn(
+            "relevance_frame is now importance_frame, and says what predictions depend on. The "
+            "former name will go.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.importance_frame(library)
 
     # -- what it shows of itself -----------------------------------------------------------
 
     def describe(self) -> str:
-        """What was fitted, as text: models and their shares, score, relevance of the inputs.
+        """What was fitted, as text: models and their shares, score, and which inputs matter how.
+
+        The strongest inputs have their effect drawn, from their smallest value to their largest
+        (see `importance` and `effects`).
 
         Examples
         --------
@@ -402,17 +518,18 @@ class LSGPEstimator(BaseEstimator):
         share  kernel  inputs       neighbors  scale  noise / signal
         100 %  rbf     standardize  100        local  0.1
         not tuned: hyperparameters as given, or by default
-        relevance: x 100 %
+        importance: R² lost when an input is shuffled (200 points); its effect:
+          x  1.964 ± 0.082  ▅▆██▇▆▄▂▁▁▂▃ bends
         """
         check_is_fitted(self)
-        return describe(self.ensemble_, type(self).__name__)
+        return describe(self.ensemble_, type(self).__name__, self._resources())
 
     def _html(self) -> str:
         """scikit-learn's own HTML, and below it what was fitted."""
         html: str = estimator_html_repr(self)
         if not hasattr(self, "ensemble_"):
             return html
-        return html + describe_html(self.ensemble_, type(self).__name__)
+        return html + describe_html(self.ensemble_, type(self).__name__, self._resources())
 
     @property
     def _repr_html_(self) -> Any:
@@ -493,3 +610,14 @@ class LSGPEstimator(BaseEstimator):
             estimator.feature_names_in_ = np.array(ensemble.input_names, dtype=object)
         estimator.ensemble_ = ensemble
         return estimator
+
+
+def _warn_of_copies(n_copies: int, n_distinct: int) -> None:
+    if n_copies:
+        warnings.warn(
+            f"{n_copies} of {n_copies + n_distinct} rows are copies of others, with the same "
+            f"inputs and targets: each counts once, and rows are numbered from 0 to "
+            f"{n_distinct - 1} without them. If they are observations of their own, give "
+            "sample_weight=numpy.ones(len(y)).",
+            stacklevel=4,
+        )

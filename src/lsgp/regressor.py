@@ -22,6 +22,7 @@ from lsgp.ensemble.predict import (
 )
 from lsgp.ensemble.prior import sample_prior
 from lsgp.estimator import LSGPEstimator
+from lsgp.inputs.callbacks import FitProgress, with_callbacks
 from lsgp.inputs.rows import check_training_rows, names_of_targets
 from lsgp.method.distribution import PredictiveDistribution
 
@@ -110,8 +111,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         Size of its neighborhoods; None with a fixed bandwidth.
     scale_factor_ : float
         Factor on the scale of predictions by which tuning makes their intervals cover.
-    relevance_ : array of shape (d,)
-        Share of each input in what the model calls near and far.
+    lengthscales_ : array of shape (n_models, d)
+        Of the models, heaviest first, in the units of the (transformed) inputs. What predictions
+        depend on is `importance()`.
     mean_noise_variance_ : float or None
         Mean of the noise variances given to `fit`.
     tuning_ : TuningResult or None
@@ -134,6 +136,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     0.14
     """
 
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
         self,
         X: ArrayLike,
@@ -173,6 +176,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         >>> model.n_features_in_
         2
         """
+        progress = FitProgress(self)
         fitted = self._copy()
         fitted._check_settings()
         X_checked, y_checked = validate_data(
@@ -184,8 +188,10 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         columns = np.ascontiguousarray(y_checked.reshape(len(X_checked), -1), dtype=np.float64)
         rows = check_training_rows(X_checked, columns, sample_weight, noise_variance, groups)
         names = names_of_targets(y)
-        fitted.ensemble_ = fitted._build(rows, where, y_checked.shape[1:], names)[0]
-        return self._become(fitted)
+        fitted.ensemble_ = fitted._build(rows, where, y_checked.shape[1:], names, progress)[0]
+        self._become(fitted)
+        progress.end()
+        return self
 
     def partial_fit(
         self,

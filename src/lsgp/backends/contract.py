@@ -8,6 +8,7 @@ these functions, such as one that knows its device.
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -30,6 +31,7 @@ class Resources(NamedTuple):
     n_threads: int = 1
     memory_budget: int = 1_000_000_000
     verbose: int = 0
+    pool: Executor | None = None  # threads that are there already, for work of milliseconds
 
 
 class Plan(NamedTuple):

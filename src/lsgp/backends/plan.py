@@ -61,8 +61,10 @@ def plan_blocks(
     if n_neighbors is None:
         block_size = BLOCK_WITH_FIXED_BANDWIDTH
     if n_threads > 1:
-        # Some blocks for each thread, so that none waits long for the last.
-        block_size = min(block_size, max(SMALLEST_BLOCK, n_queries // (4 * n_threads)))
+        # Some blocks for each thread, so that none waits long for the last; but handing one over
+        # takes longer than solving few small systems.
+        n_blocks = n_threads if resources.pool is not None else 4 * n_threads
+        block_size = min(block_size, max(SMALLEST_BLOCK, -(-n_queries // n_blocks)))
     while (
         block_size > SMALLEST_BLOCK
         and bytes_per_thread(m, block_size) * n_threads > resources.memory_budget

@@ -15,10 +15,22 @@ from lsgp import LSGPClassifier
 from lsgp.cli.console import Voice, write_json, write_table
 from lsgp.cli.csv_table import MISSING
 from lsgp.cli.errors import CommandError, list_names, require_columns
-from lsgp.cli.models import input_columns, refuse_missing, rows_for
+from lsgp.cli.models import (
+    input_columns,
+    kept_columns,
+    queries_as_rows,
+    refuse_missing,
+    rows_for,
+)
 from lsgp.cli.outputs import open_output
 from lsgp.cli.table import Table
-from lsgp.cli.tables import finite_rows, open_table
+from lsgp.cli.tables import (
+    finite_rows,
+    n_unreadable,
+    open_table,
+    say_how_read,
+    separator_of,
+)
 from lsgp.compute.text import count
 from lsgp.ensemble.class_assessment import ClassAssessment, ClassScores
 from lsgp.ensemble.classify import classification_of
@@ -106,14 +118,12 @@ def predict_classes(
     label_column = f"{name}_predicted"
     with open_table(options.data, options.format, options.separator) as table:
         inputs = input_columns(model, table)
-        if not options.keep_all:
-            require_columns(options.keep, table.columns, table.name)
-        kept = list(table.columns) if options.keep_all else list(dict.fromkeys(options.keep))
+        kept = kept_columns(options, table, inputs)
         clashes = [one for one in kept if one in (label_column, *columns)]
         if clashes:
             raise CommandError(
-                f"{table.name} has the columns {list_names(clashes)} already. Name the others "
-                "with --keep, or rename these."
+                f"{table.name} has the columns {list_names(clashes)} already. Name the columns to "
+                "copy with --keep (or none: --keep-none), or rename these."
             )
         if output_kind == "csv":
             table.keep_as_text([one for one in kept if one not in inputs])
@@ -121,7 +131,9 @@ def predict_classes(
         schema: dict[str, Any] = {one: table.type_of(one, one in inputs) for one in kept}
         schema |= {label_column: labels.dtype, **dict.fromkeys(columns, pl.Float64())}
         with (
-            open_output(options.output, output_kind, schema) as output,
+            open_output(
+                options.output, output_kind, schema, separator_of(options.output)
+            ) as output,
             voice.progress("Predicting", table.total) as advance,
         ):
             for chunk in table.chunks(inputs, kept):
@@ -131,7 +143,8 @@ def predict_classes(
                 proba = np.full((chunk.frame.height, len(columns)), np.nan)
                 if is_complete.any():
                     rows = rows_for(model, chunk.frame, inputs, is_complete)
-                    proba[is_complete] = model.predict_proba(rows)
+                    with queries_as_rows(chunk, is_complete, table.name):
+                        proba[is_complete] = model.predict_proba(rows)
                 likeliest = pl.Series(np.argmax(np.nan_to_num(proba), axis=1))
                 likeliest = likeliest.set(pl.Series(~is_complete), None)
                 predicted = [
@@ -145,6 +158,7 @@ def predict_classes(
                 n_rows += chunk.frame.height
                 n_missing += int(np.count_nonzero(~is_complete))
                 advance(chunk.advance)
+    say_how_read(table, voice)
     if n_missing:
         voice.note(f"{count(n_missing, 'row')} of {table.name} not predicted: a missing input")
     seconds = time.perf_counter() - started
@@ -156,6 +170,7 @@ def predict_classes(
                 "n_rows": n_rows,
                 "n_predicted": n_rows - n_missing,
                 "n_missing_inputs": n_missing,
+                "n_unreadable_cells": n_unreadable(table),
                 "columns": list(schema),
                 "seconds": seconds,
             },
@@ -211,8 +226,11 @@ def evaluate_classes(model: LSGPClassifier, options: argparse.Namespace, voice: 
                 if kept.any():
                     codes = codes_of(model, chunk.frame[name].filter(pl.Series(kept)), table.name)
                     rows = rows_for(model, chunk.frame, inputs, kept)
-                    scores.add(model.predict_log_proba(rows), codes)
+                    with queries_as_rows(chunk, kept, table.name):
+                        log_proba = model.predict_log_proba(rows)
+                    scores.add(log_proba, codes)
                 advance(chunk.advance)
+    say_how_read(table, voice)
     if n_rows == n_dropped:
         raise CommandError(f"{table.name} has no complete row among {n_rows}.")
     if n_dropped:
@@ -224,6 +242,7 @@ def evaluate_classes(model: LSGPClassifier, options: argparse.Namespace, voice: 
                 "command": "evaluate",
                 "n_rows": n_rows,
                 "n_rows_incomplete": n_dropped,
+                "n_unreadable_cells": n_unreadable(table),
                 "target": name,
                 **_numbers(result),
                 "classes": result.class_names,

@@ -26,11 +26,19 @@ from lsgp.cli.classes import (
 from lsgp.cli.console import Voice
 from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import CommandError, list_names, require_columns
-from lsgp.cli.models import Estimator, refuse_missing
+from lsgp.cli.models import refuse_missing
 from lsgp.cli.outputs import check_output
+from lsgp.cli.saved import Estimator
 from lsgp.cli.settings import given_settings
 from lsgp.cli.table import Table
-from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, open_table, require_numbers
+from lsgp.cli.tables import (
+    NUMERIC_KINDS,
+    finite_rows,
+    n_unreadable,
+    open_table,
+    require_numbers,
+    say_how_read,
+)
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.text import count
 from lsgp.inputs.settings import specify
@@ -73,13 +81,20 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         roles = find_roles(options, table, is_of_labels)
         model = make_model(options, voice, len(roles.features), is_of_labels)
         queries = read_queries(options, roles, voice)
-        if roles.left_out:
-            voice.note(f"not used, because they hold no numbers: {list_names(roles.left_out)}")
+        report_left_out(roles, table, voice)
         rows = read_rows(table, roles, options.strict, voice)
+    say_how_read(table, voice)
     report_dropped(rows, table.name, voice)
     frame = rows.frame
     with interrupts_end_tuning():
         _fit(model, frame, roles, queries)
+    if model.tuning_ is not None and not model.tuning_.is_complete:
+        tuning = model.tuning_
+        voice.note(
+            f"tuning was stopped after {tuning.seconds:.1f} s, with "
+            f"{count(len(tuning.candidates), 'candidate')} compared: more time "
+            "(--max-tuning-time) may give a better model"
+        )
     # Where and how predictions run is for those who will load the model to say.
     model.set_params(verbose=0, n_jobs=None)
     model.save(options.output)
@@ -91,6 +106,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         "n_rows": rows.n_read,
         "n_rows_without_target": rows.n_without_target,
         "n_rows_incomplete": rows.n_incomplete,
+        "n_unreadable_cells": n_unreadable(table),
         "columns_not_used": roles.left_out,
         **describe_model(model),
         "leave_one_out": scores,
@@ -179,6 +195,9 @@ def find_roles(options: argparse.Namespace, table: Table, is_of_labels: bool = F
     left_out: list[str] = []
     if options.features is None:
         free = {name: column for name, column in table.columns.items() if name not in taken}
+        # A column of numbers with much text in it must not be left out in silence.
+        mixed = [name for name, column in free.items() if column.kind == "mixed"]
+        require_numbers(mixed, table, "inputs")
         features = [name for name, column in free.items() if column.kind in NUMERIC_KINDS]
         left_out = [name for name in free if name not in features]
         if not features:
@@ -227,6 +246,15 @@ def read_rows(table: Table, roles: Roles, strict: bool, voice: Voice) -> Rows:
     return Rows(pl.concat(frames, rechunk=True), n_read, n_without_target, n_incomplete)
 
 
+def report_left_out(roles: Roles, table: Table, voice: Voice) -> None:
+    unnamed = [name for name in roles.left_out if table.columns[name].kind == "unnamed"]
+    others = [name for name in roles.left_out if name not in unnamed]
+    if others:
+        voice.note(f"not used, because they hold no numbers: {list_names(others)}")
+    if unnamed:
+        voice.note(f"not used, because they have no name: {list_names(unnamed)}")
+
+
 def report_dropped(rows: Rows, name: str, voice: Voice) -> None:
     if rows.n_without_target:
         voice.note(f"{count(rows.n_without_target, 'row')} of {name} dropped: no target")
@@ -241,6 +269,7 @@ def read_queries(options: argparse.Namespace, roles: Roles, voice: Voice) -> pl.
         require_numbers(roles.features, table, "inputs")
         only_inputs = Roles([], roles.features, [], None, None, None)
         rows = read_rows(table, only_inputs, options.strict, voice)
+    say_how_read(table, voice)
     report_dropped(rows, table.name, voice)
     return rows.frame.select(roles.features)
 

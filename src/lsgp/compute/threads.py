@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -46,6 +46,7 @@ def run_blocks(
     block_size: int,
     n_threads: int = 1,
     progress: Callable[[int], Any] | None = None,
+    pool: Executor | None = None,
 ) -> Iterator[Result]:
     """Run ``function(start, stop)`` over consecutive blocks, and yield the results in order.
 
@@ -65,6 +66,9 @@ def run_blocks(
         1 runs the blocks in the calling thread, without a pool.
     progress : callable, optional
         Called as ``progress(stop - start)``, in the calling thread, for each block in order.
+    pool : Executor, optional
+        Threads that are there already: making some takes longer than work of a millisecond. All
+        blocks are handed to it at once, so they should be few, and their results small.
 
     Examples
     --------
@@ -83,6 +87,8 @@ def run_blocks(
     n_threads = min(n_threads, -(-n_items // block_size))
     if n_threads <= 1:
         return _run_inline(function, blocks, progress)
+    if pool is not None:
+        return _run_in_pool(function, blocks, pool)
     return _run_threaded(function, blocks, n_threads, progress)
 
 
@@ -96,6 +102,17 @@ def _run_inline(
         if progress is not None:
             progress(stop - start)
         yield result
+
+
+def _run_in_pool(
+    function: Callable[[int, int], Result], blocks: Iterator[tuple[int, int]], pool: Executor
+) -> Iterator[Result]:
+    first = next(blocks)
+    futures = [pool.submit(function, *block) for block in blocks]
+    # The calling thread works too, rather than wait.
+    yield function(*first)
+    for future in futures:
+        yield future.result()
 
 
 def _run_threaded(

@@ -88,6 +88,9 @@ class LeaveOneOutResult(NamedTuple):
     predicted: PredictiveDistribution
     calibration: Calibration
 
+    def __repr__(self) -> str:
+        return f"LeaveOneOutResult(predicted={self.predicted!r}, calibration={self.calibration!r})"
+
     @property
     def residuals(self) -> Array:
         return self.observed - self.predicted.mean

@@ -13,8 +13,8 @@ from lsgp.backends import choose_backend
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification
-from lsgp.inputs.transforms import TargetScaler, fit_transform_kind
-from lsgp.method.contract import LocalProblem
+from lsgp.inputs.transforms import InputTransform, TargetScaler, fit_transform_kind
+from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
 from lsgp.solvers.choose import choose_solver
@@ -36,9 +36,11 @@ def build_given(
 
     ``knows_noise`` says that the noise level is the setting's, and not that of the given rows.
     """
-    transform = fit_transform_kind(rows.X, specification.input_transforms[0], rows.weight)
-    X = np.ascontiguousarray(transform.transform(rows.X), dtype=float)
     model = specification.model
+    transform = fit_transform_kind(rows.X, specification.input_transforms[0], rows.weight)
+    if _needs_center(transform, model, dtype):
+        transform = transform.centered(rows.X.mean(axis=0))
+    X = np.ascontiguousarray(transform.transform(rows.X), dtype=float)
     if rows.mean_noise_variance is not None and not knows_noise:
         level = rows.mean_noise_variance / np.mean(scaler.std**2)
         model = model.replace(noise_variance=level / model.signal_variance)
@@ -59,14 +61,27 @@ def build_tuned(tuned: Tuned, backend: str, dtype: Any) -> tuple[FittedModel, ..
     for contender, weight in tuned.members:
         space, model = contender.space, contender.model
         chosen = choose_backend(backend, model)
-        problem = chosen.prepare(_cast(space.problem(model), dtype))
-        index = _suitable(space.index, space.X, np.asarray(model.lengthscale, dtype=float))
+        transform, index, X = space.transform, space.index, space.X
+        lengthscale = np.asarray(model.lengthscale, dtype=float)
+        if _needs_center(transform, model, dtype):
+            was, transform = transform.center, transform.centered(X.mean(axis=0))
+            X = X - (transform.center - was)
+            index = build_index(X, lengthscale)
+        index = _suitable(index, X, lengthscale)
+        problem = chosen.prepare(_cast(space.problem(model)._replace(X=X), dtype))
         solver = choose_solver(problem, index, contender.n_neighbors, chosen)
         if isinstance(solver, ExactSolver) and contender.system and problem.X.dtype == float:
             system = replace(contender.system, problem=problem)
             solver = ExactSolver(problem, index, solver.n_neighbors, chosen.name, system)
-        models.append(FittedModel.build(space.transform, solver, weight))
+        is_integrated = contender.candidate.is_integrated
+        models.append(FittedModel.build(transform, solver, weight, is_integrated))
     return tuple(models)
+
+
+def _needs_center(transform: InputTransform, model: LocalModel, dtype: Any) -> bool:
+    """Whether inputs that are used as they are would lose digits, and may be moved."""
+    is_stationary = model.correlation.formula is not None
+    return is_stationary and None in transform.kinds and np.dtype(dtype) == np.float32
 
 
 def _suitable(index: SearchIndex, X: Array, lengthscale: Array) -> SearchIndex:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend
+from lsgp.compute.text import count
 from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.transforms import TargetScaler
@@ -53,9 +54,25 @@ class Ensemble:
     tuning: TuningResult | None = None
     classification: Classification | None = None
 
+    def __repr__(self) -> str:
+        return (
+            f"Ensemble({count(len(self.models), 'model')} of {count(self.n_rows, 'row')}, "
+            f"{count(self.n_inputs, 'input')}, {count(self.n_targets, 'target')})"
+        )
+
     @property
     def heaviest(self) -> FittedModel:
         return self.models[0]
+
+    @property
+    def integrated(self) -> tuple[FittedModel, ...]:
+        """The models that together stand for the posterior of the hyperparameters."""
+        return tuple(model for model in self.models if model.is_integrated)
+
+    @property
+    def chosen(self) -> tuple[FittedModel, ...]:
+        """The models with hyperparameters of their own: all others."""
+        return tuple(model for model in self.models if not model.is_integrated)
 
     @property
     def weights(self) -> Array:
@@ -102,9 +119,7 @@ class Ensemble:
         for fitted in self.models:
             solver = change_backend(fitted.solver, choose_backend(backend, fitted.model))
             is_same = solver is fitted.solver
-            models.append(
-                fitted if is_same else FittedModel.build(fitted.transform, solver, fitted.weight)
-            )
+            models.append(fitted if is_same else fitted.with_solver(solver))
         if all(new is old for new, old in zip(models, self.models, strict=True)):
             return self
         return replace(self, models=tuple(models))

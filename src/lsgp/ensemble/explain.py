@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.backends import reference
+from lsgp.compute.text import count
 from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
@@ -46,6 +47,10 @@ class NeighborContributions(NamedTuple):
     coefficients: Array
     observed: Array
     contributions: Array
+
+    def __repr__(self) -> str:
+        nearest = f", nearest row {self.rows[0]}" if len(self.rows) else ""
+        return f"NeighborContributions({count(len(self.rows), 'neighbor')}{nearest})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +118,16 @@ class Explanation:
     input_names: list[str]
     target_names: list[str]
 
+    def __repr__(self) -> str:
+        n = self.n_neighbors
+        sizes = f"{n.min()} to {n.max()} neighbors each" if len(n) else "no neighbors"
+        if len(n) and n.min() == n.max():
+            sizes = f"{count(int(n[0]), 'neighbor')} each"
+        return (
+            f"Explanation({len(self)} {'query' if len(self) == 1 else 'queries'}, {sizes}, "
+            f"{np.count_nonzero(self.is_extrapolating)} extrapolating)"
+        )
+
     def __len__(self) -> int:
         """Number of queries."""
         return len(self.rows)
@@ -178,6 +193,7 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     ]
     heaviest, scaler, shares = ensemble.heaviest, ensemble.target_scaler, ensemble.weights
     failures.raise_if_any(len(X), heaviest.model)
+    failures.warn_if_jittered(len(X), heaviest.model)
     merged = [
         _merge([part.neighbors[q] for part in parts], shares, heaviest, queries[0][q])
         for q in range(len(X))
@@ -200,7 +216,10 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         contributions=(scaled * coefficients[:, :, None] * scaler.std).reshape(shape),
         baseline=scaler.mean.reshape(ensemble.target_shape),
         predicted=PredictiveDistribution(
-            ensemble.in_shape(predicted.mean), ensemble.in_shape(predicted.scale), dof
+            ensemble.in_shape(predicted.mean),
+            ensemble.in_shape(predicted.scale),
+            dof,
+            failures.is_jittered(len(X)),
         ),
         n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
         local_scale=ensemble.in_shape(scaler.inverse_scale(ensemble.scale_factor * scale)),
@@ -211,22 +230,6 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         input_names=view.input_names(ensemble),
         target_names=view.target_names(ensemble),
     )
-
-
-def relevance(ensemble: Ensemble) -> Array:
-    """Share of each input in what the models call near and far, (d,), summing to 1.
-
-    The mean squared distance of two training rows in the scaled metric is 2 Σⱼ varⱼ / ℓⱼ², with
-    varⱼ the variance of the transformed input j and ℓⱼ its lengthscale: the relevance of an input
-    is its share of that sum, averaged over the combined models by their weights.
-    """
-    total = np.zeros(ensemble.n_inputs)
-    for fitted in ensemble.models:
-        # Deviations before squares: an input of 1e200 must not overflow.
-        share = fitted.extent.input_spread / fitted.model.lengthscale
-        share = (share / max(share.max(), np.finfo(float).tiny)) ** 2
-        total += fitted.weight * share / max(share.sum(), 1.0)
-    return total / total.sum() if total.any() else total
 
 
 class Neighbors(NamedTuple):
@@ -278,7 +281,7 @@ def explain_one(
     for i, (_, system) in enumerate(fitted.solver.systems(queries, failures, left_out)):
         r = np.sqrt((system.z**2).sum(axis=1))
         neighbors.append(Neighbors(system.rows.astype(np.int64), r, system.weight, system.beta))
-        solved.mean[i] = system.covariance.k @ system.alpha  # [E4]
+        solved.mean[i] = system.mean
         solved.variance[i] = system.variance
         solved.scale[i], solved.dof[i] = reference.scale_and_dof(fitted.model, system)  # [E6]
         n_effective[i] = np.minimum(system.weight, 1.0).sum()

@@ -45,6 +45,7 @@ def predict_gradient(
     for fitted in ensemble.models:
         total.add(fitted, X, failures)
     failures.raise_if_any(len(X), ensemble.heaviest.model)
+    failures.warn_if_jittered(len(X), ensemble.heaviest.model)
     shape = (len(X), *ensemble.target_shape, X.shape[1])
     unit = ensemble.target_scaler.std[:, None]
     mean = (total.mean_gradient * unit).reshape(shape)
@@ -73,7 +74,7 @@ class _Combination:
             by_query = differentiate(fitted.problem, queries[i], rows, system)
             scale, dof = reference.scale_and_dof(fitted.model, system)
             relative = system.variance + noise
-            mean[i] = system.covariance.k @ system.alpha  # [E4]
+            mean[i] = system.mean
             gradient[i] = by_query.mean * by_input[i]
             self.log_scale[i] += 0.5 * fitted.weight * np.log(scale * relative)  # [E7]
             self.log_scale_gradient[i] += (0.5 * fitted.weight * by_input[i]) * (
@@ -120,21 +121,27 @@ def differentiate(
     # [E2] The noise over the weight, per alpha beta, which vanish with the weight.
     by_noise = -model.noise_variance * system.noise[:, None] * by_weight
 
-    def through_A(left: Array, right: Array) -> Array:
-        """leftᵀ dA right, (d,): noise and the slope's b zᵢ·zⱼ depend on the query."""
-        slope = (left @ z) * right.sum() + left.sum() * (right @ z)
-        noise = (left / weight) * (right / weight) @ by_noise
-        return np.asarray(noise + model.slope_variance * slope * z_by_query)
+    slope_by_alpha, slope_by_beta = (  # (d, t) and (d,)
+        np.asarray(part, dtype=float) for part in system.slopes(model)
+    )
 
-    mean = np.array([a @ by_k - through_A(a, beta) for a in alpha.T])
-    variance = by_k00 - 2.0 * beta @ by_k + through_A(beta, beta)
+    def through_A(left: Array, left_slope: Array, right: Array, right_slope: Array) -> Array:
+        """leftᵀ dA right, (d,): noise and the slope's b zᵢ·zⱼ depend on the query."""
+        slope = left_slope * right.sum() + left.sum() * right_slope
+        noise = (left / weight) * (right / weight) @ by_noise
+        return np.asarray(noise + slope * z_by_query)
+
+    targets = list(zip(alpha.T, slope_by_alpha.T, strict=True))
+    mean = np.array([a @ by_k - through_A(a, s, beta, slope_by_beta) for a, s in targets])
+    variance = np.asarray(by_k00 - 2.0 * beta @ by_k)
+    variance += through_A(beta, slope_by_beta, beta, slope_by_beta)
     if system.variance <= reference.SMALLEST_VARIANCE * system.covariance.k00:
         variance = np.zeros_like(variance)
     if np.isinf(model.scale_dof):
         return PredictionGradient(mean, variance, np.zeros_like(mean), np.zeros_like(variance))
     scale, nu = reference.scale_and_dof(model, system)
     dof = (weight < 1.0) @ by_weight
-    misfit = np.array([-through_A(a, a) for a in alpha.T])
+    misfit = np.array([-through_A(a, s, a, s) for a, s in targets])
     return PredictionGradient(mean, variance, (misfit - np.outer(scale, dof)) / nu, dof)
 
 

@@ -48,6 +48,23 @@ def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
     return ensemble.in_shape(mean)
 
 
+def predict_mean_without(
+    ensemble: Ensemble, X: Array, rows: NDArray[np.int64], resources: Resources
+) -> Array:
+    """Means (q, t) at queries, each predicted without one training row of ``rows`` (q,)."""
+    mean = np.empty((len(X), ensemble.n_targets))
+
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+        queries, left_out = fitted.inputs_of(X[start:stop]), rows[start:stop].astype(np.int32)
+        return distribution_of(fitted.solver.predict_without(queries, left_out, block), 0.0)
+
+    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
+        mean[start:stop] = ensemble.combine(predicted).mean
+
+    in_blocks(ensemble, answer, len(X), consume, resources)
+    return mean
+
+
 def predict_distribution(
     ensemble: Ensemble, X: Array, kind: str, resources: Resources
 ) -> PredictiveDistribution:
@@ -90,8 +107,10 @@ def _gather(
         mean[start:stop], scale[start:stop] = combined.mean, combined.scale
         dof[start:stop] = combined.dof[:, 0]
 
-    in_blocks(ensemble, answer, n_queries, consume, resources)
-    return PredictiveDistribution(ensemble.in_shape(mean), ensemble.in_shape(scale), dof)
+    is_jittered = in_blocks(ensemble, answer, n_queries, consume, resources)
+    return PredictiveDistribution(
+        ensemble.in_shape(mean), ensemble.in_shape(scale), dof, is_jittered
+    )
 
 
 def in_blocks(
@@ -100,11 +119,12 @@ def in_blocks(
     n_queries: int,
     consume: Callable[[int, int, list[PredictiveDistribution]], None],
     resources: Resources,
-) -> None:
+) -> NDArray[np.bool_]:
     """Ask all models for each block, and hand what they say to ``consume``.
 
     Queries are transformed block by block, so that no transformed copy of all of them is ever
-    made. Raises LinAlgError at the end if a local system could not be solved.
+    made. Raises LinAlgError at the end if a local system could not be solved, and warns if one
+    needed jitter; returns which queries (q,) those were.
     """
     models = ensemble.models
     left = resources.memory_budget - ensemble.nbytes
@@ -132,3 +152,5 @@ def in_blocks(
         for _ in run_blocks(work, n_queries, block_size, n_threads, progress):
             pass
     failures.raise_if_any(n_queries, ensemble.heaviest.model)
+    failures.warn_if_jittered(n_queries, ensemble.heaviest.model)
+    return failures.is_jittered(n_queries)

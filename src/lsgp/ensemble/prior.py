@@ -27,10 +27,16 @@ def sample_localized_prior(
     Their covariance is ``k(x)^½ K(x, x') k(x')^½`` with the weights k of the points
     (p, d) at the query (d,); ``bandwidth`` is in the scaled metric.
     """
+    if np.isinf([model.constant_variance, model.slope_variance]).any():
+        raise ValueError(
+            f"trend=({model.constant_variance:g}, {model.slope_variance:g}) is no distribution to "
+            "sample functions from. Give the trend finite prior variances."
+        )
     z = (points - query) / model.lengthscale
     s = (z * z).sum(axis=1) / bandwidth**2
     weight = localizers.evaluate(model.localizer, s, model.localizer_decay)[0]
-    covariance = reference.covary(model, points, query, z).K
+    correlations = reference.correlate(model, points, query, z, with_derivatives=False)
+    covariance = reference.add_trend(model, correlations, z).K
     # Functions on many close points: eigenvalues, since a Cholesky factor would need jitter.
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))

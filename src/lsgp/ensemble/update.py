@@ -93,7 +93,7 @@ class _Sizes:
         elif not self.is_tuned and n_neighbors is not None:
             n_neighbors = min(self.policy.n_neighbors, self.n)
         solver = change_rows(fitted.solver, problem, index, n_neighbors, self.may_extend)
-        return FittedModel.build(fitted.transform, solver, fitted.weight)
+        return fitted.with_solver(solver)
 
 
 class _Changed:

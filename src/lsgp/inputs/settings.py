@@ -241,10 +241,11 @@ def _trend(trend: Any, given: set[str]) -> tuple[float, float]:
         pair = np.asarray(trend, dtype=float)
     except (TypeError, ValueError):
         pair = np.empty(0)
-    if pair.shape != (2,) or not np.isfinite(pair).all() or (pair < 0).any():
+    if pair.shape != (2,) or np.isnan(pair).any() or (pair < 0).any():
         raise ValueError(
             f"trend={trend!r} is neither one of {', '.join(map(repr, TRENDS))} nor a pair of "
-            "prior variances (constant, slope), not negative and relative to signal_variance."
+            "prior variances (constant, slope), not negative and relative to signal_variance; "
+            "inf is an unknown trend."
         )
     given |= {"constant_variance", "slope_variance"}
     return float(pair[0]), float(pair[1])

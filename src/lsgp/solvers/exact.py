@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from lsgp.backends import BACKENDS
 from lsgp.backends.contract import Backend, Plan, Resources
 from lsgp.backends.reference import LocalSystem
 from lsgp.compute.blas import one_blas_thread
+from lsgp.compute.locks import ForkableLock
 from lsgp.method.contract import LocalProblem, Predictions
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.exact_system import ExactSystem, exact_bytes
@@ -46,7 +46,7 @@ class ExactSolver:
         self.n_neighbors = n_neighbors  # at least as many as there are rows
         self.backend_name = backend_name
         self._system = system
-        self._lock = threading.Lock()
+        self._lock = ForkableLock()
 
     @property
     def backend(self) -> Backend:
@@ -97,6 +97,16 @@ class ExactSolver:
     ) -> Predictions:
         with one_blas_thread():
             return self._note(self.system.leave_out(rows), block)
+
+    def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
+        with one_blas_thread():
+            narrow = queries.astype(self.problem.X.dtype, copy=False)
+            return self._note(self.system.predict_without(narrow, rows), block)
+
+    def work(self, n_queries: int) -> float:
+        n, d = self.problem.X.shape
+        # A column of the inverse for the row, correlations (an exponential is about 20) for each.
+        return float(n * n + n_queries * n * (3 * d + 20))
 
     def _note(self, solved: Predictions, block: Block) -> Predictions:
         n = len(self.problem.X)

@@ -20,6 +20,9 @@ from lsgp.solvers.solver import Block
 
 Array = NDArray[np.float64]
 
+#: Rows within a fixed bandwidth, before anyone has looked.
+GUESSED_WITHIN = 200
+
 
 @dataclass(frozen=True, eq=False)
 class LocalSolver:
@@ -50,6 +53,14 @@ class LocalSolver:
         own = None if groups is None else groups[rows]
         queries = np.ascontiguousarray(self.problem.X[rows], dtype=float)
         return self._predict(queries, block, Exclusions(rows, None, groups, own))
+
+    def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
+        return self._predict(queries, block, Exclusions(rows))
+
+    def work(self, n_queries: int) -> float:
+        n, d = self.problem.X.shape
+        m = min(n, self.n_neighbors or GUESSED_WITHIN)
+        return n_queries * (m**3 / 6 + m * m * d)
 
     def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
         neighbors = self.backend.search(

@@ -57,6 +57,12 @@ class Solver(Protocol):
     ) -> Predictions:
         """Predictions of training rows, each without itself, or without its group (n,)."""
 
+    def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
+        """Means at queries (q, d), each without one training row (q,); variances mean nothing."""
+
+    def work(self, n_queries: int) -> float:
+        """Multiply-adds of queries without one and the same row, roughly: to decide how many."""
+
     def systems(
         self, queries: Array, failures: Failures, left_out: NDArray[np.int32] | None = None
     ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:

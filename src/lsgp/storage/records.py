@@ -80,8 +80,11 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     require(isinstance(scales, np.ndarray) and scales.dtype.kind == "f", "lengthscale is no array")
     require(scales.shape == (n_inputs,), f"lengthscale has shape {scales.shape}")
     require(np.isfinite(scales).all() and (scales > 0).all(), "a lengthscale is not positive")
-    for name in ("signal_variance", "noise_variance", "constant_variance", "slope_variance"):
+    for name in ("signal_variance", "noise_variance"):
         require_number(name, getattr(model, name))
+    for name in ("constant_variance", "slope_variance"):
+        if getattr(model, name) != math.inf:  # an unknown trend
+            require_number(name, getattr(model, name))
     require_number("localizer_decay", model.localizer_decay)
     require(model.scale_dof == math.inf or model.scale_dof > 0, "scale_dof is not positive")
     if model.bandwidth is not None:
@@ -118,6 +121,7 @@ def fitted_model_record(fitted: FittedModel, prefix: str, store: ArrayStore) -> 
         "n_neighbors": encode(n_neighbors, "n_neighbors"),
         "backend": fitted.solver.backend.name,
         "weight": encode(fitted.weight, "weight"),
+        "is_integrated": fitted.is_integrated,
     }
 
 
@@ -152,9 +156,15 @@ def read_fitted_model(
         n_neighbors,
         choose_backend(backend, problem.model),
     )
-    return FittedModel.build(
-        read_transform(record["input_transform"], own, n_inputs), solver, weight
-    )
+    transform = read_transform(record["input_transform"], own, n_inputs)
+    return FittedModel.build(transform, solver, weight, _read_flag(record, "is_integrated"))
+
+
+def _read_flag(record: Record, name: str) -> bool:
+    """A fact that version 0.1.0 did not know: it was never so."""
+    value = record.get(name, False)
+    require(isinstance(value, bool), f"{name} is {value!r}")
+    return bool(value)
 
 
 def _read_problem(record: Record, arrays: dict[str, Array], n_inputs: int) -> LocalProblem:
@@ -222,9 +232,11 @@ def tuning_record(tuning: TuningResult, store: ArrayStore) -> Record:
                 },
                 "model": local_model_record(candidate.model),
                 **{name: encode(getattr(candidate, name), name) for name in CANDIDATE_VALUES},
+                "is_integrated": candidate.is_integrated,
             }
         )
-    values = {name: encode(getattr(tuning, name), name) for name in TUNING_VALUES}
+    names = (*TUNING_VALUES, *LATER_VALUES)
+    values = {name: encode(getattr(tuning, name), name) for name in names}
     return {"candidates": candidates, **values}
 
 
@@ -238,6 +250,8 @@ TUNING_VALUES = (
     "seconds",
     "is_complete",
 )
+#: Values that version 0.1.0 did not know, and what they were.
+LATER_VALUES: dict[str, Any] = {"n_copies": 0, "at_bounds": {}}
 
 
 def read_tuning(record: Record, arrays: dict[str, Array], n_inputs: int) -> TuningResult:
@@ -248,12 +262,16 @@ def read_tuning(record: Record, arrays: dict[str, Array], n_inputs: int) -> Tuni
                 **{name: arrays[one["arrays"][name]] for name in ("mean", "scale", "dof")}
             ),
             **{name: decode(one[name]) for name in CANDIDATE_VALUES},
+            is_integrated=_read_flag(one, "is_integrated"),
         )
         for one in record["candidates"]
     )
-    tuning = TuningResult(
-        candidates=candidates, **{name: decode(record[name]) for name in TUNING_VALUES}
-    )
+    values = {name: decode(record[name]) for name in TUNING_VALUES}
+    values |= {
+        name: decode(record[name]) if name in record else default
+        for name, default in LATER_VALUES.items()
+    }
+    tuning = TuningResult(candidates=candidates, **values)
     shape = np.shape(tuning.weights)
     require(shape == (len(candidates),), f"tuning has weights of shape {shape}")
     return tuning

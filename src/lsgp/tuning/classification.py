@@ -11,11 +11,17 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lsgp.inputs.transforms import TargetScaler
-from lsgp.method.contract import STATUS_NOT_POSITIVE_DEFINITE, LocalModel, Predictions
+from lsgp.method.contract import (
+    STATUS_NOT_POSITIVE_DEFINITE,
+    LocalModel,
+    LocalProblem,
+    Predictions,
+)
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import N_SHAPE, Latent, Link, latent_of, link_loss, log_pool
 from lsgp.tuning.calibration import calibrate
 from lsgp.tuning.comparison import Choice, Comparison, Judgement
+from lsgp.tuning.leave_one_out import Sample
 from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.plan import (
     BAD_LOSS,
@@ -116,7 +122,12 @@ class LabelComparison(Comparison):
         return weight / weight.sum()
 
     def judge(
-        self, model: LocalModel, predictions: Predictions, calibrates_scale: bool
+        self,
+        model: LocalModel,
+        predictions: Predictions,
+        calibrates_scale: bool,
+        local: LocalProblem | None = None,
+        sample: Sample | None = None,
     ) -> Judgement:
         """Fit the link to the latents of leave-one-out predictions, and score it."""
         failed = bool((predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any())

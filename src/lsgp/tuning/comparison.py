@@ -11,10 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.combination import combine
-from lsgp.method.contract import STATUS_NOT_POSITIVE_DEFINITE, LocalModel, Predictions
+from lsgp.method.contract import (
+    STATUS_NOT_POSITIVE_DEFINITE,
+    LocalModel,
+    LocalProblem,
+    Predictions,
+)
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import Link
 from lsgp.tuning.calibration import calibrate, coverage_factor
+from lsgp.tuning.leave_one_out import Sample
 from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS
@@ -53,19 +59,38 @@ class Comparison:
     given: frozenset[str]  # hyperparameters that calibration must leave alone
 
     def judge(
-        self, model: LocalModel, predictions: Predictions, calibrates_scale: bool
+        self,
+        model: LocalModel,
+        predictions: Predictions,
+        calibrates_scale: bool,
+        local: LocalProblem | None = None,
+        sample: Sample | None = None,
     ) -> Judgement:
-        """Score leave-one-out predictions, calibrated if so wanted."""
+        """Score leave-one-out predictions, calibrated if so wanted.
+
+        ``local`` and ``sample`` are what a local model predicted from: not all objectives are
+        scores of predictions.
+        """
         failed = (predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
         if calibrates_scale and not failed:
             model, predictions = calibrate(model, predictions, self.y, self.noise, self.given)
         predicted = distribution_of(predictions, model.noise_variance * self.noise)
         losses = np.full(len(self.y), BAD_LOSS)
         if not failed:
-            losses = self.objective.losses(predicted, self.y)
+            losses = self._losses(predicted, local, sample)
         losses = np.where(np.isfinite(losses), losses, BAD_LOSS)
         error = float(losses.std() / np.sqrt(len(losses)))
         return Judgement(model, predicted, float(losses.mean()), error)
+
+    def _losses(
+        self,
+        predicted: PredictiveDistribution,
+        local: LocalProblem | None,
+        sample: Sample | None,
+    ) -> Array:
+        if local is None or sample is None:
+            return self.objective.losses(predicted, self.y)
+        return self.objective.judge(predicted, self.y, local, *sample)
 
     def choose(
         self,
@@ -90,3 +115,19 @@ class Comparison:
         combined = combine([predicted[k] for k in used], weights[used])
         mean_loss = float(self.objective.losses(combined, self.y).mean())
         return Choice(weights, mean_loss, coverage_factor(combined, self.y))
+
+    def blend(
+        self,
+        choice: Choice,
+        predicted: Sequence[PredictiveDistribution],
+        integrated: Sequence[PredictiveDistribution],
+        share: float,
+    ) -> Choice:
+        """A choice with models of a share behind it, which are alike and need no calibration."""
+        alike = np.full(len(integrated), share / len(integrated))
+        weights = np.concatenate([(1.0 - share) * choice.weights, alike])
+        everything = [*predicted, *integrated]
+        used = np.flatnonzero(weights).tolist()
+        combined = combine([everything[k] for k in used], weights[used])
+        mean_loss = float(self.objective.losses(combined, self.y).mean())
+        return Choice(weights, mean_loss, choice.scale_factor ** (1.0 - share))

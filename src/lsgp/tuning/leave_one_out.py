@@ -66,20 +66,18 @@ class LeaveOneOut:
     resources: Resources
     groups: NDArray[np.int32] | None = None
     imitation: Imitation | None = None
-    #: How many threads there are for it now; None: those of the resources.
-    share: Callable[[], int] | None = None
+    #: What there is for it now; None: the resources.
+    share: Callable[[], Resources] | None = None
 
     @property
     def kinds(self) -> Kinds:
         return self.transform.kinds
 
-    def with_threads(self, share: Callable[[], int]) -> LeaveOneOut:
+    def with_share(self, share: Callable[[], Resources]) -> LeaveOneOut:
         return replace(self, share=share)
 
     def _resources(self) -> Resources:
-        if self.share is None:
-            return self.resources
-        return self.resources._replace(n_threads=self.share())
+        return self.resources if self.share is None else self.share()
 
     @property
     def gap_width(self) -> float:
@@ -123,9 +121,10 @@ class LeaveOneOut:
                 start,
             )
 
-        threads = self._resources().n_threads
-        size = max(1, -(-len(targets) // (4 * threads)))
-        return Sample(targets, _stack(list(run_blocks(search, len(targets), size, threads))))
+        resources = self._resources()
+        size = max(1, -(-len(targets) // (4 * resources.n_threads)))
+        blocks = run_blocks(search, len(targets), size, resources.n_threads, pool=resources.pool)
+        return Sample(targets, _stack(list(blocks)))
 
     def gather(self, sample: Sample) -> tuple[LeaveOneOut, Sample]:
         """The rows of a sample one behind the other, as often as it has them, and the sample there.
@@ -157,13 +156,14 @@ class LeaveOneOut:
         """Leave-one-out predictions of the sample."""
         problem = self.problem(model)
         width, n = max(sample.neighbors.shape[1], 1), len(sample.targets)
-        plan = self.backend.plan(problem, width, n, self._resources())
+        resources = self._resources()
+        plan = self.backend.plan(problem, width, n, resources)
 
         def work(start: int, stop: int) -> Predictions:
             queries = np.ascontiguousarray(self.X[sample.targets[start:stop]])
             return self.backend.predict(problem, queries, sample.neighbors[start:stop])
 
-        parts = run_blocks(work, n, plan.block_size, plan.n_threads)
+        parts = run_blocks(work, n, plan.block_size, plan.n_threads, pool=resources.pool)
         predictions: Predictions = concatenate_results(list(parts))
         return predictions
 

@@ -38,7 +38,7 @@ class Objective:
     name : str
         As users give it.
     score_name : str
-        As people read it.
+        As people read it, in the units of the targets.
     is_slow : bool
         Whether only the reference backend computes it.
     fixes : frozenset of str
@@ -51,6 +51,9 @@ class Objective:
         Whether candidates are compared on other rows than those that they are optimized on.
     breadth : Breadth
         Which candidates are worth trying.
+    judges_predictions : bool
+        Whether it is a score of leave-one-out predictions, so that models can be combined by it,
+        and what they predict be corrected. If not, it chooses one model, as it is.
     """
 
     name: str
@@ -61,6 +64,13 @@ class Objective:
     calibrates_scale: bool = True
     judges_unseen: bool = False
     breadth: Breadth = ALL_KINDS
+    judges_predictions: bool = True
+
+    @property
+    def loss_name(self) -> str:
+        """What a loss is, in scaled units."""
+        plain = self.name.replace("_", " ")
+        return f"leave-one-out {plain}" if self.judges_predictions else self.score_name
 
     def score(
         self,
@@ -78,13 +88,24 @@ class Objective:
             part = slice(start, stop)
             return backend.score(problem, targets[part], neighbors[part], self.name)
 
-        results = list(run_blocks(work, n, plan.block_size, plan.n_threads))
+        results = list(run_blocks(work, n, plan.block_size, plan.n_threads, pool=resources.pool))
         scores: Scores = concatenate_results(results)
         return scores
 
     def losses(self, predicted: PredictiveDistribution, observed: Array) -> Array:
         """Loss of each point, (q,), mean over the targets."""
         raise AssertionError(f"{self.name} has no losses")
+
+    def judge(
+        self,
+        predicted: PredictiveDistribution,
+        observed: Array,
+        problem: LocalProblem,
+        targets: NDArray[np.int32],
+        neighbors: NDArray[np.int32],
+    ) -> Array:
+        """Loss of each target, (q,), that a candidate is judged by."""
+        return self.losses(predicted, observed)
 
     def criterion(self, predicted: PredictiveDistribution, observed: Array) -> float:
         """What a combination of models is chosen by."""
@@ -149,6 +170,17 @@ class LogDensity(Objective):
 class MarginalLikelihood(LogDensity):
     """The paper's: of the neighborhood of each point, rather than of the point."""
 
+    def judge(
+        self,
+        predicted: PredictiveDistribution,
+        observed: Array,
+        problem: LocalProblem,
+        targets: NDArray[np.int32],
+        neighbors: NDArray[np.int32],
+    ) -> Array:
+        scores = reference.marginal_likelihood(problem, targets, neighbors)
+        return np.asarray(scores.loss, dtype=float)
+
     def score(
         self,
         problem: LocalProblem,
@@ -202,18 +234,24 @@ OBJECTIVES: dict[str, Objective] = {
     objective.name: objective
     for objective in (
         # Means tuned by squares are closer to the conditional mean where errors have heavy tails.
-        Crps("crps", "CRPS", variants=("squared_error",)),
-        LogDensity("log_density", "negative log density", calibrates_scale=False),
-        SquaredError("squared_error", "root mean squared error"),
+        Crps("crps", "leave-one-out CRPS", variants=("squared_error",)),
+        LogDensity("log_density", "leave-one-out negative log density", calibrates_scale=False),
+        # Means do not depend on the scale: calibration alone sets it.
+        SquaredError(
+            "squared_error",
+            "leave-one-out root mean squared error",
+            fixes=frozenset({"signal_variance", "scale_dof"}),
+        ),
         # The paper's is for a given bandwidth and localizer.
         MarginalLikelihood(
             "marginal_likelihood",
-            "negative log density",
+            "negative log marginal likelihood of neighborhoods per row",
             is_slow=True,
             fixes=frozenset({"localizer_decay", "scale_dof"}),
             calibrates_scale=False,
+            judges_predictions=False,
         ),
-        LogLoss("log_loss", "log loss", judges_unseen=True, breadth=OF_CLASSES),
+        LogLoss("log_loss", "leave-one-out log loss", judges_unseen=True, breadth=OF_CLASSES),
     )
 }
 

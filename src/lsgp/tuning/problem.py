@@ -18,13 +18,13 @@ from lsgp.backends.contract import Backend, Resources
 from lsgp.compute.threads import run_blocks
 from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.settings import Kinds, Specification
-from lsgp.inputs.transforms import fit_transform_kind
-from lsgp.method.contract import LocalModel, Predictions
+from lsgp.inputs.transforms import InputTransform, fit_transform_kind
+from lsgp.method.contract import LocalModel
 from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem, exact_bytes
 from lsgp.tuning.classification import LabelComparison, Labels
 from lsgp.tuning.clock import Clock
-from lsgp.tuning.comparison import Comparison
+from lsgp.tuning.comparison import Comparison, Judgement
 from lsgp.tuning.contender import Contender, Start, name_of
 from lsgp.tuning.evidence import NOT_TUNED
 from lsgp.tuning.imitation import imitate_queries
@@ -37,10 +37,15 @@ from lsgp.tuning.plan import (
     LAST_N_NEIGHBORS,
     MOST_FOR_EVIDENCE,
     MOST_FOR_LINEAR,
+    MOST_INTEGRATED_PAIRS,
+    N_AVERAGED,
     N_COMPARED,
+    N_COMPARED_SLOWLY,
     N_MATRICES,
+    N_MEMBERS,
     N_NEIGHBORS_IN_GAPS,
     Efforts,
+    integrated_share,
     plan_efforts,
 )
 from lsgp.tuning.result import Candidate
@@ -113,12 +118,15 @@ class TuningProblem:
             clock=Clock(max_seconds),
             labels=labels,
         )
-        first = given.space(specification.input_transforms[0])
-        if first.imitation is not None:
+        first: LeaveOneOut | None = None
+        if queries is not None:
+            # Where they lie among the rows decides which other transforms are tried.
+            first = given.space(specification.input_transforms[0])
+            assert first.imitation is not None
             given = replace(given, eligible=first.imitation.targets)
-        if first.gap_width > 0:
-            # Scores at the edges of gaps are no ground for weights inside them.
-            given = replace(given, is_in_gaps=True, n_models=1)
+            if first.gap_width > 0:
+                # Scores at the edges of gaps are no ground for weights inside them.
+                given = replace(given, is_in_gaps=True, n_models=1)
         if objective.judges_unseen:
             given = given._split()
         return replace(given, starts=given._starts(first, warm_starts), is_warm=bool(warm_starts))
@@ -132,7 +140,9 @@ class TuningProblem:
             return self
         return replace(self, judged=np.sort(mixed[:n_judged]), eligible=np.sort(mixed[n_judged:]))
 
-    def _starts(self, first: LeaveOneOut, warm_starts: tuple[WarmStart, ...]) -> tuple[Start, ...]:
+    def _starts(
+        self, first: LeaveOneOut | None, warm_starts: tuple[WarmStart, ...]
+    ) -> tuple[Start, ...]:
         """One for each kernel and input transform that the settings leave open."""
         if warm_starts:
             spaces = self._spaces([warm.kinds for warm in warm_starts], first)
@@ -163,13 +173,14 @@ class TuningProblem:
             return kernels
         return tuple(kernel for kernel in kernels if kernel in wanted)
 
-    def _spaces(self, all_kinds: list[Kinds], first: LeaveOneOut) -> list[LeaveOneOut]:
+    def _spaces(self, all_kinds: list[Kinds], first: LeaveOneOut | None) -> list[LeaveOneOut]:
         """The rows in each of the transforms, each made once, on threads."""
-        distinct = [kinds for kinds in dict.fromkeys(all_kinds) if kinds != first.kinds]
+        spaces = {} if first is None else {first.kinds: first}
+        distinct = [kinds for kinds in dict.fromkeys(all_kinds) if kinds not in spaces]
         made = run_blocks(
             lambda k, _: self.space(distinct[k]), len(distinct), 1, self.resources.n_threads
         )
-        spaces = {first.kinds: first, **dict(zip(distinct, made, strict=True))}
+        spaces |= dict(zip(distinct, made, strict=True))
         return [spaces[kinds] for kinds in all_kinds]
 
     def space(self, kinds: Kinds) -> LeaveOneOut:
@@ -191,6 +202,17 @@ class TuningProblem:
             self.resources,
             self.rows.groups,
             imitation,
+        )
+
+    def mixed_space(self, spaces: list[LeaveOneOut]) -> LeaveOneOut:
+        """The rows with each input as the space of the same place has it."""
+        X = np.column_stack([space.X[:, j] for j, space in enumerate(spaces)])
+        return replace(
+            spaces[0],
+            transform=InputTransform.of_columns([space.transform for space in spaces]),
+            X=X,
+            index=build_index(X, np.ones(X.shape[1]), self.resources.n_threads),
+            share=None,
         )
 
     # -- what follows from it --------------------------------------------------------------
@@ -224,7 +246,9 @@ class TuningProblem:
 
     @property
     def exact_parameters(self) -> Parameters:
-        return Parameters(self.parameters.given | NOT_TUNED, self.parameters.is_isotropic)
+        # By the evidence, which can tune what the objective cannot.
+        specification = self.specification
+        return Parameters(specification.given | NOT_TUNED, specification.is_isotropic)
 
     @property
     def efforts(self) -> Efforts:
@@ -256,6 +280,20 @@ class TuningProblem:
         # Local models need room beside them, twice what they solve in: for the arrays of blocks.
         local = 2 * self.backend.workspace_bytes(m, d, t, np.dtype(float), True)
         return max(0, (self.resources.memory_budget - local) // exact_bytes(n))
+
+    @property
+    def integrated_share(self) -> float:
+        """The share of exact GPs that are integrated over their hyperparameters."""
+        n, d = self.rows.X.shape
+        is_admitted = (
+            # What is pooled of labels are probabilities, by links that are fitted to each model.
+            self.labels is None
+            and self.exact_room >= N_MEMBERS + N_AVERAGED
+            and n * n * d <= MOST_INTEGRATED_PAIRS
+            # A constant target has no scale to start from.
+            and bool((np.ptp(self.y, axis=0) > 0).all())
+        )
+        return integrated_share(n) if is_admitted else 0.0
 
     @property
     def has_few_rows(self) -> bool:
@@ -300,14 +338,19 @@ class TuningProblem:
     def comparison(self) -> Comparison:
         if self.judged is not None:
             return self.compare_on(self.judged)
-        return self.compare_on(self.draw(N_COMPARED, self.random(COMPARISON_STREAM)))
+        # Those that are scores of predictions are fast to compute, whatever tuning takes.
+        n_compared = N_COMPARED if self.objective.judges_predictions else N_COMPARED_SLOWLY
+        return self.compare_on(self.draw(n_compared, self.random(COMPARISON_STREAM)))
 
     def evaluate(self, start: Start, comparison: Comparison, began: float) -> Contender:
         """Leave-one-out predictions of the compared points, calibrated, and their loss."""
         space, model, n_neighbors = start
-        predictions = space.predict(model, space.sample(model, comparison.rows, n_neighbors))
-        is_open = self.objective.calibrates_scale
-        return _judge(start, predictions, comparison, is_open, began, None)
+        sample = space.sample(model, comparison.rows, n_neighbors)
+        predictions = space.predict(model, sample)
+        judged = comparison.judge(
+            model, predictions, self.objective.calibrates_scale, space.problem(model), sample
+        )
+        return _contender(start, judged, began)
 
     def evaluate_exact(
         self, start: Start, comparison: Comparison, calibrates_scale: bool = True
@@ -316,18 +359,13 @@ class TuningProblem:
         began = time.monotonic()
         system = ExactSystem.solve(start.space.problem(start.model))
         predictions = system.leave_out(comparison.rows)
-        return _judge(start, predictions, comparison, calibrates_scale, began, system)
+        judged = comparison.judge(start.model, predictions, calibrates_scale)
+        return _contender(start, judged, began, system)
 
 
-def _judge(
-    start: Start,
-    predictions: Predictions,
-    comparison: Comparison,
-    calibrates_scale: bool,
-    began: float,
-    system: ExactSystem | None,
+def _contender(
+    start: Start, judged: Judgement, began: float, system: ExactSystem | None = None
 ) -> Contender:
-    judged = comparison.judge(start.model, predictions, calibrates_scale)
     candidate = Candidate(
         input_transform=name_of(start.space.kinds),
         n_neighbors=start.n_neighbors,

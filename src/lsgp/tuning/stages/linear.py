@@ -9,10 +9,12 @@ from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.linear import LinearCandidate, fit_logistic, held_out
 from lsgp.tuning.plan import RIDGES
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import Found, Job, Runner
+from lsgp.tuning.stages.stage import LINEAR_STREAM, Found, Job, Runner
 
 
 class Linear:
+    stream = LINEAR_STREAM
+
     def work(self, problem: TuningProblem) -> int:
         return 0  # not by local solves
 

@@ -15,10 +15,12 @@ from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import MIXED_LENGTHSCALE_FACTORS, N_MIXED, WORTH_MIXING
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import Found, Job, Runner
+from lsgp.tuning.stages.stage import MIX_STREAM, Found, Job, Runner
 
 
 class Mix:
+    stream = MIX_STREAM
+
     def work(self, problem: TuningProblem) -> int:
         return problem.efforts.polishing.work if _is_tried(problem) else 0
 
@@ -43,13 +45,14 @@ def _mix(job: Job, best: Contender) -> None:
     d = problem.rows.X.shape[1]
     spaces = {start.space.kinds: start.space for start in problem.starts}
     data = {kind: spaces.get((kind,) * d) or problem.space((kind,) * d) for kind in TRANSFORMS}
-    data = {kind: space.with_threads(job.share) for kind, space in data.items()}
+    data = {kind: space.with_share(job.share) for kind, space in data.items()}
     (own,) = set(best.space.kinds)
     targets = problem.draw(min(N_MIXED, effort.n_targets), job.rng)
     sample = data[str(own)].sample(best.model, targets, best.n_neighbors)
     kinds, model = mix_transforms(data, str(own), best.model, sample, problem.objective)
     if len(set(kinds)) > 1:
-        job.optimize(Start(problem.space(kinds), model, best.n_neighbors), effort)
+        space = problem.mixed_space([data[str(kind)] for kind in kinds])
+        job.optimize(Start(space, model, best.n_neighbors), effort)
 
 
 def mix_transforms(

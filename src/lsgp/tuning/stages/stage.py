@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from lsgp.backends.contract import Resources
 from lsgp.compute.blas import one_blas_thread
 from lsgp.method.contract import LocalModel
 from lsgp.tuning.clock import OutOfTimeError
@@ -26,6 +27,12 @@ from lsgp.tuning.problem import TuningProblem
 
 Result = TypeVar("Result")
 
+#: Numbers of the stages' random streams. A new stage takes a new one, wherever it stands in the
+#: list, so that the others find what they found.
+LIKELY_STREAM, RANK_STREAM, POLISH_STREAM, MIX_STREAM, VARY_STREAM = range(5)
+ENLARGE_STREAM, EXACT_STREAM, ENLARGE_MORE_STREAM = range(5, 8)
+FIRST_STREAM, INTEGRATE_STREAM, LINEAR_STREAM = range(8, 11)
+
 #: Seconds between looks at pending interrupts.
 INTERRUPT_POLL = 0.2
 
@@ -34,6 +41,8 @@ INTERRUPT_POLL = 0.2
 class Found:
     """What the stages have found so far, in the order of the stages."""
 
+    first: list[Contender] = field(default_factory=list)
+    integrated: list[Contender] = field(default_factory=list)
     likely: list[tuple[Contender, float]] = field(default_factory=list)  # with odds
     ranked: list[Contender] = field(default_factory=list)
     polished: list[Contender] = field(default_factory=list)
@@ -45,8 +54,15 @@ class Found:
 
     @property
     def all(self) -> list[Contender]:
-        """All but the likely ones, which are weighted by their evidence."""
-        return [*self.ranked, *self.polished, *self.varied, *self.enlarged, *self.exact]
+        """All but the integrated and the likely ones, which have shares of their own."""
+        return [
+            *self.first,
+            *self.ranked,
+            *self.polished,
+            *self.varied,
+            *self.enlarged,
+            *self.exact,
+        ]
 
     @property
     def leaders(self) -> list[Contender]:
@@ -61,7 +77,7 @@ class Job:
     problem: TuningProblem
     comparison: Comparison
     rng: np.random.Generator
-    share: Callable[[], int]  # how many threads there are for it now
+    share: Callable[[], Resources]  # what there is for it now
     report: Callable[..., None]
     found: list[Contender]  # filled as it goes, so that what is found counts if time is up
 
@@ -71,10 +87,11 @@ class Job:
         """Rounds of L-BFGS-B with refreshed samples and neighborhoods; keeps the best round."""
         problem, began = self.problem, time.monotonic()
         parameters, model = problem.parameters, start.model
-        space = start.space.with_threads(self.share)
+        space = start.space.with_share(self.share)
         best: Contender | None = None
         try:
             for _ in range(effort.n_rounds):
+                problem.clock.check()
                 space = space.suited(model)
                 sample = space.sample(
                     model, problem.draw(effort.n_targets, self.rng), start.n_neighbors
@@ -106,7 +123,7 @@ class Job:
         return best
 
     def evaluate(self, start: Start, began: float) -> Contender:
-        space = start.space.with_threads(self.share).suited(start.model)
+        space = start.space.with_share(self.share).suited(start.model)
         judged = self.problem.evaluate(start._replace(space=space), self.comparison, began)
         # The index of one metric is not kept: there may be many.
         return judged._replace(space=start.space)
@@ -120,13 +137,13 @@ def _between(problem: TuningProblem, model: LocalModel, best: LocalModel) -> Loc
 class _Shares:
     """How threads are shared by the jobs of a stage: the last ones have more of them."""
 
-    def __init__(self, n_threads: int, n_jobs: int) -> None:
-        self.n_threads, self.n_left = n_threads, n_jobs
+    def __init__(self, resources: Resources, n_jobs: int) -> None:
+        self.resources, self.n_left = resources, n_jobs
         self._lock = threading.Lock()
 
-    def of_each(self) -> int:
-        # Rounded up: for a moment there may be a thread too many, but none is idle.
-        return -(-self.n_threads // max(1, min(self.n_threads, self.n_left)))
+    def of_each(self) -> Resources:
+        n_running = max(1, min(self.resources.n_threads, self.n_left))
+        return self.resources._replace(n_threads=max(1, self.resources.n_threads // n_running))
 
     @contextmanager
     def one_less(self) -> Iterator[None]:
@@ -156,7 +173,8 @@ class Runner:
 
         Whatever stops it, what was found until then is kept.
         """
-        shares = _Shares(self.problem.resources.n_threads, len(tasks))
+        n_threads = self.problem.resources.n_threads
+        shares = _Shares(self.problem.resources, len(tasks))
         jobs = [
             Job(
                 self.problem,
@@ -169,7 +187,7 @@ class Runner:
             for k in range(len(tasks))
         ]
         try:
-            if shares.n_threads == 1 or len(tasks) <= 1:
+            if n_threads == 1 or len(tasks) <= 1:
                 return [task(job) for task, job in zip(tasks, jobs, strict=True)]
             return _run_threaded(self.problem, tasks, jobs, shares)
         finally:
@@ -188,7 +206,7 @@ def _run_threaded(
         with one_blas_thread(), shares.one_less():
             return task(job)
 
-    n_parallel = min(shares.n_threads, len(tasks))
+    n_parallel = min(problem.resources.n_threads, len(tasks))
     pool = ThreadPoolExecutor(n_parallel, thread_name_prefix="lsgp-tuning")
     futures = [pool.submit(work, task, job) for task, job in zip(tasks, jobs, strict=True)]
     try:
@@ -210,6 +228,8 @@ def _run_threaded(
 
 class Stage(Protocol):
     """One step of the search."""
+
+    stream: int  # number of its random stream
 
     def work(self, problem: TuningProblem) -> int:
         """What the stage will take, as far as it is known in advance, in local solves."""

@@ -11,10 +11,12 @@ from lsgp.method.contract import LocalModel
 from lsgp.tuning.objective import OBJECTIVES
 from lsgp.tuning.plan import N_VARIED
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import Found, Job, Runner
+from lsgp.tuning.stages.stage import VARY_STREAM, Found, Job, Runner
 
 
 class Vary:
+    stream = VARY_STREAM
+
     def work(self, problem: TuningProblem) -> int:
         n_candidates = min(len(problem.starts), problem.efforts.n_polished, N_VARIED)
         n_variants = problem.varies_scale + len(problem.objective.variants)
