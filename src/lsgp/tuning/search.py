@@ -11,6 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -56,7 +57,31 @@ class Tuned(NamedTuple):
 
 
 def tune(problem: TuningProblem) -> Tuned:
-    """Search, and combine the best."""
+    """Search, and combine the best; where rows are few and set apart, twice, with both halves."""
+    first = _tune_once(problem)
+    if not problem.tunes_twice or not first.result.is_complete:
+        return first
+    return _merge(first, _tune_once(problem.exchanged()))
+
+
+def _merge(first: Tuned, second: Tuned) -> Tuned:
+    """Both pools with half of the weight each."""
+    results = (first.result, second.result)
+    members = [(c, 0.5 * w) for tuned in (first, second) for c, w in tuned.members]
+    linear = [(c, 0.5 * w) for tuned in (first, second) for c, w in tuned.linear]
+    result = replace(
+        first.result,
+        candidates=first.result.candidates + second.result.candidates,
+        weights=np.concatenate([0.5 * result.weights for result in results]),
+        loss=float(np.average([r.loss for r in results], weights=[r.n_compared for r in results])),
+        n_compared=sum(result.n_compared for result in results),
+        seconds=second.result.seconds,
+        is_complete=second.result.is_complete,
+    )
+    return Tuned(tuple(sorted(members, key=lambda m: -m[1])), result, tuple(linear))
+
+
+def _tune_once(problem: TuningProblem) -> Tuned:
     found, comparison = Found(), problem.comparison()
     # The optimizer's own matrices are tiny: the threads of BLAS only spin on them, for half of
     # the time of a fit; and sums must not depend on how many there are.
