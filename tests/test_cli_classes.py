@@ -133,8 +133,3 @@ def test_explain_and_info_speak_of_classes(folder, capsys):
     run_ok("info", folder / "model.lsgp")
     text = capsys.readouterr().out
     assert "species" in text
-
-
-def test_report_refuses_a_model_of_labels(folder, capsys):
-    message = error_of(capsys, "report", folder / "model.lsgp")
-    assert "is a model of labels, and reports are of numbers. Use lsgp evaluate" in message

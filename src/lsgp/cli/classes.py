@@ -182,6 +182,38 @@ def predict_classes(
         )
 
 
+# -- report ------------------------------------------------------------------------------------
+
+
+def read_labels(
+    model: LSGPClassifier, options: argparse.Namespace, voice: Voice
+) -> tuple[Any, NDArray[Any] | None]:
+    """Complete rows of the table: inputs, and labels if it has them."""
+    with open_table(options.data, options.format, options.separator) as table:
+        inputs = input_columns(model, table)
+        if options.target is None and label_name(model) not in table.columns:
+            voice.note(f"{table.name} has no column {label_name(model)!r}: it is not judged")
+            return None, None
+        name = label_column(model, options.target, table)
+        table.keep_as_text([name])
+        frames, n_rows = [], 0
+        for chunk in table.chunks(inputs, [name]):
+            kept = finite_rows(chunk.frame, inputs) & known_labels(chunk.frame[name])
+            if options.strict and not kept.all():
+                refuse_missing(chunk, kept, inputs, table.name)
+            n_rows += chunk.frame.height
+            frames.append(chunk.frame.filter(pl.Series(kept)))
+    if not sum(frame.height for frame in frames):
+        raise CommandError(f"{table.name} has no complete row among {n_rows}.")
+    frame = pl.concat(frames)
+    if frame.height < n_rows:
+        n_dropped = n_rows - frame.height
+        voice.note(f"{count(n_dropped, 'row')} of {table.name} left out: a missing value")
+    codes = codes_of(model, frame[name], table.name)
+    everything = np.ones(frame.height, dtype=bool)
+    return rows_for(model, frame, inputs, everything), model.classes_[codes]
+
+
 # -- evaluate ----------------------------------------------------------------------------------
 
 

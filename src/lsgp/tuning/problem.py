@@ -36,6 +36,7 @@ from lsgp.tuning.plan import (
     FIRST_N_NEIGHBORS,
     LAST_N_NEIGHBORS,
     MOST_FOR_EVIDENCE,
+    MOST_FOR_EXCHANGE,
     MOST_FOR_LINEAR,
     MOST_INTEGRATED_PAIRS,
     N_AVERAGED,
@@ -139,6 +140,10 @@ class TuningProblem:
         if n_judged == 0:
             return self
         return replace(self, judged=np.sort(mixed[:n_judged]), eligible=np.sort(mixed[n_judged:]))
+
+    def exchanged(self) -> TuningProblem:
+        """With the rows to tune on and those to compare on exchanged."""
+        return replace(self, judged=self.eligible, eligible=self.judged)
 
     def _starts(
         self, first: LeaveOneOut | None, warm_starts: tuple[WarmStart, ...]
@@ -314,6 +319,16 @@ class TuningProblem:
             n <= MOST_FOR_EVIDENCE
             and self.exact_room > 1
             and N_MATRICES * exact_bytes(n) <= self.resources.memory_budget
+        )
+
+    @property
+    def tunes_twice(self) -> bool:
+        """Whether rows are so few that both halves must be used for both purposes."""
+        return (
+            self.judged is not None
+            and self.eligible is not None
+            and len(self.y) <= MOST_FOR_EXCHANGE
+            and self.n_models > 1
         )
 
     @property

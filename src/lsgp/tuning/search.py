@@ -64,7 +64,42 @@ class Tuned(NamedTuple):
 
 
 def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -> Tuned:
-    """Search, and combine the best; ``watch`` hears which share of the work is done."""
+    """Search, and combine the best; ``watch`` hears which share of the work is done.
+
+    Where rows are few and set apart, twice, with both halves.
+    """
+    if not problem.tunes_twice:
+        return _tune_once(problem, watch)
+    first = _tune_once(problem, _part_of(watch, 0.0))
+    if not first.result.is_complete:
+        return first
+    return _merge(first, _tune_once(problem.exchanged(), _part_of(watch, 0.5)))
+
+
+def _part_of(watch: Callable[[float], None] | None, start: float) -> Callable[[float], None] | None:
+    """What hears of one of two searches."""
+    return None if watch is None else lambda share: watch(start + 0.5 * share)
+
+
+def _merge(first: Tuned, second: Tuned) -> Tuned:
+    """Both pools with half of the weight each."""
+    results = (first.result, second.result)
+    members = [(c, 0.5 * w) for tuned in (first, second) for c, w in tuned.members]
+    linear = [(c, 0.5 * w) for tuned in (first, second) for c, w in tuned.linear]
+    result = replace(
+        first.result,
+        candidates=first.result.candidates + second.result.candidates,
+        weights=np.concatenate([0.5 * result.weights for result in results]),
+        loss=float(np.average([r.loss for r in results], weights=[r.n_compared for r in results])),
+        n_compared=sum(result.n_compared for result in results),
+        seconds=second.result.seconds,
+        is_complete=second.result.is_complete,
+        at_bounds=dict(sorted(sum((Counter(r.at_bounds) for r in results), Counter()).items())),
+    )
+    return Tuned(tuple(sorted(members, key=lambda m: -m[1])), result, tuple(linear))
+
+
+def _tune_once(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
     found, comparison = Found(), problem.comparison()
     # The optimizer's own matrices are tiny: the threads of BLAS only spin on them, for half of
     # the time of a fit; and sums must not depend on how many there are.
