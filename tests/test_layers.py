@@ -47,6 +47,7 @@ ROOMS = {
 AROUND = [
     "estimator",
     "regressor",
+    "classifier",
     "lsgp",
     "metrics",
     "plotting",

@@ -26,7 +26,6 @@ from lsgp.ensemble.build import build_given, build_tuned
 from lsgp.ensemble.describe import describe, describe_html
 from lsgp.ensemble.effects import Effect, effects
 from lsgp.ensemble.ensemble import Ensemble
-from lsgp.ensemble.explain import Explanation, explain
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
@@ -38,7 +37,8 @@ from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.contract import LocalModel
 from lsgp.storage.estimator import load_estimator, save_estimator
 from lsgp.storage.model_file import Path
-from lsgp.tuning.objective import objective_of
+from lsgp.tuning.classification import Labels
+from lsgp.tuning.objective import Objective, objective_of
 from lsgp.tuning.problem import TuningProblem, WarmStart
 from lsgp.tuning.result import TuningResult
 from lsgp.tuning.search import Tuned, tune
@@ -151,45 +151,60 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         target_shape: tuple[int, ...],
         target_names: list[str] | None,
         progress: FitProgress,
-    ) -> Ensemble:
-        """Tune what is not given, and index the rows."""
-        specification = specify(self.get_params(deep=False), rows.X.shape[1])
+        labels: Labels | None = None,
+    ) -> tuple[Ensemble, Tuned | None]:
+        """Tune what is not given, and index the rows.
+
+        Of labels, the targets are one-hot, and scaled as the labels say.
+        """
+        settings = self._settings()
+        specification = specify(settings, rows.X.shape[1])
         self._warn_if_slow(specification)
         n_copies = 0
-        if self.objective is not None:
+        # Equal rows of labels are observations that agree.
+        if self.objective is not None and labels is None:
             rows, n_copies = without_copies(rows)
             _warn_of_copies(n_copies, len(rows.X))
-        scaler = (
-            TargetScaler.fit(rows.y, rows.weight)
-            if self.normalize_y
-            else TargetScaler(np.zeros(rows.y.shape[1]), np.ones(rows.y.shape[1]))
-        )
-        if self.normalize_y:
+        if labels is not None:
+            scaler = labels.scaler
+        elif settings["normalize_y"]:
+            scaler = TargetScaler.fit(rows.y, rows.weight)
             _require_spread(scaler.std)
         else:
+            scaler = TargetScaler(np.zeros(rows.y.shape[1]), np.ones(rows.y.shape[1]))
             _require_targets(rows.y, LIMITS[self.dtype].target)
         names = getattr(self, "feature_names_in_", None)
-        tuning: TuningResult | None = None
+        tuned: Tuned | None = None
         # Leaving one of two rows out leaves nothing to learn from.
-        if self.objective is not None and len(rows.X) > 2:
-            tuned = self._tune(specification, rows, scaler, queries, progress)
+        is_known = labels is not None and labels.n_classes == 1
+        if self.objective is not None and len(rows.X) > 2 and not is_known:
+            tuned = self._tune(specification, rows, scaler, queries, progress, labels)
+            tuned = tuned._replace(result=replace(tuned.result, n_copies=n_copies))
             models = build_tuned(tuned, self.backend, self.dtype)
-            tuning = replace(tuned.result, n_copies=n_copies)
         else:
             knows_noise = self.noise_variance is not None
             given = build_given(specification, rows, scaler, knows_noise, self.backend, self.dtype)
             models = (given,)
-        return Ensemble(
+        ensemble = Ensemble(
             models=models,
             target_scaler=scaler,
-            scale_factor=1.0 if tuning is None else tuning.scale_factor,
+            scale_factor=1.0 if tuned is None else tuned.result.scale_factor,
             target_shape=target_shape,
             input_names=None if names is None else [str(name) for name in names],
             target_names=target_names,
             mean_noise_variance=rows.mean_noise_variance,
-            tuning=tuning,
+            tuning=None if tuned is None else tuned.result,
             groups=rows.groups,
         )
+        return ensemble, tuned
+
+    def _settings(self) -> dict[str, Any]:
+        """The settings that say what a local model is."""
+        settings: dict[str, Any] = self.get_params(deep=False)
+        return settings
+
+    def _objective(self, has_queries: bool) -> Objective:
+        return objective_of(str(self.objective), has_queries)
 
     def _tune(
         self,
@@ -198,13 +213,14 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         scaler: TargetScaler,
         queries: Array | None,
         progress: FitProgress,
+        labels: Labels | None,
     ) -> Tuned:
         return tune(
             TuningProblem.build(
                 rows=rows,
                 y=scaler.transform(rows.y),
                 specification=specification,
-                objective=objective_of(str(self.objective), queries is not None),
+                objective=self._objective(queries is not None),
                 backend=self.backend,
                 resources=self._resources(),
                 seed=int(check_random_state(self.random_state).randint(2**31)),
@@ -213,6 +229,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
                 n_models=int(self.n_models),
                 max_seconds=self.max_tuning_time,
                 warm_starts=self._warm_starts(specification, rows.X),
+                labels=labels,
             ),
             progress.advance,
         )
@@ -495,41 +512,6 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             stacklevel=2,
         )
         return self.importance_frame(library)
-
-    def explain(self, X: ArrayLike, exclude: ArrayLike | None = None) -> Explanation:
-        """Neighbors of each query, what each contributes to the mean, and how far the data are.
-
-        Solved one query at a time in double precision: for a few queries of interest rather
-        than for all of a large file.
-
-        Parameters
-        ----------
-        X : array-like of shape (q, d)
-        exclude : integer array-like of shape (q,), default=None
-            A training row for each query that it is predicted without, -1 for none, and where
-            `fit` was given ``groups``, without its group: with
-            ``result = model.loo()``, ``model.explain(X[result.rows], exclude=result.rows)``
-            explains the leave-one-out predictions.
-
-        Returns
-        -------
-        Explanation
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lsgp import LSGPRegressor
-        >>> X = np.linspace(0, 1, 200)[:, None]
-        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
-        >>> explained = model.explain([[0.5], [1.5]])
-        >>> total = explained.baseline + explained.contributions.sum(axis=1)
-        >>> bool(np.allclose(total, model.predict([[0.5], [1.5]])))
-        True
-        >>> explained.is_extrapolating
-        array([False,  True])
-        """
-        X = self._check_queries(X)
-        return explain(self._ready(), X, exclude)
 
     # -- what it shows of itself -----------------------------------------------------------
 

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
+from lsgp.ensemble.explain import Explanation, explain
 from lsgp.ensemble.gradients import predict_gradient
 from lsgp.ensemble.likelihood import local_log_marginal_likelihood
 from lsgp.ensemble.predict import (
@@ -321,9 +322,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
             where = validate_data(fitted, queries, dtype=np.float64, reset=False)
         columns = np.ascontiguousarray(y_checked.reshape(len(X_checked), -1), dtype=np.float64)
         rows = check_training_rows(X_checked, columns, sample_weight, noise_variance, groups)
-        fitted.ensemble_ = fitted._build(
-            rows, where, y_checked.shape[1:], names_of_targets(y), progress
-        )
+        names = names_of_targets(y)
+        fitted.ensemble_ = fitted._build(rows, where, y_checked.shape[1:], names, progress)[0]
         self._become(fitted)
         progress.end()
         return self
@@ -574,6 +574,41 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         """
         X = self._check_queries(X)
         return local_log_marginal_likelihood(self._ready(), X)
+
+    def explain(self, X: ArrayLike, exclude: ArrayLike | None = None) -> Explanation:
+        """Neighbors of each query, what each contributes to the mean, and how far the data are.
+
+        Solved one query at a time in double precision: for a few queries of interest rather
+        than for all of a large file.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        exclude : integer array-like of shape (q,), default=None
+            A training row for each query that it is predicted without, -1 for none, and where
+            `fit` was given ``groups``, without its group: with
+            ``result = model.loo()``, ``model.explain(X[result.rows], exclude=result.rows)``
+            explains the leave-one-out predictions.
+
+        Returns
+        -------
+        Explanation
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> explained = model.explain([[0.5], [1.5]])
+        >>> total = explained.baseline + explained.contributions.sum(axis=1)
+        >>> bool(np.allclose(total, model.predict([[0.5], [1.5]])))
+        True
+        >>> explained.is_extrapolating
+        array([False,  True])
+        """
+        X = self._check_queries(X)
+        return explain(self._ready(), X, exclude)
 
     def calibration(self, X: ArrayLike, y: ArrayLike) -> Calibration:
         """Accuracy and calibration of the predictions for X against the observations y.

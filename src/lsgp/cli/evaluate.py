@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lsgp import PredictiveDistribution
+from lsgp import LSGPClassifier, PredictiveDistribution
+from lsgp.cli.classes import evaluate_classes
 from lsgp.cli.console import Voice, write_json, write_table
 from lsgp.cli.errors import CommandError
 from lsgp.cli.models import input_columns, queries_as_rows, refuse_missing, rows_for, target_columns
@@ -77,6 +78,9 @@ class Scores:
 def run(options: argparse.Namespace, voice: Voice) -> None:
     started = time.perf_counter()
     model = load_model(options)
+    if isinstance(model, LSGPClassifier):
+        evaluate_classes(model, options, voice)
+        return
     n_rows = n_dropped = 0
     with open_table(options.data, options.format, options.separator) as table:
         inputs = input_columns(model, table)

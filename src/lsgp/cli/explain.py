@@ -13,12 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lsgp import LSGPRegressor
 from lsgp.cli.console import Voice, write_json, write_table
 from lsgp.cli.errors import CommandError, list_names
 from lsgp.cli.models import input_columns, queries_as_rows, refuse_missing, rows_for
 from lsgp.cli.outputs import check_output, open_output
-from lsgp.cli.saved import load_model
+from lsgp.cli.saved import Estimator, load_model
 from lsgp.cli.table import Chunk, Table
 from lsgp.cli.tables import (
     finite_rows,
@@ -77,7 +76,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
 
 
 def explain_rows(
-    model: LSGPRegressor, table: Table, inputs: list[str], options: argparse.Namespace
+    model: Estimator, table: Table, inputs: list[str], options: argparse.Namespace
 ) -> Iterator[Explained]:
     """Explain the rows that were asked for, in the order of the table."""
     wanted = None if options.rows is None else set(options.rows)
@@ -102,7 +101,7 @@ def explain_rows(
 
 
 def _explain(
-    model: LSGPRegressor,
+    model: Estimator,
     block: Chunk,
     inputs: list[str],
     is_wanted: NDArray[np.bool_],
@@ -204,12 +203,19 @@ def _headline(query: dict[str, Any], n_neighbors: int) -> str:
         f"{name.replace('_', ' of ', 1)} {query[name]:.4g} ± {query['std' + name[4:]]:.2g}"
         for name in means
     )
+    if "label" in query:
+        targets = f"{query['label']} ({_probability(query)})"
     far = f", extrapolating (score {query['extrapolation']:.2g})"
     beyond = f", outside the range of {query['beyond_range']}" if query["beyond_range"] else ""
     return (
         f"Row {query['query']:,}: {targets}, from {count(n_neighbors, 'neighbor')} "
         f"({query['n_effective']:.1f} effective){far if query['is_extrapolating'] else ''}{beyond}"
     )
+
+
+def _probability(query: dict[str, Any]) -> str:
+    chances = [value for name, value in query.items() if name.startswith("probability")]
+    return f"{100 * max(chances):.3g} %"
 
 
 def _write_frame(frame: pl.DataFrame) -> None:

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -16,12 +16,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lsgp import LSGPRegressor
+from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.cli.classes import (
+    has_labels,
+    known_labels,
+    leave_one_out_scores,
+    make_classifier,
+)
 from lsgp.cli.console import Voice
 from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import CommandError, list_names, require_columns
 from lsgp.cli.models import refuse_missing
 from lsgp.cli.outputs import check_output
+from lsgp.cli.saved import Estimator
 from lsgp.cli.settings import given_settings
 from lsgp.cli.table import Table
 from lsgp.cli.tables import (
@@ -49,6 +56,7 @@ class Roles(NamedTuple):
     group: str | None
     weight: str | None
     noise_variance: str | None
+    labels: Sequence[str] = ()  # one column, in the place of targets
 
     @property
     def numbers(self) -> list[str]:
@@ -71,24 +79,17 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     with open_table(options.data, options.format, options.separator) as table:
         if table.is_empty:
             raise CommandError(f"{table.name} has column names, but no rows to learn from.")
-        roles = find_roles(options, table)
-        model = make_model(options, voice, len(roles.features))
+        is_of_labels = has_labels(options, table)
+        roles = find_roles(options, table, is_of_labels)
+        model = make_model(options, voice, len(roles.features), is_of_labels)
         queries = read_queries(options, roles, voice)
         report_left_out(roles, table, voice)
         rows = read_rows(table, roles, options.strict, voice)
     say_how_read(table, voice)
     report_dropped(rows, table.name, voice)
     frame = rows.frame
-    y = frame[roles.targets[0]] if len(roles.targets) == 1 else frame.select(roles.targets)
     with interrupts_end_tuning():
-        model.fit(
-            frame.select(roles.features),
-            y,
-            sample_weight=_column(frame, roles.weight),
-            noise_variance=_column(frame, roles.noise_variance),
-            groups=_column(frame, roles.group),
-            queries=queries,
-        )
+        _fit(model, frame, roles, queries)
     if model.tuning_ is not None and not model.tuning_.is_complete:
         tuning = model.tuning_
         voice.note(
@@ -100,7 +101,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     model.set_params(verbose=0, n_jobs=None)
     model.save(options.output)
     model.n_jobs = options.jobs
-    left_out = model.loo(n_points=N_LEFT_OUT, random_state=0)
+    scores, said = _leave_one_out(model)
     summary = {
         "command": "fit",
         "output": options.output,
@@ -110,47 +111,69 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         "n_unreadable_cells": n_unreadable(table),
         "columns_not_used": roles.left_out,
         **describe_model(model),
-        "leave_one_out": {
-            "n": left_out.calibration.n,
-            "rmse": left_out.calibration.rmse,
-            "crps": left_out.calibration.crps,
-            "nll": left_out.calibration.nll,
-            "coverage_90": left_out.calibration.coverage_at(0.9),
-        },
+        "leave_one_out": scores,
         "seconds": time.perf_counter() - started,
     }
-    scores = left_out.calibration
     voice.summarize(
         summary,
         [
             ("Model", f"{options.output}, in {summary['seconds']:.1f} s"),
-            ("Target", list_names(roles.targets)),
+            ("Target", list_names([*roles.targets, *roles.labels])),
             ("Inputs", list_names(roles.features)),
             ("Rows", f"{frame.height:,} of {rows.n_read:,}"),
             *describe_models(model),
-            (
-                "Leave-one-out",
-                f"RMSE {scores.rmse:.4g}, CRPS {scores.crps:.4g}, 90 % intervals hold "
-                f"{100 * scores.coverage_at(0.9):.1f} %",
-            ),
+            ("Leave-one-out", said),
         ],
     )
 
 
-def make_model(options: argparse.Namespace, voice: Voice, n_inputs: int) -> LSGPRegressor:
+def _fit(model: Estimator, frame: pl.DataFrame, roles: Roles, queries: pl.DataFrame | None) -> None:
+    X, weight = frame.select(roles.features), _column(frame, roles.weight)
+    groups = _column(frame, roles.group)
+    if isinstance(model, LSGPClassifier):
+        model.fit(X, frame[roles.labels[0]], weight, groups, queries)
+        return
+    y = frame[roles.targets[0]] if len(roles.targets) == 1 else frame.select(roles.targets)
+    model.fit(X, y, weight, _column(frame, roles.noise_variance), groups, queries)
+
+
+def _leave_one_out(model: Estimator) -> tuple[dict[str, Any], str]:
+    """How good the model is, for programs and for people."""
+    if isinstance(model, LSGPClassifier):
+        return leave_one_out_scores(model, N_LEFT_OUT)
+    scores = model.loo(n_points=N_LEFT_OUT, random_state=0).calibration
+    said = (
+        f"RMSE {scores.rmse:.4g}, CRPS {scores.crps:.4g}, 90 % intervals hold "
+        f"{100 * scores.coverage_at(0.9):.1f} %"
+    )
+    numbers = {
+        "n": scores.n,
+        "rmse": scores.rmse,
+        "crps": scores.crps,
+        "nll": scores.nll,
+        "coverage_90": scores.coverage_at(0.9),
+    }
+    return numbers, said
+
+
+def make_model(
+    options: argparse.Namespace, voice: Voice, n_inputs: int, is_of_labels: bool = False
+) -> Estimator:
     """The estimator, its settings checked before any row is read."""
     parse_memory_budget(options.memory_budget)
-    model = LSGPRegressor(
-        **given_settings(options),
-        n_jobs=options.jobs,
-        memory_budget=options.memory_budget,
-        verbose=int(voice.shows_progress),
-    )
+    run = {
+        "n_jobs": options.jobs,
+        "memory_budget": options.memory_budget,
+        "verbose": int(voice.shows_progress),
+    }
+    if is_of_labels:
+        return make_classifier(given_settings(options), run, n_inputs)
+    model = LSGPRegressor(**given_settings(options), **run)
     specify(model.get_params(deep=False), n_inputs)
     return model
 
 
-def find_roles(options: argparse.Namespace, table: Table) -> Roles:
+def find_roles(options: argparse.Namespace, table: Table, is_of_labels: bool = False) -> Roles:
     targets = [name for part in options.target for name in part]
     others = {
         "--group": options.group,
@@ -160,7 +183,8 @@ def find_roles(options: argparse.Namespace, table: Table) -> Roles:
     taken = dict.fromkeys(targets, "--target")
     if len(taken) < len(targets):
         raise CommandError("--target names a column twice.")
-    require_numbers(targets, table, "targets")
+    if not is_of_labels:
+        require_numbers(targets, table, "targets")
     for option, name in others.items():
         if name is None:
             continue
@@ -190,17 +214,22 @@ def find_roles(options: argparse.Namespace, table: Table) -> Roles:
             # A group (a station, say) may tell something; a target may not.
             if name in targets:
                 raise CommandError(f"Column {name!r} is both --target and in --features.")
-    return Roles(targets, features, left_out, *others.values())
+    labels = []
+    if is_of_labels:
+        targets, labels = [], targets
+    return Roles(targets, features, left_out, *others.values())._replace(labels=labels)
 
 
 def read_rows(table: Table, roles: Roles, strict: bool, voice: Voice) -> Rows:
     """All rows that are complete, in memory."""
-    others = [] if roles.group is None else [roles.group]
+    others = [*roles.labels, *([] if roles.group is None else [roles.group])]
     table.keep_as_text(others)
     frames, n_read, n_without_target, n_incomplete = [], 0, 0, 0
     with voice.progress(f"Reading {table.name}", table.total) as advance:
         for chunk in table.chunks(roles.numbers, others):
             has_target = finite_rows(chunk.frame, roles.targets)
+            for name in roles.labels:
+                has_target &= known_labels(chunk.frame[name])
             is_complete = has_target & finite_rows(chunk.frame, roles.numbers)
             if roles.group is not None:
                 is_complete &= chunk.frame[roles.group].is_not_null().to_numpy()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lsgp import LSGPRegressor, PredictiveDistribution
-from lsgp.cli.errors import CommandError, list_names
+from lsgp.cli.errors import CommandError, list_names, require_columns
+from lsgp.cli.saved import Estimator
 from lsgp.cli.table import Chunk, Table
 from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, require_numbers
 from lsgp.ensemble.view import target_names
@@ -26,7 +28,7 @@ class Prediction(NamedTuple):
     predicted: PredictiveDistribution | None  # of the complete rows, (k,) or (k, t)
 
 
-def input_columns(model: LSGPRegressor, table: Table) -> list[str]:
+def input_columns(model: Estimator, table: Table) -> list[str]:
     """The columns of the table that are the model's inputs, in its order."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
@@ -60,6 +62,18 @@ def target_columns(model: LSGPRegressor, given: list[list[str]] | None, table: T
         )
     require_numbers(names, table, "targets")
     return names
+
+
+def kept_columns(options: argparse.Namespace, table: Table, inputs: list[str]) -> list[str]:
+    """The columns that are copied: those that were named, or the inputs."""
+    if options.keep_all:
+        return list(table.columns)
+    if options.keep_none:
+        return []
+    if options.keep is None:
+        return inputs
+    require_columns(options.keep, table.columns, table.name)
+    return list(dict.fromkeys(options.keep))
 
 
 def predict_chunk(
@@ -99,7 +113,7 @@ def queries_as_rows(chunk: Chunk, kept: NDArray[np.bool_], where: str) -> Iterat
 
 
 def rows_for(
-    model: LSGPRegressor, frame: pl.DataFrame, inputs: list[str], kept: NDArray[np.bool_]
+    model: Estimator, frame: pl.DataFrame, inputs: list[str], kept: NDArray[np.bool_]
 ) -> Any:
     """The inputs of some rows as the model wants them: with names if it was fitted with names."""
     rows = frame.select(pl.col(inputs).cast(pl.Float64)).filter(pl.Series(kept))

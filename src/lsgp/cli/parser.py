@@ -127,6 +127,12 @@ def _fit(parser: Parser) -> None:
         help="what to predict; several share their neighborhoods",
     )
     columns.add_argument(
+        "--task",
+        choices=("auto", "regression", "classification"),
+        default="auto",
+        help="whether the target is a number or a label (default: labels are text or true/false)",
+    )
+    columns.add_argument(
         "--features",
         type=_names,
         metavar="NAME[,NAME]",

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from lsgp import LSGPClassifier
+from lsgp.cli.classes import predict_classes
 from lsgp.cli.console import Voice
-from lsgp.cli.errors import CommandError, list_names, require_columns
-from lsgp.cli.models import Prediction, input_columns, predict_chunk
+from lsgp.cli.errors import CommandError, list_names
+from lsgp.cli.models import Prediction, input_columns, kept_columns, predict_chunk
 from lsgp.cli.outputs import check_output, open_output
 from lsgp.cli.saved import load_model
 from lsgp.cli.table import Table
@@ -31,6 +33,9 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     elif voice.as_json:
         raise CommandError("--json and -o - both want stdout. Give the output a name.")
     model = load_model(options)
+    if isinstance(model, LSGPClassifier):
+        predict_classes(model, options, voice, output_kind)
+        return
     n_rows = n_missing = 0
     with open_table(options.data, options.format, options.separator) as table:
         inputs = input_columns(model, table)
@@ -85,18 +90,6 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
             summary,
             [("Predictions", options.output), ("Rows", rows), ("Columns", columns_written)],
         )
-
-
-def kept_columns(options: argparse.Namespace, table: Table, inputs: list[str]) -> list[str]:
-    """The columns that are copied: those that were named, or the inputs."""
-    if options.keep_all:
-        return list(table.columns)
-    if options.keep_none:
-        return []
-    if options.keep is None:
-        return inputs
-    require_columns(options.keep, table.columns, table.name)
-    return list(dict.fromkeys(options.keep))
 
 
 def output_schema(

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lsgp import LSGPRegressor
+from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.cli.classes import read_labels
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError
 from lsgp.cli.models import input_columns, refuse_missing, rows_for, target_columns
@@ -37,7 +38,11 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         )
     check_output(output, (options.data, options.model))
     model = load_model(options)
-    X, y = (None, None) if options.data is None else read_data(model, options, voice)
+    X, y = None, None
+    if options.data is not None and isinstance(model, LSGPClassifier):
+        X, y = read_labels(model, options, voice)
+    elif options.data is not None:
+        X, y = read_data(model, options, voice)
     write_report(model, output, X, y, title=options.title, count_from=1)
     seconds = time.perf_counter() - started
     voice.summarize(

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from lsgp.backends.contract import Resources
 from lsgp.compute.text import count, percents
 from lsgp.ensemble import view
+from lsgp.ensemble.classification import LinearMember
 from lsgp.ensemble.effects import Effect, effects, sketch
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
+from lsgp.inputs.settings import Kinds
 from lsgp.tuning.objective import OBJECTIVES
 
 #: Inputs that are named, and those whose effect is drawn; the others are counted.
@@ -73,6 +75,9 @@ def _html_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _title(ensemble: Ensemble, name: str) -> str:
     n, d, t = ensemble.n_rows, ensemble.n_inputs, ensemble.n_targets
     targets = "" if t == 1 else f", {t} targets"
+    if ensemble.classification is not None:
+        n_classes = ensemble.classification.n_classes
+        targets = f", {n_classes} class{'es' if n_classes > 1 else ''}"
     return f"{name} of {count(n, 'row')}, {count(d, 'input')}{targets}"
 
 
@@ -81,12 +86,11 @@ def _score(ensemble: Ensemble) -> str:
     if tuning is None:
         return "not tuned: hyperparameters as given, or by default"
     objective = OBJECTIVES[tuning.objective]
-    std, units = 1.0, "the standard deviations of y"
-    if ensemble.n_targets == 1:
-        std, units = float(ensemble.target_scaler.std[0]), "the units of y"
+    std = float(ensemble.target_scaler.std[0]) if ensemble.n_targets == 1 else 1.0
+    units = objective.describe_units(ensemble.n_targets)
     stopped = "" if tuning.is_complete else ", tuning was stopped early"
     return (
-        f"{objective.score_name}: {objective.in_units(tuning.loss, std):.4g} in "
+        f"{objective.score_name}: {objective.in_units(tuning.loss, std):.4g}"
         f"{units} ({count(tuning.n_compared, 'point')}{stopped})"
     )
 
@@ -112,7 +116,8 @@ def _dependence(ensemble: Ensemble, resources: Resources) -> _Dependence | str:
 
 
 def _heading(ensemble: Ensemble, found: Importance) -> str:
-    on = f" on {view.target_names(ensemble)[0]}" if ensemble.n_targets > 1 else ""
+    has_names = ensemble.n_targets > 1 or ensemble.classification is not None
+    on = f" on {view.target_names(ensemble)[0]}" if has_names else ""
     points = count(found.n_points, "point")
     return f"importance: R² lost when an input is shuffled ({points}); its effect{on}:"
 
@@ -187,11 +192,14 @@ def small_svg(effect: Effect, width: int = 110, height: int = 26) -> str:
 
 
 def model_rows(ensemble: Ensemble) -> list[tuple[str, ...]]:
-    """One row for each model, and one for all that are integrated over hyperparameters."""
+    """One row for each model or what is pooled with them, and one for all integrated ones."""
     integrated = sum(model.weight for model in ensemble.integrated)
     rows = [(model.weight, partial(_model_row, model)) for model in ensemble.chosen]
     if ensemble.integrated:
         rows.append((integrated, partial(_integrated_row, ensemble)))
+    if ensemble.classification is not None:
+        linear = ensemble.classification.linear
+        rows += [(member.weight, partial(_linear_row, member)) for member in linear]
     rows.sort(key=lambda row: -row[0])
     shares = percents([share for share, _ in rows])
     return [row(share) for (_, row), share in zip(rows, shares, strict=True)]
@@ -219,12 +227,21 @@ def _integrated_row(ensemble: Ensemble, share: str) -> tuple[str, ...]:
 
 def _model_row(fitted: FittedModel, share: str) -> tuple[str, ...]:
     model = fitted.model
-    kinds = Counter("as given" if kind is None else kind for kind in fitted.transform.kinds)
     return (
         share,
         str(model.kernel),
-        ", ".join(kind if len(kinds) == 1 else f"{n} {kind}" for kind, n in kinds.items()),
+        _describe_kinds(fitted.transform.kinds),
         fitted.solver.describe(),
         "local" if model.is_local_scale else "global",
         f"{model.noise_variance:.3g}",
     )
+
+
+def _describe_kinds(kinds: Kinds) -> str:
+    counts = Counter("as given" if kind is None else kind for kind in kinds)
+    return ", ".join(kind if len(counts) == 1 else f"{n} {kind}" for kind, n in counts.items())
+
+
+def _linear_row(member: LinearMember, share: str) -> tuple[str, ...]:
+    inputs = _describe_kinds(member.transform.kinds)
+    return (share, "logistic", inputs, "all rows", f"ridge {member.ridge:g}", "")

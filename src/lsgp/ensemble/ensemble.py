@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend
 from lsgp.compute.text import count
+from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import TargetScaler
@@ -42,6 +43,8 @@ class Ensemble:
         What was tried; None if nothing was tuned.
     groups : Groups or None
         Rows that leave-one-out leaves out together.
+    classification : Classification or None
+        Of labels, whose one-hot columns the models predict: how those become probabilities.
     """
 
     models: tuple[FittedModel, ...]
@@ -53,6 +56,7 @@ class Ensemble:
     mean_noise_variance: float | None = None
     tuning: TuningResult | None = None
     groups: Groups | None = None
+    classification: Classification | None = None
 
     def __repr__(self) -> str:
         return (

@@ -42,10 +42,10 @@ def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
         solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block, mean_only=True)
         return distribution_of(solved, 0.0)
 
-    def consume(start: int, stop: int, predicted: PredictiveDistribution) -> None:
-        mean[start:stop] = predicted.mean
+    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
+        mean[start:stop] = ensemble.combine(predicted).mean
 
-    _in_blocks(ensemble, answer, len(X), consume, resources)
+    in_blocks(ensemble, answer, len(X), consume, resources)
     return ensemble.in_shape(mean)
 
 
@@ -59,10 +59,10 @@ def predict_mean_without(
         queries, left_out = fitted.inputs_of(X[start:stop]), rows[start:stop].astype(np.int32)
         return distribution_of(fitted.solver.predict_without(queries, left_out, block), 0.0)
 
-    def consume(start: int, stop: int, predicted: PredictiveDistribution) -> None:
-        mean[start:stop] = predicted.mean
+    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
+        mean[start:stop] = ensemble.combine(predicted).mean
 
-    _in_blocks(ensemble, answer, len(X), consume, resources)
+    in_blocks(ensemble, answer, len(X), consume, resources)
     return mean
 
 
@@ -103,24 +103,25 @@ def _gather(
     shape = (n_queries, ensemble.n_targets)
     mean, scale, dof = np.empty(shape), np.empty(shape), np.empty(n_queries)
 
-    def consume(start: int, stop: int, predicted: PredictiveDistribution) -> None:
-        mean[start:stop], scale[start:stop] = predicted.mean, predicted.scale
-        dof[start:stop] = predicted.dof[:, 0]
+    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
+        combined = ensemble.combine(predicted)
+        mean[start:stop], scale[start:stop] = combined.mean, combined.scale
+        dof[start:stop] = combined.dof[:, 0]
 
-    is_jittered = _in_blocks(ensemble, answer, n_queries, consume, resources)
+    is_jittered = in_blocks(ensemble, answer, n_queries, consume, resources)
     return PredictiveDistribution(
         ensemble.in_shape(mean), ensemble.in_shape(scale), dof, is_jittered
     )
 
 
-def _in_blocks(
+def in_blocks(
     ensemble: Ensemble,
     answer: Answer,
     n_queries: int,
-    consume: Callable[[int, int, PredictiveDistribution], None],
+    consume: Callable[[int, int, list[PredictiveDistribution]], None],
     resources: Resources,
 ) -> NDArray[np.bool_]:
-    """Ask all models for each block, combine, and hand the block to ``consume``.
+    """Ask all models for each block, and hand what they say to ``consume``.
 
     Queries are transformed block by block, so that no transformed copy of all of them is ever
     made. Raises LinAlgError at the end if a local system could not be solved, and warns if one
@@ -150,7 +151,7 @@ def _in_planned_blocks(
     ensemble: Ensemble,
     answer: Answer,
     n_queries: int,
-    consume: Callable[[int, int, PredictiveDistribution], None],
+    consume: Callable[[int, int, list[PredictiveDistribution]], None],
     resources: Resources,
 ) -> NDArray[np.bool_]:
     models = ensemble.models
@@ -162,7 +163,7 @@ def _in_planned_blocks(
             answer(model, start, stop, Block(plan, start, failures))
             for model, plan in zip(models, plans, strict=True)
         ]
-        consume(start, stop, ensemble.combine(predicted))
+        consume(start, stop, predicted)
 
     block_size = min(plan.block_size for plan in plans)
     n_threads = min(plan.n_threads for plan in plans)

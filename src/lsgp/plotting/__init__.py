@@ -13,9 +13,13 @@ returns them. Colors are those of Okabe and Ito, which the color-blind can tell 
 `plot_effects`       how predictions change along inputs
 `plot_neighborhood`  the neighbors that a prediction is made from, and their weights
 `plot_tuning`        what tuning tried, how it scored, and what it kept
+`plot_reliability`   classes: whether probabilities hold
+`plot_confusion`     classes: what is mistaken for what
+`plot_decision`      classes: the likeliest one over two inputs
 ===================  ======================================================================
 """
 
+from lsgp.plotting.classes import plot_confusion, plot_decision, plot_reliability
 from lsgp.plotting.explanations import (
     plot_effects,
     plot_importance,
@@ -28,12 +32,15 @@ from lsgp.plotting.quality import plot_calibration, plot_residuals
 
 __all__ = [
     "plot_calibration",
+    "plot_confusion",
+    "plot_decision",
     "plot_effects",
     "plot_fit",
     "plot_importance",
     "plot_map",
     "plot_neighborhood",
     "plot_relevance",
+    "plot_reliability",
     "plot_residuals",
     "plot_tuning",
 ]

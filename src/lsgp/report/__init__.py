@@ -14,10 +14,19 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp import __version__
+from lsgp.classifier import LSGPClassifier
 from lsgp.compute.files import write_text
 from lsgp.ensemble.view import training_rows
 from lsgp.regressor import LSGPRegressor
-from lsgp.report import explanations, facts, page, prediction_sections, quality_sections, sections
+from lsgp.report import (
+    classes,
+    explanations,
+    facts,
+    page,
+    prediction_sections,
+    quality_sections,
+    sections,
+)
 
 __all__ = ["write_report"]
 
@@ -26,7 +35,7 @@ MOST_TARGETS = 12
 
 
 def write_report(
-    model: LSGPRegressor,
+    model: LSGPRegressor | LSGPClassifier,
     path: str | os.PathLike[str],
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
@@ -41,7 +50,7 @@ def write_report(
 
     Parameters
     ----------
-    model : fitted LSGPRegressor
+    model : fitted LSGPRegressor or LSGPClassifier
     path : str or path-like
         Written to a temporary file beside it, and renamed: never half a page.
     X : array-like of shape (n, d), default=None
@@ -74,6 +83,10 @@ def write_report(
     check_is_fitted(model)
     if y is not None and X is None:
         raise ValueError("y was given without X. Give both, X alone, or neither.")
+    if isinstance(model, LSGPClassifier):
+        text = classes.page_of_classes(model, X, y, title, n_points, random_state)
+        write_text(path, text, "report")
+        return
     names = facts.names_of_targets(model, None if target_names is None else list(target_names))
     left_out = facts.leave_one_out(model, n_points, random_state)
     sources = [left_out]

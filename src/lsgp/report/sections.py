@@ -15,6 +15,7 @@ from lsgp.ensemble.describe import describe_integrated
 from lsgp.ensemble.effects import Effect
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.importance import Importance
+from lsgp.estimator import LSGPEstimator
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import format_number, limits, shorten
@@ -52,7 +53,7 @@ def tiles(model: LSGPRegressor, views: Sequence[View]) -> str:
     return f'<div class="tiles">{inner}</div>'
 
 
-def fitted_section(model: LSGPRegressor, names: Sequence[str], inputs: Sequence[InputFacts]) -> str:
+def fitted_section(model: LSGPEstimator, names: Sequence[str], inputs: Sequence[InputFacts]) -> str:
     """Data, models and settings."""
     parts = ['<section id="fitted"><h2>What was fitted</h2>']
     parts.append(f"<p>{escape(_summary(model))}</p>")
@@ -181,7 +182,7 @@ def importance_section(
     return "".join(parts)
 
 
-def tuning_section(model: LSGPRegressor) -> str:
+def tuning_section(model: LSGPEstimator) -> str:
     """Candidates with their losses; empty if nothing was tuned."""
     tuning = getattr(model, "tuning_", None)
     if tuning is None:
@@ -242,7 +243,7 @@ def tuning_section(model: LSGPRegressor) -> str:
     )
 
 
-def _summary(model: LSGPRegressor) -> str:
+def _summary(model: LSGPEstimator) -> str:
     n = len(model.fitted_[0].problem.X)
     n_models = len(model.fitted_)
     models = "one model" if n_models == 1 else f"a combination of {n_models} models"

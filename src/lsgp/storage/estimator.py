@@ -12,7 +12,7 @@ import numpy as np
 
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.inputs.transforms import TargetScaler
-from lsgp.storage import records
+from lsgp.storage import classes, records
 from lsgp.storage.model_file import (
     Contents,
     ModelFileError,
@@ -51,9 +51,19 @@ def save_estimator(
         "groups": None
         if ensemble.groups is None
         else records.groups_record(ensemble.groups, store),
+        "classification": classes.classification_record(ensemble.classification, store),
     }
     texts = {"library_version": _library_version(), "estimator": json.dumps(state)}
     write_model_file(path, Contents(texts, store.arrays))
+
+
+def saved_class(path: Path) -> str:
+    """Name of the class of the estimator that a file holds."""
+    contents = read_model_file(path, check_arrays=False)
+    try:
+        return str(json.loads(contents.texts["estimator"])["class"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(path, f"its contents contradict each other ({error!r})") from error
 
 
 def load_estimator(
@@ -131,6 +141,10 @@ def _read_ensemble(
         mean_noise_variance=mean_noise,
         tuning=None if tuning is None else records.read_tuning(tuning, arrays, n_inputs),
         groups=None if groups is None else records.read_groups(groups, arrays, n_rows),
+        # Files of 0.1.0 have none.
+        classification=classes.read_classification(
+            state.get("classification"), arrays, n_inputs, len(models), n_targets
+        ),
     )
 
 

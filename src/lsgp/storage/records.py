@@ -86,15 +86,15 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     require(scales.shape == (n_inputs,), f"lengthscale has shape {scales.shape}")
     require(np.isfinite(scales).all() and (scales > 0).all(), "a lengthscale is not positive")
     for name in ("signal_variance", "noise_variance"):
-        _require_number(name, getattr(model, name))
+        require_number(name, getattr(model, name))
     for name in ("constant_variance", "slope_variance"):
         if getattr(model, name) != math.inf:  # an unknown trend
-            _require_number(name, getattr(model, name))
-    _require_number("localizer_decay", model.localizer_decay)
+            require_number(name, getattr(model, name))
+    require_number("localizer_decay", model.localizer_decay)
     _require_real("scale_dof", model.scale_dof)
     require(model.scale_dof > 0, "scale_dof is not positive")
     if model.bandwidth is not None:
-        _require_number("bandwidth", model.bandwidth)
+        require_number("bandwidth", model.bandwidth)
         require(model.bandwidth > 0, "bandwidth is not positive")
     require(isinstance(model.normalize, bool), "normalize is neither true nor false")
     metric = model.localizer_metric
@@ -107,7 +107,7 @@ def _require_real(name: str, value: Any) -> None:
     require(is_number and not math.isnan(value), f"{name} is {value!r}")
 
 
-def _require_number(name: str, value: Any) -> None:
+def require_number(name: str, value: Any) -> None:
     _require_real(name, value)
     require(0 <= value < math.inf, f"{name} is {value!r}")
 
@@ -171,14 +171,14 @@ def read_fitted_model(
     else:
         require(n_neighbors is None, "n_neighbors is given beside a bandwidth")
     weight = decode(record["weight"])
-    _require_number("weight", weight)
+    require_number("weight", weight)
     solver = choose_solver(
         problem,
         _read_index(own, problem.X, check_values),
         n_neighbors,
         choose_backend(backend, problem.model),
     )
-    transform = _read_transform(record["input_transform"], own, n_inputs)
+    transform = read_transform(record["input_transform"], own, n_inputs)
     return FittedModel.build(transform, solver, weight, _read_flag(record, "is_integrated"))
 
 
@@ -206,7 +206,7 @@ def _require_values(problem: LocalProblem) -> None:
     require(problem.noise.min() >= 0, "noise has values that are negative or NaN")
 
 
-def _read_transform(kinds: Any, arrays: dict[str, Array], n_inputs: int) -> InputTransform:
+def read_transform(kinds: Any, arrays: dict[str, Array], n_inputs: int) -> InputTransform:
     require(isinstance(kinds, list) and len(kinds) == n_inputs, "input_transform is incomplete")
     require(all(kind in KINDS for kind in kinds), f"unknown input_transform in {kinds!r}")
     transform = InputTransform.from_arrays(kinds, arrays)

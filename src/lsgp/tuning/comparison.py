@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +18,13 @@ from lsgp.method.contract import (
     Predictions,
 )
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
+from lsgp.method.link import Link
 from lsgp.tuning.calibration import calibrate, coverage_factor
 from lsgp.tuning.leave_one_out import Sample
+from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS
+from lsgp.tuning.result import Candidate
 from lsgp.tuning.weights import choose_weights
 
 Array = NDArray[np.float64]
@@ -33,17 +37,19 @@ class Judgement(NamedTuple):
     predicted: PredictiveDistribution
     loss: float
     standard_error: float
+    link: Link | None = None  # of labels
 
 
 class Choice(NamedTuple):
     """Weights of candidates in a combination, and what that is worth."""
 
-    weights: Array
+    weights: Array  # of the candidates, and behind them of the linear ones
     loss: float
     scale_factor: float
 
 
-class Comparison(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Comparison:
     """The training points that candidates are compared on."""
 
     rows: NDArray[np.int32]  # (k,)
@@ -88,15 +94,18 @@ class Comparison(NamedTuple):
 
     def choose(
         self,
-        predicted: Sequence[PredictiveDistribution],
+        candidates: Sequence[Candidate],
         n_models: int,
         fixed: Array,
         share: float,
+        linear: Sequence[LinearCandidate] = (),
     ) -> Choice:
         """Combine predictions of the points as far as that pays.
 
-        The weights ``fixed``, which sum to 1, have a share in any case.
+        The weights ``fixed``, which sum to 1, have a share in any case. Linear candidates are for
+        labels only.
         """
+        predicted = [candidate.predicted for candidate in candidates]
 
         def loss(combined: PredictiveDistribution) -> float:
             return self.objective.criterion(combined, self.y)

@@ -107,12 +107,66 @@ MOST_INTEGRATED_PAIRS = 2_500_000
 #: signal is e¹⁶ times the noise (with e⁶ at most, intervals of 90 % covered .18).
 LARGEST_CALIBRATED_SIGNAL = 40.0
 
+# -- classes -----------------------------------------------------------------------------------
+# Measured on the tables of `benchmarks/classification.py`, log loss on splits from 10 on.
+
+#: Columns that one-hot targets of many classes are projected to where models are optimized: the
+#: squared error of random combinations of classes with signs is, on average, that of all classes,
+N_PROJECTED = 8
+#: and pays from this many columns on: a solve of 64 rows and 26 columns takes 3 times that of one.
+MOST_COLUMNS = 12
+#: Up to this many rows, logistic regression is a member too (pima .486 to .481, mean of 3 splits;
+#: spambase, of 4,000 rows, .1438 to .1446),
+MOST_FOR_LINEAR = 2000
+#: with each of these ridges,
+RIDGES = (1.0, 10.0, 100.0)
+#: judged on so many folds that it has not seen.
+N_FOLDS = 10
+#: Share of the class prior in its probabilities: 1 in 1000 is the surest it can be.
+LINEAR_PRIOR_SHARE = 1e-3
+
+#: Up to this many rows, tuning goes twice, with tuned and compared rows exchanged, and both pools
+#: are averaged: on pima, two splits of the same rows differ by up to .06 in log loss.
+MOST_FOR_EXCHANGE = 2000
+
+#: Normal priors of a link's (log a, log e0, log e1), as strong as one row: a softmax of logarithms,
+#: with a width of a few percent.
+LINK_CENTER = (0.0, -3.0, -2.3)
+LINK_SPREAD = (1.5, 2.0, 2.0)
+#: Where the logarithm of the class prior's share starts.
+LINK_START_PRIOR_SHARE = -6.9
+#: Each bias is held to 0 by half a row.
+BIAS_PRIOR = 0.5
+#: Bounds of log a, log e0, log e1 and log λ, and of the biases. λ: at most a third, at least 6e-6.
+LINK_BOUNDS = ((-3.0, 4.0), (-6.0, 4.0), (-8.0, 5.0), (-12.0, -1.0))
+BIAS_BOUND = 10.0
+#: Iterations of L-BFGS-B in which a link is fitted.
+LINK_ITERATIONS = 200
+
 # -- values ------------------------------------------------------------------------------------
 
 #: Loss of a model with a local system that cannot be solved: bad, but finite for the optimizer.
 BAD_LOSS = 1e6
 #: The same of an evidence, which is a sum over all rows rather than a mean.
 BAD_EVIDENCE = 1e10
+
+# -- breadth -----------------------------------------------------------------------------------
+
+
+class Breadth(NamedTuple):
+    """How many kinds of candidates are tried."""
+
+    kernels: tuple[str, ...] | None = None  # None: all that the settings leave open
+    most_polished: int = 1000
+    varies_scale: bool = True
+    mixes_transforms: bool = True
+
+
+ALL_KINDS = Breadth()
+#: Of classes: their boundaries are rough. Smoother kernels, more candidates and a transform for
+#: each input took four times as long and fitted the compared rows (spambase .1443 to .1584); the
+#: width of the link needs the local scale (phoneme .2205, and .2396 with a global one).
+OF_CLASSES = Breadth(("matern12", "matern32"), 2, varies_scale=False, mixes_transforms=False)
 
 # -- efforts -----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
 from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem, exact_bytes
+from lsgp.tuning.classification import LabelComparison, Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.comparison import Comparison, Judgement
 from lsgp.tuning.contender import Contender, Start, name_of
@@ -35,6 +36,8 @@ from lsgp.tuning.plan import (
     FIRST_N_NEIGHBORS,
     LAST_N_NEIGHBORS,
     MOST_FOR_EVIDENCE,
+    MOST_FOR_EXCHANGE,
+    MOST_FOR_LINEAR,
     MOST_INTEGRATED_PAIRS,
     N_AVERAGED,
     N_COMPARED,
@@ -81,6 +84,8 @@ class TuningProblem:
     is_warm: bool = False
     eligible: NDArray[np.int32] | None = None  # rows to predict; None: all
     is_in_gaps: bool = False
+    labels: Labels | None = None  # of which y is one-hot
+    judged: NDArray[np.int32] | None = None  # rows to compare on; None: drawn of the eligible
 
     @classmethod
     def build(
@@ -97,6 +102,7 @@ class TuningProblem:
         n_models: int = 8,
         max_seconds: float | None = None,
         warm_starts: tuple[WarmStart, ...] = (),
+        labels: Labels | None = None,
     ) -> TuningProblem:
         """Transform and index the rows, and see where the queries lie among them."""
         given = cls(
@@ -111,6 +117,7 @@ class TuningProblem:
             resources=resources,
             seed=seed,
             clock=Clock(max_seconds),
+            labels=labels,
         )
         first: LeaveOneOut | None = None
         if queries is not None:
@@ -121,7 +128,22 @@ class TuningProblem:
             if first.gap_width > 0:
                 # Scores at the edges of gaps are no ground for weights inside them.
                 given = replace(given, is_in_gaps=True, n_models=1)
+        if objective.judges_unseen:
+            given = given._split()
         return replace(given, starts=given._starts(first, warm_starts), is_warm=bool(warm_starts))
+
+    def _split(self) -> TuningProblem:
+        """With the rows to compare on set apart: at most half of them."""
+        all_rows = self.draw(len(self.y), self.random(COMPARISON_STREAM))
+        mixed = self.random(COMPARISON_STREAM).permutation(all_rows)
+        n_judged = min(N_COMPARED, len(mixed) // 2)
+        if n_judged == 0:
+            return self
+        return replace(self, judged=np.sort(mixed[:n_judged]), eligible=np.sort(mixed[n_judged:]))
+
+    def exchanged(self) -> TuningProblem:
+        """With the rows to tune on and those to compare on exchanged."""
+        return replace(self, judged=self.eligible, eligible=self.judged)
 
     def _starts(
         self, first: LeaveOneOut | None, warm_starts: tuple[WarmStart, ...]
@@ -147,8 +169,14 @@ class TuningProblem:
         return tuple(
             Start(space, model.replace(kernel=kernel), n_neighbors)
             for space in self._spaces(all_kinds, first)
-            for kernel in self.specification.kernels
+            for kernel in self._kernels()
         )
+
+    def _kernels(self) -> tuple[Any, ...]:
+        kernels, wanted = self.specification.kernels, self.objective.breadth.kernels
+        if len(kernels) == 1 or wanted is None:
+            return kernels
+        return tuple(kernel for kernel in kernels if kernel in wanted)
 
     def _spaces(self, all_kinds: list[Kinds], first: LeaveOneOut | None) -> list[LeaveOneOut]:
         """The rows in each of the transforms, each made once, on threads."""
@@ -212,6 +240,11 @@ class TuningProblem:
         return "global" if wanted == "auto" and self.is_in_gaps else wanted
 
     @property
+    def varies_scale(self) -> bool:
+        """Whether the other kind of scale may be tried."""
+        return self.scale == "auto" and self.objective.breadth.varies_scale
+
+    @property
     def parameters(self) -> Parameters:
         specification = self.specification
         return Parameters(specification.given | self.objective.fixes, specification.is_isotropic)
@@ -225,8 +258,13 @@ class TuningProblem:
     @property
     def efforts(self) -> Efforts:
         n_eligible = len(self.y) if self.eligible is None else len(self.eligible)
+        if self.judged is not None:
+            # Those that are not judged are a half at most already: all of them may be used.
+            n_eligible += len(self.judged)
         is_slow = self.backend.is_slow or self.objective.is_slow
-        return plan_efforts(self.n_tuning_points, n_eligible, is_slow, self.is_in_gaps)
+        efforts = plan_efforts(self.n_tuning_points, n_eligible, is_slow, self.is_in_gaps)
+        most = self.objective.breadth.most_polished
+        return efforts._replace(n_polished=min(efforts.n_polished, most))
 
     @property
     def exact_room(self) -> int:
@@ -253,7 +291,9 @@ class TuningProblem:
         """The share of exact GPs that are integrated over their hyperparameters."""
         n, d = self.rows.X.shape
         is_admitted = (
-            self.exact_room >= N_MEMBERS + N_AVERAGED
+            # What is pooled of labels are probabilities, by links that are fitted to each model.
+            self.labels is None
+            and self.exact_room >= N_MEMBERS + N_AVERAGED
             and n * n * d <= MOST_INTEGRATED_PAIRS
             # A constant target has no scale to start from.
             and bool((np.ptp(self.y, axis=0) > 0).all())
@@ -281,13 +321,38 @@ class TuningProblem:
             and N_MATRICES * exact_bytes(n) <= self.resources.memory_budget
         )
 
+    @property
+    def tunes_twice(self) -> bool:
+        """Whether rows are so few that both halves must be used for both purposes."""
+        return (
+            self.judged is not None
+            and self.eligible is not None
+            and len(self.y) <= MOST_FOR_EXCHANGE
+            and self.n_models > 1
+        )
+
+    @property
+    def admits_linear(self) -> bool:
+        """Whether logistic regression may be a member."""
+        return (
+            self.labels is not None
+            and len(self.y) <= MOST_FOR_LINEAR
+            and self.n_models > 1
+            and not self.is_in_gaps
+        )
+
     # -- how models are judged -------------------------------------------------------------
 
     def compare_on(self, rows: NDArray[np.int32]) -> Comparison:
         given = self.specification.given
-        return Comparison(rows, self.y[rows], self.rows.noise[rows], self.objective, given)
+        y, noise = self.y[rows], self.rows.noise[rows]
+        if self.labels is None:
+            return Comparison(rows, y, noise, self.objective, given)
+        return LabelComparison(rows, y, noise, self.objective, given, self.labels)
 
     def comparison(self) -> Comparison:
+        if self.judged is not None:
+            return self.compare_on(self.judged)
         # Those that are scores of predictions are fast to compute, whatever tuning takes.
         n_compared = N_COMPARED if self.objective.judges_predictions else N_COMPARED_SLOWLY
         return self.compare_on(self.draw(n_compared, self.random(COMPARISON_STREAM)))
@@ -324,5 +389,6 @@ def _contender(
         loss=judged.loss,
         standard_error=judged.standard_error,
         seconds=time.monotonic() - began,
+        link=judged.link,
     )
     return Contender(start.space, candidate, system)

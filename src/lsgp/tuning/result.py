@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lsgp.method.contract import LocalModel
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.link import Link
 
 Array = NDArray[np.float64]
 
@@ -25,12 +26,14 @@ class Candidate:
     n_neighbors : int or None
     model : LocalModel
     predicted : PredictiveDistribution
-        Of the compared points, in scaled units.
+        Of the compared points, in scaled units; of labels, that of the latent function.
     loss : float
         Mean of the objective over the compared points.
     standard_error : float
         Of the loss.
     seconds : float
+    link : Link or None
+        Of labels, from the latent function to probabilities; not kept in files.
     is_integrated : bool
         Whether it is one of the exact GPs that stand for the posterior of the hyperparameters,
         which have a share together rather than each by its loss.
@@ -43,6 +46,7 @@ class Candidate:
     loss: float
     standard_error: float
     seconds: float
+    link: Link | None = None
     is_integrated: bool = False
 
     def __repr__(self) -> str:

@@ -24,6 +24,7 @@ from lsgp.compute.progress import progress_bar
 from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
+from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.plan import BAD_LOSS, exact_share
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
@@ -32,6 +33,7 @@ from lsgp.tuning.stages.exact import Exact
 from lsgp.tuning.stages.first import First
 from lsgp.tuning.stages.integrate import Integrate
 from lsgp.tuning.stages.likely import Likely
+from lsgp.tuning.stages.linear import Linear
 from lsgp.tuning.stages.mix import Mix
 from lsgp.tuning.stages.polish import Polish
 from lsgp.tuning.stages.rank import Rank
@@ -42,6 +44,7 @@ STAGES: tuple[Stage, ...] = (
     First(),
     Integrate(),
     Likely(),
+    Linear(),
     Rank(),
     Polish(),
     Mix(),
@@ -57,10 +60,46 @@ class Tuned(NamedTuple):
 
     members: tuple[tuple[Contender, float], ...]
     result: TuningResult
+    linear: tuple[tuple[LinearCandidate, float], ...] = ()  # beside them, of labels
 
 
 def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -> Tuned:
-    """Search, and combine the best; ``watch`` hears which share of the work is done."""
+    """Search, and combine the best; ``watch`` hears which share of the work is done.
+
+    Where rows are few and set apart, twice, with both halves.
+    """
+    if not problem.tunes_twice:
+        return _tune_once(problem, watch)
+    first = _tune_once(problem, _part_of(watch, 0.0))
+    if not first.result.is_complete:
+        return first
+    return _merge(first, _tune_once(problem.exchanged(), _part_of(watch, 0.5)))
+
+
+def _part_of(watch: Callable[[float], None] | None, start: float) -> Callable[[float], None] | None:
+    """What hears of one of two searches."""
+    return None if watch is None else lambda share: watch(start + 0.5 * share)
+
+
+def _merge(first: Tuned, second: Tuned) -> Tuned:
+    """Both pools with half of the weight each."""
+    results = (first.result, second.result)
+    members = [(c, 0.5 * w) for tuned in (first, second) for c, w in tuned.members]
+    linear = [(c, 0.5 * w) for tuned in (first, second) for c, w in tuned.linear]
+    result = replace(
+        first.result,
+        candidates=first.result.candidates + second.result.candidates,
+        weights=np.concatenate([0.5 * result.weights for result in results]),
+        loss=float(np.average([r.loss for r in results], weights=[r.n_compared for r in results])),
+        n_compared=sum(result.n_compared for result in results),
+        seconds=second.result.seconds,
+        is_complete=second.result.is_complete,
+        at_bounds=dict(sorted(sum((Counter(r.at_bounds) for r in results), Counter()).items())),
+    )
+    return Tuned(tuple(sorted(members, key=lambda m: -m[1])), result, tuple(linear))
+
+
+def _tune_once(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
     found, comparison = Found(), problem.comparison()
     # The optimizer's own matrices are tiny: the threads of BLAS only spin on them, for half of
     # the time of a fit; and sums must not depend on how many there are.
@@ -162,23 +201,28 @@ def _choose(
         fixed[-len(likely) :] = [odds for _, odds in likely]
         fixed /= fixed.sum()
     share = exact_share(len(problem.y)) if likely else 0.0
-    predicted = [c.candidate.predicted for c in usable]
+    candidates = [c.candidate for c in usable]
     if problem.objective.judges_predictions:
-        choice = comparison.choose(predicted, problem.n_models, fixed, share)
+        choice = comparison.choose(candidates, problem.n_models, fixed, share, found.linear)
     else:
         # The best is kept as it is: the first of those that are sorted.
         choice = Choice(np.eye(len(usable))[0], usable[0].loss, 1.0)
+    weights, of_linear = np.split(choice.weights, [len(usable)])
+    linear = tuple((c, float(w)) for c, w in zip(found.linear, of_linear, strict=True) if w)
     integrated = _usable(found.integrated)
     if integrated:
-        usable += integrated
+        # Never of labels: there is no linear candidate beside them.
+        predicted = [candidate.predicted for candidate in candidates]
         also = [c.candidate.predicted for c in integrated]
         choice = comparison.blend(choice, predicted, also, problem.integrated_share)
-    order = np.argsort(-choice.weights, kind="stable")
-    members = tuple((usable[k], float(choice.weights[k])) for k in order if choice.weights[k])
+        weights = choice.weights
+        usable += integrated
+    order = np.argsort(-weights, kind="stable")
+    members = tuple((usable[k], float(weights[k])) for k in order if weights[k])
     result = TuningResult(
         objective=problem.objective.name,
         candidates=tuple(c.candidate for c in usable),
-        weights=choice.weights,
+        weights=weights,
         loss=choice.loss,
         scale_factor=choice.scale_factor,
         n_compared=len(comparison.rows),
@@ -186,7 +230,7 @@ def _choose(
         is_complete=is_complete,
         at_bounds=_count_at_bounds(problem, members),
     )
-    return Tuned(members, result)
+    return Tuned(members, result, linear)
 
 
 def _count_at_bounds(
@@ -201,7 +245,8 @@ def _count_at_bounds(
             parameters = problem.exact_parameters if is_exact else problem.parameters
             counts.update(parameters.at_bounds(contender.model))
             n_cut.update(parameters.cut_off(contender.model))
-    if n_cut:
+    # Labels are steps, faster than any range allows for, and links are fitted to what comes of it.
+    if n_cut and problem.labels is None:
         told = " and ".join(f"{name} in {n} of {len(members)} models" for name, n in n_cut.items())
         warnings.warn(
             f"Tuning ended at a bound of {told}: the targets change faster, or differ more in "

@@ -36,7 +36,8 @@ class Mix:
 
 def _is_tried(problem: TuningProblem) -> bool:
     is_admitted = problem.specification.admits_mixing and not problem.is_in_gaps
-    return is_admitted and not problem.objective.is_slow
+    objective = problem.objective
+    return is_admitted and objective.breadth.mixes_transforms and not objective.is_slow
 
 
 def _mix(job: Job, best: Contender) -> None:
