@@ -367,7 +367,12 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
 
     def _settings(self) -> dict[str, Any]:
         objective = None if self.objective is None else "squared_error"
-        return {**super()._settings(), "normalize_y": True, "objective": objective}
+        return {
+            **super()._settings(),
+            "normalize_y": True,
+            "objective": objective,
+            "localizer_metric": "scaled",
+        }
 
     def _objective(self, has_queries: bool) -> Objective:
         return OBJECTIVES["log_loss"]
