@@ -551,7 +551,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     def local_log_marginal_likelihood(self, X: ArrayLike) -> Array:
         """Log marginal likelihood of the neighborhood of each query, as the paper has it.
 
-        log p(y_I | X_I) = −½ y_Iᵀ A⁻¹ y_I − ½ log |A| − ½ m log 2π, A = K + σ²W⁻¹ of the m
+        log p(y_I | X_I) = −½ y_Iᵀ A⁻¹ y_I − ½ log det A − ½ m log 2π, A = K + σ²W⁻¹ of the m
         neighbors of positive weight, in the units of y; of the heaviest model, with its global
         signal variance. One query at a time in double precision.
 
