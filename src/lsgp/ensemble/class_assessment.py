@@ -29,8 +29,8 @@ class ClassAssessment:
     brier_score : float
         Mean over the observations of the sum over the classes of (probability − observed)².
     calibration_error : float
-        Mean over the bins, by their counts, of the absolute value of mean confidence − share that is right, where
-        confidence is the probability of the likeliest class.
+        Mean over the bins, by their counts, of how far the share that is right is from the mean
+        confidence, where confidence is the probability of the likeliest class.
     bin_counts : array of shape (15,)
     bin_confidence, bin_accuracy : arrays of shape (15,)
         Of each bin of confidence: its mean, and the share that is right; NaN if the bin is empty.
