@@ -280,7 +280,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
                 f"noise_variance was {was}given to fit, and is {now}given for the rows to add. "
                 "Give it for all rows, or for none."
             )
-        if not self.normalize_y:
+        if not self._settings()["normalize_y"]:
             _require_targets(y, LIMITS[self.dtype].target)
         return check_training_rows(X, y, sample_weight, noise_variance, groups)
 

@@ -44,6 +44,10 @@ MOST_SHOWN = 12
 # -- fit ---------------------------------------------------------------------------------------
 
 
+#: So few rows may each have a label of their own.
+FEW_LABELS = 20
+
+
 def has_labels(options: argparse.Namespace, table: Table) -> bool:
     """Whether the target is a label: as the options say, or by what its column holds."""
     targets = [name for part in options.target for name in part]
@@ -61,6 +65,15 @@ def has_labels(options: argparse.Namespace, table: Table) -> bool:
     if is_label and options.noise_variance is not None:
         raise CommandError("--noise-variance is for numbers, and the target is a label.")
     return is_label
+
+
+def require_repeated(labels: pl.Series, table_name: str) -> None:
+    """Refuse texts of which nearly every row has its own, unless somebody says they are labels."""
+    if labels.len() > FEW_LABELS and labels.n_unique() > 0.5 * labels.len():
+        raise CommandError(
+            f"Column {labels.name!r} of {table_name} holds text, but targets must be numbers. If "
+            f"these {labels.n_unique():,} different texts are labels, say --task classification."
+        )
 
 
 def known_labels(labels: pl.Series) -> NDArray[np.bool_]:

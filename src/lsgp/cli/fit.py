@@ -22,6 +22,7 @@ from lsgp.cli.classes import (
     known_labels,
     leave_one_out_scores,
     make_classifier,
+    require_repeated,
 )
 from lsgp.cli.console import Voice
 from lsgp.cli.describe import describe_model, describe_models
@@ -88,6 +89,8 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     say_how_read(table, voice)
     report_dropped(rows, table.name, voice)
     frame = rows.frame
+    if is_of_labels and options.task is None:
+        require_repeated(frame[roles.labels[0]], table.name)
     with interrupts_end_tuning():
         _fit(model, frame, roles, queries)
     if model.tuning_ is not None and not model.tuning_.is_complete:
