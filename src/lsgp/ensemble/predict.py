@@ -140,9 +140,9 @@ def in_blocks(
     while True:
         try:
             return _in_planned_blocks(ensemble, answer, n_queries, consume, rest)
-        except TooManyNeighborsError:
+        except TooManyNeighborsError as error:
             if rest.n_threads == 1:
-                raise
+                raise ValueError(str(error)) from None
             # With a fixed bandwidth, fewer threads have room for larger systems.
             rest = rest._replace(n_threads=rest.n_threads // 2)
 
