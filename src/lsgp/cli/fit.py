@@ -89,7 +89,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     say_how_read(table, voice)
     report_dropped(rows, table.name, voice)
     frame = rows.frame
-    if is_of_labels and options.task is None:
+    if is_of_labels and options.task == "auto":
         require_repeated(frame[roles.labels[0]], table.name)
     with interrupts_end_tuning():
         _fit(model, frame, roles, queries)
