@@ -13,20 +13,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from lsgp import LSGPRegressor
 from lsgp.cli.console import Voice, write_json, write_table
 from lsgp.cli.errors import CommandError, list_names
-from lsgp.cli.models import input_columns, queries_as_rows, refuse_missing, rows_for
+from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for
 from lsgp.cli.outputs import check_output, open_output
-from lsgp.cli.saved import Estimator, load_model
 from lsgp.cli.table import Chunk, Table
-from lsgp.cli.tables import (
-    finite_rows,
-    format_of,
-    n_unreadable,
-    open_table,
-    say_how_read,
-    separator_of,
-)
+from lsgp.cli.tables import finite_rows, format_of, open_table
 from lsgp.compute.text import count
 
 #: Queries that are explained on the terminal where no rows are named.
@@ -36,7 +29,7 @@ BLOCK_SIZE = 500
 
 
 class Explained(NamedTuple):
-    """Some queries, and the lines about them; rows are counted from 1, also training rows."""
+    """Some queries, and the lines about them; rows of tables are counted from 1."""
 
     advance: int
     n_missing: int  # queries with a missing input
@@ -53,12 +46,9 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         inputs = input_columns(model, table)
         parts = explain_rows(model, table, inputs, options)
         if options.output is None:
-            explained = list(parts)
-            say_how_read(table, voice)
-            show(explained, options, voice)
+            show(list(parts), options, voice)
             return
         n_missing, n_lines = write(parts, table, options, voice)
-        say_how_read(table, voice)
     if options.output == "-":
         return
     seconds = time.perf_counter() - started
@@ -68,7 +58,6 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
             "output": options.output,
             "n_lines": n_lines,
             "n_missing_inputs": n_missing,
-            "n_unreadable_cells": n_unreadable(table),
             "seconds": seconds,
         },
         [("Explanations", options.output), ("Lines", f"{n_lines:,} in {seconds:.1f} s")],
@@ -76,7 +65,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
 
 
 def explain_rows(
-    model: Estimator, table: Table, inputs: list[str], options: argparse.Namespace
+    model: LSGPRegressor, table: Table, inputs: list[str], options: argparse.Namespace
 ) -> Iterator[Explained]:
     """Explain the rows that were asked for, in the order of the table."""
     wanted = None if options.rows is None else set(options.rows)
@@ -101,7 +90,7 @@ def explain_rows(
 
 
 def _explain(
-    model: Estimator,
+    model: LSGPRegressor,
     block: Chunk,
     inputs: list[str],
     is_wanted: NDArray[np.bool_],
@@ -115,8 +104,7 @@ def _explain(
     n_missing = int(np.count_nonzero(is_wanted & ~is_complete))
     if not kept.any():
         return Explained(block.advance, n_missing, None, None)
-    with queries_as_rows(block, kept, where):
-        explanation = model.explain(rows_for(model, block.frame, inputs, kept))
+    explanation = model.explain(rows_for(model, block.frame, inputs, kept))
     numbers = pl.Series(block.first_row + np.flatnonzero(kept))
     summary = explanation.summary_frame("polars").with_columns(query=numbers)
     neighbors = explanation.to_frame("polars").with_columns(
@@ -141,8 +129,7 @@ def write(
         frame = _lines(first[-1], options) if first else None
         if frame is None:
             raise CommandError(f"{table.name} has no complete row to explain.")
-        separator = separator_of(options.output)
-        with open_output(options.output, kind, dict(frame.schema), separator) as output:
+        with open_output(options.output, kind, dict(frame.schema)) as output:
             for part in (*first, *parts):
                 lines = _lines(part, options)
                 if lines is not None:
@@ -203,19 +190,12 @@ def _headline(query: dict[str, Any], n_neighbors: int) -> str:
         f"{name.replace('_', ' of ', 1)} {query[name]:.4g} ± {query['std' + name[4:]]:.2g}"
         for name in means
     )
-    if "label" in query:
-        targets = f"{query['label']} ({_probability(query)})"
     far = f", extrapolating (score {query['extrapolation']:.2g})"
     beyond = f", outside the range of {query['beyond_range']}" if query["beyond_range"] else ""
     return (
-        f"Row {query['query']:,}: {targets}, from {count(n_neighbors, 'neighbor')} "
+        f"Row {query['query']}: {targets}, from {count(n_neighbors, 'neighbor')} "
         f"({query['n_effective']:.1f} effective){far if query['is_extrapolating'] else ''}{beyond}"
     )
-
-
-def _probability(query: dict[str, Any]) -> str:
-    chances = [value for name, value in query.items() if name.startswith("probability")]
-    return f"{100 * max(chances):.3g} %"
 
 
 def _write_frame(frame: pl.DataFrame) -> None:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from lsgp.compute.text import percent
 from lsgp.ensemble.explain import Explanation
-from lsgp.ensemble.importance import Importance
 from lsgp.ensemble.view import as_table, columns_of, input_names, inputs_of_rows
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
@@ -26,9 +25,7 @@ Array = NDArray[np.float64]
 N_NEIGHBORS, N_FAR, N_INPUTS = 8, 20, 4
 
 
-def explain_worst(
-    model: LSGPRegressor, view: View, found: Importance, count_from: int = 0
-) -> list[str]:
+def explain_worst(model: LSGPRegressor, view: View) -> list[str]:
     """The explanation of each of the worst predictions of a view, as HTML."""
     observations, worst = view.observations, view.worst
     is_left_out = observations.key == "loo"
@@ -36,11 +33,9 @@ def explain_worst(
         as_table(model.ensemble_, observations.X[worst]),
         exclude=observations.rows[worst] if is_left_out else None,
     )
-    inputs = found.order[:N_INPUTS]
+    inputs = _most_relevant(model)
     return [
-        _one_case(
-            model, explained, k, view.target, observations.X[i], view, int(i), inputs, count_from
-        )
+        _one_case(model, explained, k, view.target, observations.X[i], view, int(i), inputs)
         for k, i in enumerate(worst)
     ]
 
@@ -54,7 +49,6 @@ def _one_case(
     view: View,
     i: int,
     inputs: NDArray[np.int64],
-    count_from: int,
 ) -> str:
     neighbors = explained.of_query(k)
     contributions = columns_of(neighbors.contributions)[:, target]
@@ -75,7 +69,7 @@ def _one_case(
         share = float(contributions[at]) / largest
         rows.append(
             [
-                Number(float(neighbors.rows[at]), f"row {neighbors.rows[at] + count_from:,}"),
+                Number(float(neighbors.rows[at]), f"row {neighbors.rows[at]:,}"),
                 float(neighbors.distances[at]),
                 float(neighbors.weights[at]),
                 float(observed[at]),
@@ -124,6 +118,10 @@ def _beyond(explained: Explanation, k: int) -> str:
     return ", ".join(map(str, names[:3])) + more
 
 
+def _most_relevant(model: LSGPRegressor) -> NDArray[np.int64]:
+    return np.argsort(-model.relevance_, kind="stable")[:N_INPUTS]
+
+
 def extrapolation_scores(
     model: LSGPRegressor, X: Array, exclude: NDArray[np.int64] | None = None
 ) -> Array:
@@ -136,11 +134,7 @@ def extrapolation_scores(
 
 
 def extrapolation_section(
-    model: LSGPRegressor,
-    queries: Queries | None,
-    left_out: Observations,
-    found: Importance,
-    count_from: int = 0,
+    model: LSGPRegressor, queries: Queries | None, left_out: Observations
 ) -> str:
     """Share of the queries that lie far from the data, and those that are farthest."""
     if queries is None:
@@ -150,27 +144,26 @@ def extrapolation_section(
         X, rows, exclude = queries.X, queries.rows, None
         noun = "given rows"
     parts = ['<section id="extrapolation"><h2>Where it extrapolates</h2>']
-    said = (
+    parts.append(
         "<p>The score of a query is its distance to the nearest training rows, relative to what "
         "99 % of the training rows have among themselves: 0 on top of the data, 1 at their edge, "
         "more beyond. About 1 in 100 of queries that are like the training data is flagged.</p>"
     )
     if len(X) == 0:
-        return "".join(parts) + said + "<p>There is no row without missing values.</p></section>"
+        return "".join(parts) + "<p>There is no row without missing values.</p></section>"
     scores = extrapolation_scores(model, X, exclude)
     share = float(np.mean(scores > 1.0))
     kind = "good" if share <= 0.02 else "plain" if share <= 0.05 else "warn"
-    said += (
+    parts.append(
         f'<p class="verdict {kind}">{percent(share)} of {len(X):,} {noun} '
         f"({int(np.sum(scores > 1.0)):,}) are flagged as extrapolation.</p>"
     )
-    chart = f'<div class="charts one"><figure>{_score_chart(scores)}</figure></div>'
-    parts.append(f'<div class="side"><div>{said}</div>{chart}</div>')
+    parts.append(f'<div class="charts one"><figure>{_score_chart(scores)}</figure></div>')
     order = np.argsort(-scores, kind="stable")[:N_FAR]
     far = order[scores[order] > 1.0]
     if len(far):
         left_out_too = None if exclude is None else exclude[far]
-        parts.append(_far_table(model, X[far], rows[far] + count_from, left_out_too, found))
+        parts.append(_far_table(model, X[far], rows[far], left_out_too))
     return "".join(parts) + "</section>"
 
 
@@ -196,14 +189,10 @@ def _score_chart(scores: Array) -> str:
 
 
 def _far_table(
-    model: LSGPRegressor,
-    X: Array,
-    rows: NDArray[np.int64],
-    exclude: NDArray[np.int64] | None,
-    found: Importance,
+    model: LSGPRegressor, X: Array, rows: NDArray[np.int64], exclude: NDArray[np.int64] | None
 ) -> str:
     explained = model.explain(as_table(model.ensemble_, X), exclude=exclude)
-    inputs = found.order[:N_INPUTS]
+    inputs = _most_relevant(model)
     names = input_names(model.ensemble_)
     mean, std = columns_of(explained.predicted.mean), columns_of(explained.predicted.std)
     # Of several targets the table shows the first: it is about where, not what.
@@ -218,13 +207,7 @@ def _far_table(
         ]
         for k in range(len(X))
     ]
-    columns = [
-        "row",
-        "score",
-        "beyond the range of",
-        f"mean {explained.target_names[0]}",
-        "std (observation)",
-    ]
+    columns = ["row", "score", "beyond the range of", f"mean {explained.target_names[0]}", "std"]
     columns += [names[j] for j in inputs]
     title = f"<h3>The {len(X)} farthest</h3>" if len(X) > 1 else "<h3>The farthest</h3>"
     return title + table(columns, lines, texts=(2,), name="far")

@@ -81,10 +81,7 @@ def _maps(model: LSGPRegressor, names: Sequence[str], X: Array, y: Array, shown:
     inputs = input_names(model.ensemble_)
     figures = []
     for k, name in enumerate(names):
-        for values, colors, what in (
-            (mean, VIRIDIS, "Mean"),
-            (std, CIVIDIS, "Standard deviation of an observation"),
-        ):
+        for values, colors, what in ((mean, VIRIDIS, "Mean"), (std, CIVIDIS, "Standard deviation")):
             image = columns_of(values)[:, k].reshape(RESOLUTION, RESOLUTION)
             low, high = np.quantile(image[np.isfinite(image)], [0.005, 0.995])
             picture = charts.map_chart(
