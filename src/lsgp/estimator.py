@@ -20,7 +20,7 @@ from lsgp.backends.contract import Resources
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.threads import resolve_n_jobs
 from lsgp.ensemble import update, view
-from lsgp.ensemble.build import build_given, build_tuned
+from lsgp.ensemble.build import build_given, build_tuned, with_known_noise
 from lsgp.ensemble.describe import describe, describe_html
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.explain import Explanation, explain, relevance
@@ -145,6 +145,7 @@ class LSGPEstimator(BaseEstimator):
         """Tune what is not given, and index the rows."""
         specification = specify(self.get_params(deep=False), rows.X.shape[1])
         self._warn_if_slow(specification)
+        knows_noise = self.noise_variance is not None
         scaler = (
             TargetScaler.fit(rows.y, rows.weight)
             if self.normalize_y
@@ -154,6 +155,8 @@ class LSGPEstimator(BaseEstimator):
             _require_spread(scaler.std)
         else:
             _require_targets(rows.y, LIMITS[self.dtype].target)
+        if rows.mean_noise_variance is not None and not knows_noise:
+            specification = with_known_noise(specification, rows.mean_noise_variance, scaler)
         names = getattr(self, "feature_names_in_", None)
         tuning: TuningResult | None = None
         # Leaving one of two rows out leaves nothing to learn from.
@@ -161,8 +164,7 @@ class LSGPEstimator(BaseEstimator):
             tuned = self._tune(specification, rows, scaler, queries)
             models, tuning = build_tuned(tuned, self.backend, self.dtype), tuned.result
         else:
-            knows_noise = self.noise_variance is not None
-            given = build_given(specification, rows, scaler, knows_noise, self.backend, self.dtype)
+            given = build_given(specification, rows, scaler, self.backend, self.dtype)
             models = (given,)
         return Ensemble(
             models=models,
@@ -211,7 +213,8 @@ class LSGPEstimator(BaseEstimator):
             if n_neighbors is not None:
                 n_neighbors = min(specification.n_neighbors or n_neighbors, len(X) - 1)
             if specification.admits(fitted.model, fitted.transform.kinds):
-                starts.append(WarmStart(fitted.transform.kinds, fitted.model, n_neighbors))
+                model = fitted.model.replace(noise_levels=specification.model.noise_levels)
+                starts.append(WarmStart(fitted.transform.kinds, model, n_neighbors))
         return tuple(starts)
 
     def _warn_if_slow(self, specification: Specification) -> None:

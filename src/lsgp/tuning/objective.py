@@ -59,6 +59,28 @@ class Objective:
         resources: Resources,
     ) -> Scores:
         """Loss and gradient of each target, on threads; failures stay status codes."""
+        parts = [
+            (len(columns), self.score_alike(part, targets, neighbors, backend, resources))
+            for columns, part in problem.by_noise_level()
+        ]
+        if len(parts) == 1:
+            return parts[0][1]
+        n_columns = sum(size for size, _ in parts)
+        return Scores(
+            np.asarray(sum(size * scores.loss for size, scores in parts)) / n_columns,
+            np.asarray(sum(size * scores.gradient for size, scores in parts)) / n_columns,
+            np.max([scores.status for _, scores in parts], axis=0),
+        )
+
+    def score_alike(
+        self,
+        problem: LocalProblem,
+        targets: NDArray[np.int32],
+        neighbors: NDArray[np.int32],
+        backend: Backend,
+        resources: Resources,
+    ) -> Scores:
+        """The same where the columns of y are alike in noise."""
         width, n = max(neighbors.shape[1], 1), len(targets)
         plan = backend.plan(problem, width, n, resources, gradient=True)
 
@@ -133,7 +155,7 @@ class LogDensity(Objective):
 class MarginalLikelihood(LogDensity):
     """The paper's: of the neighborhood of each point, rather than of the point."""
 
-    def score(
+    def score_alike(
         self,
         problem: LocalProblem,
         targets: NDArray[np.int32],
