@@ -162,7 +162,9 @@ class LSGPEstimator(BaseEstimator):
         # Leaving one of two rows out leaves nothing to learn from.
         if self.objective is not None and len(rows.X) > 2:
             tuned = self._tune(specification, rows, scaler, queries)
-            models, tuning = build_tuned(tuned, self.backend, self.dtype), tuned.result
+            size = specification.n_neighbors
+            models = build_tuned(tuned, self.backend, self.dtype, size)
+            tuning = tuned.result
         else:
             given = build_given(specification, rows, scaler, self.backend, self.dtype)
             models = (given,)

@@ -28,12 +28,18 @@ COVERED_LEVEL = 0.95
 PRIOR_OBSERVATIONS = 1000
 
 
+def usual_signal_range(model: LocalModel) -> tuple[float, float]:
+    """Of the logarithm of the signal variance, whatever the model."""
+    return SHARED_BOUNDS["signal_variance"]
+
+
 def calibrate(
     model: LocalModel,
     predictions: Predictions,
     observed: Array,
     noise: Array,
     given: frozenset[str],
+    signal_range: tuple[float, float] = SHARED_BOUNDS["signal_variance"],
 ) -> tuple[LocalModel, Predictions]:
     """The model and its predictions with the scale that makes the observations likeliest."""
     free = [name for name in ("signal_variance", "scale_dof") if name not in given]
@@ -44,7 +50,7 @@ def calibrate(
     squared_error = (observed - predictions.mean) ** 2 / relative
     if not is_local:
         # The likeliest variance of Gaussian errors is their mean square.
-        low, high = np.exp(SHARED_BOUNDS["signal_variance"])
+        low, high = np.exp(signal_range)
         signal = float(np.clip(squared_error.mean(), low, high))
         scale = np.full_like(predictions.scale, signal)
         return model.replace(signal_variance=signal), predictions._replace(scale=scale)
@@ -66,7 +72,8 @@ def calibrate(
         }
         return value, np.array([slope[name] for name in free])
 
-    bounds = [SHARED_BOUNDS[name] for name in free]
+    ranges = {"signal_variance": signal_range, "scale_dof": SHARED_BOUNDS["scale_dof"]}
+    bounds = [ranges[name] for name in free]
     found = minimize(
         loss,
         np.clip(np.log([getattr(model, name) for name in free]), *np.transpose(bounds)),

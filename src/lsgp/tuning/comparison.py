@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lsgp.method.combination import combine
 from lsgp.method.contract import STATUS_NOT_POSITIVE_DEFINITE, LocalModel, Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
-from lsgp.tuning.calibration import calibrate, coverage_factor
+from lsgp.tuning.calibration import calibrate, coverage_factor, usual_signal_range
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS
 from lsgp.tuning.weights import choose_weights
@@ -45,6 +45,8 @@ class Comparison(NamedTuple):
     noise: Array  # (k,)
     objective: Objective
     given: frozenset[str]  # hyperparameters that calibration must leave alone
+    #: Within which the logarithm of a model's signal variance may be calibrated.
+    signal_range: Callable[[LocalModel], tuple[float, float]] = usual_signal_range
 
     def judge(
         self, model: LocalModel, predictions: Predictions, calibrates_scale: bool
@@ -52,7 +54,9 @@ class Comparison(NamedTuple):
         """Score leave-one-out predictions, calibrated if so wanted."""
         failed = (predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
         if calibrates_scale and not failed:
-            model, predictions = calibrate(model, predictions, self.y, self.noise, self.given)
+            model, predictions = calibrate(
+                model, predictions, self.y, self.noise, self.given, self.signal_range(model)
+            )
         predicted = distribution_of(predictions, model.noise_of(self.noise))
         losses = np.full(len(self.y), BAD_LOSS)
         if not failed:

@@ -17,7 +17,7 @@ from lsgp.backends import choose_backend
 from lsgp.backends.contract import Backend, Resources
 from lsgp.compute.threads import run_blocks
 from lsgp.inputs.rows import TrainingRows
-from lsgp.inputs.settings import Kinds, Specification
+from lsgp.inputs.settings import DEFAULT_LOCALIZER, Kinds, Specification
 from lsgp.inputs.transforms import fit_transform_kind
 from lsgp.method.contract import LocalModel, Predictions
 from lsgp.search.index import build_index
@@ -25,7 +25,7 @@ from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem, exact_bytes
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.contender import Contender, Start, name_of
-from lsgp.tuning.evidence import NOT_TUNED
+from lsgp.tuning.evidence import NOT_TUNED, make_exact
 from lsgp.tuning.imitation import imitate_queries
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.objective import Objective
@@ -192,11 +192,19 @@ class TuningProblem:
     @property
     def parameters(self) -> Parameters:
         specification = self.specification
-        return Parameters(specification.given | self.objective.fixes, specification.is_isotropic)
+        return Parameters(
+            specification.given | self.objective.fixes,
+            specification.is_isotropic,
+            specification.bounds,
+        )
 
     @property
     def exact_parameters(self) -> Parameters:
-        return Parameters(self.parameters.given | NOT_TUNED, self.parameters.is_isotropic)
+        own = self.parameters
+        not_tuned = NOT_TUNED
+        if own.bounds_of("constant_variance") is not None:
+            not_tuned = not_tuned - {"constant_variance"}  # it is the kernel's
+        return replace(own, given=own.given | not_tuned)
 
     @property
     def efforts(self) -> Efforts:
@@ -226,6 +234,43 @@ class TuningProblem:
         return max(0, (self.resources.memory_budget - local) // exact_bytes(n))
 
     @property
+    def is_exact_on_request(self) -> bool:
+        """Whether the settings ask for an exact GP: all rows as neighbors, and none of less weight.
+
+        The smooth localizer is what there is when nobody has said anything of weights.
+        """
+        specification, own, n = self.specification, self.specification.model, len(self.y)
+        is_plain = own.localizer == "rectangular" or (
+            own.localizer == DEFAULT_LOCALIZER and "localizer_decay" not in specification.given
+        )
+        return (
+            specification.n_neighbors is not None
+            and n <= min(specification.n_neighbors, LARGEST_EXACT)
+            and is_plain
+            and own.correlation.formula is not None
+            and own.bandwidth is None
+            and not own.normalize
+            and own.noise_levels is None
+            and self.scale != "local"
+            and self.queries is None
+            and self.rows.groups is None
+            and self.backend.factors_once
+            and N_MATRICES * exact_bytes(n) <= self.resources.memory_budget
+        )
+
+    def make_exact(self, model: LocalModel) -> LocalModel:
+        """The model as an exact GP, if all rows are neighbors."""
+        has_constant = self.parameters.bounds_of("constant_variance") is not None
+        return make_exact(model, self.parameters.given, has_constant)
+
+    @property
+    def has_evidence_prior(self) -> bool:
+        """Whether priors of hyperparameters hold: they are for standardized inputs, and our own."""
+        kinds = self.specification.input_transforms
+        is_scaled = all(kind is not None for each in kinds for kind in each)
+        return not self.is_exact_on_request or (is_scaled and self.specification.bounds is None)
+
+    @property
     def has_few_rows(self) -> bool:
         """Whether exact GPs have a share in any case."""
         return self.exact_room > 0 and len(self.y) <= FEW_ROWS
@@ -249,8 +294,8 @@ class TuningProblem:
     # -- how models are judged -------------------------------------------------------------
 
     def compare_on(self, rows: NDArray[np.int32]) -> Comparison:
-        given = self.specification.given
-        return Comparison(rows, self.y[rows], self.rows.noise[rows], self.objective, given)
+        given, ranges = self.specification.given, self.parameters.signal_range
+        return Comparison(rows, self.y[rows], self.rows.noise[rows], self.objective, given, ranges)
 
     def comparison(self) -> Comparison:
         return self.compare_on(self.draw(N_COMPARED, self.random(COMPARISON_STREAM)))

@@ -58,7 +58,7 @@ def tune(problem: TuningProblem) -> Tuned:
     # the time of a fit; and sums must not depend on how many there are.
     with one_blas_thread():
         is_complete = _search(problem, comparison, found)
-        if not found.all:
+        if not found.all and not (problem.is_exact_on_request and found.likely):
             began = time.monotonic()
             found.polished.append(problem.evaluate(problem.starts[0], comparison, began))
         return _choose(problem, comparison, found, is_complete)
@@ -66,10 +66,11 @@ def tune(problem: TuningProblem) -> Tuned:
 
 def _search(problem: TuningProblem, comparison: Comparison, found: Found) -> bool:
     """Run the stages; False if they were cut short."""
-    work = sum(stage.work(problem) for stage in STAGES)
+    stages = STAGES[:1] if problem.is_exact_on_request else STAGES
+    work = sum(stage.work(problem) for stage in stages)
     try:
         with progress_bar("Tuning", work, problem.resources.verbose > 0) as advance:
-            for k, stage in enumerate(STAGES):
+            for k, stage in enumerate(stages):
                 report = _reporter(problem, advance)
                 stage.run(
                     problem,
@@ -112,12 +113,16 @@ def _choose(
     usable = [c for c in tried if c.loss < BAD_LOSS] or tried[:1]
     usable.sort(key=lambda c: c.loss)
     likely = [(c, odds) for c, odds in found.likely if c.loss < BAD_LOSS]
+    if not usable and not likely:
+        likely = found.likely[:1]
     usable += [contender for contender, _ in likely]
     fixed = np.zeros(len(usable))
     if likely:
         fixed[-len(likely) :] = [odds for _, odds in likely]
         fixed /= fixed.sum()
     share = exact_share(len(problem.y)) if likely else 0.0
+    if not tried:
+        share = 1.0  # they are what was asked for
     predicted = [c.candidate.predicted for c in usable]
     choice = comparison.choose(predicted, problem.n_models, fixed, share)
     result = TuningResult(
