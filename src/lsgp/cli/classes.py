@@ -25,6 +25,8 @@ from lsgp.ensemble.classify import classification_of
 
 #: Kinds of columns that are labels if nobody says otherwise; "code" is as in 007.
 LABEL_KINDS = ("text", "flag", "code")
+#: So many classes may have a row each.
+MOST_CLASSES_IN_ANY_CASE = 20
 #: Classes whose confusion is shown on the terminal; JSON has them all.
 MOST_SHOWN = 12
 
@@ -57,6 +59,16 @@ def known_labels(labels: pl.Series) -> NDArray[np.bool_]:
     if labels.dtype == pl.String:
         is_known &= ~labels.is_in(list(MISSING))
     return np.asarray(is_known.fill_null(False).to_numpy(), dtype=bool)
+
+
+def require_classes(labels: pl.Series, where: str) -> None:
+    """Raise CommandError about a column that names its rows rather than classes of them."""
+    n_labels = labels.n_unique()
+    if n_labels > MOST_CLASSES_IN_ANY_CASE and 2 * n_labels > len(labels):
+        raise CommandError(
+            f"Column {labels.name!r} of {where} holds {n_labels:,} different labels in "
+            f"{len(labels):,} rows: names of rows, which cannot be learnt. Give another --target."
+        )
 
 
 def make_classifier(settings: dict[str, Any], run: dict[str, Any], n_inputs: int) -> LSGPClassifier:

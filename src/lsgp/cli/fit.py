@@ -22,6 +22,7 @@ from lsgp.cli.classes import (
     known_labels,
     leave_one_out_scores,
     make_classifier,
+    require_classes,
 )
 from lsgp.cli.console import Voice
 from lsgp.cli.describe import describe_model, describe_models
@@ -78,6 +79,8 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         rows = read_rows(table, roles, options.strict, voice)
     report_dropped(rows, table.name, voice)
     frame = rows.frame
+    for name in roles.labels:
+        require_classes(frame[name], table.name)
     with interrupts_end_tuning():
         _fit(model, frame, roles, queries)
     # Where and how predictions run is for those who will load the model to say.
