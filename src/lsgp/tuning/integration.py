@@ -171,11 +171,14 @@ class Posterior:
         """The exact GP of one particle."""
         one, kinds = u[None], np.array([kind])
         x, name = divmod(kind, len(self.choices.kernels))
+        lengthscale = self.choices.model.lengthscale
+        if "lengthscale" not in self.choices.given:
+            lengthscale = np.ascontiguousarray(self.lengthscales(one, kinds)[0] * self.units[x])
         model = self.choices.model.replace(
             kernel=self.choices.kernels[name],
             localizer="rectangular",
             localizer_decay=1.0,
-            lengthscale=np.ascontiguousarray(self.lengthscales(one, kinds)[0] * self.units[x]),
+            lengthscale=lengthscale,
             signal_variance=self.signal,
             noise_variance=float(self.noises(one)[0]),
             constant_variance=self.constant,
