@@ -92,7 +92,10 @@ def test_ranking_agrees_on_real_tables(name):
         model, data.X[test[:500]], data.y[test[:500]], n_repeats=10, random_state=0
     ).importances_mean
     found = model.importance()
-    assert found.order[0] == np.argmax(held_out)
+    # Two inputs may be level within their standard errors, as the first two of kin8nm are.
+    best = int(np.argmax(held_out))
+    behind = found.values[found.order[0]] - found.values[best]
+    assert behind <= 2.0 * np.hypot(*found.standard_errors[[found.order[0], best]])
     assert len(set(found.order[:3]) & set(np.argsort(-held_out)[:3])) >= 2
     assert spearmanr(found.values, held_out)[0] > 0.8
 
