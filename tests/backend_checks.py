@@ -17,12 +17,15 @@ each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 #: Largest error relative to max(|value|, 0.1). In float32 the mean and the scale lose the digits
 #: of the condition number: up to 1e4 here, where Hilbert's 1/u makes a point all but noise-free.
 TOLERANCES = {
-    "float64": dict.fromkeys(("mean", "variance", "scale", "dof", "loss", "gradient"), 1e-9),
+    "float64": dict.fromkeys(
+        ("mean", "variance", "scale", "dof", "loss", "gradient", "noise_unit"), 1e-9
+    ),
     "float32": {
         "mean": 1e-2,
         "variance": 2e-4,
         "scale": 1e-2,
         "dof": 1e-5,
+        "noise_unit": 1e-5,
         "loss": 5e-3,
         "gradient": 5e-3,
     },

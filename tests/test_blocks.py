@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import io
+import re
 import signal
 import threading
 import time
 
 import joblib
 import pytest
+from rich.console import Console
 
 from lsgp.compute import progress
 from lsgp.compute.memory import parse_memory_budget
@@ -235,3 +238,26 @@ def test_progress_bar_is_taken_down_when_the_work_fails(monkeypatch):
         bar = advance.__self__.shown
         raise Broken
     assert not bar.live.is_started
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_progress_keeps_percentage_and_time_left_on_narrow_terminals(width):
+    shown = progress._make_progress()
+    words = "Tuning: matern52, a transform per input, local scale, 128 neighbors, best crps 0.0123"
+    task = shown.add_task(f"{words} [RBF(1)]", total=100, completed=37)
+    console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
+    console.print(shown.get_renderable())
+    (line,) = console.file.getvalue().rstrip("\n").split("\n")
+    assert "37%" in line
+    assert re.search(r"\d+:\d\d:\d\d|-:--:--", line)
+    assert line.startswith("Tuning: matern52")
+    assert len(line.rstrip()) <= width
+    assert task == 0
+
+
+def test_who_watches_hears_of_work_without_a_bar():
+    heard = []
+    with progress_bar("Working", total=4, enabled=False, watch=heard.append) as advance:
+        advance(1)
+        advance(3, "more")
+    assert heard == [0.25, 1.0]

@@ -89,6 +89,41 @@ def test_report_is_written_beside_the_model_or_where_asked(cli_files, tmp_path, 
     assert (cli_files / "model.html").exists()
 
 
+def test_a_report_is_a_page(cli_files, capsys):
+    line = error_of(capsys, "report", cli_files / "model.lsgp", "-o", "r.pdf")
+    assert line == (
+        "lsgp report: A report is an HTML page, and cannot be written as r.pdf. Name it .html; a "
+        "browser prints it to PDF."
+    )
+    assert not Path("r.pdf").exists()
+
+
+def test_reports_count_rows_as_the_other_commands_do(cli_files, tmp_path, capsys):
+    # The worst prediction is in row 9, behind a row that is left out.
+    frame = make_frame(300).select("x", "z", "y")[:20]
+    x, y = frame["x"].to_list(), frame["y"].to_list()
+    x[3], y[8] = None, 1e6
+    frame.with_columns(x=pl.Series(x), y=pl.Series(y)).write_csv(tmp_path / "test.csv")
+    run_ok("report", cli_files / "model.lsgp", tmp_path / "test.csv", "-o", tmp_path / "p.html")
+    assert "1 row of" in capsys.readouterr().err
+    page = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert "Rows are counted from 1" in page
+    assert re.search(r"<td[^>]*>9</td><td[^>]*>(1,000,000|1e\+?0?6)</td>", page)
+
+
+def test_reproduction_without_its_data_is_an_error(tmp_path, monkeypatch, capsys):
+    def refuse(name, folder):
+        raise FileNotFoundError(f"Data set {name!r} was not found.")
+
+    monkeypatch.setattr("lsgp.reproduce.run.load_dataset", refuse)
+    line = error_of(capsys, "reproduce", "--datasets", "yacht,boston", "--methods", "knn",
+                    "--no-figures", "-o", tmp_path / "made")  # fmt: skip
+    assert line == (
+        "lsgp reproduce: 2 of 2 data sets could not be read (Yacht: failed. Data set 'yacht' was "
+        f"not found.). What could be made is in {tmp_path / 'made' / 'report.html'}."
+    )
+
+
 def test_info_describes_the_installation_and_models(cli_files, capsys):
     assert json_of(capsys, "info")["version"] == lsgp.__version__
     facts = json_of(capsys, "info", cli_files / "model.lsgp")

@@ -89,3 +89,63 @@ def test_fit_explains_in_one_line(cli_files, monkeypatch, capsys, arguments, mes
     monkeypatch.chdir(cli_files)
     assert message in error_of(capsys, "fit", "data.csv", "-o", "never.lsgp", *arguments)
     assert not (cli_files / "never.lsgp").exists()
+
+
+def stray_file(path, strays, n=300):
+    frame = make_frame(n).select("x", "z", "y")
+    lines = frame.write_csv().splitlines()
+    for row, text in strays.items():
+        lines[row] = f"{text},{lines[row].split(',', 1)[1]}"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_stray_cell_does_not_drop_its_column(tmp_path, capsys):
+    data = stray_file(tmp_path / "a.csv", {17: "-", 200: "n.d."})
+    arguments = ["fit", data, "--target", "y", *QUICK, "-o", tmp_path / "m.lsgp"]
+    run_ok(*arguments)
+    captured = capsys.readouterr()
+    assert "Inputs         x, z" in captured.out
+    assert (
+        f"lsgp: 2 cells of column 'x' of {data} are no numbers and count as missing: '-' in row "
+        "17, 'n.d.' in row 200\n"
+    ) in captured.err
+    assert f"2 rows of {data} dropped: a missing value" in captured.err
+    summary = json_of(capsys, *arguments)
+    assert (summary["n_unreadable_cells"], summary["n_train"]) == (2, 298)
+    line = error_of(capsys, *arguments, "--strict")
+    assert line == (
+        f"lsgp fit: Row 17 of {data} has no finite number in 'x', which --strict refuses. "
+        "Complete it, or run without --strict."
+    )
+
+
+def test_many_stray_cells_are_refused_rather_than_dropped(tmp_path, capsys):
+    data = stray_file(tmp_path / "a.csv", dict.fromkeys(range(10, 20), "-"))
+    arguments = ["fit", data, "--target", "y", *QUICK, "-o", tmp_path / "m.lsgp"]
+    assert error_of(capsys, *arguments) == (
+        f"lsgp fit: Column 'x' of {data} holds numbers, but 10 of 300 cells are none: '-' in row "
+        "10, '-' in row 11, '-' in row 12, .... Correct them, write NA where a value is missing, "
+        "or leave the column out (lsgp fit --features)."
+    )
+    run_ok(*arguments, "--features", "z")
+
+
+def test_columns_without_a_name_are_left_out_and_said(tmp_path, capsys):
+    frame = make_frame(100).select("station", "x", "y")
+    text = frame.write_csv().replace("station,", ",", 1)
+    (tmp_path / "a.csv").write_text(text)
+    run_ok("fit", tmp_path / "a.csv", "--target", "y", *QUICK, "-o", tmp_path / "m.lsgp")
+    captured = capsys.readouterr()
+    assert "not used, because they have no name: column_1" in captured.err
+    assert "Inputs         x\n" in captured.out
+
+
+def test_tuning_that_is_stopped_early_is_said(cli_files, tmp_path, capsys):
+    arguments = ["fit", cli_files / "data.csv", "--target", "y", "--features", "x,z", "--jobs", "1",
+                 "-o", tmp_path / "m.lsgp"]  # fmt: skip
+    run_ok(*arguments, "--max-tuning-time", "0.05")
+    assert "lsgp: tuning was stopped after " in capsys.readouterr().err
+    run_ok(*arguments, "--kernel", "rbf", "--input-transform", "standardize", "--n-models", "1",
+           "--n-tuning-points", "50", "--n-neighbors", "20")  # fmt: skip
+    assert "stopped" not in capsys.readouterr().err

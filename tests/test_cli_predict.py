@@ -49,7 +49,8 @@ def test_predict_handles_several_targets(cli_files, tmp_path):
            *QUICK, "--quiet", "-o", model)  # fmt: skip
     run_ok("predict", model, cli_files / "data.csv", "--quiet", "-o", output)
     written = pl.read_csv(output)
-    assert written.columns[4:] == ["y2_mean", "y2_std", "y2_low", "y2_high"]
+    assert written.columns == ["x", "z", "y_mean", "y_std", "y_low", "y_high",
+                               "y2_mean", "y2_std", "y2_low", "y2_high"]  # fmt: skip
     np.testing.assert_allclose(written["y2_std"], 2 * written["y_std"])
 
 
@@ -123,3 +124,46 @@ def test_predict_refuses_to_write_over_what_it_reads(cli_files, monkeypatch, cap
         line = error_of(capsys, "predict", "model.lsgp", "data.csv", "--output-format", "csv",
                         "-o", output)  # fmt: skip
         assert message in line
+
+
+def test_predict_keeps_the_inputs_unless_told_otherwise(cli_files, tmp_path):
+    predictions = ["y_mean", "y_std", "y_low", "y_high"]
+    for arguments, kept in (
+        ([], ["x", "z"]),
+        (["--keep", "id,station"], ["id", "station"]),
+        (["--keep-none"], []),
+        (["--keep-all"], make_frame(1).columns),
+    ):
+        run_ok("predict", cli_files / "model.lsgp", cli_files / "data.csv", *arguments, "--quiet",
+               "-o", tmp_path / "o.csv")  # fmt: skip
+        written = pl.read_csv(tmp_path / "o.csv")
+        assert written.columns == [*kept, *predictions]
+        assert written.select(kept).equals(make_frame(300).select(kept))
+
+
+def test_predict_writes_tabs_where_the_name_says_so(cli_files, tmp_path):
+    run_ok("predict", cli_files / "model.lsgp", cli_files / "data.csv", "--quiet",
+           "-o", tmp_path / "o.tsv")  # fmt: skip
+    assert (tmp_path / "o.tsv").read_text().splitlines()[0] == "x\tz\ty_mean\ty_std\ty_low\ty_high"
+    # And reads them again.
+    run_ok("predict", cli_files / "model.lsgp", tmp_path / "o.tsv", "--keep-none", "--quiet",
+           "-o", tmp_path / "p.csv")  # fmt: skip
+    again = pl.read_csv(tmp_path / "p.csv")
+    assert again["y_mean"].equals(pl.read_csv(tmp_path / "o.tsv", separator="\t")["y_mean"])
+
+
+def test_errors_about_queries_name_rows_of_the_table(cli_files, tmp_path, monkeypatch, capsys):
+    # Row 3 has no prediction, so the library's query 2 is row 4.
+    (tmp_path / "new.csv").write_text("x,z\n0,0\n0,0\n,0\n0,0\n")
+    message = "1 of 3 local systems are not positive definite (first: query 2, with 1)."
+
+    def fail(*_, **__):
+        raise np.linalg.LinAlgError(message)
+
+    for command, method in (("predict", "predict_distribution"), ("explain", "explain")):
+        with monkeypatch.context() as patch:
+            patch.setattr(LSGPRegressor, method, fail)
+            line = error_of(capsys, command, cli_files / "model.lsgp", tmp_path / "new.csv",
+                            "-o", tmp_path / "o.csv")  # fmt: skip
+        expected = message.replace("query 2", "row 4")
+        assert line == f"lsgp {command}: {tmp_path / 'new.csv'}: {expected}"

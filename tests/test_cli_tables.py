@@ -24,7 +24,7 @@ from lsgp.cli import csv_table, outputs, parquet_table
 from lsgp.cli.csv_table import CsvTable, first_row_end, last_row_end
 from lsgp.cli.errors import CommandError
 from lsgp.cli.outputs import open_output
-from lsgp.cli.tables import open_table
+from lsgp.cli.tables import open_table, separator_of
 
 
 def read(path, numbers, others=(), **options):
@@ -108,6 +108,93 @@ def test_separators_are_given_or_known(tmp_path):
         read(tmp_path / "a.tsv", ["x"], separator=";;")
 
 
+def test_names_are_what_was_written(tmp_path):
+    content = '"a ""q""",5" pipe, b ,"c,d","e\nf"\n1,2,3,4,5\n'
+    (tmp_path / "a.csv").write_text(content, encoding="utf-8")
+    names = ['a "q"', '5" pipe', "b", "c,d", "e\nf"]
+    frame, _ = read(tmp_path / "a.csv", names)
+    assert frame.columns == names
+    assert frame.rows() == [(1.0, 2.0, 3.0, 4.0, 5.0)]
+
+
+def test_columns_without_a_name_are_known_by_their_place_and_not_used(tmp_path):
+    (tmp_path / "a.csv").write_text(",x,\n0,1,2\n")
+    with open_table(str(tmp_path / "a.csv")) as table:
+        kinds = {name: column.kind for name, column in table.columns.items()}
+    assert kinds == {"column_1": "unnamed", "x": "number", "column_3": "unnamed"}
+
+
+@pytest.mark.parametrize("block_bytes", [7, 10_000])
+def test_files_in_latin_1_are_read_and_said(tmp_path, monkeypatch, block_bytes):
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
+    (tmp_path / "a.csv").write_bytes("größe,ort\n1,a\n2,“Köln”\n".encode("cp1252"))
+    with open_table(str(tmp_path / "a.csv")) as table:
+        frame = pl.concat([chunk.frame for chunk in table.chunks(["größe"], ["ort"])])
+        assert table.notes == [f"{tmp_path / 'a.csv'} is not in UTF-8, and was read as Latin-1"]
+    assert frame.rows() == [(1.0, "a"), (2.0, "“Köln”")]
+
+
+def test_integers_of_any_length_are_numbers_and_are_copied_digit_by_digit(tmp_path):
+    large = str(10**60 + 7)
+    (tmp_path / "a.csv").write_text(f"x,id\n{large},{large}\n{'1' * 400},2\n{2**64},3\n")
+    with open_table(str(tmp_path / "a.csv")) as table:
+        assert [column.kind for column in table.columns.values()] == ["number", "number"]
+        (chunk,) = table.chunks(["x"], ["id"])
+    assert chunk.frame["x"].to_list() == [1e60, float("inf"), 2.0**64]
+    assert chunk.frame["id"].to_list() == [large, "2", "3"]
+
+
+# -- cells that are no numbers -------------------------------------------------------------------
+
+
+def write_cells(path, n, strays):
+    cells = [str(k / 7) for k in range(n)]
+    for row, text in strays.items():
+        cells[row - 1] = text
+    path.write_text("z,x\n" + "".join(f"1,{cell}\n" for cell in cells))
+
+
+@pytest.mark.parametrize("block_bytes", [2000, 10**6])
+def test_few_unreadable_cells_are_missing_and_known(tmp_path, monkeypatch, block_bytes):
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
+    write_cells(tmp_path / "a.csv", 5000, {4001: "-", 4500: "n.d.", 4990: "4,5", 4995: "."})
+    # A comma inside would be a column of its own.
+    text = (tmp_path / "a.csv").read_text().replace("4,5", '"4,5"')
+    (tmp_path / "a.csv").write_text(text)
+    with open_table(str(tmp_path / "a.csv")) as table:
+        assert table.columns["x"].kind == "number"
+        frame = pl.concat([chunk.frame for chunk in table.chunks(["x"])])
+        found = table.unreadable["x"]
+    assert frame["x"].is_null().arg_true().to_list() == [4000, 4499, 4989, 4994]
+    assert found.count == 4
+    assert found.describe() == "'-' in row 4,001, 'n.d.' in row 4,500, '4,5' in row 4,990, ..."
+
+
+def test_many_unreadable_cells_are_refused_wherever_they_are(tmp_path, monkeypatch):
+    message = (
+        "Column 'x' of .* holds numbers, but 3 of 200 cells are none: '-' in row 5, 'a' in row "
+        "190, '-' in row 200. Correct them, write NA where a value is missing, or leave the "
+        "column out"
+    )
+    write_cells(tmp_path / "a.csv", 200, {5: "-", 190: "a", 200: "-"})
+    with open_table(str(tmp_path / "a.csv")) as table:
+        column = table.columns["x"]
+    assert column.kind == "mixed"
+    with pytest.raises(CommandError, match=message):
+        column.unreadable.refuse("x", "a.csv", column.n_cells)
+    # Behind the rows that say what a column is.
+    write_cells(tmp_path / "a.csv", 3000, {2000 + k: "late" for k in range(40)})
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", 4000)
+    with pytest.raises(CommandError, match="'late' in row 2,000, 'late' in row 2,001"):
+        read(tmp_path / "a.csv", ["x"])
+
+
+def test_a_column_of_words_stays_a_column_of_words(tmp_path):
+    write_cells(tmp_path / "a.csv", 100, dict.fromkeys(range(1, 51), "word"))
+    with open_table(str(tmp_path / "a.csv")) as table:
+        assert table.columns["x"].kind == "text"
+
+
 def test_kinds_of_columns(tmp_path):
     content = "i,f,b,t,c,e,m\n1,1.5,true,a,007,,NA\n2,2,false,1,010,,3\n"
     (tmp_path / "a.csv").write_text(content)
@@ -145,8 +232,13 @@ def test_a_quote_that_is_never_closed_does_not_eat_all_memory(tmp_path, monkeypa
         (b"\xff\xfex\0,\0", "UTF-16"),
         (b"PAR1xxxx", "--format parquet"),
         (bytes(range(256)), "binary data"),
-        (b"x,z\n1,\xe9\n", "invalid utf-8"),
-        (b"x,z\n1,2,3\n", "cannot be read as CSV"),
+        (b"x,\xc3\xa9\n1,\xe9\n", "in UTF-8 up to some row, and then is not: b'\\\\xe9'"),
+        (b"x,z\n1,2\n1,2,3\n", "Row 2 of .* has 3 cells, but there are 2 columns"),
+        (b'x,z\n1,5" pipe\n2,3\n', "Is every quote closed, and doubled"),
+        (b'"x,z\n1,2\n', "has no end. Is it a CSV file, and is every quote closed"),
+        (b"x,z\r1,2\r", "carriage returns alone"),
+        (b"x,z,x\n1,2,3\n", "two columns 'x': the 1st and the 3rd. Rename one"),
+        (b"x, x\n1,2\n", "two columns 'x'"),
         (b"\n\n", "no line with column names"),
     ],
 )
@@ -168,6 +260,16 @@ def write_some(path, kind, n_frames=5, fail_at=None):
                 raise RuntimeError("stop")
             output.write(frame)
     return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+
+
+def test_names_that_end_in_tsv_are_written_with_tabs(tmp_path):
+    frame = pl.DataFrame({"x": [1.5], "a\tb": ["c d"]})
+    for name in ("a.tsv", "a.TSV.gz"):
+        path = str(tmp_path / name)
+        with open_output(path, "csv", dict(frame.schema), separator_of(path)) as output:
+            output.write(frame)
+        assert read(path, ["x"], ["a\tb"])[0].rows() == [(1.5, "c d")]
+    assert (tmp_path / "a.tsv").read_text() == 'x\t"a\tb"\n1.5\tc d\n'
 
 
 @pytest.mark.parametrize("n_frames", [0, 1, 7])

@@ -14,7 +14,7 @@ from lsgp.method.localizers import LOCALIZERS
 
 def problem_arguments(problem):
     X, y, noise, model = problem
-    return {"X": X, "y": y, "noise": noise, "model": cpu._pack(model)}
+    return {"X": X, "y": y, "noise": noise, "model": cpu._pack(model, False)}
 
 
 def predict_arguments(core, dtype):
@@ -142,11 +142,12 @@ def test_columns_and_codes_that_do_not_fit_are_value_errors(core):
 @each_dtype
 def test_workspace_grows_with_every_size(core, dtype):
     workspace = getattr(core, f"workspace_bytes_{dtype}")
-    base = workspace(32, 3, 1, False)
+    base = workspace(32, 3, 1, 0, False)
     assert base > 0
-    assert base < workspace(64, 3, 1, False)
-    assert base < workspace(32, 9, 1, False)
-    assert base < workspace(32, 3, 9, False)
-    assert base < workspace(32, 3, 1, True)
+    assert base < workspace(64, 3, 1, 0, False)
+    assert base < workspace(32, 9, 1, 0, False)
+    assert base < workspace(32, 3, 9, 0, False)
+    assert base < workspace(32, 3, 1, 4, False)
+    assert base < workspace(32, 3, 1, 0, True)
     for backend in BACKENDS.values():
         assert backend.workspace_bytes(32, 3, 1, np.dtype(dtype), True) > 0

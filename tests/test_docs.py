@@ -6,6 +6,8 @@ import re
 import runpy
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,10 @@ NOT_RUN = {"text", "{toctree}", "{image}", "{eval-rst}"}
 
 def blocks_of(path):
     """Language, source and first line of each fenced block of a page."""
-    text = path.read_text(encoding="utf-8")
+    return blocks_of_text(path.read_text(encoding="utf-8"))
+
+
+def blocks_of_text(text):
     for match in BLOCK.finditer(text):
         yield match[1], match[2], text.count("\n", 0, match.start(2))
 
@@ -57,6 +62,8 @@ def a_folder_of_its_own(tmp_path, monkeypatch):
     plt.close("all")
 
 
+# Pages stop tuning early on purpose, to be quick.
+@pytest.mark.filterwarnings("ignore::lsgp.TuningStoppedWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_examples_of_a_page_run_in_order(page):
     names = {"__name__": "__main__"}
@@ -107,3 +114,25 @@ def test_links_between_pages_lead_somewhere():
         text = page.read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([^)#:]+\.md)(?:#[^)]*)?\)", text):
             assert (page.parent / target).is_file(), f"{page.name} links to {target}"
+
+
+def test_quickstart_needs_nothing_but_the_package(tmp_path):
+    text = (DOCS / "quickstart.md").read_text(encoding="utf-8")
+    before, drawn = text.split("## Draw it")
+    assert 'pip install "lsgp[plot]"' in drawn
+    sources = [source for language, source, _ in blocks_of_text(before) if language == "python"]
+    program = "\n".join(
+        [
+            "import sys",
+            "sys.modules['pandas'] = sys.modules['matplotlib'] = None  # as if not installed",
+            *sources,
+        ]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    # What the page says that it prints: the same lines, whatever the last digits.
+    shown = [source for language, source, _ in blocks_of_text(before) if language == "text"]
+    said = [line.split("(")[0].split()[0] for block in shown[1:] for line in block.splitlines()]
+    assert said == [line.split("(")[0].split()[0] for line in done.stdout.splitlines()]

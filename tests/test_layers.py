@@ -44,7 +44,18 @@ ROOMS = {
 }
 #: Around those: the estimators, and what is made for people and machines. Each may import every
 #: room, and the names of this list before its own.
-AROUND = ["estimator", "regressor", "lsgp", "plotting", "report", "reproduce", "cli", "__main__"]
+AROUND = [
+    "estimator",
+    "regressor",
+    "classifier",
+    "lsgp",
+    "metrics",
+    "plotting",
+    "report",
+    "reproduce",
+    "cli",
+    "__main__",
+]
 LEVEL = {name: level for level, name in enumerate([*ROOMS, *AROUND])}
 
 #: Modules that `import lsgp` must not import: extras, and what only the command line needs.

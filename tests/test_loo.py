@@ -3,9 +3,10 @@
 
 import numpy as np
 import pytest
+from test_storage_damage import rewrite
 from tuned import make_data, regressor
 
-from lsgp import LSGPRegressor
+from lsgp import LSGPRegressor, ModelFileError
 
 GIVEN = {
     "objective": None,
@@ -83,3 +84,106 @@ def test_each_row_is_predicted_with_its_own_noise():
     is_inside = (low < y) & (y < high)
     for rows in (noise_variance < 0.5, noise_variance > 0.5):
         assert 0.9 < is_inside[rows].mean() < 0.99
+
+
+# -- groups ------------------------------------------------------------------------------------
+
+LABELS = np.array(["b", "a", "c", "a", "d"])[np.random.default_rng(3).integers(5, size=40)]
+SOLVERS = {
+    "adaptive": {"n_neighbors": 9},
+    "fixed": {"bandwidth": 0.6},
+    "exact": {"n_neighbors": 100, "localizer": "rectangular"},
+    "exact without trend": {"n_neighbors": 100, "localizer": "rectangular", "trend": "none"},
+    "reference": {"n_neighbors": 9, "backend": "reference"},
+}
+
+
+@pytest.mark.parametrize("scale", ["local", "global"])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_loo_with_groups_is_prediction_by_a_model_without_the_group(name, scale):
+    X, y = make_data(40)
+    y = np.column_stack([y, X[:, 0] - y])
+    settings = {**GIVEN, **SOLVERS[name], "scale": scale}
+    model = LSGPRegressor(**settings).fit(X, y, groups=LABELS)
+    result = model.loo()
+    explained = model.explain(X, exclude=np.arange(40)).predicted
+    for label in np.unique(LABELS):
+        inside = label == LABELS
+        without = LSGPRegressor(**settings).fit(X[~inside], y[~inside])
+        expected = without.predict_distribution(X[inside])
+        for predicted in (result.predicted, explained):
+            for part in ("mean", "scale", "dof"):
+                np.testing.assert_allclose(
+                    getattr(predicted, part)[inside], getattr(expected, part), rtol=1e-9
+                )
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_groups_outlive_files_and_updates(name, tmp_path):
+    X, y = make_data(40)
+    settings = {**GIVEN, **SOLVERS[name]}
+    expected = LSGPRegressor(**settings).fit(X, y, groups=LABELS).loo().predicted
+    model = LSGPRegressor(**settings).fit(X[:30], y[:30], groups=LABELS[:30])
+    model.save(tmp_path / "model")
+    model = LSGPRegressor.load(tmp_path / "model").partial_fit(X[30:], y[30:], groups=LABELS[30:])
+    grown = model.loo().predicted
+    np.testing.assert_allclose(grown.mean, expected.mean, rtol=1e-9)
+    np.testing.assert_allclose(grown.std, expected.std, rtol=1e-9)
+    kept = np.arange(40) % 3 > 0
+    fresh = LSGPRegressor(**settings).fit(X[kept], y[kept], groups=LABELS[kept]).loo().predicted
+    np.testing.assert_allclose(model.forget(~kept).loo().predicted.mean, fresh.mean, rtol=1e-9)
+
+
+def test_rows_that_came_without_groups_belong_to_none():
+    X, y = make_data(40)
+    model = LSGPRegressor(**GIVEN, n_neighbors=9).fit(X[:20], y[:20])
+    plain = LSGPRegressor(**GIVEN, n_neighbors=9).fit(X, y).loo().predicted.mean
+    model.partial_fit(X[20:], y[20:], groups=np.arange(20))  # each of its own
+    np.testing.assert_array_equal(model.loo().predicted.mean, plain)
+
+
+def test_labels_of_groups_may_be_numbers_dates_or_texts(tmp_path):
+    X, y = make_data(40)
+    numbers = np.arange(40) // 8
+    expected = LSGPRegressor(**GIVEN, n_neighbors=9).fit(X, y, groups=numbers).loo().predicted
+    for labels in (
+        numbers + 0.5,
+        [f"site {g}" for g in numbers],
+        np.datetime64("2020-01-01") + numbers,
+        numbers.astype(object),
+    ):
+        model = LSGPRegressor(**GIVEN, n_neighbors=9).fit(X[:20], y[:20], groups=labels[:20])
+        model.save(tmp_path / "model")
+        model = LSGPRegressor.load(tmp_path / "model")
+        model.partial_fit(X[20:], y[20:], groups=labels[20:])
+        np.testing.assert_allclose(model.loo().predicted.mean, expected.mean, rtol=1e-9)
+
+
+def test_groups_of_common_error_are_seen_in_loo():
+    """Rows of a group share an error: without groups, loo predicts it from the others."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 5)
+    X = rng.uniform(size=(40, 2))[groups] + 0.01 * rng.normal(size=(200, 2))
+    y = np.sin(3.0 * X[:, 0]) + rng.normal(size=40)[groups] + 0.05 * rng.normal(size=200)
+    model = LSGPRegressor(objective=None, lengthscale=0.3)
+    alone = model.fit(X, y).loo().calibration.rmse
+    assert model.fit(X, y, groups=groups).loo().calibration.rmse > 2 * alone
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state, arrays: arrays["groups.numbers"].put(0, 99),
+        lambda state, arrays: arrays["groups.numbers"].put(0, -2),
+        lambda state, arrays: arrays.update({"groups.numbers": arrays["groups.numbers"][:-1]}),
+        lambda state, arrays: arrays.update({"groups.labels": np.frombuffer(b"[1, 1]", np.uint8)}),
+        lambda state, arrays: arrays.update({"groups.labels": np.frombuffer(b"{", np.uint8)}),
+    ],
+    ids=["no label", "below all", "fewer rows", "twice", "no list"],
+)
+def test_groups_of_a_file_that_make_no_sense_are_refused(change, tmp_path):
+    X, y = make_data(40)
+    LSGPRegressor(**GIVEN, n_neighbors=9).fit(X, y, groups=LABELS).save(tmp_path / "model")
+    rewrite(tmp_path / "model", change)
+    with pytest.raises(ModelFileError, match="its contents contradict each other"):
+        LSGPRegressor.load(tmp_path / "model")

@@ -123,7 +123,7 @@ def test_map_shows_mean_and_standard_deviation(plane):
     axes = plotting.plot_map(plane, (0, 1, 0, 2), resolution=10)
     assert [ax.get_title(loc="left") for ax in axes] == [
         "mean of height [m]",
-        "standard deviation of height [m]",
+        "standard deviation of height [m] (observation)",
     ]
     assert (axes[0].get_xlabel(), axes[0].get_ylabel()) == ("east [km]", "north [km]")
     # The pixel of the second row from below and the fourth column.
@@ -207,14 +207,33 @@ def test_bands_hold_calibrated_predictions_as_often_as_they_say():
 # -- what was learnt -----------------------------------------------------------------------------
 
 
-def test_relevance_bars_are_in_order_with_their_names():
-    model = fit_given(3, names=["a", "b", "c"], lengthscale=[2.0, 0.5, 1.0])
-    ax = plotting.plot_relevance(model)
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["b", "c", "a"]
+def test_importance_bars_are_in_order_with_their_names():
+    model = fit_given(3, names=["a", "b", "c"])
+    ax = plotting.plot_importance(model)
+    found = model.importance()
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names == [found.names[j] for j in found.order]
     widths = [bar.get_width() for bar in ax.patches]
-    np.testing.assert_allclose(widths, np.sort(model.relevance_)[::-1])
-    few = plotting.plot_relevance(model, n_inputs=2)
-    assert few.get_xlabel() == "relevance (2 of 3)"
+    np.testing.assert_allclose(widths, np.sort(found.values)[::-1])
+    assert "leave-one-out" in ax.get_title(loc="left")
+    few = plotting.plot_importance(model, n_inputs=2)
+    assert few.get_xlabel() == "importance: R² lost when the input is shuffled (2 of 3)"
+    assert plotting.plot_relevance is plotting.plot_importance
+
+
+def test_effects_are_drawn_on_one_scale():
+    model = fit_given(3, names=["a", "b", "c"])
+    axes = plotting.plot_effects(model)
+    assert len(axes) == 3
+    assert len({each.get_ylim() for each in axes}) == 1
+    drawn = model.effects()
+    for each, effect in zip(axes, drawn, strict=True):
+        assert each.get_xlabel() == effect.name
+        np.testing.assert_array_equal(each.lines[1].get_ydata(), effect.effect)
+    (one,) = plotting.plot_effects(model, ["b"])
+    assert one.get_xlabel() == "b"
+    with pytest.raises(ValueError, match="ax has 1 axes, but plot_effects needs 2"):
+        plotting.plot_effects(model, ["a", "b"], ax=one)
 
 
 def neighbors_drawn(ax):

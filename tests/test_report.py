@@ -12,7 +12,7 @@ import pytest
 from tuned import regressor
 
 from lsgp import LSGPRegressor, __version__
-from lsgp.report import axes, prediction_sections, write_report
+from lsgp.report import axes, prediction_sections, tables, write_report
 from lsgp.report.explanations import extrapolation_scores
 
 NASTY = "<script>alert(1)</script>"
@@ -114,8 +114,9 @@ def test_every_chart_is_there(model, tmp_path):
     write_report(model, tmp_path / "r.html", *given())
     page = read(tmp_path / "r.html")
     labels = [attributes["aria-label"] for attributes in page.of("svg") if "role" in attributes]
-    # Four of the leave-one-out predictions, four of the given data, relevance, extrapolation.
-    assert len(labels) == 10
+    # Four of the leave-one-out predictions, four of the given data, importance, three
+    # effects, extrapolation.
+    assert len(labels) == 13
     points = [a for a in page.of("circle") if a.get("class", "").startswith("pt")]
     assert len(points) == 2 * (300 + 80)
 
@@ -311,3 +312,46 @@ def test_pictures_are_png_files():
     address = prediction_sections.png_data(pixels)
     data = base64.b64decode(address.removeprefix("data:image/png;base64,"))
     np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(data))), pixels)
+
+
+def test_header_shows_the_given_data_where_there_are(model, tmp_path):
+    X, y = given()
+    write_report(model, tmp_path / "with.html", X, y)
+    write_report(model, tmp_path / "without.html")
+    header = (
+        (tmp_path / "with.html").read_text("utf-8").split('class="tiles"')[1].split("<section")[0]
+    )
+    assert axes.format_number(model.calibration(X, y).rmse) in header
+    assert "RMSE (given data, yield)" in header
+    assert ">80<" in header
+    alone = (tmp_path / "without.html").read_text("utf-8").split('class="tiles"')[1]
+    assert "RMSE (leave-one-out, yield)" in alone.split("<section")[0]
+
+
+def test_short_words_of_tables_are_not_broken():
+    assert tables.cell("superplasticizer") == '<td class="text">superplasticizer</td>'
+    assert 'class="text long"' in tables.cell("a" * 200)
+
+
+def test_report_shows_importance_and_effects(model, tmp_path):
+    write_report(model, tmp_path / "r.html")
+    page = read(tmp_path / "r.html")
+    found = model.importance()
+    for j in found.order:
+        assert f"{found.names[j]}: {axes.format_number(found.values[j], 3)} ±" in (
+            tmp_path / "r.html"
+        ).read_text(encoding="utf-8")
+    labels = [a.get("aria-label", "") for a in page.of("svg")]
+    assert sum(label.startswith("Effect of ") for label in labels) == 3
+
+
+def test_weights_of_models_add_to_a_hundred(tmp_path):
+    X, y = make_data(150, 2)
+    fitted = regressor(n_models=3, n_neighbors="auto").fit(X, y)
+    write_report(fitted, tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text("utf-8").split('id="models"')[1].split("</table>")[0]
+    shares = [float(share) for share in re.findall(r">(\d+\.\d) %<", text)]
+    # Those that are integrated over hyperparameters have one row.
+    ensemble = fitted.ensemble_
+    assert len(shares) == len(ensemble.chosen) + (len(ensemble.integrated) > 0)
+    assert sum(shares) == pytest.approx(100.0)

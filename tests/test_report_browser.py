@@ -48,8 +48,9 @@ def test_page_loads_without_errors_and_draws_its_pictures(page, tmp_path):
     assert outcome["problems"] == []
     assert outcome["console"] == []
     value = outcome["value"]
-    # Of the leave-one-out predictions of the first target 4, maps of both 4, and 3 more.
-    assert value["charts"] == 11
+    # Of the leave-one-out predictions of the first target 4, maps of both 4, effects of two inputs
+    # on both 4, and 3 more.
+    assert value["charts"] == 15
     assert value["isDrawn"]
     assert value["images"]
     assert value["points"] == 2 * 2 * (150 + 50)
@@ -167,3 +168,27 @@ def test_page_prints(page, tmp_path):
     content = (tmp_path / "r.pdf").read_bytes()
     assert content.startswith(b"%PDF")
     assert len(content) > 50_000
+
+
+def test_tables_scroll_on_a_phone_and_only_there(page, tmp_path):
+    script = """
+        const wide = [...document.querySelectorAll(".table")]
+          .filter((t) => t.getBoundingClientRect().width > 0)
+          // A name of fifty letters without a space may scroll anywhere.
+          .filter((t) => !t.textContent.includes("problems.push"));
+        const lines = [...document.querySelectorAll("#candidates td.text")]
+          .map((t) => t.getClientRects().length && t.offsetHeight);
+        return {
+          page: document.documentElement.scrollWidth - window.innerWidth,
+          scrolling: wide.filter((t) => t.scrollWidth > t.clientWidth + 1).length,
+          heights: [...new Set(lines)],
+        };
+        """
+    phone = run_in_page(page, script, tmp_path, "--window-size=500,2000")["value"]
+    desk = run_in_page(page, script, tmp_path, "--window-size=1280,2000")["value"]
+    assert phone["page"] <= 0
+    assert phone["scrolling"] > 0
+    # The row heights of one line each: no word was broken.
+    assert len(phone["heights"]) == 1
+    assert desk["page"] <= 0
+    assert desk["scrolling"] == 0

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from tuned import regressor
 
 from lsgp import LSGPRegressor
+from lsgp.compute.text import percents
 
 
 def data(n=200, d=2):
@@ -31,13 +32,17 @@ def tuned():
     )
 
 
-def test_description_shows_models_score_and_relevance(tuned):
+def test_description_shows_models_score_and_importance(tuned):
     text = tuned.describe()
     assert text.startswith("LSGPRegressor of 200 rows, 2 inputs\n")
     assert "matern32  standardize  24" in text
     score = tuned.tuning_.loss * tuned.target_scaler_.std[0]
     assert f"leave-one-out CRPS: {score:.4g} in the units of y" in text
-    assert "relevance: depth " in text
+    assert "importance: R² lost when an input is shuffled (200 points); its effect:\n" in text
+    lines = text.splitlines()
+    assert lines[-2].startswith("  depth  ")
+    assert lines[-2].endswith("bends")
+    assert max(map(len, lines)) <= 100
     assert repr(tuned).startswith("LSGPRegressor(")
 
 
@@ -57,6 +62,7 @@ def test_html_is_that_of_scikit_learn_and_a_table(tuned):
     assert html.count("<tr>") >= 1 + len(tuned.fitted_)
     assert "matern32" in html
     assert "&lt;age&gt;" in html
+    assert "<polyline" in html
     assert "<age>" not in html.split('class="lsgp-fitted"')[1]
     assert tuned._repr_mimebundle_()["text/html"].split("lsgp-fitted")[1] in html
     assert tuned._repr_mimebundle_()["text/plain"] == repr(tuned)
@@ -107,3 +113,56 @@ def test_description_of_models_that_were_not_tuned():
     with pytest.warns(UserWarning, match="native core"):
         model = LSGPRegressor(objective=None, kernel=kernel).fit(X, y)
     assert "RationalQuadratic(" in model.describe()
+
+
+def test_results_are_one_short_line():
+    X, y = data(400)
+    model = regressor(n_neighbors=24, n_tuning_points=60).fit(X, y)
+    explained = model.explain(X[:50])
+    shown = [
+        model.loo(),
+        model.predict_distribution(X),
+        model.predict_distribution(X[:0]),
+        model.tuning_,
+        model.tuning_.candidates[0],
+        explained,
+        model.explain(X[:0]),
+        explained.of_query(3),
+        model.ensemble_,
+        model.fitted_[0],
+        model.importance(),
+        model.effects([0])[0],
+        model.calibration(X, y),
+    ]
+    for result in shown:
+        text = repr(result)
+        assert text.startswith(f"{type(result).__name__}(")
+        assert "\n" not in text
+        assert len(text) < 300, text
+    assert repr(explained) == (
+        f"Explanation(50 queries, {_span(explained.n_neighbors)} each, "
+        f"{explained.is_extrapolating.sum()} extrapolating)"
+    )
+    predicted = model.predict_distribution(X)
+    assert repr(predicted).startswith(
+        f"PredictiveDistribution(shape=(400,), mean {predicted.mean.min():.4g} to "
+    )
+    assert repr(model.tuning_).endswith(" s)")
+
+
+def _span(n):
+    return f"{n.min()} neighbors" if n.min() == n.max() else f"{n.min()} to {n.max()} neighbors"
+
+
+def test_shares_add_to_a_hundred():
+    rng = np.random.default_rng(0)
+    for digits in (0, 1):
+        for _ in range(200):
+            shares = rng.dirichlet(np.full(rng.integers(1, 9), 0.5))
+            shown = percents(list(shares), digits)
+            given = [0.0 if s.startswith("<") else float(s.removesuffix(" %")) for s in shown]
+            assert sum(given) == pytest.approx(100.0)
+            # Each is one of the two roundings of its share.
+            assert np.all(np.abs(np.array(given) - 100.0 * shares) < 10.0**-digits + 1e-9)
+    assert percents([0.999, 0.001]) == ["100 %", "< 1 %"]
+    assert percents([]) == []

@@ -9,7 +9,7 @@ NAMES = "'rectangular', 'epanechnikov', 'gaussian', 'hilbert', 'smooth'"
 KERNEL_NAMES = "'auto', 'rbf', 'matern12', 'matern32', 'matern52', or a scikit-learn kernel object"
 TREND = (
     "is neither one of 'none', 'constant', 'linear' nor a pair of prior variances (constant, "
-    "slope), not negative and relative to signal_variance."
+    "slope), not negative and relative to signal_variance; inf is an unknown trend."
 )
 SIZE = "Pass a positive number of bytes, or a string such as '1GB' or '512MiB'."
 JOBS = "Use None or 1 for one thread, -1 for all cores, or a number of threads."
@@ -93,7 +93,12 @@ BAD_SETTINGS = [
         "or None.",
     ),
     ("normalize_y", "yes", TypeError, "normalize_y='yes' is neither True nor False."),
-    ("normalize_localizer", 2, TypeError, "normalize_localizer=2 is neither True nor False."),
+    (
+        "normalize_localizer",
+        2,
+        TypeError,
+        "normalize_localizer=2 is neither True nor False, nor 'paper'.",
+    ),
     ("backend", "tpu", ValueError, "backend='tpu' is not one of 'auto', 'cpu', 'reference'."),
     ("dtype", "float16", ValueError, "dtype='float16' is not one of 'float64', 'float32'."),
     ("n_jobs", 0, ValueError, f"n_jobs is 0, which leaves nobody to do the work. {JOBS}"),
@@ -121,3 +126,8 @@ def test_unknown_kind_of_prediction_is_refused(kind):
     for predict in (model.predict, model.predict_distribution, model.predict_interval):
         with raises(ValueError, f"kind={kind!r} is not one of 'observation', 'latent'."):
             predict(QUERIES, kind=kind)
+
+
+def test_no_trend_is_written_as_none_or_as_its_name():
+    by_name = regressor(trend="none").fit(X, Y).predict(QUERIES)
+    assert np.array_equal(regressor(trend=None).fit(X, Y).predict(QUERIES), by_name)

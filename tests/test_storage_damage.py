@@ -267,6 +267,33 @@ IMPOSSIBLE = {
     "more target names": set_value("target_names", value=["a", "b"]),
     "fewer names": set_value("feature_names", value=["a"]),
     "nothing": lambda state, arrays: state.clear(),
+    "points without a row": lambda state, arrays: np.copyto(
+        arrays["models.0.leaves"], 0.0, where=np.isnan(arrays["models.0.leaves"])
+    ),
+    "a row that is elsewhere": set_item("models.0.leaves", (0, 0, 0), 7.0),
+    "a row that is nowhere": set_item("models.0.leaves", (0, 0, 0), np.nan),
+    "a box too small": set_item("models.0.boxes", (1, 1, 0), -9.0),
+    "a box too large": set_item("models.0.boxes", (0, 1, 0), 1e9),
+    "a box of nothing": set_item("models.0.boxes", (2, 0, 1), np.nan),
+    "an input that is no number": set_item("models.0.X", (3, 1), np.nan),
+    "a target that is no number": set_item("models.0.y", (3, 0), np.nan),
+    "an infinite target": set_item("models.0.y", (3, 0), np.inf),
+    "negative noise": set_item("models.0.noise", 3, -1.0),
+    "noise that is no number": set_item("models.0.noise", 3, np.nan),
+    "targets about no number": set_item("target.mean", 0, np.nan),
+    "targets without a scale": set_item("target.std", 0, 0.0),
+    "a scale of targets that is no number": set_item("target.std", 0, np.nan),
+    "inputs about no number": set_item("models.0.center", 0, np.nan),
+    "a scale of inputs that is no number": set_item("models.0.scale", 0, np.nan),
+    "scale factor 0": set_value("scale_factor", value=0.0),
+    "infinite scale factor": set_value("scale_factor", value={"type": "float", "value": "inf"}),
+    "infinite noise": set_value("mean_noise_variance", value={"type": "float", "value": "inf"}),
+    "a variance of 400 digits": set_value(*MODEL, "noise_variance", value=10**400),
+    "degrees of freedom of 400 digits": set_value(*MODEL, "scale_dof", value=10**400),
+    "neighbors of 400 digits": set_value("parameters", "n_neighbors", value=10**400),
+    "degrees of freedom that are no number": set_value(
+        *MODEL, "scale_dof", value={"type": "float", "value": "nan"}
+    ),
 }
 
 
@@ -282,3 +309,29 @@ def test_rows_are_checked_even_if_the_checksum_is_not(saved_model):
     rewrite(saved_model, IMPOSSIBLE["a row that does not exist"])
     with pytest.raises(ModelFileError, match="order has rows that do not exist"):
         LSGPRegressor.load(saved_model, check_arrays=False)
+
+
+def test_points_without_a_row_are_refused_even_if_the_checksum_is_not_read(saved_model):
+    """They would be found again and again: a search would not end."""
+    rewrite(saved_model, IMPOSSIBLE["points without a row"])
+    with pytest.raises(ModelFileError, match="a leaf has points without a row"):
+        LSGPRegressor.load(saved_model, check_arrays=False)
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 129, 200, 321, 1000])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_trees_of_any_size_are_found_to_be_right(n, dtype, model_path):
+    X, y = make_data(n, None)
+    model = LSGPRegressor(objective=None, dtype=dtype, lengthscale=[0.1, 3.0, 1.0]).fit(X, y)
+    model.save(model_path)
+    assert same_predictions(LSGPRegressor.load(model_path), model)
+    if n > 64:
+        model = model.forget([0, 5]).partial_fit(X[:30] + 9.0, y[:30])
+        model.save(model_path)
+        assert same_predictions(LSGPRegressor.load(model_path), model)
+
+
+def test_a_setting_that_a_file_cannot_hold_is_refused_when_saving(model_path):
+    model = LSGPRegressor(objective=None, n_neighbors=10**400).fit(*make_data(50, None))
+    with pytest.raises(ModelFileError, match="n_neighbors is a whole number of more than 300"):
+        model.save(model_path)

@@ -3,18 +3,22 @@
 
 import math
 import re
+import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tuned import assert_same_predictions, make_data, regressor
 
-from lsgp import LSGPRegressor
+from lsgp import LSGPRegressor, TuningStoppedWarning
 from lsgp.backends import cpu
 from lsgp.compute import progress
 from lsgp.method.contract import STATUS_NOT_POSITIVE_DEFINITE
+from lsgp.tuning import search
+from lsgp.tuning.clock import Clock, Interrupts, OutOfTimeError
 from lsgp.tuning.leave_one_out import LeaveOneOut
 
 
@@ -79,11 +83,86 @@ def test_even_if_everything_fails_there_is_a_model(data, monkeypatch):
 @pytest.mark.parametrize("limit", [0, 0.0, 0.02])
 def test_when_time_is_up_tuning_stops_with_the_best_so_far(data, limit):
     X, y = data
-    model = LSGPRegressor(random_state=0, max_tuning_time=limit).fit(X, y)
+    with pytest.warns(
+        TuningStoppedWarning,
+        match=rf"^Tuning stopped after \d+\.\d s \(max_tuning_time={limit:g}\), before all that it "
+        r"tries: the model uses the best hyperparameters found so far\. More time, or more threads "
+        r"\(n_jobs\), may find better ones\.$",
+    ):
+        model = LSGPRegressor(random_state=0, max_tuning_time=limit).fit(X, y)
     assert model.tuning_.is_complete is False
     assert model.tuning_.seconds < 2.0
     assert len(model.tuning_.candidates) >= 1
     assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
+def at_check(monkeypatch, number):
+    """Let the time be up at a look at the clock, by its number, and at all that follow."""
+    n_looks = 0
+
+    def check(self, needed=0.0):
+        nonlocal n_looks
+        n_looks += 1
+        if n_looks >= number:
+            raise OutOfTimeError
+
+    monkeypatch.setattr(Clock, "check", check)
+
+
+def fit_until(monkeypatch, number, X, y, **settings):
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", TuningStoppedWarning)
+        at_check(patch, number)
+        return LSGPRegressor(random_state=0, max_tuning_time=1.0, **settings).fit(X, y)
+
+
+@pytest.mark.parametrize("n", [20, 60, 150, 170])
+def test_whenever_time_is_up_there_is_a_model_and_more_time_is_no_worse(monkeypatch, n):
+    X, y = make_data(n)
+    queries, observed = make_data(100, seed=4)
+    settings = {"kernel": "rbf", "n_tuning_points": 30, "input_transform": "standardize"}
+    errors, sizes = [], []
+    for number in (1, 2, 10, 40, 100, 10**9):
+        model = fit_until(monkeypatch, number, X, y, **settings)
+        mean, std = model.predict(queries, return_std=True)
+        assert np.isfinite(std).all()
+        errors.append(np.sqrt(np.mean((mean - observed) ** 2)))
+        sizes.append(len(model.tuning_.candidates))
+        assert model.tuning_.is_complete == (number == 10**9)
+    assert sizes == sorted(sizes)
+    for earlier, later in pairwise(errors):
+        assert later < 1.25 * earlier + 0.02
+    assert errors[-1] < 0.5 * y.std()
+
+
+def test_a_descent_that_is_stopped_counts(data, monkeypatch):
+    X, y = data
+    # The first look is that of the round, then one for each evaluation.
+    models = [fit_until(monkeypatch, k, X, y, n_neighbors=20).tuning_ for k in (1, 6)]
+    assert [len(tuning.candidates) for tuning in models] == [1, 2]
+    assert models[1].loss < models[0].loss
+
+
+def test_500_rows_are_no_slower_than_501(monkeypatch):
+    X, y = make_data(501)
+    losses = {}
+    for n in (500, 501):
+        settings = {"kernel": "rbf", "input_transform": "standardize", "n_tuning_points": 100}
+        # So many evaluations that exact GPs of 500 rows are not done.
+        losses[n] = fit_until(monkeypatch, 40, X[:n], y[:n], **settings).tuning_.loss
+    assert losses[500] < 1.05 * losses[501]
+
+
+def test_exact_gps_count_as_far_as_they_are_tuned(monkeypatch):
+    X, y = make_data(200)
+    settings = {"n_tuning_points": 30, "input_transform": "standardize"}
+    kinds = []
+    for number in (20, 90, 150):
+        tuning = fit_until(monkeypatch, number, X, y, **settings).tuning_
+        kinds.append({c.n_neighbors for c in tuning.candidates})
+    assert 200 not in kinds[0]
+    assert 200 in kinds[1]
+    assert 200 in kinds[2]
 
 
 def test_with_time_enough_tuning_is_complete_and_the_same(data):
@@ -115,6 +194,7 @@ def test_ctrl_c_leaves_a_model_of_the_best_so_far(data, monkeypatch, when, n_job
         return score(*arguments)
 
     monkeypatch.setattr(cpu, "score", interrupt)
+    monkeypatch.setattr(search, "INTERRUPTS", Interrupts())
     model = regressor(n_jobs=n_jobs)
     with pytest.warns(
         UserWarning,
@@ -125,6 +205,48 @@ def test_ctrl_c_leaves_a_model_of_the_best_so_far(data, monkeypatch, when, n_job
     assert n_calls <= when + 8  # those of blocks that had begun
     assert model.tuning_.is_complete is False
     assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
+def interrupting(monkeypatch, calls):
+    """Ctrl-C at these calls of the backend."""
+    n_calls = 0
+    score = cpu.score
+
+    def interrupt(*arguments):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls in calls:
+            raise KeyboardInterrupt
+        return score(*arguments)
+
+    monkeypatch.setattr(cpu, "score", interrupt)
+    monkeypatch.setattr(search, "INTERRUPTS", Interrupts())
+
+
+def test_a_second_ctrl_c_at_once_ends_a_cross_validation(data, monkeypatch):
+    interrupting(monkeypatch, {5, 12})
+    with (
+        pytest.warns(TuningStoppedWarning, match="Tuning was interrupted"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        cross_val_score(regressor(), *data, cv=5, error_score="raise")
+
+
+def test_a_second_ctrl_c_later_on_ends_but_the_tuning_that_it_met(data, monkeypatch):
+    interrupting(monkeypatch, {5, 12})
+    monkeypatch.setattr("lsgp.tuning.clock.SECOND_INTERRUPT", 0.0)
+    with pytest.warns(TuningStoppedWarning, match="Tuning was interrupted"):
+        scores = cross_val_score(regressor(), *data, cv=5, error_score="raise")
+    assert np.isfinite(scores).all()
+
+
+def test_ctrl_c_outside_tuning_raises(data, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lsgp.estimator.build_tuned", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        regressor().fit(*data)
 
 
 def count_evaluations(monkeypatch):
@@ -251,6 +373,7 @@ def test_what_was_tried_is_reported(data):
 
 def test_progress_goes_to_stderr_and_only_on_request(data, monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "160")  # on fewer, the description is cut before the numbers
     monkeypatch.setattr(progress, "APPEARS_AFTER", 0.0)
     regressor(n_tuning_points=30, verbose=1).fit(*data)
     printed = capsys.readouterr()
@@ -325,7 +448,8 @@ def test_duplicate_rows_are_learnt_as_noise():
     model = regressor().fit(X, y)
     std = model.predict(X, return_std=True)[1]
     assert 0.35 < np.median(std) < 0.75
-    exact = regressor().fit(X, np.sin(3.0 * X[:, 0]))
+    with pytest.warns(UserWarning, match="^180 of 200 rows are copies of others"):
+        exact = regressor().fit(X, np.sin(3.0 * X[:, 0]))
     assert np.abs(exact.predict(X) - np.sin(3.0 * X[:, 0])).max() < 1e-2
 
 

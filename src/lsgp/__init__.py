@@ -8,19 +8,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lsgp.classifier import LSGPClassifier
     from lsgp.method.distribution import PredictiveDistribution
     from lsgp.regressor import LSGPRegressor
     from lsgp.storage import ModelFileError
+    from lsgp.tuning.clock import TuningStoppedWarning
 
-__all__ = ["LSGPRegressor", "ModelFileError", "PredictiveDistribution"]
+__all__ = [
+    "LSGPClassifier",
+    "LSGPRegressor",
+    "ModelFileError",
+    "PredictiveDistribution",
+    "TuningStoppedWarning",
+]
 __version__ = "0.1.0"
 
 #: Public names are imported when they are first used: scikit-learn takes a second, which the
 #: command line's ``--help`` should not.
 _HOMES = {
+    "LSGPClassifier": "lsgp.classifier",
     "LSGPRegressor": "lsgp.regressor",
     "ModelFileError": "lsgp.storage",
     "PredictiveDistribution": "lsgp.method.distribution",
+    "TuningStoppedWarning": "lsgp.tuning.clock",
 }
 
 

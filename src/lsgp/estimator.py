@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -22,17 +24,21 @@ from lsgp.compute.threads import resolve_n_jobs
 from lsgp.ensemble import update, view
 from lsgp.ensemble.build import build_given, build_tuned
 from lsgp.ensemble.describe import describe, describe_html
+from lsgp.ensemble.effects import Effect, effects
 from lsgp.ensemble.ensemble import Ensemble
-from lsgp.ensemble.explain import Explanation, explain, relevance
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.importance import Importance, importance
+from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
+from lsgp.inputs.copies import without_copies
 from lsgp.inputs.frames import make_frame
 from lsgp.inputs.rows import TrainingRows, check_training_rows
-from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification, specify
+from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification, specify
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.contract import LocalModel
 from lsgp.storage.estimator import load_estimator, save_estimator
 from lsgp.storage.model_file import Path
-from lsgp.tuning.objective import objective_of
+from lsgp.tuning.classification import Labels
+from lsgp.tuning.objective import Objective, objective_of
 from lsgp.tuning.problem import TuningProblem, WarmStart
 from lsgp.tuning.result import TuningResult
 from lsgp.tuning.search import Tuned, tune
@@ -40,9 +46,14 @@ from lsgp.tuning.search import Tuned, tune
 Array = NDArray[np.float64]
 
 DTYPES = ("float64", "float32")
+#: Standard deviations of targets below have no digits to spare.
+SMALLEST_SPREAD = 1e-300
+
+#: Inputs whose effects are shown unless some are asked for.
+N_STRONGEST = 6
 
 
-class LSGPEstimator(BaseEstimator):
+class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
     """Settings, and what a fitted ensemble can do whatever it predicts.
 
     All that is fitted is `ensemble_`, which is assigned last and at once: an estimator is either
@@ -73,7 +84,8 @@ class LSGPEstimator(BaseEstimator):
         warm_start: bool = False,
         input_transform: Any = "auto",
         normalize_y: bool = True,
-        normalize_localizer: bool = False,
+        normalize_localizer: bool | str = False,
+        localizer_metric: str = "scaled",
         backend: str = "auto",
         dtype: str = "float64",
         n_jobs: int | None = None,
@@ -100,6 +112,7 @@ class LSGPEstimator(BaseEstimator):
         self.input_transform = input_transform
         self.normalize_y = normalize_y
         self.normalize_localizer = normalize_localizer
+        self.localizer_metric = localizer_metric
         self.backend = backend
         self.dtype = dtype
         self.n_jobs = n_jobs
@@ -137,35 +150,61 @@ class LSGPEstimator(BaseEstimator):
         queries: Array | None,
         target_shape: tuple[int, ...],
         target_names: list[str] | None,
-    ) -> Ensemble:
-        """Tune what is not given, and index the rows."""
-        specification = specify(self.get_params(deep=False), rows.X.shape[1])
+        progress: FitProgress,
+        labels: Labels | None = None,
+    ) -> tuple[Ensemble, Tuned | None]:
+        """Tune what is not given, and index the rows.
+
+        Of labels, the targets are one-hot, and scaled as the labels say.
+        """
+        settings = self._settings()
+        specification = specify(settings, rows.X.shape[1])
         self._warn_if_slow(specification)
-        scaler = (
-            TargetScaler.fit(rows.y, rows.weight)
-            if self.normalize_y
-            else TargetScaler(np.zeros(rows.y.shape[1]), np.ones(rows.y.shape[1]))
-        )
+        n_copies = 0
+        # Equal rows of labels are observations that agree.
+        if self.objective is not None and labels is None:
+            rows, n_copies = without_copies(rows)
+            _warn_of_copies(n_copies, len(rows.X))
+        if labels is not None:
+            scaler = labels.scaler
+        elif settings["normalize_y"]:
+            scaler = TargetScaler.fit(rows.y, rows.weight)
+            _require_spread(scaler.std)
+        else:
+            scaler = TargetScaler(np.zeros(rows.y.shape[1]), np.ones(rows.y.shape[1]))
+            _require_targets(rows.y, LIMITS[self.dtype].target)
         names = getattr(self, "feature_names_in_", None)
-        tuning: TuningResult | None = None
+        tuned: Tuned | None = None
         # Leaving one of two rows out leaves nothing to learn from.
-        if self.objective is not None and len(rows.X) > 2:
-            tuned = self._tune(specification, rows, scaler, queries)
-            models, tuning = build_tuned(tuned, self.backend, self.dtype), tuned.result
+        is_known = labels is not None and labels.n_classes == 1
+        if self.objective is not None and len(rows.X) > 2 and not is_known:
+            tuned = self._tune(specification, rows, scaler, queries, progress, labels)
+            tuned = tuned._replace(result=replace(tuned.result, n_copies=n_copies))
+            models = build_tuned(tuned, self.backend, self.dtype)
         else:
             knows_noise = self.noise_variance is not None
             given = build_given(specification, rows, scaler, knows_noise, self.backend, self.dtype)
             models = (given,)
-        return Ensemble(
+        ensemble = Ensemble(
             models=models,
             target_scaler=scaler,
-            scale_factor=1.0 if tuning is None else tuning.scale_factor,
+            scale_factor=1.0 if tuned is None else tuned.result.scale_factor,
             target_shape=target_shape,
             input_names=None if names is None else [str(name) for name in names],
             target_names=target_names,
             mean_noise_variance=rows.mean_noise_variance,
-            tuning=tuning,
+            tuning=None if tuned is None else tuned.result,
+            groups=rows.groups,
         )
+        return ensemble, tuned
+
+    def _settings(self) -> dict[str, Any]:
+        """The settings that say what a local model is."""
+        settings: dict[str, Any] = self.get_params(deep=False)
+        return settings
+
+    def _objective(self, has_queries: bool) -> Objective:
+        return objective_of(str(self.objective), has_queries)
 
     def _tune(
         self,
@@ -173,13 +212,15 @@ class LSGPEstimator(BaseEstimator):
         rows: TrainingRows,
         scaler: TargetScaler,
         queries: Array | None,
+        progress: FitProgress,
+        labels: Labels | None,
     ) -> Tuned:
         return tune(
             TuningProblem.build(
                 rows=rows,
                 y=scaler.transform(rows.y),
                 specification=specification,
-                objective=objective_of(str(self.objective), queries is not None),
+                objective=self._objective(queries is not None),
                 backend=self.backend,
                 resources=self._resources(),
                 seed=int(check_random_state(self.random_state).randint(2**31)),
@@ -188,7 +229,9 @@ class LSGPEstimator(BaseEstimator):
                 n_models=int(self.n_models),
                 max_seconds=self.max_tuning_time,
                 warm_starts=self._warm_starts(specification, rows.X),
-            )
+                labels=labels,
+            ),
+            progress.advance,
         )
 
     def _warm_starts(self, specification: Specification, X: Array) -> tuple[WarmStart, ...]:
@@ -207,9 +250,13 @@ class LSGPEstimator(BaseEstimator):
 
     def _warn_if_slow(self, specification: Specification) -> None:
         if self.backend == "auto" and choose_backend("auto", specification.model).is_slow:
+            model = specification.model
+            unknown = f"the kernel {model.kernel}"
+            if model.localizer_metric != "scaled" and model.correlation.formula is not None:
+                unknown = f"localizer_metric={model.localizer_metric!r} with several lengthscales"
             warnings.warn(
-                f"The native core does not know the kernel {specification.model.kernel}: it runs "
-                "on the reference backend, which is much slower.",
+                f"The native core does not know {unknown}: it runs on the reference backend, "
+                "which is much slower.",
                 stacklevel=4,
             )
 
@@ -224,6 +271,7 @@ class LSGPEstimator(BaseEstimator):
         y: Array,
         sample_weight: ArrayLike | None,
         noise_variance: ArrayLike | None,
+        groups: ArrayLike | None = None,
     ) -> TrainingRows:
         """Rows to add to a fitted estimator, whose targets y (k, t) are checked."""
         if (noise_variance is None) != (self.ensemble_.mean_noise_variance is None):
@@ -232,7 +280,9 @@ class LSGPEstimator(BaseEstimator):
                 f"noise_variance was {was}given to fit, and is {now}given for the rows to add. "
                 "Give it for all rows, or for none."
             )
-        return check_training_rows(X, y, sample_weight, noise_variance, None)
+        if not self._settings()["normalize_y"]:
+            _require_targets(y, LIMITS[self.dtype].target)
+        return check_training_rows(X, y, sample_weight, noise_variance, groups)
 
     def _policy(self) -> update.Policy:
         is_given = isinstance(self.n_neighbors, Integral)
@@ -333,21 +383,50 @@ class LSGPEstimator(BaseEstimator):
         return self.ensemble_.target_names
 
     @property
-    def relevance_(self) -> Array:
-        """Share of each input in what the model calls near and far, (d,), summing to 1.
+    def lengthscales_(self) -> Array:
+        """Lengthscales of the models, (n_models, d), heaviest first, of transformed inputs.
 
-        The mean squared distance of two training rows in the scaled metric is 2 Σⱼ varⱼ / ℓⱼ²,
-        with varⱼ the variance of the transformed input j and ℓⱼ its lengthscale: the relevance
-        of an input is its share of that sum, averaged over the combined models by their
-        weights. An input that tuning found useless has a huge lengthscale, and a share near 0;
-        a constant one has 0. The lengthscales are those of the neighborhoods' metric: with a
-        scikit-learn kernel of its own lengthscales, these say nothing about the kernel's.
+        Of the metric that neighborhoods are found in: small differences in an input with a short
+        one matter. A long one does not say that an input does nothing, because the local trend
+        may carry it: see `importance`. With a scikit-learn kernel of its own lengthscales, these
+        say nothing about the kernel's.
+        """
+        return np.array([fitted.model.lengthscale for fitted in self.fitted_], dtype=float)
+
+    def importance(self, n_points: int | None = None) -> Importance:
+        """How much predictions depend on each input, with standard errors.
+
+        One input at a time is shuffled among training rows, and each row is predicted without
+        itself. What the mean squared error rises by, in variances of y, is the importance of the
+        input: permutation importance in the units of R², on leave-one-out predictions. Of two
+        inputs that say the same, either can stand in for the other, and both have little. It
+        is about predictions, not about causes.
+
+        Parameters
+        ----------
+        n_points : int, default=None
+            Training rows that are predicted; None: up to 1,000, fewer where that takes long. The
+            same rows every time.
+
+        Returns
+        -------
+        Importance
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.random.default_rng(0).uniform(size=(200, 2))
+        >>> model = LSGPRegressor(objective=None).fit(X, X[:, 0])
+        >>> found = model.importance()
+        >>> found.names[found.order[0]], bool(found.values[0] > 100 * found.standard_errors[1])
+        ('x0', True)
         """
         check_is_fitted(self)
-        return relevance(self.ensemble_)
+        return importance(self._ready(), self._resources(), n_points)
 
-    def relevance_frame(self, library: str = "pandas") -> Any:
-        """`relevance_` with the names of the inputs, the most relevant first.
+    def importance_frame(self, library: str = "pandas") -> Any:
+        """`importance` with the names of the inputs, the most important first.
 
         Parameters
         ----------
@@ -358,53 +437,89 @@ class LSGPEstimator(BaseEstimator):
         >>> import numpy as np
         >>> from lsgp import LSGPRegressor
         >>> X = np.random.default_rng(0).uniform(size=(200, 2))
-        >>> model = LSGPRegressor(objective=None, lengthscale=[1.0, 9.0]).fit(X, X[:, 0])
-        >>> model.relevance_frame("polars")["input"].to_list()
+        >>> model = LSGPRegressor(objective=None).fit(X, X[:, 0])
+        >>> model.importance_frame("polars")["input"].to_list()
         ['x0', 'x1']
         """
-        shares, names = self.relevance_, view.input_names(self.ensemble_)
-        order = np.argsort(-shares, kind="stable")
-        columns = {"input": [names[j] for j in order], "relevance": shares[order]}
+        found = self.importance()
+        order = found.order
+        columns = {
+            "input": [found.names[j] for j in order],
+            "importance": found.values[order],
+            "standard_error": found.standard_errors[order],
+        }
         return make_frame(columns, library)
 
-    def explain(self, X: ArrayLike, exclude: ArrayLike | None = None) -> Explanation:
-        """Neighbors of each query, what each contributes to the mean, and how far the data are.
+    def effects(
+        self,
+        inputs: Sequence[int | str] | None = None,
+        target: int | str = 0,
+        n_points: int | None = None,
+    ) -> list[Effect]:
+        """How the predicted mean changes along inputs: accumulated local effects.
 
-        Solved one query at a time in double precision: for a few queries of interest rather
-        than for all of a large file.
+        Each training row is moved a little along the input, with its others as they are, and the
+        changes of the prediction are accumulated over the range of the input: no row goes
+        where no data are.
 
         Parameters
         ----------
-        X : array-like of shape (q, d)
-        exclude : integer array-like of shape (q,), default=None
-            A training row for each query that it is predicted without, -1 for none: with
-            ``result = model.loo()``, ``model.explain(X[result.rows], exclude=result.rows)``
-            explains the leave-one-out predictions.
+        inputs : sequence of int or str, default=None
+            By number or name; None: the six most important, most important first.
+        target : int or str
+            Which target, if there are several.
+        n_points : int, default=None
+            Training rows that are moved; None: up to 1,000, fewer where that takes long.
 
         Returns
         -------
-        Explanation
+        list of Effect
 
         Examples
         --------
         >>> import numpy as np
         >>> from lsgp import LSGPRegressor
-        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> X = np.random.default_rng(0).uniform(size=(200, 2))
         >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
-        >>> explained = model.explain([[0.5], [1.5]])
-        >>> total = explained.baseline + explained.contributions.sum(axis=1)
-        >>> bool(np.allclose(total, model.predict([[0.5], [1.5]])))
-        True
-        >>> explained.is_extrapolating
-        array([False,  True])
+        >>> [(effect.name, effect.direction) for effect in model.effects(["x0"])]
+        [('x0', 'bends')]
         """
-        X = self._check_queries(X)
-        return explain(self._ready(), X, exclude)
+        check_is_fitted(self)
+        ensemble = self._ready()
+        if inputs is None:
+            numbers = [int(j) for j in self.importance().order[:N_STRONGEST]]
+        else:
+            numbers = [view.input_number(ensemble, each) for each in inputs]
+        which = view.target_number(ensemble, target)
+        return effects(ensemble, numbers, self._resources(), which, n_points)
+
+    @property
+    def relevance_(self) -> Array:
+        """Gone: `importance` says what predictions depend on, `lengthscales_` what is near."""
+        # Not its values: `dir` of scikit-learn's estimators asks for every attribute, and shuffling
+        # inputs takes a second.
+        raise AttributeError(
+            "relevance_ called inputs useless that the local trend carries, and is gone. Use "
+            "importance(), or lengthscales_ for what it was made from."
+        )
+
+    def relevance_frame(self, library: str = "pandas") -> Any:
+        """The former name of `importance_frame`."""
+        warnings.warn(
+            "relevance_frame is now importance_frame, and says what predictions depend on. The "
+            "former name will go.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.importance_frame(library)
 
     # -- what it shows of itself -----------------------------------------------------------
 
     def describe(self) -> str:
-        """What was fitted, as text: models and their shares, score, relevance of the inputs.
+        """What was fitted, as text: models and their shares, score, and which inputs matter how.
+
+        The strongest inputs have their effect drawn, from their smallest value to their largest
+        (see `importance` and `effects`).
 
         Examples
         --------
@@ -417,17 +532,18 @@ class LSGPEstimator(BaseEstimator):
         share  kernel  inputs       neighbors  scale  noise / signal
         100 %  rbf     standardize  100        local  0.1
         not tuned: hyperparameters as given, or by default
-        relevance: x 100 %
+        importance: R² lost when an input is shuffled (200 points); its effect:
+          x  1.964 ± 0.082  ▅▆██▇▆▄▂▁▁▂▃ bends
         """
         check_is_fitted(self)
-        return describe(self.ensemble_, type(self).__name__)
+        return describe(self.ensemble_, type(self).__name__, self._resources())
 
     def _html(self) -> str:
         """scikit-learn's own HTML, and below it what was fitted."""
         html: str = estimator_html_repr(self)
         if not hasattr(self, "ensemble_"):
             return html
-        return html + describe_html(self.ensemble_, type(self).__name__)
+        return html + describe_html(self.ensemble_, type(self).__name__, self._resources())
 
     @property
     def _repr_html_(self) -> Any:
@@ -508,3 +624,33 @@ class LSGPEstimator(BaseEstimator):
             estimator.feature_names_in_ = np.array(ensemble.input_names, dtype=object)
         estimator.ensemble_ = ensemble
         return estimator
+
+
+def _require_targets(y: Array, largest: float) -> None:
+    """Refuse targets as they are whose squares are no finite numbers."""
+    found = max(float(y.max()), -float(y.min()))
+    if found > largest:
+        raise ValueError(
+            f"y has values of up to {found:g}, and normalize_y=False takes at most {largest:g}. "
+            "Use normalize_y=True, or larger units."
+        )
+
+
+def _require_spread(std: Array) -> None:
+    """Refuse targets that vary so little that numbers have too few digits for it."""
+    if std.min() < SMALLEST_SPREAD:
+        raise ValueError(
+            f"y has a standard deviation of {std.min():g}, less than {SMALLEST_SPREAD:g}. Use "
+            "smaller units."
+        )
+
+
+def _warn_of_copies(n_copies: int, n_distinct: int) -> None:
+    if n_copies:
+        warnings.warn(
+            f"{n_copies} of {n_copies + n_distinct} rows are copies of others, with the same "
+            f"inputs and targets: each counts once, and rows are numbered from 0 to "
+            f"{n_distinct - 1} without them. If they are observations of their own, give "
+            "sample_weight=numpy.ones(len(y)).",
+            stacklevel=4,
+        )

@@ -12,7 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
+from lsgp.ensemble.explain import Explanation, explain
 from lsgp.ensemble.gradients import predict_gradient
+from lsgp.ensemble.likelihood import local_log_marginal_likelihood
 from lsgp.ensemble.predict import (
     check_kind,
     leave_one_out,
@@ -21,6 +23,8 @@ from lsgp.ensemble.predict import (
 )
 from lsgp.ensemble.prior import sample_prior
 from lsgp.estimator import LSGPEstimator
+from lsgp.inputs.callbacks import FitProgress, with_callbacks
+from lsgp.inputs.recipes import kriging_settings, paper_settings
 from lsgp.inputs.rows import check_training_rows, names_of_targets
 from lsgp.method.distribution import PredictiveDistribution
 
@@ -49,9 +53,10 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     bandwidth : "adaptive" or float
         Radius of the localizer: the distance to the last of the neighbors, or a number in
         the units of the (transformed) inputs, in which case all points within it are used.
-    trend : {"linear", "constant", "none"} or pair of floats
-        Local trend at the query; as numbers, the prior variances of its constant and its
-        slope, relative to the signal variance.
+    trend : {"linear", "constant", "none"}, None or pair of floats
+        Local trend at the query, where None is "none"; as numbers, the prior variances of its
+        constant and its slope, relative to the signal variance. Infinite ones are an unknown
+        trend: ordinary kriging is ``(inf, 0)``, universal kriging ``(inf, inf)``.
     scale : {"auto", "local", "global"}
         Whether the signal variance follows the neighborhood (Student-t predictions) or is
         the same everywhere (Gaussian predictions).
@@ -73,9 +78,11 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         Tuning combines models that differ in kernel, input transform and neighborhood by
         this many greedy picks (a model may be picked more than once); 1 keeps the best alone.
         Up to 10,000 rows, exact GPs of all rows are among them where that pays; up to 500,
-        they have a share in any case, the larger the fewer rows.
+        they have a share in any case, the larger the fewer rows. Below 160 rows, exact GPs
+        integrated over their hyperparameters have one too, up to 24 rows all of it.
     max_tuning_time : float, default=None
-        Seconds after which tuning stops with the best so far.
+        Seconds after which tuning stops with the best so far, and a `TuningStoppedWarning`.
+        There is a model to use after a tenth of a second; more time makes it better.
     warm_start : bool
         Whether tuning starts from the models of the previous call to `fit`, where the
         settings of the model are still the same.
@@ -84,8 +91,14 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         "auto": chosen by tuning, also per input where that pays.
     normalize_y : bool
         Whether the targets are centered and scaled to unit variance inside.
-    normalize_localizer : bool
-        Whether weights are divided by the bandwidth, as in the paper.
+    normalize_localizer : bool or "paper"
+        Whether weights are divided by the bandwidth h, as in the paper: ``noise_variance``
+        is then per unit of h, and an observation at the query has the noise of a neighbor
+        next to it. "paper": with its constants too, 3/4 of Epanechnikov with one input.
+    localizer_metric : {"scaled", "inputs"}
+        In which metric points are near: divided by the lengthscales, as the kernel sees them,
+        or the (transformed) inputs as they are, where the paper's ball is. They differ with
+        a lengthscale for each input; "inputs" then runs on the slower reference backend.
     backend : {"auto", "cpu", "reference"}
         Where local systems are solved.
     dtype : {"float64", "float32"}
@@ -109,8 +122,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         Size of its neighborhoods; None with a fixed bandwidth.
     scale_factor_ : float
         Factor on the scale of predictions by which tuning makes their intervals cover.
-    relevance_ : array of shape (d,)
-        Share of each input in what the model calls near and far.
+    lengthscales_ : array of shape (n_models, d)
+        Of the models, heaviest first, in the units of the (transformed) inputs. What predictions
+        depend on is `importance()`.
     mean_noise_variance_ : float or None
         Mean of the noise variances given to `fit`.
     tuning_ : TuningResult or None
@@ -133,6 +147,129 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     0.14
     """
 
+    @classmethod
+    def paper(
+        cls,
+        *,
+        bandwidth: float | str,
+        lengthscale: ArrayLike,
+        signal_variance: float,
+        noise_variance: float,
+        kernel: Any = "rbf",
+        localizer: str = "epanechnikov",
+        n_neighbors: int | str = "auto",
+    ) -> LSGPRegressor:
+        """Exactly Algorithm 1 of the paper, with its constants; not fitted, and nothing tuned.
+
+        Neighbors are the points with ‖x − x₀‖ ≤ h, their weights k(‖x − x₀‖/h)/h; there is no
+        trend, and neither inputs nor targets are scaled. Its predictive variance is that of the
+        latent function: ``predict(X, return_std=True, kind="latent")``.
+
+        Parameters
+        ----------
+        bandwidth : float or "adaptive"
+            h, or the distance of the last of ``n_neighbors``, as in its experiments on UCI data.
+        lengthscale : float or array of shape (d,)
+            Of the kernel: exp(−‖x − x′‖²/(2ℓ²)).
+        signal_variance, noise_variance : float
+            K(x, x) and σ², both in the units of y².
+        kernel, localizer, n_neighbors
+            As of the estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X, y = np.array([[0.0], [0.4], [1.0]]), np.array([1.0, 2.0, 0.0])
+        >>> model = LSGPRegressor.paper(
+        ...     bandwidth=0.5, lengthscale=0.3, signal_variance=2.0, noise_variance=0.1
+        ... ).fit(X, y)
+        >>> mean, std = model.predict([[0.2]], return_std=True, kind="latent")
+        >>> u = np.array([0.2, 0.2]) / 0.5  # the third point is not in the ball
+        >>> W = np.diag(0.75 * (1 - u**2) / 0.5)
+        >>> K = 2.0 * np.exp(-((X[:2] - X[:2].T) ** 2) / (2 * 0.3**2))
+        >>> k = 2.0 * np.exp(-((X[:2, 0] - 0.2) ** 2) / (2 * 0.3**2))
+        >>> by_hand = k @ np.linalg.solve(K + 0.1 * np.linalg.inv(W), y[:2])
+        >>> print(f"{mean[0]:.6f} {by_hand:.6f}")
+        1.655790 1.655790
+        """
+        return cls(
+            **paper_settings(
+                bandwidth,
+                lengthscale,
+                signal_variance,
+                noise_variance,
+                kernel,
+                localizer,
+                n_neighbors,
+            )
+        )
+
+    @classmethod
+    def kriging(
+        cls,
+        *,
+        sill: float,
+        range: ArrayLike,
+        nugget: float = 0.0,
+        model: str = "exponential",
+        smoothness: float = 1.5,
+        range_convention: str = "effective",
+        drift: str | None = "constant",
+        n_neighbors: int | str = "auto",
+        search_radius: float | None = None,
+    ) -> LSGPRegressor:
+        """Kriging with a known variogram; not fitted, and nothing tuned.
+
+        Parameters
+        ----------
+        sill : float
+            Plateau of the variogram, nugget included, in the units of y². The partial sill is
+            ``sill - nugget``.
+        range : float or array of shape (d,)
+            One per input for an anisotropic variogram.
+        nugget : float
+        model : {"exponential", "gaussian", "matern"}
+        smoothness : {0.5, 1.5, 2.5}
+            ν of "matern".
+        range_convention : {"effective", "scale"}
+            "effective": where the variogram has risen by 95 % of the partial sill. "scale": a of
+            exp(−h/a), exp(−(h/a)²), and Matérn's (h/a)^ν K_ν(h/a).
+        drift : {"constant", "linear", "none"} or None
+            Ordinary kriging, universal kriging, or simple kriging about zero.
+        n_neighbors : int or "auto"
+            The nearest points, which count fully.
+        search_radius : float, default=None
+            All points within it, instead of a number of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 2.0, 0.0])
+        >>> model = LSGPRegressor.kriging(sill=2.0, range=6.0, nugget=0.5, drift=None).fit(X, y)
+        >>> mean, std = model.predict([[2.0]], return_std=True, kind="latent")
+        >>> a = 6.0 / -np.log(0.05)
+        >>> C = 1.5 * np.exp(-np.abs(X - X.T) / a) + 0.5 * np.eye(3)
+        >>> c = 1.5 * np.exp(-np.abs(X[:, 0] - 2.0) / a)
+        >>> print(f"{mean[0]:.6f} {c @ np.linalg.solve(C, y):.6f}")
+        0.721190 0.721190
+        """
+        return cls(
+            **kriging_settings(
+                model,
+                sill,
+                range,
+                nugget,
+                smoothness,
+                range_convention,
+                drift,
+                n_neighbors,
+                search_radius,
+            )
+        )
+
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
         self,
         X: ArrayLike,
@@ -150,12 +287,14 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         y : array-like of shape (n,) or (n, t)
             Several columns share the neighborhoods and one factorization.
         sample_weight : array-like of shape (n,), default=None
-            How many observations a row stands for: its noise variance is divided by it.
+            How many observations a row stands for: its noise variance is divided by it. Without
+            it, rows that are exact copies of others, inputs and targets, count once in tuning
+            and in the model, with a warning; where targets are counts or the like, all do.
         noise_variance : array-like of shape (n,), default=None
             Known error variance of each observation, in the units of y². Their pattern is
             kept; their level is tuned like the noise, or used as it is if nothing is tuned.
         groups : array-like of shape (n,), default=None
-            Tuning predicts each point without its whole group.
+            Tuning and `loo` predict each point without its whole group.
         queries : array-like of shape (q, d), default=None
             Where predictions will be made: tuning then imitates their distances from the data.
 
@@ -172,6 +311,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         >>> model.n_features_in_
         2
         """
+        progress = FitProgress(self)
         fitted = self._copy()
         fitted._check_settings()
         X_checked, y_checked = validate_data(
@@ -182,8 +322,11 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
             where = validate_data(fitted, queries, dtype=np.float64, reset=False)
         columns = np.ascontiguousarray(y_checked.reshape(len(X_checked), -1), dtype=np.float64)
         rows = check_training_rows(X_checked, columns, sample_weight, noise_variance, groups)
-        fitted.ensemble_ = fitted._build(rows, where, y_checked.shape[1:], names_of_targets(y))
-        return self._become(fitted)
+        names = names_of_targets(y)
+        fitted.ensemble_ = fitted._build(rows, where, y_checked.shape[1:], names, progress)[0]
+        self._become(fitted)
+        progress.end()
+        return self
 
     def partial_fit(
         self,
@@ -191,6 +334,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         noise_variance: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> LSGPRegressor:
         """Add training rows, without tuning again.
 
@@ -207,6 +351,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         y : array-like of shape (k,) or (k, t)
         sample_weight, noise_variance : array-like of shape (k,), default=None
             As in `fit`; ``noise_variance`` if and only if it was given there.
+        groups : array-like of shape (k,), default=None
+            As in `fit`, for `loo`: equal labels are one group with the rows that are there. Rows
+            that came without groups belong to none.
 
         Examples
         --------
@@ -220,7 +367,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         1.00 1.00
         """
         if not hasattr(self, "ensemble_"):
-            return self.fit(X, y, sample_weight=sample_weight, noise_variance=noise_variance)
+            return self.fit(
+                X, y, sample_weight=sample_weight, noise_variance=noise_variance, groups=groups
+            )
         X_checked, y_checked = validate_data(
             self,
             X,
@@ -237,7 +386,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
                 f"{('n', *self.ensemble_.target_shape)}. Give the same targets."
             )
         columns = y_checked.reshape(len(X_checked), -1).astype(np.float64)
-        rows = self._check_more_rows(X_checked, columns, sample_weight, noise_variance)
+        rows = self._check_more_rows(X_checked, columns, sample_weight, noise_variance, groups)
         return self._add_rows(rows)
 
     def predict(self, X: ArrayLike, return_std: bool = False, kind: str = "observation") -> Any:
@@ -368,6 +517,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     def loo(self, n_points: int | None = None, random_state: Any = None) -> LeaveOneOutResult:
         """Predict training points from their neighbors without themselves.
 
+        Where `fit` was given ``groups``, each without its whole group.
+
         Parameters
         ----------
         n_points : int, default=None
@@ -396,6 +547,68 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         if n_points is not None and n_points < n:
             rows = np.sort(check_random_state(random_state).choice(n, n_points, replace=False))
         return leave_one_out(self._ready(), rows, self._resources())
+
+    def local_log_marginal_likelihood(self, X: ArrayLike) -> Array:
+        """Log marginal likelihood of the neighborhood of each query, as the paper has it.
+
+        log p(y_I | X_I) = −½ y_Iᵀ A⁻¹ y_I − ½ log det A − ½ m log 2π, A = K + σ²W⁻¹ of the m
+        neighbors of positive weight, in the units of y; of the heaviest model, with its global
+        signal variance. One query at a time in double precision.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+
+        Returns
+        -------
+        array of shape (q,) or (q, t)
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> model = LSGPRegressor.paper(
+        ...     bandwidth=0.5, lengthscale=0.3, signal_variance=2.0, noise_variance=0.1
+        ... ).fit([[0.0], [0.4], [1.0]], [1.0, 2.0, 0.0])
+        >>> model.local_log_marginal_likelihood([[0.2], [1.0]]).round(3)
+        array([-3.459, -1.282])
+        """
+        X = self._check_queries(X)
+        return local_log_marginal_likelihood(self._ready(), X)
+
+    def explain(self, X: ArrayLike, exclude: ArrayLike | None = None) -> Explanation:
+        """Neighbors of each query, what each contributes to the mean, and how far the data are.
+
+        Solved one query at a time in double precision: for a few queries of interest rather
+        than for all of a large file.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        exclude : integer array-like of shape (q,), default=None
+            A training row for each query that it is predicted without, -1 for none, and where
+            `fit` was given ``groups``, without its group: with
+            ``result = model.loo()``, ``model.explain(X[result.rows], exclude=result.rows)``
+            explains the leave-one-out predictions.
+
+        Returns
+        -------
+        Explanation
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> explained = model.explain([[0.5], [1.5]])
+        >>> total = explained.baseline + explained.contributions.sum(axis=1)
+        >>> bool(np.allclose(total, model.predict([[0.5], [1.5]])))
+        True
+        >>> explained.is_extrapolating
+        array([False,  True])
+        """
+        X = self._check_queries(X)
+        return explain(self._ready(), X, exclude)
 
     def calibration(self, X: ArrayLike, y: ArrayLike) -> Calibration:
         """Accuracy and calibration of the predictions for X against the observations y.
@@ -443,7 +656,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
 
         Returns
         -------
-        array of shape (n_samples, p)
+        array of shape (n_samples, p), or (n_samples, p, t) for several targets
 
         Examples
         --------

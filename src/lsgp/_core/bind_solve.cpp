@@ -26,19 +26,19 @@ void require(bool fact, const char *message) {
 
 // LocalModel, in the order that backends/cpu.py passes it; see Problem.
 typedef std::tuple<int, int, In<double, 1>, double, double, double, double, double, double,
-                   double, double, bool> ModelTuple;
+                   double, double, bool, bool> ModelTuple;
 
 template <class T>
 Problem<T> make_problem(const In<T, 2> &X, const In<T, 2> &y, const In<T, 1> &noise,
                         const ModelTuple &model) {
   const auto &[kernel, localizer, lengthscale, signal_variance, noise_variance,
                constant_variance, slope_variance, localizer_decay, scale_dof, bandwidth,
-               mean_lengthscale, normalize] = model;
+               mean_lengthscale, normalize, is_trend_apart] = model;
   require(y.shape(0) == X.shape(0), "y must have as many rows as X");
   require(noise.shape(0) == X.shape(0), "noise must have as many rows as X");
   require(lengthscale.shape(0) == X.shape(1), "lengthscale must have one value per column of X");
-  require(kernel >= 0 && kernel <= int(Kernel::matern52), "no kernel has this code");
-  require(localizer >= 0 && localizer <= int(Localizer::smooth), "no localizer has this code");
+  require(kernel >= 0 && kernel < N_KERNELS, "no kernel has this code");
+  require(localizer >= 0 && localizer < N_LOCALIZERS, "no localizer has this code");
   Problem<T> p;
   p.X = X.data();
   p.y = y.data();
@@ -50,13 +50,17 @@ Problem<T> make_problem(const In<T, 2> &X, const In<T, 2> &y, const In<T, 1> &no
   p.lengthscale = lengthscale.data();
   p.signal_variance = signal_variance;
   p.noise_variance = noise_variance;
-  p.constant_variance = constant_variance;
-  p.slope_variance = slope_variance;
   p.localizer_decay = localizer_decay;
   p.scale_dof = scale_dof;
   p.bandwidth = bandwidth;
   p.mean_lengthscale = mean_lengthscale;
   p.normalize = normalize;
+  p.constant_variance = is_trend_apart ? 0 : constant_variance;
+  p.slope_variance = is_trend_apart ? 0 : slope_variance;
+  p.has_constant_apart = is_trend_apart && constant_variance > 0;
+  p.has_slope_apart = is_trend_apart && slope_variance > 0;
+  p.constant_precision = 1 / constant_variance;
+  p.slope_precision = 1 / slope_variance;
   return p;
 }
 
@@ -94,9 +98,8 @@ void predict(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /*
               status.shape(0) == q, "the outputs must have one row per query");
   nb::gil_scoped_release release;
   check_neighbors(neighbors, X.shape(0));
-  Memory<V> memory(Workspace<T>::size(int(m), problem.d, problem.t, false));
+  Memory<V> memory(Workspace<T>::size(int(m), problem.d, problem.t, problem.n_apart(), false));
   LocalSolver<T> solver(problem, memory.data, int(m), false);
-  const bool local = std::isfinite(problem.scale_dof);
   for (size_t begin = 0; begin < q; begin += W) {
     const int used = int(std::min<size_t>(W, q - begin));
     const T *query[W];
@@ -112,14 +115,12 @@ void predict(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /*
     solver.template solve<false>(int(m), code);
     const V tau2 = solver.latent_variance();
     for (size_t j = 0; j < t; j++) {
-      const V mu = solver.rhs_dot(0, int(1 + j)), misfit = solver.rhs_dot(int(1 + j), int(1 + j));
+      const V mu = solver.mean(int(j)), misfit = solver.misfit(int(j));
       for (int l = 0; l < used; l++) {
         const size_t e = begin + l;
-        const double nu = problem.scale_dof + solver.n_effective[l];
+        const Scale posterior = posterior_scale(problem, misfit[l], solver.n_effective[l]);
         mean.data()[e * t + j] = mu[l];
-        scale.data()[e * t + j] = T(local
-            ? (problem.scale_dof * problem.signal_variance + misfit[l]) / nu  // [E6]
-            : problem.signal_variance);
+        scale.data()[e * t + j] = T(posterior.value);
       }
     }
     for (int l = 0; l < used; l++) {
@@ -150,7 +151,7 @@ void score(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /* (
             "targets names a row that X does not have");
   nb::gil_scoped_release release;
   check_neighbors(neighbors, X.shape(0));
-  Memory<V> memory(Workspace<T>::size(int(m), problem.d, problem.t, true));
+  Memory<V> memory(Workspace<T>::size(int(m), problem.d, problem.t, problem.n_apart(), true));
   LocalScorer<T> scorer(problem, memory.data, int(m));
   std::vector<double> lane_gradient(W * p);
   for (size_t begin = 0; begin < q; begin += W) {
@@ -194,8 +195,8 @@ template <class T> void exponentials(In<T, 1> x /* (k,) */, Out<T, 1> values /* 
   }
 }
 
-template <class T> size_t workspace_bytes(int m, int d, int t, bool gradient) {
-  return Workspace<T>::size(m, d, t, gradient) * sizeof(typename Simd<T>::Vec);
+template <class T> size_t workspace_bytes(int m, int d, int t, int n_apart, bool gradient) {
+  return Workspace<T>::size(m, d, t, n_apart, gradient) * sizeof(typename Simd<T>::Vec);
 }
 
 template <class T> void bind(nb::module_ &m, const char *suffix) {

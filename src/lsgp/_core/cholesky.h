@@ -62,14 +62,16 @@ inline void subtract_product(V *__restrict__ acc, const V *__restrict__ x,
 }
 
 // Factor a diagonal tile; the diagonal keeps 1/L. Lanes with a pivot that is not a finite number
-// above `smallest` are marked in `failed` and go on with a pivot of 1.
-template <class V, class I> inline void factor_tile(V *c, V smallest, I &failed) {
+// above `smallest` are marked in `failed` and go on with a pivot of 1; `least` becomes the least of
+// the others.
+template <class V, class I> inline void factor_tile(V *c, V smallest, I &failed, V &least) {
   const V zero = {}, one = zero + Element<V>(1);
   for (int b = 0; b < TILE; b++) {
     V pivot = c[b * TILE + b];
     for (int k = 0; k < b; k++) pivot -= c[k * TILE + b] * c[k * TILE + b];
     const I good = (pivot > smallest) & (pivot - pivot == zero);
     failed |= ~good;
+    least = good & (pivot < least) ? pivot : least;
     const V inverse = one / sqrt(good ? pivot : one);
     c[b * TILE + b] = inverse;
     for (int a = b + 1; a < TILE; a++) {
@@ -109,7 +111,8 @@ inline void update_tile(V *__restrict__ c, const V *__restrict__ x, const V *__r
 
 // [E3] Factor in place, right-hand sides included. Every entry is accumulated in the order of
 // the columns whatever the panel width, so a lane's result depends on its own numbers only.
-template <class V, class I> void factor(const TiledTriangle<V> &A, V smallest, I &failed) {
+template <class V, class I>
+void factor(const TiledTriangle<V> &A, V smallest, I &failed, V &least) {
   const int n_rows = A.n_tiles + A.n_rhs_tiles;
   for (int begin = 0; begin < A.n_tiles; begin += PANEL) {
     const int end = begin + PANEL < A.n_tiles ? begin + PANEL : A.n_tiles;
@@ -118,7 +121,7 @@ template <class V, class I> void factor(const TiledTriangle<V> &A, V smallest, I
       V *diagonal = A.tile(J, J);
       const int n = (J - begin) * TILE;
       update_tile<false>(diagonal, left, left, n, left);
-      factor_tile(diagonal, smallest, failed);
+      factor_tile(diagonal, smallest, failed, least);
       for (int R = J + 1; R < n_rows; R++)
         update_tile<true>(A.tile(R, J), A.tile(R, begin), left, n, diagonal);
     }

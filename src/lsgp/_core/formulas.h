@@ -54,6 +54,7 @@ struct Matern52 {
 };
 
 enum class Kernel : int { rbf, matern12, matern32, matern52 };
+constexpr int N_KERNELS = 4;
 
 // Calls f with the formula that belongs to the code, so that the branch is outside f's loops.
 template <class F> inline void with_kernel(Kernel kernel, F &&f) {
@@ -72,6 +73,7 @@ template <class V> struct Weight {
 };
 
 enum class Localizer : int { rectangular, epanechnikov, gaussian, hilbert, smooth };
+constexpr int N_LOCALIZERS = 5;
 
 // Called once per neighbor, not once per pair: a plain switch will do. Zero for s > 1.
 template <class V, class T> inline Weight<V> localize(Localizer localizer, V s, T decay) {

@@ -9,6 +9,36 @@
 
 namespace lsgp {
 
+// Of one target column of one lane, and its derivatives; parameters in logarithms.
+struct ColumnLoss {
+  double value, by_mean, by_variance, by_misfit, by_dof;
+  double by_signal_variance, by_noise_variance, by_scale_dof;
+};
+
+template <class T>
+LSGP_SAME_FOR_ALL_LANES ColumnLoss column_loss(const Problem<T> &problem, Objective objective,
+                                               double error, double tau2, double target_noise,
+                                               double noise_unit, double misfit,
+                                               double n_effective) {
+  const double s2 = problem.signal_variance, dof0 = problem.scale_dof, share = 1.0 / problem.t;
+  const Scale scale = posterior_scale(problem, misfit, n_effective);  // [E6]
+  const double noise = problem.noise_variance * target_noise * noise_unit;
+  const double relative = tau2 + noise;  // [E7]
+  const Loss L = evaluate_loss(objective, error, scale.value * relative, scale.dof);
+  const double by_scale = share * L.by_variance * relative;
+  const double by_variance = share * L.by_variance * scale.value;
+  ColumnLoss column = {share * L.value, -share * L.by_error, by_variance, 0, 0,
+                       by_scale * s2, by_variance * noise, 0};
+  if (std::isfinite(dof0)) {
+    const double through_dof = share * L.by_dof - by_scale * scale.value / scale.dof;
+    column.by_misfit = by_scale / scale.dof;
+    column.by_dof = through_dof;
+    column.by_signal_variance = by_scale * dof0 / scale.dof * s2;
+    column.by_scale_dof = (through_dof + by_scale * s2 / scale.dof) * dof0;
+  }
+  return column;
+}
+
 template <class T> struct LocalScorer : LocalSolver<T> {
   typedef LocalSolver<T> Base;
   typedef typename Base::V V;
@@ -28,10 +58,20 @@ template <class T> struct LocalScorer : LocalSolver<T> {
   V *beta_partner() const { return space.adjoint; }
   V *alpha_partner(int j) const { return space.adjoint + size_t(1 + j) * rows; }
 
+  // What the noise of an observation at the query is multiplied by [E7]: h where weights are k/h.
+  double noise_unit(int l) const {
+    if (!problem.normalize) return 1;
+    return std::sqrt(h2[l] > 0 ? double(h2[l]) : 1.0) * problem.mean_lengthscale;
+  }
+
   void back_substitute() {
     for (int which = 0; which <= problem.t; which++) {
       V *x = space.solution + size_t(which) * rows;
       for (int i = 0; i < rows; i++) x[i] = this->rhs(which, i);
+      // [E10] beta with the trend apart; the alphas' part is in the right-hand sides already.
+      const V *kappa = space.coefficient;
+      for (int p = 0; which == 0 && p < problem.n_apart(); p++)
+        for (int i = 0; i < rows; i++) x[i] += kappa[p] * this->rhs(1 + problem.t + p, i);
       solve_transposed(space.A, x);
     }
   }
@@ -39,38 +79,28 @@ template <class T> struct LocalScorer : LocalSolver<T> {
   // Loss of each lane's target, its mean over the t columns, and the partners u, v of [E8].
   void evaluate(Objective objective, const T *const *observed, const T *target_noise,
                 double *loss) {
-    const int t = problem.t;
+    const int t = problem.t, n_apart = problem.n_apart();
     const V tau2 = this->latent_variance();
-    const bool local = std::isfinite(problem.scale_dof);
-    const double s2 = problem.signal_variance, dof0 = problem.scale_dof;
     by_variance = by_dof = by_signal_variance = by_noise_variance = by_scale_dof = V{};
     for (int l = 0; l < W; l++) loss[l] = 0;
     V *u = beta_partner();
     for (int i = 0; i < rows; i++) u[i] = V{};
+    for (int p = 0; p < n_apart; p++) space.by_trend[p] = V{};
     for (int j = 0; j < t; j++) {
-      const V mean = this->rhs_dot(0, 1 + j);    // [E4]
-      const V misfit = this->rhs_dot(1 + j, 1 + j);  // yᵀα of [E6]
+      const V mean = this->mean(j), misfit = this->misfit(j);
       V by_mean = {}, by_misfit = {};
       for (int l = 0; l < W; l++) {
-        const double dof = local ? dof0 + n_effective[l] : dof0;
-        const double scale = local ? (dof0 * s2 + misfit[l]) / dof : s2;  // [E6]
-        const double noise = problem.noise_variance * target_noise[l];
-        const double relative = tau2[l] + noise;
-        const Loss L = evaluate_loss(objective, observed[l][j] - mean[l], scale * relative, dof);
-        const double share = 1.0 / t, by_scale = share * L.by_variance * relative;
-        loss[l] += share * L.value;
-        by_mean[l] = T(-share * L.by_error);
-        by_variance[l] += T(share * L.by_variance * scale);
-        by_noise_variance[l] += T(share * L.by_variance * scale * noise);
-        if (local) {
-          const double through_dof = share * L.by_dof - by_scale * scale / dof;
-          by_misfit[l] = T(by_scale / dof);
-          by_dof[l] += T(through_dof);
-          by_signal_variance[l] += T(by_scale * dof0 / dof * s2);
-          by_scale_dof[l] += T((through_dof + by_scale * s2 / dof) * dof0);
-        } else {
-          by_signal_variance[l] += T(by_scale * s2);
-        }
+        const ColumnLoss L = column_loss(problem, objective, observed[l][j] - mean[l], tau2[l],
+                                         target_noise[l], noise_unit(l), misfit[l],
+                                         n_effective[l]);
+        loss[l] += L.value;
+        by_mean[l] = T(L.by_mean);
+        by_misfit[l] = T(L.by_misfit);
+        by_variance[l] += T(L.by_variance);
+        by_dof[l] += T(L.by_dof);
+        by_signal_variance[l] += T(L.by_signal_variance);
+        by_noise_variance[l] += T(L.by_noise_variance);
+        by_scale_dof[l] += T(L.by_scale_dof);
       }
       V *v = alpha_partner(j);
       const V *a = alpha(j), *b = beta();
@@ -83,11 +113,17 @@ template <class T> struct LocalScorer : LocalSolver<T> {
       V *k_adjoint = space.row_sum;
       for (int i = 0; i < rows; i++)
         k_adjoint[i] = (j == 0 ? V{} : k_adjoint[i]) + by_mean * a[i];
+      // [E11] of the trend apart.
+      const V *kappa = space.coefficient, *theta = this->theta(j);
+      for (int p = 0; p < n_apart; p++)
+        space.by_trend[p] += by_mean * kappa[p] * theta[p] - by_misfit * theta[p] * theta[p];
     }
     for (int i = 0; i < rows; i++) {
       u[i] += by_variance * beta()[i];
       space.row_sum[i] -= (by_variance + by_variance) * beta()[i];
     }
+    const V *kappa = space.coefficient;
+    for (int p = 0; p < n_apart; p++) space.by_trend[p] += by_variance * kappa[p] * kappa[p];
   }
 
   // gradient: (W, d + N_SHARED_PARAMETERS)
@@ -132,6 +168,8 @@ template <class T> struct LocalScorer : LocalSolver<T> {
       }
       // The slope's b zᵢ·zⱼ: sums over pairs factor.
       sum -= T(2 * problem.slope_variance) * slope_sum(k);
+      if (problem.has_slope_apart)
+        sum -= T(2 * problem.slope_precision) * space.by_trend[problem.has_constant_apart + k];
       V by_log_h2 = splat(T(-2.0 / d));
       if (problem.bandwidth == 0)
         for (int l = 0; l < W; l++) {
@@ -139,7 +177,8 @@ template <class T> struct LocalScorer : LocalSolver<T> {
           by_log_h2[l] = h2[l] > 0 ? T(-2) * z * z / h2[l] : T(0);
         }
       sum -= through_h * by_log_h2;
-      if (problem.normalize) sum -= through_factor * (T(0.5) * by_log_h2 + T(1.0 / d));
+      if (problem.normalize)
+        sum += (by_noise_variance - through_factor) * (T(0.5) * by_log_h2 + T(1.0 / d));
       for (int l = 0; l < W; l++) gradient[l * p + k] = sum[l];
     }
     add_pair_products(gradient, p);
@@ -149,10 +188,14 @@ template <class T> struct LocalScorer : LocalSolver<T> {
     for (int j = 0; j < t; j++) by_constant += total(alpha(j)) * total(alpha_partner(j));
     if (problem.slope_variance > 0)
       for (int k = 0; k < d; k++) by_slope += slope_sum(k);
+    by_constant *= T(problem.constant_variance);
+    by_slope *= T(problem.slope_variance);
+    for (int p = 0; p < problem.n_apart(); p++)
+      (problem.input_of(p) < 0 ? by_constant : by_slope) +=
+          problem.precision_of(p) * space.by_trend[p];
     const V shared[N_SHARED_PARAMETERS] = {
-        by_signal_variance, by_noise, by_constant * T(problem.constant_variance),
-        by_slope * T(problem.slope_variance), by_decay * T(problem.localizer_decay),
-        by_scale_dof};
+        by_signal_variance, by_noise, by_constant, by_slope,
+        by_decay * T(problem.localizer_decay), by_scale_dof};
     for (int e = 0; e < N_SHARED_PARAMETERS; e++)
       for (int l = 0; l < W; l++) gradient[l * p + d + e] = shared[e][l];
   }

@@ -15,11 +15,14 @@
 namespace lsgp {
 
 constexpr int STATUS_OK = 0, STATUS_JITTERED = 1, STATUS_NOT_POSITIVE_DEFINITE = 2,
-              STATUS_NOT_FINITE = 3;
+              STATUS_NOT_FINITE = 3, STATUS_IMPRECISE = 4, STATUS_UNDETERMINED = 5;
 constexpr double FIRST_JITTER = 1e-12, LAST_JITTER = 1e-4;
+// A trend of more variance, relative to the correlations', is kept apart from the matrix.
+constexpr double LARGEST_TREND_IN_MATRIX = 100;
 constexpr int N_SHARED_PARAMETERS = 6;
 
-// Training data and hyperparameters; see LocalProblem and LocalModel in local_problem.py.
+// Training data and hyperparameters; see LocalProblem and LocalModel in method/contract.py. The trend
+// is in the matrix, where its variances count, or apart from it, where its precisions do.
 template <class T> struct Problem {
   const T *X;      // (n, d)
   const T *y;      // (n, t)
@@ -28,10 +31,38 @@ template <class T> struct Problem {
   Kernel kernel;
   Localizer localizer;
   const double *lengthscale;  // (d,)
-  double signal_variance, noise_variance, constant_variance, slope_variance, localizer_decay,
-      scale_dof, bandwidth /* scaled; 0: adaptive */, mean_lengthscale;
+  double signal_variance, noise_variance, localizer_decay, scale_dof,
+      bandwidth /* scaled; 0: adaptive */, mean_lengthscale;
   bool normalize;
+  double constant_variance, slope_variance;    // of the trend in the matrix; 0 if it is apart
+  double constant_precision, slope_precision;  // of the trend apart; 0 is the unknown trend
+  bool has_constant_apart, has_slope_apart;
+
+  bool has_trend_in_matrix() const { return constant_variance != 0 || slope_variance != 0; }
+  // Columns of H, the basis (1, z) of the trend apart.
+  int n_apart() const { return int(has_constant_apart) + (has_slope_apart ? d : 0); }
+  // The input that column p of H is the slope in; -1 for the constant.
+  int input_of(int p) const { return p - int(has_constant_apart); }
+  T precision_of(int p) const { return T(input_of(p) < 0 ? constant_precision : slope_precision); }
 };
+
+// Arithmetic of one lane in plain numbers. Never inlined: in a loop over lanes the compiler would be
+// free to contract a product and a sum in the lanes that it vectorizes, and not in those left over,
+// and a result would depend on the lane, and so on the size of the block.
+#define LSGP_SAME_FOR_ALL_LANES __attribute__((noinline))
+
+struct Scale {
+  double value, dof;
+};
+
+// [E6] The local scale, from the misfit yᵀα and the sum of min(w, 1).
+template <class T>
+LSGP_SAME_FOR_ALL_LANES Scale posterior_scale(const Problem<T> &problem, double misfit,
+                                              double n_effective) {
+  const double dof = problem.scale_dof + n_effective;
+  if (!std::isfinite(problem.scale_dof)) return {problem.signal_variance, dof};
+  return {(problem.scale_dof * problem.signal_variance + misfit) / dof, dof};
+}
 
 // All that is needed for W queries of at most m neighbors. Arrays of vectors, aligned, carved
 // out of one allocation; their sizes in vectors are in the comments.
@@ -49,19 +80,23 @@ template <class T> struct Workspace {
   V *adjoint;   // (1 + t, rows) their partners in the adjoint of A [E8]
   V *row_sum;   // (rows,) sums over pairs, in the gradient
   TiledTriangle<V> A;
-  V *slope;  // derivative of the kernel for every pair, in A's layout (score only)
+  V *gram;         // (a, a) factor of the precision of the trend apart; its diagonal keeps 1/L
+  V *coefficient;  // (1 + t, a) of the trend apart: kappa of the query, theta of the targets
+  V *by_trend;     // (a,) adjoints of their squares (score only)
+  V *slope;        // derivative of the kernel for every pair, in A's layout (score only)
 
   // At least one tile: a query without neighbors still has a system, of rows that are out of it.
   static int rows_of(int m) { return (std::max(m, 1) + TILE - 1) / TILE * TILE; }
-  static int rhs_tiles_of(int t) { return (t + 1 + TILE - 1) / TILE; }
+  static int rhs_tiles_of(int t, int a) { return (1 + t + a + TILE - 1) / TILE; }
 
-  static size_t size(int m, int d, int t, bool gradient) {
+  static size_t size(int m, int d, int t, int a, bool gradient) {
     const size_t rows = rows_of(m), tiles = rows / TILE;
-    const size_t matrix = TiledTriangle<V>::size(int(tiles), rhs_tiles_of(t));
-    return rows * (d + 6 + t + (gradient ? 2 * (1 + t) + 1 : 0)) + matrix * (gradient ? 2 : 1);
+    const size_t matrix = TiledTriangle<V>::size(int(tiles), rhs_tiles_of(t, a));
+    return rows * (d + 6 + t + (gradient ? 2 * (1 + t) + 1 : 0)) + matrix * (gradient ? 2 : 1) +
+           size_t(a) * (a + 1 + t + (gradient ? 1 : 0));
   }
 
-  Workspace(V *p, int m, int d, int t, bool gradient) {
+  Workspace(V *p, int m, int d, int t, int a, bool gradient) {
     const size_t rows = rows_of(m);
     auto take = [&p](size_t n) { V *q = p; p += n; return q; };
     z = take(rows * d);
@@ -73,10 +108,13 @@ template <class T> struct Workspace {
     noise = take(rows);
     y = take(rows * t);
     A.n_tiles = int(rows / TILE);
-    A.n_rhs_tiles = rhs_tiles_of(t);
+    A.n_rhs_tiles = rhs_tiles_of(t, a);
     A.data = take(TiledTriangle<V>::size(A.n_tiles, A.n_rhs_tiles));
-    solution = adjoint = row_sum = slope = nullptr;
+    gram = take(size_t(a) * a);
+    coefficient = take(size_t(a) * (1 + t));
+    solution = adjoint = row_sum = slope = by_trend = nullptr;
     if (gradient) {
+      by_trend = take(a);
       solution = take(rows * (1 + t));
       adjoint = take(rows * (1 + t));
       row_sum = take(rows);
@@ -95,6 +133,16 @@ template <class T> struct LocalSolver {
   static constexpr T SMALLEST_VARIANCE = 16 * std::numeric_limits<T>::epsilon();
   // A pivot below this, relative to the mean diagonal of the covariance, is but rounding.
   static constexpr T SMALLEST_PIVOT = 16 * std::numeric_limits<T>::epsilon();
+  // A column of the trend's basis with a pivot below this, relative to its diagonal, is implied by
+  // the others; see method/trend.py.
+  static constexpr T KNOWN_PIVOT = T(1e-10);
+  // In single precision, pivots and latent variances below these, relative to their prior, have
+  // lost too many digits, and the system is to be solved in double precision. Over 3,840 problems
+  // (tests/test_precision.py) those above are off by at most 1.4 % of a latent standard deviation;
+  // with 5e-5 for both it would be 6 %.
+  static constexpr T PRECISE_PIVOT = T(2e-4), PRECISE_VARIANCE = T(1e-4);
+  // Only double precision without a trend in the matrix has nowhere else to go than to jitter.
+  bool is_last_resort() const { return sizeof(T) == 8 && !problem.has_trend_in_matrix(); }
 
   const Problem<T> &problem;
   Workspace<T> space;
@@ -104,10 +152,11 @@ template <class T> struct LocalSolver {
   int farthest[W];  // the neighbor that sets the adaptive bandwidth
   V n_effective;    // sum of min(w, 1)
   V mean_diagonal;  // of the covariance
+  V trend_variance; // what the trend apart adds to the latent variance
   I not_finite;     // lanes with a neighbor whose squared distance is NaN or infinite
 
   LocalSolver(const Problem<T> &p, V *memory, int m, bool gradient)
-      : problem(p), space(memory, m, p.d, p.t, gradient) {}
+      : problem(p), space(memory, m, p.d, p.t, p.n_apart(), gradient) {}
 
   // Fetch the neighbors of the group's queries; lanes without a query repeat the last one.
   void gather(const T *const *query, const int32_t *const *neighbors, int m) {
@@ -209,7 +258,7 @@ template <class T> struct LocalSolver {
   template <class K, bool GRADIENT> void finish_row(int R, V *row, V jitter) {
     const V c = splat(T(problem.constant_variance)), half_b = splat(T(0.5 * problem.slope_variance));
     const V zero = {}, one = splat(T(1));
-    const bool trend = problem.constant_variance > 0 || problem.slope_variance > 0;
+    const bool trend = problem.has_trend_in_matrix();
     V *slope = GRADIENT ? space.slope + (row - space.A.data) : nullptr;
     const V *r2 = space.r2 + R * TILE;
     for (int j = 0; j < (R + 1) * TILE; j++) {
@@ -252,13 +301,21 @@ template <class T> struct LocalSolver {
           V value = {};
           if (which == 0) value = K::at(space.r2[i]).value + c;
           else if (which <= problem.t) value = space.y[(which - 1) * capacity + i];
+          else if (which <= problem.t + problem.n_apart()) value = basis(which - problem.t - 1, i);
           row[i * TILE + a] = value * space.present[i];
         }
     }
   }
 
-  // Row `which` of the right-hand sides (0: cross-covariance, 1 .. t: targets), entry i.
-  const V &rhs(int which, int i) const {
+  // Column p of H, the basis of the trend apart, at neighbor i.
+  V basis(int p, int i) const {
+    const int k = problem.input_of(p);
+    return k < 0 ? splat(T(1)) : space.z[i * problem.d + k];
+  }
+
+  // Row `which` of the right-hand sides (0: cross-covariance, 1 .. t: targets, then the columns
+  // of H), entry i.
+  V &rhs(int which, int i) const {
     return space.A.row(space.A.n_tiles + which / TILE)[i * TILE + which % TILE];
   }
   V rhs_dot(int p, int q) const {
@@ -267,7 +324,8 @@ template <class T> struct LocalSolver {
     return sum;
   }
 
-  // Assemble and factor, with growing jitter in the lanes that fail.
+  // Assemble and factor. Lanes that fail are to be solved again, with more digits or with the trend
+  // apart; where there is nothing else to try, with growing jitter.
   template <bool GRADIENT> void solve(int m, int *status) {
     const int capacity = Workspace<T>::rows_of(m);
     V mean_r2 = {}, n = {};
@@ -275,34 +333,122 @@ template <class T> struct LocalSolver {
       mean_r2 += space.r2[i] * space.present[i];
       n += space.present[i];
     }
-    const V one = splat(T(1));
-    mean_diagonal = splat(T(1 + problem.constant_variance)) +
+    const V zero = {}, one = splat(T(1));
+    const V trend = splat(T(problem.constant_variance)) +
         T(problem.slope_variance) * mean_r2 / (n > one ? n : one);
-    V jitter = {};
+    mean_diagonal = one + trend;
+    V jitter = {}, least = mean_diagonal;
+    I failed = {};
+    assemble<GRADIENT>(capacity, jitter);
+    factor(space.A, mean_diagonal * SMALLEST_PIVOT, failed, least);
+    I imprecise = (failed & ~not_finite) | (trend > T(LARGEST_TREND_IN_MATRIX));
+    if (sizeof(T) == 4) imprecise |= (least < PRECISE_PIVOT * mean_diagonal) | not_finite;
     for (int l = 0; l < W; l++) status[l] = not_finite[l] ? STATUS_NOT_FINITE : STATUS_OK;
-    double level = FIRST_JITTER;
-    for (bool first = true;; first = false) {
-      I failed = {};
-      assemble<GRADIENT>(capacity, jitter);
-      factor(space.A, mean_diagonal * SMALLEST_PIVOT, failed);
+    if (!is_last_resort()) {
+      for (int l = 0; l < W; l++)
+        if (imprecise[l]) status[l] = STATUS_IMPRECISE;
+    } else {
       failed &= ~not_finite;
-      if (!any(failed)) return;
-      // The step of the grid at which a lane succeeds depends on that lane alone.
-      const bool last = !first && level > LAST_JITTER * 0.5;
-      if (!first) level *= 10;
-      for (int l = 0; l < W; l++) {
-        if (!failed[l]) continue;
-        status[l] = last ? STATUS_NOT_POSITIVE_DEFINITE : STATUS_JITTERED;
-        jitter[l] = T(level) * mean_diagonal[l];
+      for (double level = FIRST_JITTER; any(failed); level *= 10) {
+        // The step of the grid at which a lane succeeds depends on that lane alone.
+        const bool is_over = level > LAST_JITTER * 2;
+        for (int l = 0; l < W; l++) {
+          if (!failed[l]) continue;
+          status[l] = is_over ? STATUS_NOT_POSITIVE_DEFINITE : STATUS_JITTERED;
+          jitter[l] = T(level) * mean_diagonal[l];
+        }
+        if (is_over) break;
+        failed = I{};
+        assemble<GRADIENT>(capacity, jitter);
+        factor(space.A, mean_diagonal * SMALLEST_PIVOT, failed, least);
+        failed &= ~not_finite;
       }
-      if (last) return;
+    }
+    trend_variance = zero;
+    if (problem.n_apart() > 0) put_back_trend(status);
+    if (sizeof(T) == 4) {
+      const T prior = T(1 + problem.constant_variance);
+      const I small = ~(prior - rhs_dot(0, 0) + trend_variance > PRECISE_VARIANCE * prior);
+      for (int l = 0; l < W; l++)
+        if (small[l]) status[l] = STATUS_IMPRECISE;
     }
   }
 
+  // [E10] The trend apart: with H̃, k̃, ỹ what forward substitution left of H, k, y, its coefficients
+  // have the precision P = H̃ᵀH̃ + B⁻¹, the targets' are theta = P⁻¹H̃ᵀỹ, and the query's
+  // kappa = P⁻¹e, of e = h₀ - H̃ᵀk̃, what the correlations do not predict of the basis at the query.
+  // Leaves ỹ - H̃ theta in place of ỹ.
+  void put_back_trend(int *status) {
+    const int a = problem.n_apart(), t = problem.t, first = 1 + t;
+    const V zero = {}, one = splat(T(1));
+    V *kappa = space.coefficient;
+    I undetermined = {}, imprecise = {};
+    for (int p = 0; p < a; p++) {
+      const V at_query = problem.input_of(p) < 0 ? one : zero;
+      const T precision = problem.precision_of(p);
+      V *row = space.gram + p * a;
+      for (int q = 0; q < p; q++) {
+        V value = rhs_dot(first + p, first + q);
+        for (int o = 0; o < q; o++) value -= row[o] * space.gram[q * a + o];
+        row[q] = value * space.gram[q * a + q];
+      }
+      const V diagonal = rhs_dot(first + p, first + p) + precision;
+      V pivot = diagonal;
+      for (int q = 0; q < p; q++) pivot -= row[q] * row[q];
+      imprecise |= ~(pivot > PRECISE_PIVOT * diagonal);
+      // No pivot is below the prior's precision, but for rounding. Without a prior, a column that
+      // others imply has no pivot: its coefficient is unknown.
+      pivot = pivot > precision ? pivot : splat(precision);
+      const I known = pivot > (precision > 0 ? zero : KNOWN_PIVOT * diagonal);
+      row[p] = known ? one / sqrt(known ? pivot : one) : zero;
+      for (int which = 0; which <= t; which++) {
+        V value = which == 0 ? at_query - rhs_dot(first + p, 0) : rhs_dot(first + p, which);
+        for (int q = 0; q < p; q++) value -= row[q] * space.coefficient[which * a + q];
+        // The query depends on a coefficient that nothing is known of.
+        if (which == 0)
+          undetermined |= ~known & (value * value > std::numeric_limits<T>::epsilon() *
+                                                        (diagonal + at_query));
+        space.coefficient[which * a + p] = value * row[p];
+      }
+      trend_variance += kappa[p] * kappa[p];
+    }
+    for (int which = 0; which <= t; which++) {
+      V *x = space.coefficient + which * a;
+      for (int p = a - 1; p >= 0; p--) {
+        for (int q = p + 1; q < a; q++) x[p] -= space.gram[q * a + p] * x[q];
+        x[p] *= space.gram[p * a + p];
+      }
+    }
+    for (int j = 0; j < t; j++) {
+      const V *theta = this->theta(j);
+      for (int i = 0; i < rows; i++) {
+        V value = rhs(1 + j, i);
+        for (int p = 0; p < a; p++) value -= theta[p] * rhs(first + p, i);
+        rhs(1 + j, i) = value;
+      }
+    }
+    for (int l = 0; l < W; l++) {
+      if (status[l] > STATUS_JITTERED) continue;
+      if (sizeof(T) == 4 && imprecise[l]) status[l] = STATUS_IMPRECISE;
+      else if (undetermined[l]) status[l] = STATUS_UNDETERMINED;
+    }
+  }
+  const V *theta(int j) const { return space.coefficient + (1 + j) * problem.n_apart(); }
+
+  V mean(int j) const {  // [E4]
+    const V correlated = rhs_dot(0, 1 + j);
+    return problem.has_constant_apart ? correlated + theta(j)[0] : correlated;
+  }
+  V misfit(int j) const {  // yᵀα of [E6]
+    V sum = rhs_dot(1 + j, 1 + j);
+    for (int p = 0; p < problem.n_apart(); p++)
+      sum += problem.precision_of(p) * theta(j)[p] * theta(j)[p];
+    return sum;
+  }
   V latent_variance() const {  // [E5]
     const T prior = T(1 + problem.constant_variance);
     const V variance = prior - rhs_dot(0, 0), floor = splat(SMALLEST_VARIANCE * prior);
-    return variance > floor ? variance : floor;
+    return (variance > floor ? variance : floor) + trend_variance;
   }
 };
 

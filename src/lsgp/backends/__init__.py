@@ -19,7 +19,11 @@ FASTEST = (cpu, reference)
 def choose_backend(name: str, model: LocalModel) -> Backend:
     """The backend of this name; "auto" is the fastest one that knows the model's kernel."""
     if name == "auto":
-        return next(backend for backend in FASTEST if backend.knows(model.correlation))
+        return next(
+            backend
+            for backend in FASTEST
+            if backend.knows(model.correlation) and backend.knows_metric(model.localizer_metric)
+        )
     if name not in BACKENDS:
         raise ValueError(
             f"backend={name!r} is not one of {', '.join(map(repr, ('auto', *BACKENDS)))}."
@@ -28,5 +32,11 @@ def choose_backend(name: str, model: LocalModel) -> Backend:
         raise ValueError(
             f"backend={name!r} does not know the kernel {model.kernel}. Use backend='auto', which "
             "runs it on the reference backend, or a kernel that the native core knows."
+        )
+    if not BACKENDS[name].knows_metric(model.localizer_metric):
+        raise ValueError(
+            f"backend={name!r} does not know localizer_metric={model.localizer_metric!r} with a "
+            "lengthscale for each input. Use backend='auto', which runs it on the reference "
+            "backend, or one lengthscale."
         )
     return BACKENDS[name]

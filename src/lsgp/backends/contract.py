@@ -54,6 +54,9 @@ class Backend(Protocol):
     def knows(self, kernel: Kernel) -> bool:
         """Whether the backend can compute the kernel."""
 
+    def knows_metric(self, localizer_metric: str) -> bool:
+        """Whether the backend can weigh neighbors in this metric."""
+
     def prepare(self, problem: LocalProblem) -> LocalProblem:
         """The problem with its arrays where, and as, the backend needs them; once per model."""
 

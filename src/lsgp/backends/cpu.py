@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import _core
 from lsgp.backends.contract import Plan, Resources
-from lsgp.backends.host import prepare, search
+from lsgp.backends.host import noise_unit, prepare, search
 from lsgp.backends.plan import plan_blocks
 from lsgp.method.contract import (
     OBJECTIVES,
     SHARED_PARAMETERS,
+    STATUS_IMPRECISE,
     LocalModel,
     LocalProblem,
     Predictions,
@@ -27,6 +30,7 @@ __all__ = [
     "factors_once",
     "is_slow",
     "knows",
+    "knows_metric",
     "name",
     "plan",
     "predict",
@@ -42,6 +46,9 @@ name = "cpu"
 factors_once = True
 is_slow = False
 
+#: Rows that are copied to double precision at a time: a few megabytes.
+ROWS_IN_DOUBLE = 16_384
+
 _KERNEL_CODES = {name: code for code, name in enumerate(KERNELS)}
 _LOCALIZER_CODES = {name: code for code, name in enumerate(LOCALIZERS)}
 _KNOWN = [Stationary(name) for name in KERNELS]
@@ -52,13 +59,35 @@ def knows(kernel: Kernel) -> bool:
     return kernel in _KNOWN
 
 
+def knows_metric(localizer_metric: str) -> bool:
+    return localizer_metric == "scaled"
+
+
 def predict(
     problem: LocalProblem,
     queries: Array,
     neighbors: NDArray[np.int32],
     core: ModuleType = _core.core,
 ) -> Predictions:
-    """Solve the local system of each query; ``neighbors`` (q, m) is padded with -1."""
+    """Solve the local system of each query; ``neighbors`` (q, m) is padded with -1.
+
+    Where digits were lost, once more in double precision, with the trend apart from the matrix.
+    """
+    result = _predict(problem, queries, neighbors, problem.model.has_large_trend, core)
+    for part in _imprecise(result.status, neighbors):
+        precise, numbers = _in_double(problem, neighbors[part])
+        again = _predict(precise, queries[part].astype(float), numbers, True, core)
+        _replace_part(result, part, again)
+    return result
+
+
+def _predict(
+    problem: LocalProblem,
+    queries: Array,
+    neighbors: NDArray[np.int32],
+    is_trend_apart: bool,
+    core: ModuleType,
+) -> Predictions:
     dtype, n_queries, n_targets = problem.X.dtype, len(queries), problem.y.shape[1]
     result = Predictions(
         mean=np.empty((n_queries, n_targets), dtype),
@@ -68,8 +97,9 @@ def predict(
         status=np.empty(n_queries, np.int32),
     )
     solve = getattr(core, f"predict_{dtype.name}")
-    solve(problem.X, problem.y, problem.noise, _pack(problem.model), queries, neighbors, *result)
-    return result
+    model, arrays = _pack(problem.model, is_trend_apart), result[:5]
+    solve(problem.X, problem.y, problem.noise, model, queries, neighbors, *arrays)
+    return result._replace(noise_unit=noise_unit(problem, queries, neighbors))
 
 
 def score(
@@ -79,7 +109,27 @@ def score(
     objective: str,
     core: ModuleType = _core.core,
 ) -> Scores:
-    """Loss of predicting each target row from its neighbors, and its gradient [E8]."""
+    """Loss of predicting each target row from its neighbors, and its gradient [E8].
+
+    As `predict`, once more where digits were lost.
+    """
+    result = _score(problem, targets, neighbors, objective, problem.model.has_large_trend, core)
+    for part in _imprecise(result.status, neighbors):
+        precise, numbers = _in_double(problem, np.column_stack([targets[part], neighbors[part]]))
+        own, others = (np.ascontiguousarray(array) for array in (numbers[:, 0], numbers[:, 1:]))
+        again = _score(precise, own, others, objective, True, core)
+        _replace_part(result, part, again)
+    return result
+
+
+def _score(
+    problem: LocalProblem,
+    targets: NDArray[np.int32],
+    neighbors: NDArray[np.int32],
+    objective: str,
+    is_trend_apart: bool,
+    core: ModuleType,
+) -> Scores:
     n_targets, n_parameters = len(targets), problem.X.shape[1] + len(SHARED_PARAMETERS)
     result = Scores(
         loss=np.empty(n_targets),
@@ -91,7 +141,7 @@ def score(
         problem.X,
         problem.y,
         problem.noise,
-        _pack(problem.model),
+        _pack(problem.model, is_trend_apart),
         targets,
         neighbors,
         _OBJECTIVE_CODES[objective],
@@ -100,12 +150,49 @@ def score(
     return result
 
 
+def _imprecise(
+    status: NDArray[np.int32], neighbors: NDArray[np.int32]
+) -> Iterator[NDArray[np.int64]]:
+    """Numbers of the queries that are to be solved again, few enough at a time to copy rows."""
+    again = np.flatnonzero(status == STATUS_IMPRECISE)
+    size = max(16, ROWS_IN_DOUBLE // max(1, neighbors.shape[1]))
+    for start in range(0, len(again), size):
+        yield again[start : start + size]
+
+
+def _replace_part(
+    result: Predictions | Scores, part: NDArray[np.int64], better: Predictions | Scores
+) -> None:
+    """Write better results of some of the queries into those of all."""
+    values: Any
+    for values, others in zip(result, better, strict=True):
+        values[part] = others
+
+
+def _in_double(
+    problem: LocalProblem, neighbors: NDArray[np.int32]
+) -> tuple[LocalProblem, NDArray[np.int32]]:
+    """The problem of the rows that are named, in double precision, and what they are called there.
+
+    A problem that is in double precision is itself.
+    """
+    X, y, noise, model = problem
+    if X.dtype == np.float64:
+        return problem, neighbors
+    rows, places = np.unique(neighbors, return_inverse=True)
+    n_pads = int(np.searchsorted(rows, 0))
+    rows = rows[n_pads:]
+    numbers = np.maximum(places.reshape(neighbors.shape) - n_pads, -1)
+    X, y, noise = (np.ascontiguousarray(array[rows], dtype=float) for array in (X, y, noise))
+    return LocalProblem(X, y, noise, model), np.ascontiguousarray(numbers, dtype=np.int32)
+
+
 def workspace_bytes(
     n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool
 ) -> int:
-    """Memory that one thread needs beside its block's arrays."""
+    """Memory that one thread needs beside its block's arrays, also with the trend apart."""
     size: int = getattr(_core.core, f"workspace_bytes_{dtype.name}")(
-        n_neighbors, n_inputs, n_targets, gradient
+        n_neighbors, n_inputs, n_targets, 1 + n_inputs, gradient
     )
     return size
 
@@ -120,7 +207,7 @@ def plan(
     return plan_blocks(workspace_bytes, problem, n_neighbors, n_queries, resources, gradient)
 
 
-def _pack(model: LocalModel) -> tuple[object, ...]:
+def _pack(model: LocalModel, is_trend_apart: bool) -> tuple[object, ...]:
     """The model in the order of the native core's ModelTuple."""
     lengthscale = np.ascontiguousarray(model.lengthscale, dtype=float)
     return (
@@ -134,6 +221,7 @@ def _pack(model: LocalModel) -> tuple[object, ...]:
         float(model.localizer_decay),
         float(model.scale_dof),
         model.scaled_bandwidth,
-        float(np.exp(np.mean(np.log(lengthscale)))),
+        model.localizer_unit,
         bool(model.normalize),
+        is_trend_apart,
     )

@@ -29,7 +29,7 @@ def search(
     first_query: int = 0,
 ) -> NDArray[np.int32]:
     """As `Backend.search`, by the tree of boxes."""
-    lengthscale = np.asarray(model.lengthscale, dtype=float)
+    lengthscale = model.localizer_scale
     if n_neighbors is not None:
         return index.nearest(queries, lengthscale, min(n_neighbors, index.n), exclusions)
     return index.within(
@@ -40,3 +40,18 @@ def search(
         first_query=first_query,
         exclusions=exclusions,
     )
+
+
+def noise_unit(
+    problem: LocalProblem, queries: NDArray[np.floating], neighbors: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """As in `Predictions`, (q,): h where weights are k(u)/h, else 1."""
+    model = problem.model
+    if not model.normalize:
+        return np.ones(len(queries))
+    if model.bandwidth is not None:
+        return np.full(len(queries), model.bandwidth)
+    offsets = problem.X[neighbors].astype(float) - queries[:, None, :]
+    r2 = ((offsets / model.localizer_scale) ** 2).sum(axis=2)
+    h2 = np.where(neighbors >= 0, r2, 0.0).max(axis=1, initial=0.0)
+    return np.sqrt(np.where(h2 > 0, h2, 1.0)) * model.localizer_unit

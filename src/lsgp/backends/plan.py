@@ -45,11 +45,8 @@ def plan_blocks(
             m = int(m * 0.9)
     else:
         m = n_neighbors
-        while (
-            n_threads > 1
-            and bytes_per_thread(m, SMALLEST_BLOCK) * n_threads > resources.memory_budget
-        ):
-            n_threads -= 1
+        affordable = resources.memory_budget // bytes_per_thread(m, SMALLEST_BLOCK)
+        n_threads = max(1, min(n_threads, affordable))
     needed = bytes_per_thread(m, SMALLEST_BLOCK)
     if needed > resources.memory_budget:
         raise ValueError(

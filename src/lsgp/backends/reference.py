@@ -8,6 +8,7 @@ scikit-learn kernel. The labels [E1] to [E8] are those of the method page.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +22,13 @@ from lsgp.method import contract, localizers
 from lsgp.method.contract import LocalModel, LocalProblem, Predictions, Scores
 from lsgp.method.kernels import Kernel
 from lsgp.method.losses import LOSSES
+from lsgp.method.trend import TrendPosterior, solve_trend, trend_basis
 
 __all__ = [
     "factors_once",
     "is_slow",
     "knows",
+    "knows_metric",
     "name",
     "plan",
     "predict",
@@ -51,7 +54,10 @@ SMALLEST_PIVOT = 16 * np.finfo(float).eps
 
 
 class Covariance(NamedTuple):
-    """[E1] of m points and the query, with derivatives of rho in the kernel's log parameters."""
+    """[E1] of m points and the query, with derivatives of rho in the kernel's log parameters.
+
+    With the trend in it, or without if that is kept apart [E10].
+    """
 
     K: Array  # (m, m)
     k: Array  # (m,)
@@ -75,11 +81,28 @@ class LocalSystem(NamedTuple):
     factor: tuple[Array, bool]  # of A, as scipy's cho_solve takes it
     alpha: Array  # (m, t)
     beta: Array  # (m,)
-    variance: float
+    mean: Array  # (t,) [E4]
+    variance: float  # [E5]
+    misfit: Array  # (t,) yᵀα of [E6]
+    trend: TrendPosterior | None  # None if the trend is in the matrix
     status: int
+    noise_unit: float = 1.0  # what the noise of an observation at the query is multiplied by
+    noise_unit_by_log_lengthscale: Array | None = None  # (d,) of its logarithm; None: 0
+
+    def slopes(self, model: LocalModel) -> tuple[Array, Array]:
+        """b zᵀα (d, t), the slope that the targets show at the query, and b zᵀβ (d,)."""
+        if self.trend is None:
+            b = model.slope_variance
+            return b * self.z.T @ self.alpha, b * self.z.T @ self.beta
+        d = self.z.shape[1]
+        return self.trend.slopes(self.trend.theta, d), -self.trend.slopes(self.trend.kappa, d)
 
 
 def knows(kernel: Kernel) -> bool:
+    return True
+
+
+def knows_metric(localizer_metric: str) -> bool:
     return True
 
 
@@ -89,14 +112,14 @@ def predict(problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32])
     mean = np.empty((n_queries, n_targets))
     variance, dof = np.empty(n_queries), np.empty(n_queries)
     scale = np.empty((n_queries, n_targets))
-    status = np.empty(n_queries, dtype=np.int32)
+    status, noise_unit = np.empty(n_queries, dtype=np.int32), np.empty(n_queries)
     for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
         system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False)
-        mean[q] = system.covariance.k @ system.alpha  # [E4]
+        mean[q] = system.mean
         variance[q] = system.variance
         scale[q], dof[q] = scale_and_dof(problem.model, system)
-        status[q] = system.status
-    return Predictions(mean, variance, scale, dof, status)
+        status[q], noise_unit[q] = system.status, system.noise_unit
+    return Predictions(mean, variance, scale, dof, status, noise_unit)
 
 
 def score(
@@ -151,21 +174,51 @@ def solve_system(
     """
     model = problem.model
     with np.errstate(over="ignore", invalid="ignore"):
-        z = (problem.X[rows].astype(float) - query) / model.lengthscale
+        offsets = problem.X[rows].astype(float) - query
+        z = offsets / model.lengthscale
         is_finite = np.isfinite((z * z).sum(axis=1)).all()
     if not is_finite:
         return unsolved(problem, contract.STATUS_NOT_FINITE)
-    weight, by_log_lengthscale, by_decay = _weigh(model, z)
+    weights = _weigh(model, offsets)
+    weight, by_log_lengthscale, by_decay = weights.weight, *weights[1:3]
     inside = weight > SMALLEST_WEIGHT
     rows, z, weight = rows[inside], z[inside], weight[inside]
     y = problem.y[rows].astype(float)
     noise = problem.noise[rows].astype(float)
-    covariance = covary(model, problem.X[rows].astype(float), query, z, with_derivatives)
-    A = covariance.K + np.diag(model.noise_variance * noise / weight)  # [E2]
-    status, factor = _factor(A, np.trace(covariance.K) / max(len(rows), 1))
+    noise_over_weight = model.noise_variance * noise / weight
+    rho = correlate(model, problem.X[rows].astype(float), query, z, with_derivatives)
+    is_apart = model.has_large_trend or _mean_trend(model, z) > contract.LARGEST_TREND_IN_MATRIX
+    trend: TrendPosterior | None = None
+    if not is_apart:
+        covariance = add_trend(model, rho, z)
+        A = covariance.K + np.diag(noise_over_weight)  # [E2]
+        # With a trend in the matrix no jitter: it would be relative to the trend.
+        has_trend = model.constant_variance != 0 or model.slope_variance != 0
+        levels = [0.0] if has_trend else contract.jitters()
+        status, factor = _factor(A, np.trace(covariance.K) / max(len(rows), 1), levels)
+        is_apart = has_trend and status == contract.STATUS_NOT_POSITIVE_DEFINITE
+    if is_apart:
+        covariance = rho
+        A = rho.K + np.diag(noise_over_weight)
+        mean_diagonal = np.trace(rho.K) / max(len(rows), 1)
+        status, factor = _factor(A, mean_diagonal, contract.jitters())
     solved = cho_solve(factor, np.column_stack([covariance.k, y]), check_finite=False)  # [E3]
     beta, alpha = solved[:, 0], solved[:, 1:]
     variance = covariance.k00 - covariance.k @ beta  # [E5]
+    variance = max(variance, SMALLEST_VARIANCE * covariance.k00)
+    misfit = (y * alpha).sum(axis=0)
+    mean = covariance.k @ alpha  # [E4]
+    if is_apart:  # [E10]
+        basis = trend_basis(model, z)
+        by_H = cho_solve(factor, basis.H, check_finite=False)
+        trend = solve_trend(basis, basis.H.T @ by_H, by_H.T @ y, by_H.T @ covariance.k)
+        alpha = alpha - by_H @ trend.theta
+        beta = beta + by_H @ trend.kappa
+        mean = basis.at_query @ trend.theta + covariance.k @ alpha
+        variance += trend.variance
+        misfit = ((y - basis.H @ trend.theta) * alpha).sum(axis=0) + trend.explained
+        if status <= contract.STATUS_JITTERED and not trend.is_determined:
+            status = contract.STATUS_UNDETERMINED
     return LocalSystem(
         rows=rows,
         y=y,
@@ -178,8 +231,13 @@ def solve_system(
         factor=factor,
         alpha=alpha,
         beta=beta,
-        variance=max(variance, SMALLEST_VARIANCE * covariance.k00),
+        mean=mean,
+        variance=variance,
+        misfit=misfit,
+        trend=trend,
         status=status,
+        noise_unit=weights.noise_unit,
+        noise_unit_by_log_lengthscale=weights.noise_unit_by_log_lengthscale,
     )
 
 
@@ -205,14 +263,26 @@ def unsolved(problem: LocalProblem, status: int) -> LocalSystem:
         factor=(unknown(1, 1), True),
         alpha=unknown(1, t),
         beta=unknown(1),
+        mean=unknown(t),
         variance=math.nan,
+        misfit=unknown(t),
+        trend=None,
         status=status,
     )
 
 
-def _weigh(model: LocalModel, z: Array) -> tuple[Array, Array, Array]:
-    """Weights of the neighbors, and their derivatives in log lengthscale and in the decay."""
-    m, d = z.shape
+class _Weights(NamedTuple):
+    weight: Array  # (m,)
+    by_log_lengthscale: Array  # (m, d)
+    by_decay: Array  # (m,)
+    noise_unit: float
+    noise_unit_by_log_lengthscale: Array  # (d,) of its logarithm
+
+
+def _weigh(model: LocalModel, offsets: Array) -> _Weights:
+    """Weights of the neighbors (m, d) from the query, and derivatives of them."""
+    m, d = offsets.shape
+    z = offsets / model.localizer_scale
     r2 = (z * z).sum(axis=1)
     if model.bandwidth is None:
         h2 = r2.max(initial=0.0)
@@ -228,33 +298,47 @@ def _weigh(model: LocalModel, z: Array) -> tuple[Array, Array, Array]:
     by_log_lengthscale = by_s[:, None] * s_by_log_lengthscale
     if h2 == 0:
         weight = np.ones(m)
+    unit, log_unit = 1.0, np.zeros(d)
     if model.normalize:
-        factor = 1.0 / (math.sqrt(safe_h2) * np.exp(np.mean(np.log(model.lengthscale))))
-        log_factor = -0.5 * h2_by_log_lengthscale / safe_h2 - 1.0 / d
-        by_log_lengthscale = factor * (by_log_lengthscale + np.outer(weight, log_factor))
-        weight, by_decay = factor * weight, factor * by_decay
-    return weight, by_log_lengthscale, by_decay
+        unit = math.sqrt(safe_h2) * model.localizer_unit
+        log_unit = 0.5 * h2_by_log_lengthscale / safe_h2 + 1.0 / d
+        by_log_lengthscale = (by_log_lengthscale - np.outer(weight, log_unit)) / unit
+        weight, by_decay = weight / unit, by_decay / unit
+    if model.localizer_metric != "scaled":
+        by_log_lengthscale, log_unit = np.zeros((m, d)), np.zeros(d)
+    return _Weights(weight, by_log_lengthscale, by_decay, unit, log_unit)
 
 
-def covary(
+def correlate(
     model: LocalModel, X: Array, query: Array, z: Array, with_derivatives: bool = True
 ) -> Covariance:
-    """[E1]; the slope is centered at the query, so it drops out of k and k00."""
+    """[E1] without trend."""
     m = len(z)
-    c, b = model.constant_variance, model.slope_variance
     points = np.vstack([X, query]), np.vstack([z, np.zeros_like(query)])
     K, dK = model.correlation.correlate(*points, with_derivatives)
-    K = K + c
-    K[:m, :m] += b * z @ z.T
     return Covariance(K[:m, :m], K[:m, m], K[m, m], dK[:m, :m], dK[:m, m], dK[m, m])
 
 
-def _factor(A: Array, mean_diagonal: float) -> tuple[int, tuple[Array, bool]]:
+def add_trend(model: LocalModel, rho: Covariance, z: Array) -> Covariance:
+    """[E1]; the slope is centered at the query, so it drops out of k and k00."""
+    c, b = model.constant_variance, model.slope_variance
+    return rho._replace(K=rho.K + c + b * z @ z.T, k=rho.k + c, k00=rho.k00 + c)
+
+
+def _mean_trend(model: LocalModel, z: Array) -> float:
+    """Mean prior variance of the trend at the neighbors."""
+    mean_r2 = float((z * z).sum()) / max(len(z), 1)
+    return model.constant_variance + model.slope_variance * mean_r2
+
+
+def _factor(
+    A: Array, mean_diagonal: float, jitters: Iterable[float]
+) -> tuple[int, tuple[Array, bool]]:
     """Cholesky factor, with jitter if need be, and a status code if even that fails."""
     unknown = np.full_like(A, np.nan), True
     if not np.isfinite(A).all():
         return contract.STATUS_NOT_FINITE, unknown
-    for jitter in contract.jitters():
+    for jitter in jitters:
         try:
             factor = cholesky(A + jitter * mean_diagonal * np.eye(len(A)), lower=True)
         except LinAlgError:
@@ -267,11 +351,10 @@ def _factor(A: Array, mean_diagonal: float) -> tuple[int, tuple[Array, bool]]:
 
 def scale_and_dof(model: LocalModel, system: LocalSystem) -> tuple[Array, float]:
     """[E6], for each target column."""
-    misfit = (system.y * system.alpha).sum(axis=0)
     if math.isinf(model.scale_dof):
-        return np.full(len(misfit), model.signal_variance), math.inf
+        return np.full(len(system.misfit), model.signal_variance), math.inf
     dof = model.scale_dof + np.minimum(system.weight, 1.0).sum()
-    return (model.scale_dof * model.signal_variance + misfit) / dof, dof
+    return (model.scale_dof * model.signal_variance + system.misfit) / dof, dof
 
 
 def _loss_and_gradient(
@@ -279,8 +362,7 @@ def _loss_and_gradient(
 ) -> tuple[float, Array]:
     model, covariance = problem.model, system.covariance
     scale, dof = scale_and_dof(model, system)
-    noise = model.noise_variance * float(problem.noise[target])
-    mean = covariance.k @ system.alpha
+    noise = model.noise_variance * float(problem.noise[target]) * system.noise_unit
     relative = system.variance + noise  # [E7]
     n_targets = len(scale)
 
@@ -288,7 +370,7 @@ def _loss_and_gradient(
     by_mean, by_misfit = np.zeros(n_targets), np.zeros(n_targets)
     by_variance = by_dof = by_signal = by_noise = by_scale_dof = 0.0
     for j in range(n_targets):
-        error = float(problem.y[target, j] - mean[j])
+        error = float(problem.y[target, j] - system.mean[j])
         loss = LOSSES[objective](error, scale[j] * relative, dof)
         total += loss.value / n_targets
         by_mean[j] = -loss.by_error / n_targets
@@ -322,13 +404,25 @@ def _loss_and_gradient(
         + adjoint_k @ covariance.dk
         + by_variance * covariance.dk00
     )
-    kernel += model.correlation.by_metric(_through_metric(model, system, adjoint_A, by_weight))
+    if system.trend is None:
+        by_constant = model.constant_variance * (adjoint_A.sum() + adjoint_k.sum() + by_variance)
+        by_slopes = _in_matrix(model, system, adjoint_A)
+    else:
+        # [E11] HᵀA⁻¹y = B⁻¹theta and HᵀA⁻¹k = h0 - B⁻¹kappa, in the adjoints of [E8].
+        theta, kappa = system.trend.theta, system.trend.kappa
+        by_constant, by_slopes = system.trend.by_variance(
+            kappa * (theta @ by_mean) + by_variance * kappa**2 - theta**2 @ by_misfit
+        )
+    by_metric = _through_metric(system, by_slopes, by_weight)
+    if system.noise_unit_by_log_lengthscale is not None:
+        by_metric += by_noise * system.noise_unit_by_log_lengthscale
+    kernel += model.correlation.by_metric(by_metric)
     shared = np.array(
         [
             by_signal,
             by_noise + diagonal @ noise_over_weight,
-            model.constant_variance * (adjoint_A.sum() + adjoint_k.sum() + by_variance),
-            model.slope_variance * np.sum(adjoint_A * (system.z @ system.z.T)),
+            by_constant,
+            by_slopes.sum(),
             model.localizer_decay * (by_weight @ system.weight_by_decay),
             by_scale_dof,
         ]
@@ -336,33 +430,49 @@ def _loss_and_gradient(
     return total, np.concatenate([kernel, shared])
 
 
-def _through_metric(
-    model: LocalModel, system: LocalSystem, adjoint_A: Array, by_weight: Array
-) -> Array:
-    """Gradient in the log lengthscales of the metric, but for the kernel: weights and slope."""
-    slope = -2.0 * model.slope_variance * np.einsum("ij,ip,jp->p", adjoint_A, system.z, system.z)
-    return np.asarray(by_weight @ system.weight_by_log_lengthscale + slope)
+def _in_matrix(model: LocalModel, system: LocalSystem, adjoint_A: Array) -> Array:
+    """Gradient in the log of each slope's variance (d,), of a trend in the matrix."""
+    z = system.z
+    return np.asarray(model.slope_variance * np.einsum("ij,ip,jp->p", adjoint_A, z, z))
+
+
+def _through_metric(system: LocalSystem, by_slopes: Array, by_weight: Array) -> Array:
+    """Gradient in the log lengthscales of the metric, but for the kernel: weights and slopes.
+
+    A slope in z = x / l has the variance b / l² in x; ``by_slopes`` is empty without slopes.
+    """
+    through_slopes = -2.0 * by_slopes if by_slopes.size else 0.0
+    return np.asarray(by_weight @ system.weight_by_log_lengthscale + through_slopes)
 
 
 def _marginal_likelihood(model: LocalModel, system: LocalSystem) -> tuple[float, Array]:
     m, n_targets = system.y.shape
     s2, covariance = model.signal_variance, system.covariance
-    misfit = float((system.y * system.alpha).sum()) / n_targets
+    misfit = float(system.misfit.sum()) / n_targets
     half_log_determinant = np.log(np.diag(system.factor[0])).sum()
     total = 0.5 * misfit / s2 + half_log_determinant + 0.5 * m * math.log(2.0 * math.pi * s2)
     inverse = cho_solve(system.factor, np.eye(m), check_finite=False)
+    if system.trend is not None:
+        total += system.trend.log_evidence_part(model.lengthscale)
+        by_H = inverse @ system.trend.basis.H
+        inverse -= by_H @ system.trend.inverse_precision @ by_H.T
     adjoint_A = 0.5 * (inverse - system.alpha @ system.alpha.T / (s2 * n_targets))
     diagonal = np.diag(adjoint_A)
     noise_over_weight = model.noise_variance * system.noise / system.weight
     by_weight = -diagonal * noise_over_weight / system.weight
     kernel = np.einsum("ij,ijp->p", adjoint_A, covariance.dK)
-    kernel += model.correlation.by_metric(_through_metric(model, system, adjoint_A, by_weight))
+    if system.trend is None:
+        by_constant = model.constant_variance * adjoint_A.sum()
+        by_slopes = _in_matrix(model, system, adjoint_A)
+    else:
+        by_constant, by_slopes = system.trend.evidence_by_variance(s2)
+    kernel += model.correlation.by_metric(_through_metric(system, by_slopes, by_weight))
     shared = np.array(
         [
             0.5 * (m - misfit / s2),
             diagonal @ noise_over_weight,
-            model.constant_variance * adjoint_A.sum(),
-            model.slope_variance * np.sum(adjoint_A * (system.z @ system.z.T)),
+            by_constant,
+            by_slopes.sum(),
             model.localizer_decay * (by_weight @ system.weight_by_decay),
             0.0,
         ]

@@ -23,6 +23,12 @@ from lsgp.cli.parser import make_parser
 
 __all__ = ["main"]
 
+NO_POLARS = (
+    "Tables are read with polars, which is not installed. Install it: pip install polars (for "
+    "free-threaded Python, where that needs a Rust compiler, conda-forge has it built). In Python, "
+    "lsgp needs no polars."
+)
+
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
@@ -93,6 +99,8 @@ def _explain(error: Exception) -> str | None:
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         return one_line(f"{error.filename}: {reason}" if error.filename else reason)
+    if isinstance(error, ImportError) and error.name == "polars":
+        return NO_POLARS
     # LinAlgError is a ValueError; ImportError names an extra that is not installed.
     if isinstance(error, ValueError | TypeError | ImportError):
         return one_line(str(error)) or None

@@ -50,6 +50,8 @@ class Voice:
             self.note(f"warning: {one_line(str(message))}")
 
         warnings.showwarning = show  # type: ignore[assignment]
+        # Notes, whatever the interpreter was told to do with warnings.
+        warnings.simplefilter("always", UserWarning)
 
     def summarize(self, summary: dict[str, Any], rows: Sequence[tuple[str, str]]) -> None:
         """The outcome of a command that wrote a file: JSON, or a table unless quiet."""

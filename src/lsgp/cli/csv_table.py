@@ -7,30 +7,33 @@ gzipped files and pipes, and so that an error can name the row of the file.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from lsgp.cli.errors import CommandError
-from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column
+from lsgp.cli.table import MAX_CHUNK_ROWS, MAX_UNREADABLE, Chunk, Column, Unreadable
 
 BLOCK_BYTES = 8 * 2**20
 #: A row that takes more than this is no row: rather a quote that is never closed.
 MAX_ROW_BYTES = 64 * 2**20
+MAX_HEADER_BYTES = 4 * 2**20
 
 #: What stands for a missing number, beside nothing at all.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NAN", "na", "n/a", "null", "NULL", "None", "none", "?")
 TRUTHS = {"true": "1", "True": "1", "TRUE": "1", "false": "0", "False": "0", "FALSE": "0"}
 
 #: Digits that are no number: 007, or the zip code 02134.
-CODE = r"^\s*0\d"
+CODE = r"^[+-]?0\d"
+INTEGER = r"^[+-]?\d+$"
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -53,10 +56,17 @@ class CsvTable:
         self._bytes_seen = 0
         self._is_seekable = self._raw.seekable()
         self.total = Path(path).stat().st_size if self._is_seekable and path != "-" else None
+        self.unreadable: dict[str, Unreadable] = {}
+        self.notes: list[str] = []
         self._numbers_are_plain = True
+        self._encoding, self._has_utf8 = "utf-8", False
+        # Names as they are, and those that polars is given: it does not know quotes in names.
+        self._names: list[str] = []
+        self._keys: dict[str, str] = {}
+        self._unnamed: list[str] = []
         try:
             self._blocks = self._read_blocks(_decompress(self._raw))
-            self._header = self._check_header(next(self._blocks, b""))
+            self._read_header(next(self._blocks, b""))
             self._first_block = next(self._blocks, b"")
             self.columns = self._infer_columns()
         except BaseException:
@@ -93,46 +103,69 @@ class CsvTable:
 
     def _read_blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
         """The header, then whole rows in blocks."""
-        rest, is_header = b"", True
-        while True:
-            try:
-                data = stream.read(BLOCK_BYTES)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise CommandError(f"{self.name} is a damaged gzip file: {error}.") from None
-            if not data:
-                break
+        rest, is_header, is_last = b"", True, False
+        while not is_last:
+            data, is_last = self._read_block(stream)
             self._bytes_seen += len(data)
             data = rest + data
             if is_header:
-                data = self._check_encoding(data)
-                end = first_row_end(data)
+                data = self._check_start(data)
+                end = first_row_end(data, self.separator)
                 if end:
-                    yield data[:end]
+                    yield self._to_utf8(data[:end])
                     data, is_header = data[end:], False
-            end = 0 if is_header else self._before_blank_lines(data, last_row_end(data))
+                elif len(data) > MAX_HEADER_BYTES:
+                    raise self._endless_header()
+            # The last row may have no line break.
+            end = len(data) if is_last else last_row_end(data)
+            end = 0 if is_header else self._before_blank_lines(data, end)
             if end:
-                yield data[:end]
+                yield self._to_utf8(data[:end])
             rest = data[end:]
             if len(rest) > MAX_ROW_BYTES:
                 raise CommandError(
                     f"{self.name} has a row of more than {MAX_ROW_BYTES >> 20} MiB. Is it a CSV "
                     "file, and is every quote closed?"
                 )
-        if is_header or self._before_blank_lines(rest, len(rest)):
-            yield rest
+        if is_header and b"\n" in rest:
+            raise self._endless_header()
+        if is_header:
+            yield self._to_utf8(rest)
+
+    def _read_block(self, stream: IO[bytes]) -> tuple[bytes, bool]:
+        """The next bytes, as many as a block has, and whether they are the last."""
+        parts: list[bytes] = []
+        n_missing = BLOCK_BYTES
+        while n_missing > 0:
+            try:
+                # A pipe or a terminal may give less than it is asked for.
+                part = stream.read(n_missing)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise CommandError(f"{self.name} is a damaged gzip file: {error}.") from None
+            if not part:
+                return b"".join(parts), True
+            parts.append(part)
+            n_missing -= len(part)
+        return b"".join(parts), False
+
+    def _endless_header(self) -> CommandError:
+        return CommandError(
+            f"The line with column names of {self.name} has no end. Is it a CSV file, and is every "
+            "quote closed?"
+        )
 
     def _before_blank_lines(self, data: bytes, end: int) -> int:
         """Where rows end before blank lines, which are no rows at the end of a file.
 
         With a single column, they are missing values.
         """
-        if self._n_columns == 1:
+        if len(self._names) == 1:
             return end
         n_row_bytes = len(data[:end].rstrip(b"\r\n"))
         line_break = data.find(b"\n", n_row_bytes, end) + 1
         return (line_break or end) if n_row_bytes else 0
 
-    def _check_encoding(self, start: bytes) -> bytes:
+    def _check_start(self, start: bytes) -> bytes:
         if start.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise CommandError(f"{self.name} is in UTF-16. Save it as UTF-8.")
         if start.startswith(b"PAR1"):
@@ -141,13 +174,49 @@ class CsvTable:
             raise CommandError(f"{self.name} is not a CSV file: it has binary data.")
         return start.removeprefix(BYTE_ORDER_MARK)
 
-    def _check_header(self, line: bytes) -> bytes:
-        """The line with the column names, without spaces around them."""
-        self._header = line
+    def _to_utf8(self, data: bytes) -> bytes:
+        """Whole rows in UTF-8: those of a file that is not are taken for Latin-1, and it is said.
+
+        That is Windows-1252, which has more letters, wherever it has a letter.
+        """
+        if data.isascii():
+            return data
+        if self._encoding == "utf-8":
+            try:
+                data.decode()
+            except UnicodeDecodeError as error:
+                if self._has_utf8:
+                    raise CommandError(
+                        f"{self.name} is in UTF-8 up to some row, and then is not: "
+                        f"{data[error.start : error.start + 1]!r}. Save all of it as UTF-8."
+                    ) from None
+                self._encoding = "latin-1"
+                self.notes.append(f"{self.name} is not in UTF-8, and was read as Latin-1")
+            else:
+                self._has_utf8 = True
+                return data
+        try:
+            return data.decode("cp1252").encode()
+        except UnicodeDecodeError:
+            return data.decode("latin-1").encode()
+
+    def _read_header(self, line: bytes) -> None:
+        """The names of the columns, without spaces around them."""
         if not line.strip():
             raise CommandError(f"{self.name} is empty: it has no line with column names.")
-        names = self._read(b"", 1).columns
-        self._n_columns = len(names)
+        if b"\r" in line.rstrip(b"\r\n") and b"\n" not in line.rstrip(b"\r\n"):
+            raise CommandError(
+                f"{self.name} ends its lines with carriage returns alone. Save it with the line "
+                "ends of Unix or Windows."
+            )
+        text = line.decode().rstrip("\r\n")
+        try:
+            names = next(csv.reader([text], delimiter=self.separator))
+        except csv.Error as error:
+            raise CommandError(
+                f"The first line of {self.name} cannot be read as column names: {error}."
+            ) from None
+        names = [name.strip() for name in names]
         if len(names) == 1:
             for separator in (";", "\t", "|"):
                 if separator in names[0]:
@@ -155,35 +224,54 @@ class CsvTable:
                         f"{self.name} has one column, {names[0]!r}. If {separator!r} separates "
                         f"columns, say so with --separator {separator!r}."
                     )
-        stripped = [name.strip() for name in names]
-        if len(set(stripped)) < len(names):
-            return line
-        header = pl.DataFrame(schema=stripped).write_csv(separator=self.separator)
-        return header.encode()
+        for position, name in enumerate(names, 1):
+            if not name:
+                # As pandas writes row numbers; nobody can ask for it.
+                name = f"column_{position}"
+                self._unnamed.append(name)
+            if name in self._keys:
+                raise CommandError(
+                    f"{self.name} has two columns {name!r}: the {self._position_of(name)} and the "
+                    f"{_ordinal(position)}. Rename one of them."
+                )
+            self._keys[name] = f"c{position}"
+            self._names.append(name)
+
+    def _position_of(self, name: str) -> str:
+        return _ordinal(self._names.index(name) + 1)
 
     def _infer_columns(self) -> dict[str, Column]:
         """The columns and what they hold, as far as the first block tells."""
-        frame = self._read(
-            self._first_block, 1, infer_schema_length=None, null_values=list(MISSING)
+        texts = self._read(self._first_block, 1)
+        stripped = texts.select(_without_markers(pl.all()))
+        cells = stripped.select(pl.all().replace(TRUTHS))
+        # All columns at once: there may be thousands.
+        counted = pl.concat(
+            [
+                stripped.select(pl.all().count()),
+                stripped.select(pl.all().is_in(list(TRUTHS)).sum()),
+                cells.select(pl.all().str.contains(INTEGER).sum()),
+                cells.select(pl.all().str.contains(CODE).sum()),
+                cells.select(pl.all().cast(pl.Int64, strict=False).count()),
+                cells.select(pl.all().cast(pl.Float64, strict=False).count()),
+            ]
         )
-        integers = [series.name for series in frame if series.dtype.is_integer()]
-        written = self._read(self._first_block, 1, integers) if integers else pl.DataFrame()
         columns = {}
-        for series in frame:
-            kind, dtype = "text", series.dtype
-            if series.name in integers and written[series.name].str.contains(CODE).any():
-                kind, dtype = "code", pl.String()
-            elif dtype.is_numeric():
-                kind = "number"
-            elif dtype == pl.Boolean:
-                kind = "flag"
-            elif series.null_count() == len(series):
-                kind = "empty"
-            elif dtype == pl.String and _are_numbers(series):
-                # With spaces around them.
-                kind, dtype = "number", pl.Float64()
-            columns[series.name] = Column(kind, dtype)
+        for counts in counted:
+            column = _infer(_Counts(*counts), len(texts))
+            if counts.name in self._unnamed:
+                column = column._replace(kind="unnamed")
+            elif column.kind == "mixed":
+                found = Unreadable()
+                _note_unreadable(texts[counts.name], cells[counts.name], 1, found)
+                column = column._replace(unreadable=found, n_cells=len(texts))
+            columns[counts.name] = column
         return columns
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no rows, to be asked before they are read."""
+        return not self._first_block
 
     def _parse(
         self, block: bytes, numbers: list[str], others: list[str], first_row: int
@@ -199,12 +287,28 @@ class CsvTable:
             except CommandError:
                 self._numbers_are_plain = False
         frame = self._read(block, first_row, wanted)
-        return frame.select(
-            pl.col(name)
-            if types[name] == pl.String
-            else parse_numbers(frame[name], types[name], self.name, first_row)
-            for name in wanted
-        )
+        parsed = []
+        for name in wanted:
+            if name in numbers:
+                parsed.append(self._parse_numbers(frame[name], first_row))
+            elif types[name] == pl.String:
+                parsed.append(frame[name])
+            else:
+                parsed.append(parse_cells(frame[name], types[name], self.name, first_row))
+        return pl.DataFrame(parsed)
+
+    def _parse_numbers(self, texts: pl.Series, first_row: int) -> pl.Series:
+        """Numbers, null where one is missing or a cell is none; too many of those are refused."""
+        stripped = _cells(texts)
+        found = self.unreadable.get(texts.name) or Unreadable()
+        n_before = found.count
+        parsed = _note_unreadable(texts, stripped, first_row, found)
+        n_cells = first_row - 1 + len(texts)
+        if found.count > n_before:
+            self.unreadable[texts.name] = found
+            if found.count > MAX_UNREADABLE * n_cells:
+                found.refuse(texts.name, self.name, n_cells)
+        return parsed
 
     def _number_type(self, name: str) -> Any:
         return pl.Boolean() if self.columns[name].kind == "flag" else pl.Float64()
@@ -215,53 +319,135 @@ class CsvTable:
         first_row: int,
         columns: list[str] | None = None,
         types: dict[str, Any] | None = None,
-        infer_schema_length: int | None = 0,
-        null_values: list[str] | None = None,
     ) -> pl.DataFrame:
+        """Rows of some columns (None: all), as text where no type is given."""
+        keys = list(self._keys.values())
+        names = self._names if columns is None else columns
+        header = self.separator.join(keys).encode() + b"\n"
         try:
-            return pl.read_csv(
-                io.BytesIO(self._header.rstrip(b"\r\n") + b"\n" + block),
-                columns=columns,
-                schema_overrides=types,
-                infer_schema_length=infer_schema_length,
-                null_values=null_values,
+            frame = pl.read_csv(
+                io.BytesIO(header + block),
+                columns=[self._keys[name] for name in names],
+                schema_overrides={self._keys[name]: dtype for name, dtype in (types or {}).items()},
+                infer_schema_length=0,
                 separator=self.separator,
             )
         except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-            message = str(error).strip().splitlines()[0]
-            where = f"{self.name}, from row {first_row:,} on"
-            raise CommandError(f"{where}, cannot be read as CSV: {message}.") from None
+            raise self._unreadable_block(block, first_row, error) from None
+        return frame.rename({self._keys[name]: name for name in names})
+
+    def _unreadable_block(self, block: bytes, first_row: int, error: Exception) -> CommandError:
+        """Why a block cannot be read: the first row with too many cells, if there is one."""
+        try:
+            lines = io.StringIO(block.decode(), newline="")
+            for row, cells in enumerate(csv.reader(lines, delimiter=self.separator), first_row):
+                if len(cells) > len(self._names):
+                    return CommandError(
+                        f"Row {row:,} of {self.name} has {len(cells)} cells, but there are "
+                        f"{len(self._names)} columns. A cell with a {self.separator!r} in it must "
+                        "be in quotes."
+                    )
+        except (csv.Error, UnicodeDecodeError):
+            pass
+        where = f"{self.name}, from row {first_row:,} on"
+        if b'"' in block:
+            return CommandError(
+                f"{where}, cannot be read as CSV. Is every quote closed, and doubled where it is "
+                "part of a text?"
+            )
+        message = str(error).strip().splitlines()[0]
+        return CommandError(f"{where}, cannot be read as CSV: {message}.")
 
 
-def parse_numbers(texts: pl.Series, dtype: Any, where: str, first_row: int) -> pl.Series:
-    """A column of text as numbers of a type, null where one is missing."""
-    stripped = _without_markers(texts)
+def parse_cells(texts: pl.Series, dtype: Any, where: str, first_row: int) -> pl.Series:
+    """A column that is copied, of the type that its first rows have; null where one is missing."""
+    stripped = _cells(texts)
     # Text is no truth to polars, but a number is.
     parsed = stripped.cast(pl.Float64 if dtype == pl.Boolean else dtype, strict=False)
     wrong = (parsed.is_null() & stripped.is_not_null()).arg_true()
     if len(wrong):
         raise CommandError(
-            f"Column {texts.name!r} of {where} holds numbers ({dtype}), but {texts[wrong[0]]!r} in "
-            f"row {first_row + wrong[0]:,}. Correct it, or leave the column out."
+            f"Column {texts.name!r} of {where} holds {dtype} in its first rows, but "
+            f"{texts[wrong[0]]!r} in row {first_row + wrong[0]:,}. Correct it, or do not copy the "
+            "column."
         )
     return parsed.cast(dtype)
 
 
-def _without_markers(texts: pl.Series) -> pl.Series:
-    return texts.str.strip_chars().replace(dict.fromkeys(MISSING)).replace(TRUTHS)
+def _note_unreadable(
+    texts: pl.Series, stripped: pl.Series, first_row: int, found: Unreadable
+) -> pl.Series:
+    """The numbers; cells that are none, and not missing, are noted."""
+    parsed = stripped.cast(pl.Float64, strict=False)
+    wrong = (parsed.is_null() & stripped.is_not_null()).arg_true()
+    if len(wrong):
+        found.add((wrong + first_row).to_list(), texts.gather(wrong).to_list())
+    return parsed
 
 
-def _are_numbers(texts: pl.Series) -> bool:
-    stripped = _without_markers(texts)
-    return bool((stripped.cast(pl.Float64, strict=False).is_not_null() | stripped.is_null()).all())
+class _Counts(NamedTuple):
+    """Of the cells of a column, how many are something."""
+
+    present: int  # not missing
+    truths: int
+    integers: int
+    codes: int  # integers that start with a zero
+    small_integers: int  # of 64 bits
+    numbers: int
 
 
-def first_row_end(data: bytes) -> int:
-    """Where the first row ends, or 0 if it does not: a line break in quotes ends no row."""
-    position = -1
-    while (position := data.find(b"\n", position + 1)) >= 0:
-        if data.count(b'"', 0, position) % 2 == 0:
+def _infer(n: _Counts, n_cells: int) -> Column:
+    if n.present == 0:
+        return Column("empty", pl.String())
+    if n.truths == n.present:
+        return Column("flag", pl.Boolean())
+    if n.integers == n.present:
+        if n.codes:
+            return Column("code", pl.String())
+        # Larger ones are kept digit by digit, where they are not asked for as numbers.
+        return Column("number", pl.Int64() if n.small_integers == n.present else pl.String())
+    n_unreadable = n.present - n.numbers
+    if n_unreadable == 0:
+        return Column("number", pl.Float64())
+    if n_unreadable <= MAX_UNREADABLE * n_cells:
+        return Column("number", pl.String())
+    return Column("mixed" if n_unreadable < n.numbers else "text", pl.String())
+
+
+def _without_markers(texts: Any) -> Any:
+    """Texts, as a series or an expression, without spaces around them; null what is missing."""
+    return texts.str.strip_chars().replace(dict.fromkeys(MISSING))
+
+
+def _cells(texts: pl.Series) -> pl.Series:
+    return _without_markers(texts).replace(TRUTHS)
+
+
+def _ordinal(number: int) -> str:
+    is_teen = 10 <= number % 100 <= 20
+    return f"{number}{'th' if is_teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
+def first_row_end(data: bytes, separator: str = ",") -> int:
+    """Where the first row ends, or 0 if it does not: a line break in quotes ends no row.
+
+    A quote opens a cell only at its start; elsewhere it is a character, as in 5" pipes.
+
+    Examples
+    --------
+    >>> from lsgp.cli.csv_table import first_row_end
+    >>> first_row_end(b'a,"b' + bytes([10]) + b'c"' + bytes([10]) + b"1,2")
+    8
+    """
+    mark, is_quoted, is_start = ord(separator), False, True
+    for position, byte in enumerate(data):
+        if byte == ord('"') and (is_quoted or is_start):
+            # Doubled inside quotes, it closes and opens again.
+            is_quoted, is_start = not is_quoted, is_quoted
+        elif byte == ord("\n") and not is_quoted:
             return position + 1
+        else:
+            is_start = byte == mark
     return 0
 
 

@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from lsgp import LSGPRegressor
+from lsgp.cli.saved import Estimator
+from lsgp.ensemble.describe import describe_integrated
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import input_names, target_names
+from lsgp.inputs.settings import Kinds
 
 
-def describe_model(model: LSGPRegressor) -> dict[str, Any]:
+def describe_model(model: Estimator) -> dict[str, Any]:
     """Names, sizes, hyperparameters and tuning of a fitted estimator."""
     tuning = model.tuning_
     n_train, n_inputs = model.fitted_[0].problem.X.shape
     return {
-        "targets": target_names(model.ensemble_),
+        **_describe_targets(model),
         "features": input_names(model.ensemble_),
         "n_train": n_train,
         "n_inputs": n_inputs,
@@ -36,34 +38,55 @@ def describe_model(model: LSGPRegressor) -> dict[str, Any]:
     }
 
 
-def describe_models(model: LSGPRegressor) -> list[tuple[str, str]]:
-    """Lines about the models that are combined, heaviest first."""
-    lines = []
-    for k, fitted in enumerate(model.fitted_):
+def _describe_targets(model: Estimator) -> dict[str, Any]:
+    own = model.ensemble_.classification
+    if own is None:
+        return {"targets": target_names(model.ensemble_)}
+    return {"targets": [own.label_name or "y"], "classes": own.class_names}
+
+
+def describe_models(model: Estimator) -> list[tuple[str, str]]:
+    """Lines about the models that are combined, heaviest first; one for those integrated over."""
+    ensemble = model.ensemble_
+    weighted = []
+    for fitted in ensemble.chosen:
         description = _describe(fitted)
         size = fitted.solver.describe_source()
-        weight = f", weight {fitted.weight:.2f}" if len(model.fitted_) > 1 else ""
-        lines.append(
-            (
-                "" if k else "Models" if len(model.fitted_) > 1 else "Kernel",
-                f"{description['kernel']}, {size}, {description['input_transform']} inputs, "
-                f"{description['scale']} scale{weight}",
-            )
+        text = (
+            f"{description['kernel']}, {size}, {description['input_transform']} inputs, "
+            f"{description['scale']} scale"
         )
-    return lines
+        weighted.append((fitted.weight, text))
+    if ensemble.integrated:
+        share = sum(fitted.weight for fitted in ensemble.integrated)
+        weighted.append((share, describe_integrated(ensemble)))
+    linear = () if ensemble.classification is None else ensemble.classification.linear
+    for member in linear:
+        kinds = _describe_kinds(member.transform.kinds)
+        text = f"logistic regression, all rows, {kinds} inputs, ridge {member.ridge:g}"
+        weighted.append((member.weight, text))
+    weighted.sort(key=lambda one: -one[0])
+    if len(model.fitted_) == 1 and not linear:
+        return [("Kernel", weighted[0][1])]
+    return [
+        ("" if k else "Models", f"{text}, weight {weight:.2f}")
+        for k, (weight, text) in enumerate(weighted)
+    ]
+
+
+def _describe_kinds(kinds: Kinds) -> Any:
+    return (kinds[0] if len(set(kinds)) == 1 else list(kinds)) or "untransformed"
 
 
 def _describe(fitted: FittedModel) -> dict[str, Any]:
     model = fitted.model
-    kinds = fitted.transform.kinds
-    transform = kinds[0] if len(set(kinds)) == 1 else list(kinds)
     return {
         "weight": fitted.weight,
         "kernel": str(model.kernel),
         "localizer": model.localizer,
         "n_neighbors": fitted.n_neighbors,
         "bandwidth": model.bandwidth,
-        "input_transform": transform or "untransformed",
+        "input_transform": _describe_kinds(fitted.transform.kinds),
         "scale": "local" if np.isfinite(model.scale_dof) else "global",
         "lengthscale": np.asarray(model.lengthscale),
         "signal_variance": model.signal_variance,

@@ -12,11 +12,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lsgp import PredictiveDistribution
+from lsgp import LSGPClassifier, PredictiveDistribution
+from lsgp.cli.classes import evaluate_classes
 from lsgp.cli.console import Voice, write_json, write_table
 from lsgp.cli.errors import CommandError
-from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for, target_columns
-from lsgp.cli.tables import finite_rows, open_table
+from lsgp.cli.models import input_columns, queries_as_rows, refuse_missing, rows_for, target_columns
+from lsgp.cli.saved import load_model
+from lsgp.cli.tables import finite_rows, n_unreadable, open_table, say_how_read
 from lsgp.compute.text import count
 from lsgp.ensemble.assessment import LEVELS, assess
 from lsgp.ensemble.view import columns_of
@@ -76,6 +78,9 @@ class Scores:
 def run(options: argparse.Namespace, voice: Voice) -> None:
     started = time.perf_counter()
     model = load_model(options)
+    if isinstance(model, LSGPClassifier):
+        evaluate_classes(model, options, voice)
+        return
     n_rows = n_dropped = 0
     with open_table(options.data, options.format, options.separator) as table:
         inputs = input_columns(model, table)
@@ -91,11 +96,13 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
                 n_dropped += int(np.count_nonzero(~kept))
                 if kept.any():
                     observed = chunk.frame.select(targets).filter(pl.Series(kept)).to_numpy()
-                    predicted = model.predict_distribution(
-                        rows_for(model, chunk.frame, inputs, kept)
-                    )
+                    with queries_as_rows(chunk, kept, table.name):
+                        predicted = model.predict_distribution(
+                            rows_for(model, chunk.frame, inputs, kept)
+                        )
                     _add(scores, predicted, observed)
                 advance(chunk.advance)
+    say_how_read(table, voice)
     if n_rows == n_dropped:
         raise CommandError(f"{table.name} has no complete row among {n_rows}.")
     if n_dropped:
@@ -107,6 +114,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
                 "command": "evaluate",
                 "n_rows": n_rows,
                 "n_rows_incomplete": n_dropped,
+                "n_unreadable_cells": n_unreadable(table),
                 "targets": results,
                 "seconds": time.perf_counter() - started,
             }

@@ -13,13 +13,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lsgp import LSGPRegressor
 from lsgp.cli.console import Voice, write_json, write_table
 from lsgp.cli.errors import CommandError, list_names
-from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for
+from lsgp.cli.models import input_columns, queries_as_rows, refuse_missing, rows_for
 from lsgp.cli.outputs import check_output, open_output
+from lsgp.cli.saved import Estimator, load_model
 from lsgp.cli.table import Chunk, Table
-from lsgp.cli.tables import finite_rows, format_of, open_table
+from lsgp.cli.tables import (
+    finite_rows,
+    format_of,
+    n_unreadable,
+    open_table,
+    say_how_read,
+    separator_of,
+)
 from lsgp.compute.text import count
 
 #: Queries that are explained on the terminal where no rows are named.
@@ -29,7 +36,7 @@ BLOCK_SIZE = 500
 
 
 class Explained(NamedTuple):
-    """Some queries, and the lines about them; rows of tables are counted from 1."""
+    """Some queries, and the lines about them; rows are counted from 1, also training rows."""
 
     advance: int
     n_missing: int  # queries with a missing input
@@ -46,9 +53,12 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         inputs = input_columns(model, table)
         parts = explain_rows(model, table, inputs, options)
         if options.output is None:
-            show(list(parts), options, voice)
+            explained = list(parts)
+            say_how_read(table, voice)
+            show(explained, options, voice)
             return
         n_missing, n_lines = write(parts, table, options, voice)
+        say_how_read(table, voice)
     if options.output == "-":
         return
     seconds = time.perf_counter() - started
@@ -58,6 +68,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
             "output": options.output,
             "n_lines": n_lines,
             "n_missing_inputs": n_missing,
+            "n_unreadable_cells": n_unreadable(table),
             "seconds": seconds,
         },
         [("Explanations", options.output), ("Lines", f"{n_lines:,} in {seconds:.1f} s")],
@@ -65,7 +76,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
 
 
 def explain_rows(
-    model: LSGPRegressor, table: Table, inputs: list[str], options: argparse.Namespace
+    model: Estimator, table: Table, inputs: list[str], options: argparse.Namespace
 ) -> Iterator[Explained]:
     """Explain the rows that were asked for, in the order of the table."""
     wanted = None if options.rows is None else set(options.rows)
@@ -90,7 +101,7 @@ def explain_rows(
 
 
 def _explain(
-    model: LSGPRegressor,
+    model: Estimator,
     block: Chunk,
     inputs: list[str],
     is_wanted: NDArray[np.bool_],
@@ -104,7 +115,8 @@ def _explain(
     n_missing = int(np.count_nonzero(is_wanted & ~is_complete))
     if not kept.any():
         return Explained(block.advance, n_missing, None, None)
-    explanation = model.explain(rows_for(model, block.frame, inputs, kept))
+    with queries_as_rows(block, kept, where):
+        explanation = model.explain(rows_for(model, block.frame, inputs, kept))
     numbers = pl.Series(block.first_row + np.flatnonzero(kept))
     summary = explanation.summary_frame("polars").with_columns(query=numbers)
     neighbors = explanation.to_frame("polars").with_columns(
@@ -129,7 +141,8 @@ def write(
         frame = _lines(first[-1], options) if first else None
         if frame is None:
             raise CommandError(f"{table.name} has no complete row to explain.")
-        with open_output(options.output, kind, dict(frame.schema)) as output:
+        separator = separator_of(options.output)
+        with open_output(options.output, kind, dict(frame.schema), separator) as output:
             for part in (*first, *parts):
                 lines = _lines(part, options)
                 if lines is not None:
@@ -190,12 +203,19 @@ def _headline(query: dict[str, Any], n_neighbors: int) -> str:
         f"{name.replace('_', ' of ', 1)} {query[name]:.4g} ± {query['std' + name[4:]]:.2g}"
         for name in means
     )
+    if "label" in query:
+        targets = f"{query['label']} ({_probability(query)})"
     far = f", extrapolating (score {query['extrapolation']:.2g})"
     beyond = f", outside the range of {query['beyond_range']}" if query["beyond_range"] else ""
     return (
-        f"Row {query['query']}: {targets}, from {count(n_neighbors, 'neighbor')} "
+        f"Row {query['query']:,}: {targets}, from {count(n_neighbors, 'neighbor')} "
         f"({query['n_effective']:.1f} effective){far if query['is_extrapolating'] else ''}{beyond}"
     )
+
+
+def _probability(query: dict[str, Any]) -> str:
+    chances = [value for name, value in query.items() if name.startswith("probability")]
+    return f"{100 * max(chances):.3g} %"
 
 
 def _write_frame(frame: pl.DataFrame) -> None:

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -16,15 +16,30 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lsgp import LSGPRegressor
+from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.cli.classes import (
+    has_labels,
+    known_labels,
+    leave_one_out_scores,
+    make_classifier,
+    require_repeated,
+)
 from lsgp.cli.console import Voice
 from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import CommandError, list_names, require_columns
 from lsgp.cli.models import refuse_missing
 from lsgp.cli.outputs import check_output
+from lsgp.cli.saved import Estimator
 from lsgp.cli.settings import given_settings
 from lsgp.cli.table import Table
-from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, open_table, require_numbers
+from lsgp.cli.tables import (
+    NUMERIC_KINDS,
+    finite_rows,
+    n_unreadable,
+    open_table,
+    require_numbers,
+    say_how_read,
+)
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.text import count
 from lsgp.inputs.settings import specify
@@ -42,6 +57,7 @@ class Roles(NamedTuple):
     group: str | None
     weight: str | None
     noise_variance: str | None
+    labels: Sequence[str] = ()  # one column, in the place of targets
 
     @property
     def numbers(self) -> list[str]:
@@ -62,78 +78,105 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     started = time.perf_counter()
     check_output(options.output, (options.data, options.queries))
     with open_table(options.data, options.format, options.separator) as table:
-        roles = find_roles(options, table)
-        model = make_model(options, voice, len(roles.features))
+        if table.is_empty:
+            raise CommandError(f"{table.name} has column names, but no rows to learn from.")
+        is_of_labels = has_labels(options, table)
+        roles = find_roles(options, table, is_of_labels)
+        model = make_model(options, voice, len(roles.features), is_of_labels)
         queries = read_queries(options, roles, voice)
-        if roles.left_out:
-            voice.note(f"not used, because they hold no numbers: {list_names(roles.left_out)}")
+        report_left_out(roles, table, voice)
         rows = read_rows(table, roles, options.strict, voice)
+    say_how_read(table, voice)
     report_dropped(rows, table.name, voice)
     frame = rows.frame
-    y = frame[roles.targets[0]] if len(roles.targets) == 1 else frame.select(roles.targets)
+    if is_of_labels and options.task == "auto":
+        require_repeated(frame[roles.labels[0]], table.name)
     with interrupts_end_tuning():
-        model.fit(
-            frame.select(roles.features),
-            y,
-            sample_weight=_column(frame, roles.weight),
-            noise_variance=_column(frame, roles.noise_variance),
-            groups=_column(frame, roles.group),
-            queries=queries,
+        _fit(model, frame, roles, queries)
+    if model.tuning_ is not None and not model.tuning_.is_complete:
+        tuning = model.tuning_
+        voice.note(
+            f"tuning was stopped after {tuning.seconds:.1f} s, with "
+            f"{count(len(tuning.candidates), 'candidate')} compared: more time "
+            "(--max-tuning-time) may give a better model"
         )
     # Where and how predictions run is for those who will load the model to say.
     model.set_params(verbose=0, n_jobs=None)
     model.save(options.output)
     model.n_jobs = options.jobs
-    left_out = model.loo(n_points=N_LEFT_OUT, random_state=0)
+    scores, said = _leave_one_out(model)
     summary = {
         "command": "fit",
         "output": options.output,
         "n_rows": rows.n_read,
         "n_rows_without_target": rows.n_without_target,
         "n_rows_incomplete": rows.n_incomplete,
+        "n_unreadable_cells": n_unreadable(table),
         "columns_not_used": roles.left_out,
         **describe_model(model),
-        "leave_one_out": {
-            "n": left_out.calibration.n,
-            "rmse": left_out.calibration.rmse,
-            "crps": left_out.calibration.crps,
-            "nll": left_out.calibration.nll,
-            "coverage_90": left_out.calibration.coverage_at(0.9),
-        },
+        "leave_one_out": scores,
         "seconds": time.perf_counter() - started,
     }
-    scores = left_out.calibration
     voice.summarize(
         summary,
         [
             ("Model", f"{options.output}, in {summary['seconds']:.1f} s"),
-            ("Target", list_names(roles.targets)),
+            ("Target", list_names([*roles.targets, *roles.labels])),
             ("Inputs", list_names(roles.features)),
             ("Rows", f"{frame.height:,} of {rows.n_read:,}"),
             *describe_models(model),
-            (
-                "Leave-one-out",
-                f"RMSE {scores.rmse:.4g}, CRPS {scores.crps:.4g}, 90 % intervals hold "
-                f"{100 * scores.coverage_at(0.9):.1f} %",
-            ),
+            ("Leave-one-out", said),
         ],
     )
 
 
-def make_model(options: argparse.Namespace, voice: Voice, n_inputs: int) -> LSGPRegressor:
+def _fit(model: Estimator, frame: pl.DataFrame, roles: Roles, queries: pl.DataFrame | None) -> None:
+    X, weight = frame.select(roles.features), _column(frame, roles.weight)
+    groups = _column(frame, roles.group)
+    if isinstance(model, LSGPClassifier):
+        model.fit(X, frame[roles.labels[0]], weight, groups, queries)
+        return
+    y = frame[roles.targets[0]] if len(roles.targets) == 1 else frame.select(roles.targets)
+    model.fit(X, y, weight, _column(frame, roles.noise_variance), groups, queries)
+
+
+def _leave_one_out(model: Estimator) -> tuple[dict[str, Any], str]:
+    """How good the model is, for programs and for people."""
+    if isinstance(model, LSGPClassifier):
+        return leave_one_out_scores(model, N_LEFT_OUT)
+    scores = model.loo(n_points=N_LEFT_OUT, random_state=0).calibration
+    said = (
+        f"RMSE {scores.rmse:.4g}, CRPS {scores.crps:.4g}, 90 % intervals hold "
+        f"{100 * scores.coverage_at(0.9):.1f} %"
+    )
+    numbers = {
+        "n": scores.n,
+        "rmse": scores.rmse,
+        "crps": scores.crps,
+        "nll": scores.nll,
+        "coverage_90": scores.coverage_at(0.9),
+    }
+    return numbers, said
+
+
+def make_model(
+    options: argparse.Namespace, voice: Voice, n_inputs: int, is_of_labels: bool = False
+) -> Estimator:
     """The estimator, its settings checked before any row is read."""
     parse_memory_budget(options.memory_budget)
-    model = LSGPRegressor(
-        **given_settings(options),
-        n_jobs=options.jobs,
-        memory_budget=options.memory_budget,
-        verbose=int(voice.shows_progress),
-    )
+    run = {
+        "n_jobs": options.jobs,
+        "memory_budget": options.memory_budget,
+        "verbose": int(voice.shows_progress),
+    }
+    if is_of_labels:
+        return make_classifier(given_settings(options), run, n_inputs)
+    model = LSGPRegressor(**given_settings(options), **run)
     specify(model.get_params(deep=False), n_inputs)
     return model
 
 
-def find_roles(options: argparse.Namespace, table: Table) -> Roles:
+def find_roles(options: argparse.Namespace, table: Table, is_of_labels: bool = False) -> Roles:
     targets = [name for part in options.target for name in part]
     others = {
         "--group": options.group,
@@ -143,7 +186,8 @@ def find_roles(options: argparse.Namespace, table: Table) -> Roles:
     taken = dict.fromkeys(targets, "--target")
     if len(taken) < len(targets):
         raise CommandError("--target names a column twice.")
-    require_numbers(targets, table, "targets")
+    if not is_of_labels:
+        require_numbers(targets, table, "targets")
     for option, name in others.items():
         if name is None:
             continue
@@ -156,6 +200,9 @@ def find_roles(options: argparse.Namespace, table: Table) -> Roles:
     left_out: list[str] = []
     if options.features is None:
         free = {name: column for name, column in table.columns.items() if name not in taken}
+        # A column of numbers with much text in it must not be left out in silence.
+        mixed = [name for name, column in free.items() if column.kind == "mixed"]
+        require_numbers(mixed, table, "inputs")
         features = [name for name, column in free.items() if column.kind in NUMERIC_KINDS]
         left_out = [name for name in free if name not in features]
         if not features:
@@ -170,17 +217,22 @@ def find_roles(options: argparse.Namespace, table: Table) -> Roles:
             # A group (a station, say) may tell something; a target may not.
             if name in targets:
                 raise CommandError(f"Column {name!r} is both --target and in --features.")
-    return Roles(targets, features, left_out, *others.values())
+    labels = []
+    if is_of_labels:
+        targets, labels = [], targets
+    return Roles(targets, features, left_out, *others.values())._replace(labels=labels)
 
 
 def read_rows(table: Table, roles: Roles, strict: bool, voice: Voice) -> Rows:
     """All rows that are complete, in memory."""
-    others = [] if roles.group is None else [roles.group]
+    others = [*roles.labels, *([] if roles.group is None else [roles.group])]
     table.keep_as_text(others)
     frames, n_read, n_without_target, n_incomplete = [], 0, 0, 0
     with voice.progress(f"Reading {table.name}", table.total) as advance:
         for chunk in table.chunks(roles.numbers, others):
             has_target = finite_rows(chunk.frame, roles.targets)
+            for name in roles.labels:
+                has_target &= known_labels(chunk.frame[name])
             is_complete = has_target & finite_rows(chunk.frame, roles.numbers)
             if roles.group is not None:
                 is_complete &= chunk.frame[roles.group].is_not_null().to_numpy()
@@ -199,6 +251,15 @@ def read_rows(table: Table, roles: Roles, strict: bool, voice: Voice) -> Rows:
     return Rows(pl.concat(frames, rechunk=True), n_read, n_without_target, n_incomplete)
 
 
+def report_left_out(roles: Roles, table: Table, voice: Voice) -> None:
+    unnamed = [name for name in roles.left_out if table.columns[name].kind == "unnamed"]
+    others = [name for name in roles.left_out if name not in unnamed]
+    if others:
+        voice.note(f"not used, because they hold no numbers: {list_names(others)}")
+    if unnamed:
+        voice.note(f"not used, because they have no name: {list_names(unnamed)}")
+
+
 def report_dropped(rows: Rows, name: str, voice: Voice) -> None:
     if rows.n_without_target:
         voice.note(f"{count(rows.n_without_target, 'row')} of {name} dropped: no target")
@@ -213,6 +274,7 @@ def read_queries(options: argparse.Namespace, roles: Roles, voice: Voice) -> pl.
         require_numbers(roles.features, table, "inputs")
         only_inputs = Roles([], roles.features, [], None, None, None)
         rows = read_rows(table, only_inputs, options.strict, voice)
+    say_how_read(table, voice)
     report_dropped(rows, table.name, voice)
     return rows.frame.select(roles.features)
 

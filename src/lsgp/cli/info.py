@@ -13,7 +13,7 @@ from lsgp._core import available_instruction_sets, instruction_set
 from lsgp.cli.console import Voice, write_json, write_rows
 from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import list_names
-from lsgp.cli.models import load_model
+from lsgp.cli.saved import load_model
 from lsgp.compute.threads import resolve_n_jobs
 
 #: What lsgp uses, and what it uses if it is there.

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Saved models and the columns of tables that they need."""
+"""The columns of tables that saved models need, and predictions from them."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +14,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lsgp import LSGPRegressor, PredictiveDistribution
-from lsgp.cli.errors import CommandError, did_you_mean, list_names
+from lsgp.cli.errors import CommandError, list_names, require_columns
+from lsgp.cli.saved import Estimator
 from lsgp.cli.table import Chunk, Table
 from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, require_numbers
-from lsgp.compute.memory import parse_memory_budget
 from lsgp.ensemble.view import target_names
 
 
@@ -26,22 +28,7 @@ class Prediction(NamedTuple):
     predicted: PredictiveDistribution | None  # of the complete rows, (k,) or (k, t)
 
 
-def load_model(options: argparse.Namespace) -> LSGPRegressor:
-    """The model of a command, set to the threads and the memory that the options allow."""
-    path = Path(options.model)
-    if not path.exists():
-        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise CommandError(f"There is no file {path}.{did_you_mean(path.name, beside)}")
-    model = LSGPRegressor.load(path)
-    model.verbose = 0
-    if hasattr(options, "jobs"):
-        model.n_jobs = options.jobs
-        parse_memory_budget(options.memory_budget)
-        model.memory_budget = options.memory_budget
-    return model
-
-
-def input_columns(model: LSGPRegressor, table: Table) -> list[str]:
+def input_columns(model: Estimator, table: Table) -> list[str]:
     """The columns of the table that are the model's inputs, in its order."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
@@ -77,6 +64,18 @@ def target_columns(model: LSGPRegressor, given: list[list[str]] | None, table: T
     return names
 
 
+def kept_columns(options: argparse.Namespace, table: Table, inputs: list[str]) -> list[str]:
+    """The columns that are copied: those that were named, or the inputs."""
+    if options.keep_all:
+        return list(table.columns)
+    if options.keep_none:
+        return []
+    if options.keep is None:
+        return inputs
+    require_columns(options.keep, table.columns, table.name)
+    return list(dict.fromkeys(options.keep))
+
+
 def predict_chunk(
     model: LSGPRegressor,
     chunk: Chunk,
@@ -91,18 +90,30 @@ def predict_chunk(
         refuse_missing(chunk, is_complete, inputs, where)
     if not is_complete.any():
         return Prediction(is_complete, None)
-    try:
+    with queries_as_rows(chunk, is_complete, where):
         return Prediction(
             is_complete,
             model.predict_distribution(rows_for(model, chunk.frame, inputs, is_complete), kind),
         )
-    except np.linalg.LinAlgError as error:
-        last_row = chunk.first_row + chunk.frame.height - 1
-        raise CommandError(f"{where}, rows {chunk.first_row} to {last_row}: {error}") from None
+
+
+@contextmanager
+def queries_as_rows(chunk: Chunk, kept: NDArray[np.bool_], where: str) -> Iterator[None]:
+    """Let errors about queries of the library, counted from 0, name rows of the table."""
+    try:
+        yield
+    except ValueError as error:
+        numbers = chunk.first_row + np.flatnonzero(kept)
+
+        def row_of(found: re.Match[str]) -> str:
+            query = int(found[1])
+            return f"row {numbers[query]:,}" if query < len(numbers) else found[0]
+
+        raise CommandError(f"{where}: {re.sub(r'query ([0-9]+)', row_of, str(error))}") from error
 
 
 def rows_for(
-    model: LSGPRegressor, frame: pl.DataFrame, inputs: list[str], kept: NDArray[np.bool_]
+    model: Estimator, frame: pl.DataFrame, inputs: list[str], kept: NDArray[np.bool_]
 ) -> Any:
     """The inputs of some rows as the model wants them: with names if it was fitted with names."""
     rows = frame.select(pl.col(inputs).cast(pl.Float64)).filter(pl.Series(kept))
@@ -117,5 +128,5 @@ def refuse_missing(
     missing = [name for name in names if not finite_rows(chunk.frame[row : row + 1], [name])[0]]
     raise CommandError(
         f"Row {chunk.first_row + row:,} of {where} has no finite number in {missing[0]!r}, which "
-        "--strict refuses."
+        "--strict refuses. Complete it, or run without --strict."
     )

@@ -41,12 +41,14 @@ def check_output(path: str, inputs: tuple[str | None, ...] = ()) -> None:
 
 
 @contextmanager
-def open_output(path: str, kind: str, schema: dict[str, Any]) -> Iterator[Any]:
+def open_output(
+    path: str, kind: str, schema: dict[str, Any], separator: str = ","
+) -> Iterator[Any]:
     """A writer of frames with this schema; "-" is CSV on stdout."""
     if path == "-":
         if kind != "csv":
             raise CommandError("Only CSV can be written to stdout. Give the name of a file.")
-        yield CsvWriter(sys.stdout.buffer, schema)
+        yield CsvWriter(sys.stdout.buffer, schema, separator)
         sys.stdout.buffer.flush()
         return
     check_output(path)
@@ -63,10 +65,10 @@ def open_output(path: str, kind: str, schema: dict[str, Any]) -> Iterator[Any]:
         elif path.lower().endswith(".gz"):
             # Without a name inside: it would be that of the temporary file.
             with temporary.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw) as zipped:
-                yield CsvWriter(zipped, schema)
+                yield CsvWriter(zipped, schema, separator)
         else:
             with temporary.open("wb") as file:
-                yield CsvWriter(file, schema)
+                yield CsvWriter(file, schema, separator)
 
 
 @contextmanager
@@ -83,14 +85,16 @@ def _named_errors(path: str) -> Iterator[None]:
 class CsvWriter:
     """Appends frames to an open file, below one header."""
 
-    def __init__(self, file: Any, schema: dict[str, Any]) -> None:
+    def __init__(self, file: Any, schema: dict[str, Any], separator: str) -> None:
         self._file: IO[bytes] = file
-        self._schema = schema
+        self._schema, self._separator = schema, separator
         self.write(pl.DataFrame(schema=schema), is_header=True)
 
     def write(self, frame: pl.DataFrame, is_header: bool = False) -> None:
         try:
-            text = frame.select(list(self._schema)).write_csv(include_header=is_header)
+            text = frame.select(list(self._schema)).write_csv(
+                include_header=is_header, separator=self._separator
+            )
         except pl.exceptions.PolarsError as error:
             message = str(error).strip().splitlines()[0]
             raise CommandError(f"Not all columns can be written to CSV: {message}.") from None

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from lsgp.cli.errors import CommandError
-from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column
+from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column, Unreadable
 
 #: Of a chunk, if its columns were all numbers.
 CHUNK_BYTES = 32 * 2**20
@@ -21,6 +21,8 @@ class ParquetTable:
 
     def __init__(self, path: str) -> None:
         self.name = path
+        self.unreadable: dict[str, Unreadable] = {}
+        self.notes: list[str] = []
         if path == "-":
             raise CommandError("Parquet cannot be read from stdin. Give the name of a file.")
         if Path(path).stat().st_size == 0:
@@ -33,6 +35,10 @@ class ParquetTable:
         except (pl.exceptions.PolarsError, OSError) as error:
             raise self._unreadable(error) from None
         self.columns = {name: Column(_kind(dtype), dtype) for name, dtype in schema.items()}
+
+    @property
+    def is_empty(self) -> bool:
+        return self.total == 0
 
     def close(self) -> None:
         """Nothing stays open between slices."""

@@ -16,6 +16,7 @@ Gaussian process regression at nearest-neighbor scale.
 
 Tables are CSV (.csv, .csv.gz, .tsv) or Parquet, with columns by name. Commands that write a file
 put it in place when it is complete; until then, a file of that name stays as it was.
+Rows are counted from 1, without the line of column names, in messages and in outputs.
 """
 
 EXAMPLES = {
@@ -126,6 +127,12 @@ def _fit(parser: Parser) -> None:
         help="what to predict; several share their neighborhoods",
     )
     columns.add_argument(
+        "--task",
+        choices=("auto", "regression", "classification"),
+        default="auto",
+        help="whether the target is a number or a label (default: labels are text or true/false)",
+    )
+    columns.add_argument(
         "--features",
         type=_names,
         metavar="NAME[,NAME]",
@@ -157,7 +164,7 @@ def _predict(parser: Parser) -> None:
         "--output",
         required=True,
         metavar="FILE",
-        help="table to write (.csv, .csv.gz, .parquet); - is CSV on stdout",
+        help="table to write (.csv, .csv.gz, .tsv, .parquet); - is CSV on stdout",
     )
     what = parser.add_argument_group("what is written")
     what.add_argument(
@@ -175,9 +182,13 @@ def _predict(parser: Parser) -> None:
     )
     keep = what.add_mutually_exclusive_group()
     keep.add_argument(
-        "--keep", type=_names, default=[], metavar="NAME[,NAME]", help="columns to copy"
+        "--keep",
+        type=_names,
+        metavar="NAME[,NAME]",
+        help="columns to copy (default: the inputs)",
     )
     keep.add_argument("--keep-all", action="store_true", help="copy all columns")
+    keep.add_argument("--keep-none", action="store_true", help="write predictions alone")
     _add_output_format(what)
     _add_common_options(parser)
 
@@ -222,7 +233,7 @@ def _report(parser: Parser) -> None:
     _add_model(parser)
     parser.add_argument("data", nargs="?", help="table with inputs and targets to judge it on")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="page to write (default: the model's name, .html)"
+        "-o", "--output", metavar="FILE", help="page to write, .html (default: the model's name)"
     )
     parser.add_argument("--title", help="of the page")
     parser.add_argument("--open", action="store_true", help="show it in the browser")
@@ -353,7 +364,7 @@ def _add_voice_options(parser: Parser) -> None:
 def _names(text: str) -> list[str]:
     # As in a line of CSV: a name with a comma goes in quotes.
     names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [""])]
-    if not all(names):
+    if not names or not all(names):
         raise argparse.ArgumentTypeError(f"{text!r} has an empty name")
     return names
 

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from lsgp import LSGPClassifier
+from lsgp.cli.classes import predict_classes
 from lsgp.cli.console import Voice
-from lsgp.cli.errors import CommandError, list_names, require_columns
-from lsgp.cli.models import Prediction, input_columns, load_model, predict_chunk
+from lsgp.cli.errors import CommandError, list_names
+from lsgp.cli.models import Prediction, input_columns, kept_columns, predict_chunk
 from lsgp.cli.outputs import check_output, open_output
+from lsgp.cli.saved import load_model
 from lsgp.cli.table import Table
-from lsgp.cli.tables import format_of, open_table
+from lsgp.cli.tables import format_of, n_unreadable, open_table, say_how_read, separator_of
 from lsgp.compute.text import count
 from lsgp.ensemble.view import columns_of, target_names
 
@@ -30,24 +33,29 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     elif voice.as_json:
         raise CommandError("--json and -o - both want stdout. Give the output a name.")
     model = load_model(options)
+    if isinstance(model, LSGPClassifier):
+        predict_classes(model, options, voice, output_kind)
+        return
     n_rows = n_missing = 0
     with open_table(options.data, options.format, options.separator) as table:
         inputs = input_columns(model, table)
-        kept = kept_columns(options, table)
+        kept = kept_columns(options, table, inputs)
         names = [
             f"{target}_{suffix}" for target in target_names(model.ensemble_) for suffix in SUFFIXES
         ]
         clashes = [name for name in kept if name in names]
         if clashes:
             raise CommandError(
-                f"{table.name} has the columns {list_names(clashes)} already. Name the others "
-                "with --keep, or rename these."
+                f"{table.name} has the columns {list_names(clashes)} already. Name the columns to "
+                "copy with --keep (or none: --keep-none), or rename these."
             )
         if output_kind == "csv":
             table.keep_as_text([name for name in kept if name not in inputs])
         schema = output_schema(table, kept, inputs, names)
         with (
-            open_output(options.output, output_kind, schema) as output,
+            open_output(
+                options.output, output_kind, schema, separator_of(options.output)
+            ) as output,
             voice.progress("Predicting", table.total) as advance,
         ):
             for chunk in table.chunks(inputs, kept):
@@ -59,6 +67,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
                 n_rows += chunk.frame.height
                 n_missing += int(np.count_nonzero(~prediction.is_complete))
                 advance(chunk.advance)
+    say_how_read(table, voice)
     if n_missing:
         voice.note(f"{count(n_missing, 'row')} of {table.name} not predicted: a missing input")
     seconds = time.perf_counter() - started
@@ -68,6 +77,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         "n_rows": n_rows,
         "n_predicted": n_rows - n_missing,
         "n_missing_inputs": n_missing,
+        "n_unreadable_cells": n_unreadable(table),
         "columns": list(schema),
         "level": options.level,
         "kind": options.kind,
@@ -80,13 +90,6 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
             summary,
             [("Predictions", options.output), ("Rows", rows), ("Columns", columns_written)],
         )
-
-
-def kept_columns(options: argparse.Namespace, table: Table) -> list[str]:
-    if options.keep_all:
-        return list(table.columns)
-    require_columns(options.keep, table.columns, table.name)
-    return list(dict.fromkeys(options.keep))
 
 
 def output_schema(

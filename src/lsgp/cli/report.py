@@ -12,24 +12,38 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lsgp import LSGPRegressor
+from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.cli.classes import read_labels
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError
-from lsgp.cli.models import input_columns, load_model, refuse_missing, rows_for, target_columns
+from lsgp.cli.models import input_columns, refuse_missing, rows_for, target_columns
 from lsgp.cli.outputs import check_output
-from lsgp.cli.tables import finite_rows, open_table
+from lsgp.cli.saved import load_model
+from lsgp.cli.tables import finite_rows, open_table, say_how_read
 from lsgp.compute.text import count
 from lsgp.ensemble.view import target_names
 from lsgp.report import write_report
+
+#: Endings of names of pages.
+PAGES = (".html", ".htm")
 
 
 def run(options: argparse.Namespace, voice: Voice) -> None:
     started = time.perf_counter()
     output = options.output or str(Path(options.model).with_suffix(".html"))
+    if Path(output).suffix.lower() not in PAGES:
+        raise CommandError(
+            f"A report is an HTML page, and cannot be written as {output}. Name it .html; a "
+            "browser prints it to PDF."
+        )
     check_output(output, (options.data, options.model))
     model = load_model(options)
-    X, y = (None, None) if options.data is None else read_data(model, options, voice)
-    write_report(model, output, X, y, title=options.title)
+    X, y = None, None
+    if options.data is not None and isinstance(model, LSGPClassifier):
+        X, y = read_labels(model, options, voice)
+    elif options.data is not None:
+        X, y = read_data(model, options, voice)
+    write_report(model, output, X, y, title=options.title, count_from=1)
     seconds = time.perf_counter() - started
     voice.summarize(
         {"command": "report", "output": output, "seconds": seconds},
@@ -40,7 +54,10 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
 
 
 def read_data(model: LSGPRegressor, options: argparse.Namespace, voice: Voice) -> tuple[Any, Any]:
-    """Complete rows of the table: inputs, and targets if it has them."""
+    """All rows of the table, so that they keep their numbers: inputs, and targets if it has any.
+
+    The report leaves out those that are not complete.
+    """
     with open_table(options.data, options.format, options.separator) as table:
         inputs = input_columns(model, table)
         has_targets = all(name in table.columns for name in target_names(model.ensemble_))
@@ -53,18 +70,20 @@ def read_data(model: LSGPRegressor, options: argparse.Namespace, voice: Voice) -
                 "where the model extrapolates there, not how good it is"
             )
         numbers = list(dict.fromkeys([*inputs, *targets]))
-        frames, n_rows = [], 0
+        frames, n_rows, n_complete = [], 0, 0
         for chunk in table.chunks(numbers):
             kept = finite_rows(chunk.frame, numbers)
             if options.strict and not kept.all():
                 refuse_missing(chunk, kept, numbers, table.name)
             n_rows += chunk.frame.height
-            frames.append(chunk.frame.filter(pl.Series(kept)))
-    frame = pl.concat(frames) if frames else None
-    if frame is None or frame.height == 0:
+            n_complete += int(np.count_nonzero(kept))
+            frames.append(chunk.frame)
+    say_how_read(table, voice)
+    if n_complete == 0:
         raise CommandError(f"{table.name} has no complete row among {n_rows}.")
-    if frame.height < n_rows:
-        n_dropped = n_rows - frame.height
+    frame = pl.concat(frames)
+    if n_complete < n_rows:
+        n_dropped = n_rows - n_complete
         voice.note(f"{count(n_dropped, 'row')} of {table.name} left out: a missing value")
     everything = np.ones(frame.height, dtype=bool)
     y = frame.select(targets).to_numpy() if targets else None

@@ -12,6 +12,7 @@ from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, did_you_mean
 from lsgp.compute.text import count
 from lsgp.reproduce import DATASET_LABELS, METHOD_LABELS, reproduce
+from lsgp.reproduce.protocol import FULL, QUICK
 
 OUTPUT, QUICK_OUTPUT = "lsgp-reproduction", "lsgp-reproduction-quick"
 
@@ -35,6 +36,15 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         with_figures=not options.no_figures,
         show_progress=voice.shows_progress,
     )
+    if made.without_data:
+        # It is the same for each, and the report has it.
+        label = DATASET_LABELS[made.without_data[0]]
+        why = next(text for text in made.not_run if text.startswith(f"{label}: "))
+        n_wanted = len(options.datasets or (QUICK if options.quick else FULL).datasets)
+        raise CommandError(
+            f"{len(made.without_data)} of {count(n_wanted, 'data set')} could not be read "
+            f"({why}). What could be made is in {made.report}."
+        )
     for sentence in made.not_run:
         voice.note(sentence)
     seconds = time.perf_counter() - started

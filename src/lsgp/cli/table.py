@@ -4,24 +4,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import polars as pl
 
+from lsgp.cli.errors import CommandError
+
 MAX_CHUNK_ROWS = 100_000
+
+
+#: Cells of a column of numbers that may be none, as a share: a dash here and there is a missing
+#: value, while many are a column of something else.
+MAX_UNREADABLE = 0.01
+#: Unreadable cells that a message shows.
+N_SHOWN = 3
+
+
+class Unreadable:
+    """Cells of a column of numbers that are none, counted, and the first few."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[tuple[int, str]] = []  # row and text
+
+    def add(self, rows: Sequence[int], texts: Sequence[str]) -> None:
+        self.count += len(rows)
+        for row, text in zip(rows, texts, strict=True):
+            if len(self.first) == N_SHOWN:
+                return
+            self.first.append((row, text))
+
+    def describe(self) -> str:
+        """The first few, for a message."""
+        shown = ", ".join(f"{text!r} in row {row:,}" for row, text in self.first)
+        return shown if self.count <= N_SHOWN else f"{shown}, ..."
+
+    def refuse(self, name: str, where: str, n_cells: int) -> NoReturn:
+        """Raise CommandError about a column with too many of them."""
+        raise CommandError(
+            f"Column {name!r} of {where} holds numbers, but {self.count:,} of {n_cells:,} cells "
+            f"are none: {self.describe()}. Correct them, write NA where a value is missing, or "
+            "leave the column out (lsgp fit --features)."
+        )
 
 
 class Column(NamedTuple):
     """What a column holds."""
 
-    kind: str  # "number", "flag" (true or false), "code" (as in 007), "text", "empty", or a type
+    #: "number", "flag" (true or false), "code" (as in 007), "text", "mixed" (numbers, and too many
+    #: cells that are none), "empty", "unnamed", or a type
+    kind: str
     dtype: Any
+    unreadable: Unreadable | None = None  # of the first rows of a mixed one
+    n_cells: int = 0  # in those rows
 
 
 class Chunk(NamedTuple):
     """Consecutive rows of a table."""
 
-    first_row: int  # counted from 1, without the header
+    first_row: int  # counted from 1, without the header, as rows are in all commands
     frame: pl.DataFrame
     advance: int  # progress through the table, in the units of its `total`
 
@@ -31,7 +72,12 @@ class Table(Protocol):
 
     name: str
     columns: dict[str, Column]
+    unreadable: dict[str, Unreadable]  # by column, as far as rows were read
+    notes: list[str]  # what users might want to know of how it was read
     total: int | None  # size in the units of `Chunk.advance`; None: unknown
+
+    @property
+    def is_empty(self) -> bool: ...
 
     def chunks(self, numbers: Sequence[str], others: Sequence[str] = ()) -> Iterator[Chunk]: ...
 

@@ -12,10 +12,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from lsgp.cli.console import Voice
 from lsgp.cli.csv_table import CsvTable
 from lsgp.cli.errors import CommandError, did_you_mean, require_columns
 from lsgp.cli.parquet_table import ParquetTable
 from lsgp.cli.table import Table
+from lsgp.compute.text import count
 
 FORMATS = ("csv", "parquet")
 EXTENSIONS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -45,7 +47,12 @@ def format_of(path: str, given: str | None = None, option: str = "--format") -> 
 def _format_by_name(path: str) -> str | None:
     if path == "-":
         return "csv"
-    return EXTENSIONS.get(Path(path.removesuffix(".gz")).suffix.lower())
+    return EXTENSIONS.get(Path(path.lower().removesuffix(".gz")).suffix)
+
+
+def separator_of(path: str) -> str:
+    """What stands between the columns of a CSV file of this name."""
+    return "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
 
 
 @contextmanager
@@ -57,11 +64,11 @@ def open_table(path: str, format: str | None = None, separator: str | None = Non
     if Path(path).is_dir():
         raise CommandError(f"{path} is a folder, not a file.")
     if separator is None:
-        separator = "\t" if path.removesuffix(".gz").lower().endswith(".tsv") else ","
+        separator = separator_of(path)
     if separator == "\\t":
         separator = "\t"
-    if len(separator.encode()) != 1:
-        raise CommandError(f"--separator {separator!r} is not one character.")
+    if len(separator.encode()) != 1 or separator in '"\r\n':
+        raise CommandError(f"--separator {separator!r} is not one character that can separate.")
     table = open_format(path, kind, separator)
     try:
         yield table
@@ -77,7 +84,9 @@ def require_numbers(names: Sequence[str], table: Table, role: str) -> None:
     """Raise CommandError if a column is not there or does not hold numbers."""
     require_columns(names, table.columns, table.name)
     for name in names:
-        kind = table.columns[name].kind
+        kind, _, unreadable, n_cells = table.columns[name]
+        if unreadable is not None:
+            unreadable.refuse(name, table.name, n_cells)
         if kind == "text":
             raise CommandError(
                 f"Column {name!r} of {table.name} holds text, but {role} must be numbers. "
@@ -87,6 +96,23 @@ def require_numbers(names: Sequence[str], table: Table, role: str) -> None:
             raise CommandError(
                 f"Column {name!r} of {table.name} is of type {kind}, but {role} must be numbers."
             )
+
+
+def say_how_read(table: Table, voice: Voice) -> None:
+    """Tell what was not as it should be in the rows that were read."""
+    for note in table.notes:
+        voice.note(note)
+    for name, found in table.unreadable.items():
+        are = "is no number and counts" if found.count == 1 else "are no numbers and count"
+        voice.note(
+            f"{count(found.count, 'cell')} of column {name!r} of {table.name} {are} as missing: "
+            f"{found.describe()}"
+        )
+
+
+def n_unreadable(table: Table) -> int:
+    """Cells that were read as missing because they are no numbers."""
+    return sum(found.count for found in table.unreadable.values())
 
 
 def finite_rows(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.bool_]:

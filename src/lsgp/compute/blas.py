@@ -5,6 +5,10 @@ Some libraries have one setting for the whole process (OpenBLAS with threads of 
 for each thread (MKL, and what is built on OpenMP). The first is counted: it is put back when the
 last of those who asked has left, since each that put back what it had found would leave it as
 another one had it. The second is set and put back by every thread for itself.
+
+Others change the setting of the process too. What somebody sets while we limit it stays, and is not
+put back over. What nobody can mend is somebody who notes our limit as what was there, and puts it
+back when we are gone.
 """
 
 from __future__ import annotations
@@ -18,9 +22,14 @@ from typing import Any, NamedTuple
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
+#: How often to set what another thread keeps taking control of.
+N_ATTEMPTS = 10
+
 _lock = threading.Lock()
-_limit: Any = None
-_n_limiting = 0
+#: Those who are inside.
+_holders: set[object] = set()
+#: Libraries of the process that are limited, and their threads before.
+_limited: list[tuple[Any, int]] = []
 
 
 class _Libraries(NamedTuple):
@@ -45,53 +54,84 @@ def _libraries() -> _Libraries:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS on one thread, for those who run inside and in this thread."""
+    """BLAS on one thread, for those who run inside and in this thread.
+
+    Examples
+    --------
+    >>> from lsgp.compute.blas import one_blas_thread
+    >>> with one_blas_thread():
+    ...     pass
+    """
     libraries = _libraries()
     own = libraries.of_thread.limit(limits=1)
-    _enter(libraries.of_process)
     try:
-        yield
+        holder = _enter(libraries.of_process)
+        try:
+            yield
+        finally:
+            _leave(holder)
     finally:
-        _leave(libraries.of_process)
         own.restore_original_limits()
 
 
-def _enter(libraries: Any) -> None:
-    global _limit, _n_limiting
+def _enter(libraries: Any) -> object:
+    holder = object()
     with _lock:
-        if _n_limiting == 0:
-            _take_control(libraries)
-            _limit = libraries.limit(limits=1)
-        _n_limiting += 1
+        if not _holders:
+            for library in libraries.lib_controllers:
+                before = library.num_threads
+                if before != 1:
+                    _limited.append((library, before))
+                    _set(library, 1)
+        _holders.add(holder)
+    return holder
 
 
-def _leave(libraries: Any) -> None:
-    global _n_limiting
+def _leave(holder: object) -> None:
     with _lock:
-        _n_limiting -= 1
-        if _n_limiting == 0:
-            _take_control(libraries)
-            _limit.restore_original_limits()
-            # Whoever limits BLAS next may do so.
-            _take_control(libraries)
+        _holders.discard(holder)
+        if not _holders:
+            _put_back()
 
 
-def _take_control(libraries: Any) -> None:
-    """Let this thread change the setting: threadpoolctl keeps it for the thread that did last."""
-    for library in libraries.lib_controllers:
-        clear = getattr(library, "clear_controlling_thread", None)  # since threadpoolctl 3.7
+def _put_back() -> None:
+    while _limited:
+        library, before = _limited.pop()
+        # If it is not as we left it, somebody has set it since.
+        if library.num_threads == 1:
+            _set(library, before)
+
+
+def _set(library: Any, n_threads: int) -> None:
+    """Set the threads of a library, whichever thread has control of it.
+
+    Since 3.7, threadpoolctl ignores all threads but the one that has set a limit first. It is
+    cleared before, so that we are heard, and after, so that others are.
+    """
+    clear = getattr(library, "clear_controlling_thread", None)
+    for _ in range(N_ATTEMPTS):
         if clear is not None:
             clear(force=True)
+        library.set_num_threads(n_threads)
+        if clear is not None:
+            clear(force=True)
+        if library.num_threads == n_threads:
+            return
 
 
-def _start_anew() -> None:
-    """In a forked process none of the threads that were limiting is there, nor is their lock."""
-    global _lock, _n_limiting
+def _after_fork() -> None:
+    """In a forked process none of the threads that were inside is there."""
+    global _lock
     _lock = threading.Lock()
-    if _n_limiting:
-        _n_limiting = 1
-        _leave(_libraries().of_process)
+    _holders.clear()
+    _put_back()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew)
+    # Held meanwhile, so that none of our threads is in the middle of a change, nor inside
+    # threadpoolctl, whose own lock would stay closed in the new process.
+    os.register_at_fork(
+        before=lambda: _lock.acquire(),
+        after_in_parent=lambda: _lock.release(),
+        after_in_child=_after_fork,
+    )

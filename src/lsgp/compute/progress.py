@@ -10,13 +10,18 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
+#: Characters of the bar itself.
+BAR_WIDTH = 16
 #: Seconds before a progress bar shows: short work should leave the terminal alone.
 APPEARS_AFTER = 1.0
 
 
 @contextmanager
 def progress_bar(
-    description: str, total: int | None = None, enabled: bool = True
+    description: str,
+    total: int | None = None,
+    enabled: bool = True,
+    watch: Callable[[float], None] | None = None,
 ) -> Iterator[Callable[..., None]]:
     """Show the progress of long work on stderr; yields the function that advances it.
 
@@ -32,6 +37,8 @@ def progress_bar(
         Number of items; None when unknown.
     enabled : bool, default=True
         False shows nothing at all.
+    watch : callable, optional
+        Called with the share that is done, at each advance, whether or not a bar is shown.
 
     Examples
     --------
@@ -41,26 +48,27 @@ def progress_bar(
     ...     list(run_blocks(lambda start, stop: start**2, 4, 1, progress=advance))
     [0, 1, 4, 9]
     """
-    if not enabled:
-        yield _ignore
-        return
-    bar = _DelayedBar(description, total)
+    bar = _DelayedBar(description, total, enabled, watch)
     try:
         yield bar.advance
     finally:
         bar.stop()
 
 
-def _ignore(n: int = 1, description: str | None = None) -> None:
-    """Advance no bar."""
-
-
 class _DelayedBar:
     """A rich progress bar that is only made once the work has proved to be long."""
 
-    def __init__(self, description: str, total: int | None) -> None:
+    def __init__(
+        self,
+        description: str,
+        total: int | None,
+        enabled: bool,
+        watch: Callable[[float], None] | None,
+    ) -> None:
         self.description = description
         self.total = total
+        self.enabled = enabled
+        self.watch = watch
         self.n_done = 0
         self.started = time.monotonic()
         self.lock = threading.Lock()
@@ -70,6 +78,10 @@ class _DelayedBar:
         with self.lock:
             self.n_done += n
             self.description = description or self.description
+            if self.watch is not None and self.total:
+                self.watch(self.n_done / self.total)
+            if not self.enabled:
+                return
             if self.shown is None and time.monotonic() - self.started >= APPEARS_AFTER:
                 self.shown = _make_progress()
                 self.shown.add_task(self.description, total=self.total)
@@ -94,14 +106,19 @@ def _make_progress() -> Any:
         TextColumn,
         TimeRemainingColumn,
     )
+    from rich.table import Column
 
     # Without ipywidgets, rich can only warn in a notebook: rather plain stderr there.
     force_jupyter = None if find_spec("ipywidgets") else False
+    # What is being done is cut where the line is short: never how much of it is done, nor when it
+    # will be. Markup is off: names of kernels have brackets.
+    words = Column(ratio=1, no_wrap=True, overflow="ellipsis")
     return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.description}", table_column=words, markup=False),
+        BarColumn(bar_width=BAR_WIDTH),
+        TaskProgressColumn(table_column=Column(no_wrap=True, min_width=4)),
+        TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
+        expand=True,
         console=Console(stderr=True, force_jupyter=force_jupyter),
         transient=True,
     )

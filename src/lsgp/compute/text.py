@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 def count(n: int, noun: str) -> str:
@@ -33,3 +34,28 @@ def percent(share: float, digits: int = 1) -> str:
     if 0.0 < 100.0 * share < 0.5 * smallest:
         return f"< {smallest:.{digits}f} %"
     return f"{100.0 * share:.{digits}f} %"
+
+
+def percents(shares: Sequence[float], digits: int = 0) -> list[str]:
+    """Shares of a whole in percent, rounded so that what is shown adds to the whole.
+
+    By largest remainder: each is rounded down, and what is missing goes to those that lost most.
+    A share that is shown as less than one unit keeps its place, and none of its value.
+
+    Examples
+    --------
+    >>> from lsgp.compute.text import percents
+    >>> percents([1 / 3, 1 / 3, 1 / 3]), percents([0.625, 0.125, 0.125, 0.125], digits=0)
+    (['34 %', '33 %', '33 %'], ['63 %', '13 %', '12 %', '12 %'])
+    """
+    unit = 10**digits
+    exact = [100.0 * unit * share for share in shares]
+    whole = round(math.fsum(exact))
+    floors = [math.floor(value + 1e-9) for value in exact]
+    by_loss = sorted(range(len(exact)), key=lambda k: (floors[k] - exact[k], k))
+    for k in by_loss[: max(whole - sum(floors), 0)]:
+        floors[k] += 1
+    return [
+        f"< {1 / unit:.{digits}f} %" if parts == 0 and value > 0 else f"{parts / unit:.{digits}f} %"
+        for parts, value in zip(floors, exact, strict=True)
+    ]

@@ -15,6 +15,9 @@ from typing import Any, TypeVar
 
 import joblib
 
+#: More threads than any machine has cores only wait for each other, and each takes memory.
+MOST_THREADS = 1024
+
 Result = TypeVar("Result")
 
 #: Seconds between looks at pending interrupts; a finished block ends the wait at once.
@@ -24,7 +27,8 @@ INTERRUPT_POLL = 0.2
 def resolve_n_jobs(n_jobs: int | None) -> int:
     """Number of threads that `n_jobs` stands for, as everywhere in scikit-learn.
 
-    None is 1 unless `joblib.parallel_config` says otherwise, -1 is all cores, -2 all but one.
+    None is 1 unless `joblib.parallel_config` says otherwise, -1 is all cores, -2 all but one; never
+    more than `MOST_THREADS`.
 
     Examples
     --------
@@ -37,7 +41,7 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
         raise TypeError(f"n_jobs is {n_jobs!r}, of type {type(n_jobs).__name__}. {remedy}")
     if n_jobs == 0:
         raise ValueError(f"n_jobs is 0, which leaves nobody to do the work. {remedy}")
-    return int(joblib.effective_n_jobs(n_jobs))
+    return min(int(joblib.effective_n_jobs(n_jobs)), MOST_THREADS)
 
 
 def run_blocks(

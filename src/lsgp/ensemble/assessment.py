@@ -88,6 +88,9 @@ class LeaveOneOutResult(NamedTuple):
     predicted: PredictiveDistribution
     calibration: Calibration
 
+    def __repr__(self) -> str:
+        return f"LeaveOneOutResult(predicted={self.predicted!r}, calibration={self.calibration!r})"
+
     @property
     def residuals(self) -> Array:
         return self.observed - self.predicted.mean
@@ -124,7 +127,7 @@ def assess(predicted: PredictiveDistribution, observed: ArrayLike) -> Calibratio
     narrow_low, narrow_high = predicted.interval(0.9)
     return Calibration(
         n=len(y),
-        rmse=float(np.sqrt(np.mean(error**2))),
+        rmse=_root_mean_square(error),
         mae=float(np.mean(np.abs(error))),
         nll=-float(np.mean(predicted.logpdf(y))),
         crps=float(np.mean(predicted.crps(y))),
@@ -134,3 +137,10 @@ def assess(predicted: PredictiveDistribution, observed: ArrayLike) -> Calibratio
         sharpness=float(np.mean(narrow_high - narrow_low)),
         pit=pit,
     )
+
+
+def _root_mean_square(error: Array) -> float:
+    """In units of the largest error where that has no square."""
+    largest = float(np.abs(error).max(initial=0.0))
+    unit = 1.0 if largest == 0 or 1e-150 < largest < 1e150 else largest
+    return unit * float(np.sqrt(np.mean((error / unit) ** 2)))

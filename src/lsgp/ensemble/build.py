@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +12,10 @@ from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.inputs.rows import TrainingRows
-from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification
-from lsgp.inputs.transforms import TargetScaler, fit_transform_kind
-from lsgp.method.contract import LocalProblem
+from lsgp.inputs.rows import LARGEST_RATIO, TrainingRows
+from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification
+from lsgp.inputs.transforms import InputTransform, TargetScaler, fit_transform_kind
+from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
 from lsgp.solvers.choose import choose_solver
@@ -22,6 +23,9 @@ from lsgp.solvers.exact import ExactSolver
 from lsgp.tuning.search import Tuned
 
 Array = NDArray[np.float64]
+
+#: Known noise is not taken for less, relative to the signal: any of it is but rounding.
+SMALLEST_NOISE = 1e-300
 
 
 def build_given(
@@ -36,21 +40,51 @@ def build_given(
 
     ``knows_noise`` says that the noise level is the setting's, and not that of the given rows.
     """
-    transform = fit_transform_kind(rows.X, specification.input_transforms[0], rows.weight)
-    X = np.ascontiguousarray(transform.transform(rows.X), dtype=float)
     model = specification.model
+    transform = fit_transform_kind(rows.X, specification.input_transforms[0], rows.weight)
+    if _needs_center(transform, model, dtype):
+        transform = transform.centered(rows.X.mean(axis=0))
+    X = np.ascontiguousarray(transform.transform(rows.X), dtype=float)
     if rows.mean_noise_variance is not None and not knows_noise:
-        level = rows.mean_noise_variance / np.mean(scaler.std**2)
-        model = model.replace(noise_variance=level / model.signal_variance)
+        level = known_noise(rows.mean_noise_variance, scaler, model.signal_variance)
+        model = model.replace(noise_variance=level)
     n_neighbors = None
     if model.bandwidth is None:
         n_neighbors = min(specification.n_neighbors or DEFAULT_N_NEIGHBORS, len(rows.X))
+    require_distances(X, model.lengthscale, dtype)
     problem = _cast(LocalProblem(X, scaler.transform(rows.y), rows.noise, model), dtype)
     chosen = choose_backend(backend, model)
-    index = build_index(X, np.asarray(model.lengthscale, dtype=float))
+    index = build_index(X, model.localizer_scale)
     return FittedModel.build(
         transform, choose_solver(chosen.prepare(problem), index, n_neighbors, chosen)
     )
+
+
+def known_noise(noise_variance: float, scaler: TargetScaler, signal_variance: float) -> float:
+    """Noise variance in the units of y², relative to the signal's, of scaled targets."""
+    # Squared last: the squares of large units are no numbers.
+    relative = (math.sqrt(noise_variance) / scaler.std) / math.sqrt(signal_variance)
+    with np.errstate(over="ignore"):
+        level = float(np.mean(relative**2))
+    if level > LARGEST_RATIO:
+        raise ValueError(
+            f"noise_variance has the mean {noise_variance:g}, which is {level:g} times the "
+            "variance of the signal. Give it in the units of y²."
+        )
+    return max(level, SMALLEST_NOISE)
+
+
+def require_distances(X: Array, lengthscale: NDArray[np.floating], dtype: Any) -> None:
+    """Refuse inputs whose squared distances in lengthscales are no finite numbers."""
+    longest = LIMITS[np.dtype(dtype).name].length
+    with np.errstate(over="ignore"):
+        width = (X.max(axis=0) - X.min(axis=0)) / lengthscale
+    if not (width < longest).all():
+        j = int(np.argmax(width))
+        raise ValueError(
+            f"lengthscale={lengthscale[j]:g} is {width[j]:g} times shorter than the range of input "
+            f"{j}, more than {longest:g}. Increase it, or standardize the inputs."
+        )
 
 
 def build_tuned(tuned: Tuned, backend: str, dtype: Any) -> tuple[FittedModel, ...]:
@@ -59,14 +93,26 @@ def build_tuned(tuned: Tuned, backend: str, dtype: Any) -> tuple[FittedModel, ..
     for contender, weight in tuned.members:
         space, model = contender.space, contender.model
         chosen = choose_backend(backend, model)
-        problem = chosen.prepare(_cast(space.problem(model), dtype))
-        index = _suitable(space.index, space.X, np.asarray(model.lengthscale, dtype=float))
+        transform, index, X = space.transform, space.index, space.X
+        if _needs_center(transform, model, dtype):
+            was, transform = transform.center, transform.centered(X.mean(axis=0))
+            X = X - (transform.center - was)
+            index = build_index(X, model.localizer_scale)
+        index = _suitable(index, X, model.localizer_scale)
+        problem = chosen.prepare(_cast(space.problem(model)._replace(X=X), dtype))
         solver = choose_solver(problem, index, contender.n_neighbors, chosen)
         if isinstance(solver, ExactSolver) and contender.system and problem.X.dtype == float:
             system = replace(contender.system, problem=problem)
             solver = ExactSolver(problem, index, solver.n_neighbors, chosen.name, system)
-        models.append(FittedModel.build(space.transform, solver, weight))
+        is_integrated = contender.candidate.is_integrated
+        models.append(FittedModel.build(transform, solver, weight, is_integrated))
     return tuple(models)
+
+
+def _needs_center(transform: InputTransform, model: LocalModel, dtype: Any) -> bool:
+    """Whether inputs that are used as they are would lose digits, and may be moved."""
+    is_stationary = model.correlation.formula is not None
+    return is_stationary and None in transform.kinds and np.dtype(dtype) == np.float32
 
 
 def _suitable(index: SearchIndex, X: Array, lengthscale: Array) -> SearchIndex:

@@ -4,61 +4,81 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lsgp.compute.text import count, percent
+from lsgp.backends.contract import Resources
+from lsgp.compute.text import count, percents
 from lsgp.ensemble import view
+from lsgp.ensemble.classification import LinearMember
+from lsgp.ensemble.effects import Effect, effects, sketch
 from lsgp.ensemble.ensemble import Ensemble
-from lsgp.ensemble.explain import relevance
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.importance import Importance, importance
+from lsgp.inputs.settings import Kinds
 from lsgp.tuning.objective import OBJECTIVES
 
-#: Inputs that are named; the others are counted.
-N_SHOWN_INPUTS = 6
+#: Inputs that are named, and those whose effect is drawn; the others are counted.
+N_SHOWN_INPUTS, N_EFFECTS = 6, 3
 
 COLUMNS = ("share", "kernel", "inputs", "neighbors", "scale", "noise / signal")
 
 _CELL = "padding: 0.15em 0.8em 0.15em 0; text-align: left;"
 
 
-def describe(ensemble: Ensemble, name: str) -> str:
-    """What was fitted, as text: models and their shares, score, relevance of the inputs."""
-    table = [COLUMNS, *map(model_row, ensemble.models)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    ]
-    return "\n".join([_title(ensemble, name), *lines, *_notes(ensemble)])
-
-
-def describe_html(ensemble: Ensemble, name: str) -> str:
-    """The same as HTML."""
-    heads = "".join(f'<th style="{_CELL}">{escape(column)}</th>' for column in COLUMNS)
-    rows = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) + "</tr>"
-        for row in map(model_row, ensemble.models)
+def describe(ensemble: Ensemble, name: str, resources: Resources) -> str:
+    """What was fitted, as text: models and their shares, score, and which inputs matter how."""
+    table = [COLUMNS, *model_rows(ensemble)]
+    return "\n".join(
+        [_title(ensemble, name), *_aligned(table), _score(ensemble), *_inputs(ensemble, resources)]
     )
-    notes = "".join(f"<div>{escape(note)}</div>" for note in _notes(ensemble))
+
+
+def describe_html(ensemble: Ensemble, name: str, resources: Resources) -> str:
+    """The same as HTML, with small pictures of the effects."""
+    models = _html_table(COLUMNS, [[escape(cell) for cell in row] for row in model_rows(ensemble)])
     # Colors are the page's own: it may be dark.
     return (
         '<div class="lsgp-fitted" style="font-size: 0.9em; margin-top: 0.5em;">'
-        f"<div><b>{escape(_title(ensemble, name))}</b></div>"
-        f'<table style="border-collapse: collapse; margin: 0.3em 0;">'
-        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{notes}</div>"
+        f"<div><b>{escape(_title(ensemble, name))}</b></div>{models}"
+        f"<div>{escape(_score(ensemble))}</div>{_inputs_html(ensemble, resources)}</div>"
+    )
+
+
+def _aligned(table: Sequence[Sequence[str]], indent: str = "") -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        indent
+        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
+
+
+def _html_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are HTML."""
+    heads = "".join(f'<th style="{_CELL}">{escape(column)}</th>' for column in columns)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in row) + "</tr>"
+        for row in rows
+    )
+    return (
+        '<table style="border-collapse: collapse; margin: 0.3em 0;">'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
     )
 
 
 def _title(ensemble: Ensemble, name: str) -> str:
     n, d, t = ensemble.n_rows, ensemble.n_inputs, ensemble.n_targets
     targets = "" if t == 1 else f", {t} targets"
+    if ensemble.classification is not None:
+        n_classes = ensemble.classification.n_classes
+        targets = f", {n_classes} class{'es' if n_classes > 1 else ''}"
     return f"{name} of {count(n, 'row')}, {count(d, 'input')}{targets}"
-
-
-def _notes(ensemble: Ensemble) -> list[str]:
-    return [_score(ensemble), f"relevance: {_relevance(ensemble)}"]
 
 
 def _score(ensemble: Ensemble) -> str:
@@ -66,35 +86,162 @@ def _score(ensemble: Ensemble) -> str:
     if tuning is None:
         return "not tuned: hyperparameters as given, or by default"
     objective = OBJECTIVES[tuning.objective]
-    std, units = 1.0, "the standard deviations of y"
-    if ensemble.n_targets == 1:
-        std, units = float(ensemble.target_scaler.std[0]), "the units of y"
+    std = float(ensemble.target_scaler.std[0]) if ensemble.n_targets == 1 else 1.0
+    units = objective.describe_units(ensemble.n_targets)
     stopped = "" if tuning.is_complete else ", tuning was stopped early"
     return (
-        f"leave-one-out {objective.score_name}: {objective.in_units(tuning.loss, std):.4g} in "
+        f"{objective.score_name}: {objective.in_units(tuning.loss, std):.4g}"
         f"{units} ({count(tuning.n_compared, 'point')}{stopped})"
     )
 
 
-def _relevance(ensemble: Ensemble) -> str:
-    shares, names = relevance(ensemble), view.input_names(ensemble)
-    order = np.argsort(-shares, kind="stable")
-    shown = [f"{names[j]} {percent(shares[j], digits=0)}" for j in order[:N_SHOWN_INPUTS]]
-    rest = order[N_SHOWN_INPUTS:]
-    if len(rest):
-        shown.append(f"{len(rest)} more {percent(shares[rest].sum(), digits=0)}")
-    return ", ".join(shown)
+class _Dependence(NamedTuple):
+    """What is said of the inputs."""
+
+    found: Importance
+    shown: NDArray[np.int64]  # numbers of the inputs that are named, most important first
+    curves: dict[int, Effect]  # of the most important
 
 
-def model_row(fitted: FittedModel) -> tuple[str, ...]:
-    """One model of the combination, in the order of COLUMNS."""
-    model = fitted.model
-    kinds = Counter("as given" if kind is None else kind for kind in fitted.transform.kinds)
+def _dependence(ensemble: Ensemble, resources: Resources) -> _Dependence | str:
+    """Which inputs matter, and how; or why that is not known: a description must not fail."""
+    try:
+        found = importance(ensemble, resources)
+        shown = found.order[:N_SHOWN_INPUTS]
+        strongest = [int(j) for j in shown[:N_EFFECTS] if found.values[j] > 0]
+        drawn = effects(ensemble, strongest, resources)
+    except (np.linalg.LinAlgError, ValueError) as error:
+        return f"importance: not known, because its predictions failed: {error}"
+    return _Dependence(found, shown, {each.input: each for each in drawn})
+
+
+def _heading(ensemble: Ensemble, found: Importance) -> str:
+    has_names = ensemble.n_targets > 1 or ensemble.classification is not None
+    on = f" on {view.target_names(ensemble)[0]}" if has_names else ""
+    points = count(found.n_points, "point")
+    return f"importance: R² lost when an input is shuffled ({points}); its effect{on}:"
+
+
+def _inputs(ensemble: Ensemble, resources: Resources) -> list[str]:
+    said = _dependence(ensemble, resources)
+    if isinstance(said, str):
+        return [said]
+    lines = []
+    for j in said.shown:
+        curve = said.curves.get(int(j))
+        drawn = "" if curve is None else f"{sketch(curve)} {curve.direction}"
+        lines.append((said.found.names[j], _amount(said.found, int(j)), drawn))
+    more = _more(said.found, len(lines))
+    return [
+        _heading(ensemble, said.found),
+        *_aligned(lines, "  "),
+        *([f"  {more}"] if more else []),
+    ]
+
+
+def _inputs_html(ensemble: Ensemble, resources: Resources) -> str:
+    said = _dependence(ensemble, resources)
+    if isinstance(said, str):
+        return f"<div>{escape(said)}</div>"
+    rows = []
+    for j in said.shown:
+        curve = said.curves.get(int(j))
+        picture = "" if curve is None else f"{small_svg(curve)} {curve.direction}"
+        rows.append([escape(said.found.names[j]), escape(_amount(said.found, int(j))), picture])
+    more = _more(said.found, len(rows))
+    heading = f"<div>{escape(_heading(ensemble, said.found))}</div>"
     return (
-        percent(fitted.weight, digits=0),
+        heading
+        + _html_table(("input", "importance", "effect"), rows)
+        + (f"<div>{escape(more)}</div>" if more else "")
+    )
+
+
+def _amount(found: Importance, j: int) -> str:
+    return f"{found.values[j] + 0.0:.3f} ± {found.standard_errors[j]:.3f}".replace(
+        "-0.000", "0.000"
+    )
+
+
+def _more(found: Importance, n_shown: int) -> str:
+    rest = found.order[n_shown:]
+    if not len(rest):
+        return ""
+    return f"{len(rest)} more, at most {max(float(found.values[rest].max()), 0.0):.3f} each"
+
+
+def small_svg(effect: Effect, width: int = 110, height: int = 26) -> str:
+    """A curve and its band of two standard errors, in the color of the text around it."""
+    low, high = (effect.effect + s * 2.0 * effect.standard_error for s in (-1.0, 1.0))
+    bottom, top = float(low.min()), float(high.max())
+    x = (effect.grid - effect.grid[0]) / (float(np.ptp(effect.grid)) or 1.0) * (width - 2) + 1
+
+    def points(values: NDArray[np.float64], across: NDArray[np.float64]) -> str:
+        y = height - 2 - (values - bottom) / ((top - bottom) or 1.0) * (height - 4)
+        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, y, strict=True))
+
+    return (
+        f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="effect of {escape(effect.name, quote=True)}: {effect.direction}" '
+        'style="vertical-align: middle;">'
+        f'<polygon points="{points(high, x)} {points(low[::-1], x[::-1])}" fill="currentColor" '
+        'opacity="0.2"/>'
+        f'<polyline points="{points(effect.effect, x)}" fill="none" stroke="currentColor" '
+        'stroke-width="1.5"/></svg>'
+    )
+
+
+def model_rows(ensemble: Ensemble) -> list[tuple[str, ...]]:
+    """One row for each model or what is pooled with them, and one for all integrated ones."""
+    integrated = sum(model.weight for model in ensemble.integrated)
+    rows = [(model.weight, partial(_model_row, model)) for model in ensemble.chosen]
+    if ensemble.integrated:
+        rows.append((integrated, partial(_integrated_row, ensemble)))
+    if ensemble.classification is not None:
+        linear = ensemble.classification.linear
+        rows += [(member.weight, partial(_linear_row, member)) for member in linear]
+    rows.sort(key=lambda row: -row[0])
+    shares = percents([share for share, _ in rows])
+    return [row(share) for (_, row), share in zip(rows, shares, strict=True)]
+
+
+def describe_integrated(ensemble: Ensemble) -> str:
+    """The models that stand for the posterior of the hyperparameters, in a few words."""
+    return f"{len(ensemble.integrated)} exact GPs, integrated over hyperparameters"
+
+
+def _integrated_row(ensemble: Ensemble, share: str) -> tuple[str, ...]:
+    models = ensemble.integrated
+    kinds = dict.fromkeys(kind or "as given" for model in models for kind in model.transform.kinds)
+    noises = [f"{model.model.noise_variance:.3g}" for model in models]
+    noises.sort(key=float)
+    return (
+        share,
+        describe_integrated(ensemble),
+        " or ".join(kinds),
+        models[0].solver.describe(),
+        "local" if models[0].model.is_local_scale else "global",
+        noises[0] if noises[0] == noises[-1] else f"{noises[0]} to {noises[-1]}",
+    )
+
+
+def _model_row(fitted: FittedModel, share: str) -> tuple[str, ...]:
+    model = fitted.model
+    return (
+        share,
         str(model.kernel),
-        ", ".join(kind if len(kinds) == 1 else f"{n} {kind}" for kind, n in kinds.items()),
+        _describe_kinds(fitted.transform.kinds),
         fitted.solver.describe(),
         "local" if model.is_local_scale else "global",
         f"{model.noise_variance:.3g}",
     )
+
+
+def _describe_kinds(kinds: Kinds) -> str:
+    counts = Counter("as given" if kind is None else kind for kind in kinds)
+    return ", ".join(kind if len(counts) == 1 else f"{n} {kind}" for kind, n in counts.items())
+
+
+def _linear_row(member: LinearMember, share: str) -> tuple[str, ...]:
+    inputs = _describe_kinds(member.transform.kinds)
+    return (share, "logistic", inputs, "all rows", f"ridge {member.ridge:g}", "")

@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend
+from lsgp.compute.text import count
+from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.combination import combine
 from lsgp.method.distribution import PredictiveDistribution
@@ -38,6 +41,10 @@ class Ensemble:
         Mean of the noise variances that were given.
     tuning : TuningResult or None
         What was tried; None if nothing was tuned.
+    groups : Groups or None
+        Rows that leave-one-out leaves out together.
+    classification : Classification or None
+        Of labels, whose one-hot columns the models predict: how those become probabilities.
     """
 
     models: tuple[FittedModel, ...]
@@ -48,14 +55,37 @@ class Ensemble:
     target_names: list[str] | None = None
     mean_noise_variance: float | None = None
     tuning: TuningResult | None = None
+    groups: Groups | None = None
+    classification: Classification | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"Ensemble({count(len(self.models), 'model')} of {count(self.n_rows, 'row')}, "
+            f"{count(self.n_inputs, 'input')}, {count(self.n_targets, 'target')})"
+        )
 
     @property
     def heaviest(self) -> FittedModel:
         return self.models[0]
 
     @property
+    def integrated(self) -> tuple[FittedModel, ...]:
+        """The models that together stand for the posterior of the hyperparameters."""
+        return tuple(model for model in self.models if model.is_integrated)
+
+    @property
+    def chosen(self) -> tuple[FittedModel, ...]:
+        """The models with hyperparameters of their own: all others."""
+        return tuple(model for model in self.models if not model.is_integrated)
+
+    @property
     def weights(self) -> Array:
         return np.array([model.weight for model in self.models])
+
+    @property
+    def group_numbers(self) -> NDArray[np.int32] | None:
+        """Number of each row's group, -1 for none; None without groups."""
+        return None if self.groups is None else self.groups.numbers
 
     @property
     def n_rows(self) -> int:
@@ -98,9 +128,7 @@ class Ensemble:
         for fitted in self.models:
             solver = change_backend(fitted.solver, choose_backend(backend, fitted.model))
             is_same = solver is fitted.solver
-            models.append(
-                fitted if is_same else FittedModel.build(fitted.transform, solver, fitted.weight)
-            )
+            models.append(fitted if is_same else fitted.with_solver(solver))
         if all(new is old for new, old in zip(models, self.models, strict=True)):
             return self
         return replace(self, models=tuple(models))

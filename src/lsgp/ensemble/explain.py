@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.backends import reference
+from lsgp.compute.text import count
 from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
@@ -46,6 +47,10 @@ class NeighborContributions(NamedTuple):
     coefficients: Array
     observed: Array
     contributions: Array
+
+    def __repr__(self) -> str:
+        nearest = f", nearest row {self.rows[0]}" if len(self.rows) else ""
+        return f"NeighborContributions({count(len(self.rows), 'neighbor')}{nearest})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +118,16 @@ class Explanation:
     input_names: list[str]
     target_names: list[str]
 
+    def __repr__(self) -> str:
+        n = self.n_neighbors
+        sizes = f"{n.min()} to {n.max()} neighbors each" if len(n) else "no neighbors"
+        if len(n) and n.min() == n.max():
+            sizes = f"{count(int(n[0]), 'neighbor')} each"
+        return (
+            f"Explanation({len(self)} {'query' if len(self) == 1 else 'queries'}, {sizes}, "
+            f"{np.count_nonzero(self.is_extrapolating)} extrapolating)"
+        )
+
     def __len__(self) -> int:
         """Number of queries."""
         return len(self.rows)
@@ -169,21 +184,22 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
 
     Solved one query at a time in double precision.
     """
-    left_out = _check_left_out(exclude, len(X), ensemble.n_rows)
+    left_out = check_left_out(exclude, len(X), ensemble.n_rows)
     failures = Failures()
     queries = [fitted.inputs_of(X) for fitted in ensemble.models]
     parts = [
-        _explain_one(fitted, transformed, failures, left_out)
+        explain_one(fitted, transformed, failures, left_out, ensemble.group_numbers)
         for fitted, transformed in zip(ensemble.models, queries, strict=True)
     ]
     heaviest, scaler, shares = ensemble.heaviest, ensemble.target_scaler, ensemble.weights
     failures.raise_if_any(len(X), heaviest.model)
+    failures.warn_if_jittered(len(X), heaviest.model)
     merged = [
         _merge([part.neighbors[q] for part in parts], shares, heaviest, queries[0][q])
         for q in range(len(X))
     ]
-    rows = _pad([m.rows for m in merged], -1, np.int64)
-    coefficients = _pad([m.coefficients for m in merged], 0.0, np.float64)
+    rows = pad([m.rows for m in merged], -1, np.int64)
+    coefficients = pad([m.coefficients for m in merged], 0.0, np.float64)
     scaled = np.asarray(heaviest.problem.y[rows], dtype=float)
     scaled[rows < 0] = 0.0
     scale = np.exp(sum(w * np.log(p.scale) for w, p in zip(shares, parts, strict=True)))
@@ -193,43 +209,30 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
     return Explanation(
         rows=rows,
-        distances=_pad([m.distances for m in merged], np.inf, np.float64),
-        weights=_pad([m.weights for m in merged], 0.0, np.float64),
+        distances=pad([m.distances for m in merged], np.inf, np.float64),
+        weights=pad([m.weights for m in merged], 0.0, np.float64),
         coefficients=coefficients,
         observed=scaler.inverse_mean(scaled).reshape(shape),
         contributions=(scaled * coefficients[:, :, None] * scaler.std).reshape(shape),
         baseline=scaler.mean.reshape(ensemble.target_shape),
         predicted=PredictiveDistribution(
-            ensemble.in_shape(predicted.mean), ensemble.in_shape(predicted.scale), dof
+            ensemble.in_shape(predicted.mean),
+            ensemble.in_shape(predicted.scale),
+            dof,
+            failures.is_jittered(len(X)),
         ),
         n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
         local_scale=ensemble.in_shape(scaler.inverse_scale(ensemble.scale_factor * scale)),
         dof=dof,
         extrapolation=extrapolation,
         is_extrapolating=extrapolation > 1.0,
-        is_beyond_range=_is_beyond_range(heaviest, X, queries[0]),
+        is_beyond_range=is_beyond_range_of(heaviest, X, queries[0]),
         input_names=view.input_names(ensemble),
         target_names=view.target_names(ensemble),
     )
 
 
-def relevance(ensemble: Ensemble) -> Array:
-    """Share of each input in what the models call near and far, (d,), summing to 1.
-
-    The mean squared distance of two training rows in the scaled metric is 2 Σⱼ varⱼ / ℓⱼ², with
-    varⱼ the variance of the transformed input j and ℓⱼ its lengthscale: the relevance of an input
-    is its share of that sum, averaged over the combined models by their weights.
-    """
-    total = np.zeros(ensemble.n_inputs)
-    for fitted in ensemble.models:
-        # Deviations before squares: an input of 1e200 must not overflow.
-        share = fitted.extent.input_spread / fitted.model.lengthscale
-        share = (share / max(share.max(), np.finfo(float).tiny)) ** 2
-        total += fitted.weight * share / max(share.sum(), 1.0)
-    return total / total.sum() if total.any() else total
-
-
-class _Neighbors(NamedTuple):
+class Neighbors(NamedTuple):
     """Of one query in one model, or merged over all models."""
 
     rows: NDArray[np.int64]  # (k,)
@@ -238,17 +241,17 @@ class _Neighbors(NamedTuple):
     coefficients: NDArray[Any]  # (k,)
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """What one model says about all queries, in scaled units."""
 
-    neighbors: list[_Neighbors]
+    neighbors: list[Neighbors]
     predicted: PredictiveDistribution
     n_effective: Array  # (q,)
     scale: Array  # (q, t), a standard deviation
     distance: Array  # (q,) from the data, relative to the data's own
 
 
-def _check_left_out(
+def check_left_out(
     exclude: ArrayLike | None, n_queries: int, n_rows: int
 ) -> NDArray[np.int32] | None:
     """A training row for each query that it is predicted without."""
@@ -265,30 +268,36 @@ def _check_left_out(
     return rows.astype(np.int32)
 
 
-def _explain_one(
-    fitted: FittedModel, queries: Array, failures: Failures, left_out: NDArray[np.int32] | None
-) -> _Part:
+def explain_one(
+    fitted: FittedModel,
+    queries: Array,
+    failures: Failures,
+    left_out: NDArray[np.int32] | None,
+    groups: NDArray[np.int32] | None,
+) -> Part:
+    """What one model says about queries in its own inputs, and from which rows."""
     q, t = len(queries), fitted.problem.y.shape[1]
     neighbors = []
     solved = Predictions(
         np.empty((q, t)), np.empty(q), np.empty((q, t)), np.empty(q), np.empty(q, np.int32)
     )
+    noise_unit = np.empty(q)
     n_effective = np.empty(q)
-    for i, (_, system) in enumerate(fitted.solver.systems(queries, failures, left_out)):
+    for i, (_, system) in enumerate(fitted.solver.systems(queries, failures, left_out, groups)):
         r = np.sqrt((system.z**2).sum(axis=1))
-        neighbors.append(_Neighbors(system.rows.astype(np.int64), r, system.weight, system.beta))
-        solved.mean[i] = system.covariance.k @ system.alpha  # [E4]
+        neighbors.append(Neighbors(system.rows.astype(np.int64), r, system.weight, system.beta))
+        solved.mean[i] = system.mean
         solved.variance[i] = system.variance
         solved.scale[i], solved.dof[i] = reference.scale_and_dof(fitted.model, system)  # [E6]
         n_effective[i] = np.minimum(system.weight, 1.0).sum()
+        noise_unit[i] = system.noise_unit
+    solved = solved._replace(noise_unit=noise_unit)
     predicted = distribution_of(solved, fitted.model.noise_variance)
-    distance = fitted.extent.distance(queries, Exclusions(left_out))
-    return _Part(neighbors, predicted, n_effective, np.sqrt(solved.scale), distance)
+    distance = fitted.extent.distance(queries, Exclusions.of_rows(left_out, groups))
+    return Part(neighbors, predicted, n_effective, np.sqrt(solved.scale), distance)
 
 
-def _merge(
-    parts: list[_Neighbors], shares: Array, heaviest: FittedModel, query: Array
-) -> _Neighbors:
+def _merge(parts: list[Neighbors], shares: Array, heaviest: FittedModel, query: Array) -> Neighbors:
     """The neighbors of one query in all models, each row once, nearest first."""
     rows, position = np.unique(np.concatenate([p.rows for p in parts]), return_inverse=True)
     weights, coefficients = (
@@ -302,17 +311,17 @@ def _merge(
     z = (heaviest.problem.X[rows].astype(float) - query) / heaviest.model.lengthscale
     distances = np.sqrt((z**2).sum(axis=1))
     order = np.lexsort([rows, distances])
-    return _Neighbors(rows[order], distances[order], weights[order], coefficients[order])
+    return Neighbors(rows[order], distances[order], weights[order], coefficients[order])
 
 
-def _pad(parts: list[NDArray[Any]], fill: Any, dtype: Any) -> NDArray[Any]:
+def pad(parts: list[NDArray[Any]], fill: Any, dtype: Any) -> NDArray[Any]:
     padded = np.full((len(parts), max(map(len, parts), default=0)), fill, dtype)
     for row, part in zip(padded, parts, strict=True):
         row[: len(part)] = part
     return padded
 
 
-def _is_beyond_range(fitted: FittedModel, X: Array, queries: Array) -> NDArray[np.bool_]:
+def is_beyond_range_of(fitted: FittedModel, X: Array, queries: Array) -> NDArray[np.bool_]:
     """Whether an input is outside the training range; transforms are monotone, so compare there."""
     low, high = fitted.extent.input_range
     queries = queries.astype(low.dtype)

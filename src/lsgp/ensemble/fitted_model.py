@@ -25,10 +25,26 @@ class FittedModel:
     solver: Solver
     weight: float  # in the combination with others
     extent: Extent  # of the rows, in the model's metric
+    #: Whether it is one of the exact GPs that stand for the posterior of the hyperparameters.
+    is_integrated: bool = False
+
+    def __repr__(self) -> str:
+        source = self.solver.describe_source()
+        return f"FittedModel({self.model.kernel}, {source}, weight {self.weight:.3g})"
 
     @classmethod
-    def build(cls, transform: InputTransform, solver: Solver, weight: float = 1.0) -> FittedModel:
-        return cls(transform, solver, weight, Extent(solver))
+    def build(
+        cls,
+        transform: InputTransform,
+        solver: Solver,
+        weight: float = 1.0,
+        is_integrated: bool = False,
+    ) -> FittedModel:
+        return cls(transform, solver, weight, Extent(solver), is_integrated)
+
+    def with_solver(self, solver: Solver) -> FittedModel:
+        """The same model, solved otherwise or from other rows."""
+        return FittedModel.build(self.transform, solver, self.weight, self.is_integrated)
 
     @property
     def problem(self) -> LocalProblem:
@@ -48,4 +64,4 @@ class FittedModel:
 
     def inputs_of(self, X: Array) -> Array:
         """Queries in the model's own inputs, as its solver takes them."""
-        return np.ascontiguousarray(self.transform.transform(X), dtype=float)
+        return np.ascontiguousarray(self.transform.transform(X, self.problem.X.dtype), dtype=float)

@@ -33,6 +33,7 @@ class PredictionGradient(NamedTuple):
     variance: Array  # (d,) of [E5]
     scale: Array  # (t, d) of [E6]
     dof: Array  # (d,) of [E6]
+    noise_unit: Array  # (d,) of the logarithm of what an observation's noise is multiplied by [E7]
 
 
 def predict_gradient(
@@ -45,6 +46,7 @@ def predict_gradient(
     for fitted in ensemble.models:
         total.add(fitted, X, failures)
     failures.raise_if_any(len(X), ensemble.heaviest.model)
+    failures.warn_if_jittered(len(X), ensemble.heaviest.model)
     shape = (len(X), *ensemble.target_shape, X.shape[1])
     unit = ensemble.target_scaler.std[:, None]
     mean = (total.mean_gradient * unit).reshape(shape)
@@ -72,12 +74,14 @@ class _Combination:
         for i, (rows, system) in enumerate(fitted.solver.systems(queries, failures)):
             by_query = differentiate(fitted.problem, queries[i], rows, system)
             scale, dof = reference.scale_and_dof(fitted.model, system)
-            relative = system.variance + noise
-            mean[i] = system.covariance.k @ system.alpha  # [E4]
+            own_noise = noise * system.noise_unit
+            relative = system.variance + own_noise
+            by_relative = by_query.variance + own_noise * by_query.noise_unit
+            mean[i] = system.mean
             gradient[i] = by_query.mean * by_input[i]
             self.log_scale[i] += 0.5 * fitted.weight * np.log(scale * relative)  # [E7]
             self.log_scale_gradient[i] += (0.5 * fitted.weight * by_input[i]) * (
-                by_query.scale / scale[:, None] + by_query.variance / relative
+                by_query.scale / scale[:, None] + by_relative / relative
             )
             self.inverse_dof[i] += fitted.weight / dof
             self.inverse_dof_gradient[i] -= fitted.weight * by_query.dof * by_input[i] / dof**2
@@ -114,45 +118,61 @@ def differentiate(
         for part in (system.alpha, system.beta, system.z, system.weight)
     )
     z_by_query = -1.0 / model.lengthscale  # (d,), of z in its own input
-    by_weight = _differentiate_weights(model, problem.X[rows].astype(float) - query, system)
     X = problem.X[system.rows].astype(float)
+    by_weight, by_unit = _differentiate_weights(
+        model, problem.X[rows].astype(float) - query, X - query, system
+    )
     by_k, by_k00 = model.correlation.differentiate(X, query, z, model.lengthscale)  # [E1]
     # [E2] The noise over the weight, per alpha beta, which vanish with the weight.
     by_noise = -model.noise_variance * system.noise[:, None] * by_weight
 
-    def through_A(left: Array, right: Array) -> Array:
-        """leftᵀ dA right, (d,): noise and the slope's b zᵢ·zⱼ depend on the query."""
-        slope = (left @ z) * right.sum() + left.sum() * (right @ z)
-        noise = (left / weight) * (right / weight) @ by_noise
-        return np.asarray(noise + model.slope_variance * slope * z_by_query)
+    slope_by_alpha, slope_by_beta = (  # (d, t) and (d,)
+        np.asarray(part, dtype=float) for part in system.slopes(model)
+    )
 
-    mean = np.array([a @ by_k - through_A(a, beta) for a in alpha.T])
-    variance = by_k00 - 2.0 * beta @ by_k + through_A(beta, beta)
+    def through_A(left: Array, left_slope: Array, right: Array, right_slope: Array) -> Array:
+        """leftᵀ dA right, (d,): noise and the slope's b zᵢ·zⱼ depend on the query."""
+        slope = left_slope * right.sum() + left.sum() * right_slope
+        noise = (left / weight) * (right / weight) @ by_noise
+        return np.asarray(noise + slope * z_by_query)
+
+    targets = list(zip(alpha.T, slope_by_alpha.T, strict=True))
+    mean = np.array([a @ by_k - through_A(a, s, beta, slope_by_beta) for a, s in targets])
+    variance = np.asarray(by_k00 - 2.0 * beta @ by_k)
+    variance += through_A(beta, slope_by_beta, beta, slope_by_beta)
     if system.variance <= reference.SMALLEST_VARIANCE * system.covariance.k00:
         variance = np.zeros_like(variance)
     if np.isinf(model.scale_dof):
-        return PredictionGradient(mean, variance, np.zeros_like(mean), np.zeros_like(variance))
+        flat = np.zeros_like(mean), np.zeros_like(variance)
+        return PredictionGradient(mean, variance, *flat, by_unit)
     scale, nu = reference.scale_and_dof(model, system)
     dof = (weight < 1.0) @ by_weight
-    misfit = np.array([-through_A(a, a) for a in alpha.T])
-    return PredictionGradient(mean, variance, (misfit - np.outer(scale, dof)) / nu, dof)
+    misfit = np.array([-through_A(a, s, a, s) for a, s in targets])
+    return PredictionGradient(mean, variance, (misfit - np.outer(scale, dof)) / nu, dof, by_unit)
 
 
-def _differentiate_weights(model: LocalModel, offsets: Array, system: LocalSystem) -> Array:
-    """Derivatives (m, d) of the weights of the system; ``offsets`` of all of the neighborhood."""
-    r2_by_query = -2.0 * system.z / model.lengthscale
-    h2, h2_by_query = model.scaled_bandwidth**2, np.zeros(len(model.lengthscale))
+def _differentiate_weights(
+    model: LocalModel, neighborhood: Array, offsets: Array, system: LocalSystem
+) -> tuple[Array, Array]:
+    """Derivatives (m, d) of the weights of the system, and (d,) of the logarithm of its noise unit.
+
+    ``neighborhood`` and ``offsets`` are all neighbors, and those in the system, from the query.
+    """
+    unit = model.localizer_scale
+    z = offsets / unit
+    r2_by_query = -2.0 * z / unit
+    h2, h2_by_query = model.scaled_bandwidth**2, np.zeros(len(unit))
     if model.bandwidth is None:
-        z = offsets / model.lengthscale
-        r2 = (z**2).sum(axis=1)
+        all_z = neighborhood / unit
+        r2 = (all_z**2).sum(axis=1)
         h2 = r2.max(initial=0.0)
         if h2 == 0:
-            return np.zeros_like(r2_by_query)
-        h2_by_query = -2.0 * z[r2.argmax()] / model.lengthscale
-    s = (system.z**2).sum(axis=1) / h2
+            return np.zeros_like(r2_by_query), h2_by_query
+        h2_by_query = -2.0 * all_z[r2.argmax()] / unit
+    s = (z**2).sum(axis=1) / h2
     by_s = localizers.evaluate(model.localizer, s, model.localizer_decay)[1]
     by_query = by_s[:, None] * (r2_by_query - np.outer(s, h2_by_query)) / h2
-    if model.normalize:
-        factor = 1.0 / (np.sqrt(h2) * np.exp(np.mean(np.log(model.lengthscale))))
-        by_query = factor * by_query - np.outer(system.weight, 0.5 * h2_by_query / h2)
-    return by_query
+    if not model.normalize:
+        return by_query, np.zeros(len(unit))
+    by_unit = 0.5 * h2_by_query / h2
+    return by_query / system.noise_unit - np.outer(system.weight, by_unit), by_unit

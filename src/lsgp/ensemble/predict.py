@@ -16,6 +16,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.method.contract import Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
+from lsgp.search.neighborhoods import TooManyNeighborsError
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block
 
@@ -41,11 +42,28 @@ def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
         solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block, mean_only=True)
         return distribution_of(solved, 0.0)
 
-    def consume(start: int, stop: int, predicted: PredictiveDistribution) -> None:
-        mean[start:stop] = predicted.mean
+    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
+        mean[start:stop] = ensemble.combine(predicted).mean
 
-    _in_blocks(ensemble, answer, len(X), consume, resources)
+    in_blocks(ensemble, answer, len(X), consume, resources)
     return ensemble.in_shape(mean)
+
+
+def predict_mean_without(
+    ensemble: Ensemble, X: Array, rows: NDArray[np.int64], resources: Resources
+) -> Array:
+    """Means (q, t) at queries, each predicted without one training row of ``rows`` (q,)."""
+    mean = np.empty((len(X), ensemble.n_targets))
+
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+        queries, left_out = fitted.inputs_of(X[start:stop]), rows[start:stop].astype(np.int32)
+        return distribution_of(fitted.solver.predict_without(queries, left_out, block), 0.0)
+
+    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
+        mean[start:stop] = ensemble.combine(predicted).mean
+
+    in_blocks(ensemble, answer, len(X), consume, resources)
+    return mean
 
 
 def predict_distribution(
@@ -65,11 +83,11 @@ def predict_distribution(
 def leave_one_out(
     ensemble: Ensemble, rows: NDArray[np.int64], resources: Resources
 ) -> LeaveOneOutResult:
-    """Training rows, each predicted without itself, and with its own noise."""
+    """Training rows, each predicted without itself, or its group, and with its own noise."""
 
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
         part = rows[start:stop].astype(np.int32)
-        solved: Predictions = fitted.solver.leave_out(part, block)
+        solved: Predictions = fitted.solver.leave_out(part, block, ensemble.group_numbers)
         noise = fitted.model.noise_variance * fitted.problem.noise[part]
         return distribution_of(solved, noise)
 
@@ -85,25 +103,29 @@ def _gather(
     shape = (n_queries, ensemble.n_targets)
     mean, scale, dof = np.empty(shape), np.empty(shape), np.empty(n_queries)
 
-    def consume(start: int, stop: int, predicted: PredictiveDistribution) -> None:
-        mean[start:stop], scale[start:stop] = predicted.mean, predicted.scale
-        dof[start:stop] = predicted.dof[:, 0]
+    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
+        combined = ensemble.combine(predicted)
+        mean[start:stop], scale[start:stop] = combined.mean, combined.scale
+        dof[start:stop] = combined.dof[:, 0]
 
-    _in_blocks(ensemble, answer, n_queries, consume, resources)
-    return PredictiveDistribution(ensemble.in_shape(mean), ensemble.in_shape(scale), dof)
+    is_jittered = in_blocks(ensemble, answer, n_queries, consume, resources)
+    return PredictiveDistribution(
+        ensemble.in_shape(mean), ensemble.in_shape(scale), dof, is_jittered
+    )
 
 
-def _in_blocks(
+def in_blocks(
     ensemble: Ensemble,
     answer: Answer,
     n_queries: int,
-    consume: Callable[[int, int, PredictiveDistribution], None],
+    consume: Callable[[int, int, list[PredictiveDistribution]], None],
     resources: Resources,
-) -> None:
-    """Ask all models for each block, combine, and hand the block to ``consume``.
+) -> NDArray[np.bool_]:
+    """Ask all models for each block, and hand what they say to ``consume``.
 
     Queries are transformed block by block, so that no transformed copy of all of them is ever
-    made. Raises LinAlgError at the end if a local system could not be solved.
+    made. Raises LinAlgError at the end if a local system could not be solved, and warns if one
+    needed jitter; returns which queries (q,) those were.
     """
     models = ensemble.models
     left = resources.memory_budget - ensemble.nbytes
@@ -115,7 +137,25 @@ def _in_blocks(
             "memory_budget, or fit again with this one."
         )
     rest = resources._replace(memory_budget=left)
-    plans = [model.solver.plan(n_queries, rest) for model in models]
+    while True:
+        try:
+            return _in_planned_blocks(ensemble, answer, n_queries, consume, rest)
+        except TooManyNeighborsError as error:
+            if rest.n_threads == 1:
+                raise ValueError(str(error)) from None
+            # With a fixed bandwidth, fewer threads have room for larger systems.
+            rest = rest._replace(n_threads=rest.n_threads // 2)
+
+
+def _in_planned_blocks(
+    ensemble: Ensemble,
+    answer: Answer,
+    n_queries: int,
+    consume: Callable[[int, int, list[PredictiveDistribution]], None],
+    resources: Resources,
+) -> NDArray[np.bool_]:
+    models = ensemble.models
+    plans = [model.solver.plan(n_queries, resources) for model in models]
     failures = Failures()
 
     def work(start: int, stop: int) -> None:
@@ -123,7 +163,7 @@ def _in_blocks(
             answer(model, start, stop, Block(plan, start, failures))
             for model, plan in zip(models, plans, strict=True)
         ]
-        consume(start, stop, ensemble.combine(predicted))
+        consume(start, stop, predicted)
 
     block_size = min(plan.block_size for plan in plans)
     n_threads = min(plan.n_threads for plan in plans)
@@ -131,3 +171,5 @@ def _in_blocks(
         for _ in run_blocks(work, n_queries, block_size, n_threads, progress):
             pass
     failures.raise_if_any(n_queries, ensemble.heaviest.model)
+    failures.warn_if_jittered(n_queries, ensemble.heaviest.model)
+    return failures.is_jittered(n_queries)

@@ -25,36 +25,52 @@ def sample_localized_prior(
     """Functions drawn from the prior times the square root of the localizer, (n_samples, p).
 
     Their covariance is ``k(x)^½ K(x, x') k(x')^½`` with the weights k of the points
-    (p, d) at the query (d,); ``bandwidth`` is in the scaled metric.
+    (p, d) at the query (d,), or k/h where the model normalizes them; ``bandwidth`` is in
+    the metric of the localizer.
     """
-    z = (points - query) / model.lengthscale
-    s = (z * z).sum(axis=1) / bandwidth**2
+    root = localized_root(model, query, points, bandwidth)
+    return rng.standard_normal((n_samples, len(points))) @ root.T
+
+
+def localized_root(model: LocalModel, query: Array, points: Array, bandwidth: float) -> Array:
+    """A square root of the covariance of the localized prior, (p, p)."""
+    if np.isinf([model.constant_variance, model.slope_variance]).any():
+        raise ValueError(
+            f"trend=({model.constant_variance:g}, {model.slope_variance:g}) is no distribution to "
+            "sample functions from. Give the trend finite prior variances."
+        )
+    offsets = points - query
+    s = ((offsets / model.localizer_scale) ** 2).sum(axis=1) / bandwidth**2
     weight = localizers.evaluate(model.localizer, s, model.localizer_decay)[0]
-    covariance = reference.covary(model, points, query, z).K
+    if model.normalize:
+        weight = weight / (bandwidth * model.localizer_unit)
+    z = offsets / model.lengthscale
+    correlations = reference.correlate(model, points, query, z, with_derivatives=False)
+    covariance = reference.add_trend(model, correlations, z).K
     # Functions on many close points: eigenvalues, since a Cholesky factor would need jitter.
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    functions = rng.standard_normal((n_samples, len(points))) @ root.T
-    return np.sqrt(model.signal_variance * weight) * functions
+    return np.asarray(np.sqrt(model.signal_variance * weight)[:, None] * root)
 
 
 def sample_prior(
     ensemble: Ensemble, query: Array, points: Array, n_samples: int, rng: np.random.Generator
 ) -> Array:
-    """Functions of the heaviest model, localized at the query (1, d), at the points (p, d)."""
+    """Functions of the heaviest model, localized at the query (1, d), at the points (p, d).
+
+    (n_samples, p), or (n_samples, p, t) for y of shape (n, t): a priori, targets are independent.
+    """
     fitted, model = ensemble.heaviest, ensemble.heaviest.model
     query = fitted.inputs_of(query)
     bandwidth = model.scaled_bandwidth
     if fitted.n_neighbors is not None:
-        lengthscale = np.asarray(model.lengthscale, dtype=float)
-        found = fitted.index.nearest_with_distances(query, lengthscale, fitted.n_neighbors)
+        found = fitted.index.nearest_with_distances(
+            query, model.localizer_scale, fitted.n_neighbors
+        )
         bandwidth = float(found.distances[0].max())
-    functions = sample_localized_prior(
-        model,
-        query[0],
-        fitted.inputs_of(points),
-        bandwidth if bandwidth > 0 else 1.0,
-        n_samples,
-        rng,
+    root = localized_root(
+        model, query[0], fitted.inputs_of(points), bandwidth if bandwidth > 0 else 1.0
     )
-    return functions * ensemble.target_scaler.std[0]
+    shape = (n_samples, len(points))
+    draws = [std * (rng.standard_normal(shape) @ root.T) for std in ensemble.target_scaler.std]
+    return np.stack(draws, axis=-1).reshape(*shape, *ensemble.target_shape)

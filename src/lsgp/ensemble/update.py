@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.inputs.rows import TrainingRows
+from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.method.contract import LocalProblem
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.choose import change_rows
@@ -39,7 +39,8 @@ def add_rows(ensemble: Ensemble, rows: TrainingRows, policy: Policy) -> Ensemble
         noise = noise * (rows.mean_noise_variance / ensemble.mean_noise_variance)
     scaled = ensemble.target_scaler.transform(rows.y)
     changed = _Changed(_append)
-    sizes = _Sizes(ensemble, ensemble.n_rows + len(rows.X), policy)
+    n_before, n_added = ensemble.n_rows, len(rows.X)
+    sizes = _Sizes(ensemble, n_before + n_added, policy)
     models = []
     for fitted in ensemble.models:
         inputs = fitted.inputs_of(rows.X)
@@ -50,7 +51,10 @@ def add_rows(ensemble: Ensemble, rows: TrainingRows, policy: Policy) -> Ensemble
             fitted.model,
         )
         models.append(sizes.change(fitted, problem, fitted.index.add_rows(inputs)))
-    return replace(ensemble, models=tuple(models))
+    groups = ensemble.groups
+    if groups is not None or rows.groups is not None:
+        groups = (groups or Groups.none(n_before)).extend(rows.groups or Groups.none(n_added))
+    return replace(ensemble, models=tuple(models), groups=groups)
 
 
 def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble:
@@ -67,7 +71,8 @@ def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble
             fitted.model,
         )
         models.append(sizes.change(fitted, problem, fitted.index.keep_rows(kept)))
-    return replace(ensemble, models=tuple(models))
+    groups = None if ensemble.groups is None else ensemble.groups.keep(kept)
+    return replace(ensemble, models=tuple(models), groups=groups)
 
 
 class _Sizes:
@@ -93,7 +98,7 @@ class _Sizes:
         elif not self.is_tuned and n_neighbors is not None:
             n_neighbors = min(self.policy.n_neighbors, self.n)
         solver = change_rows(fitted.solver, problem, index, n_neighbors, self.may_extend)
-        return FittedModel.build(fitted.transform, solver, fitted.weight)
+        return fitted.with_solver(solver)
 
 
 class _Changed:

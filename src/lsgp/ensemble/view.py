@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.ensemble import Ensemble
+from lsgp.inputs.frames import installed_library, make_frame
 
 Array = NDArray[np.float64]
 
@@ -28,6 +29,19 @@ def input_names(ensemble: Ensemble) -> list[str]:
         return ensemble.input_names
     d = ensemble.n_inputs
     return ["x"] if d == 1 else [f"x{j}" for j in range(d)]
+
+
+def input_number(ensemble: Ensemble, given: int | str) -> int:
+    """Column of an input that is given by its number or its name."""
+    names = input_names(ensemble)
+    if isinstance(given, str) and given in names:
+        return names.index(given)
+    if isinstance(given, (int, np.integer)) and 0 <= given < len(names):
+        return int(given)
+    raise ValueError(
+        f"{given!r} is not an input of the model. Its inputs are {', '.join(names)}: give a name, "
+        f"or a number from 0 to {len(names) - 1}."
+    )
 
 
 def target_names(ensemble: Ensemble) -> list[str]:
@@ -97,6 +111,7 @@ def as_table(ensemble: Ensemble, X: Array) -> Any:
     """Inputs as a table with the names that were fitted, if any, as scikit-learn expects them."""
     if ensemble.input_names is None:
         return X
-    import polars as pl
-
-    return pl.DataFrame({name: X[:, j] for j, name in enumerate(ensemble.input_names)})
+    library = installed_library()
+    if library is None:
+        return X
+    return make_frame({name: X[:, j] for j, name in enumerate(ensemble.input_names)}, library)

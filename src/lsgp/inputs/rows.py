@@ -11,6 +11,40 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 
+#: Of the noise of a row to the mean of all, and of sample weights.
+LARGEST_RATIO = 1e100
+
+
+class Groups(NamedTuple):
+    """Which rows belong together.
+
+    Examples
+    --------
+    >>> from lsgp.inputs.rows import number_groups
+    >>> number_groups(["b", "a", "b"], 3).extend(number_groups(["c", "a"], 2)).numbers
+    array([1, 0, 1, 2, 0], dtype=int32)
+    """
+
+    numbers: NDArray[np.int32]  # (n,) place among the labels, -1 for no group
+    labels: tuple[Any, ...]  # texts and numbers, each once
+
+    @classmethod
+    def none(cls, n: int) -> Groups:
+        """N rows that belong to no group."""
+        return cls(np.full(n, -1, np.int32), ())
+
+    def extend(self, others: Groups) -> Groups:
+        """With other rows behind these; equal labels are one group."""
+        place = {label: number for number, label in enumerate(self.labels)}
+        numbers = [place.setdefault(label, len(place)) for label in others.labels]
+        renumbered = np.array([*numbers, -1], dtype=np.int32)[others.numbers]
+        return Groups(np.concatenate([self.numbers, renumbered]), tuple(place))
+
+    def keep(self, kept: NDArray[np.bool_]) -> Groups:
+        """Of the rows where ``kept`` (n,) is true."""
+        return self._replace(numbers=np.ascontiguousarray(self.numbers[kept]))
+
+
 class TrainingRows(NamedTuple):
     """Clean arrays of equal length; rows of weight 0 are gone."""
 
@@ -19,7 +53,12 @@ class TrainingRows(NamedTuple):
     weight: Array | None  # (n,) how many observations a row stands for
     noise: Array  # (n,) noise variance relative to the mean over the rows, v in [E2]
     mean_noise_variance: float | None  # in the units of y², where noise_variance was given
-    groups: NDArray[np.int32] | None  # (n,)
+    groups: Groups | None
+
+    @property
+    def group_numbers(self) -> NDArray[np.int32] | None:
+        """Number of each row's group, (n,); None without groups."""
+        return None if self.groups is None else self.groups.numbers
 
 
 def check_training_rows(
@@ -39,7 +78,7 @@ def check_training_rows(
                 f"noise_variance has {np.count_nonzero(noise <= 0)} values that are not positive. "
                 "Give the variance of each observation's error, in the units of y²."
             )
-    numbered = None if groups is None else _number_groups(groups, n)
+    numbered = None if groups is None else number_groups(groups, n)
     if sample_weight is not None:
         weight = _row_values("sample_weight", sample_weight, n)
         if (weight < 0).any():
@@ -51,11 +90,14 @@ def check_training_rows(
         if not kept.any():
             raise ValueError("sample_weight is zero in every row. Give at least one row a weight.")
         X, y, noise, weight = X[kept], y[kept], noise[kept], weight[kept]
-        numbered = None if numbered is None else numbered[kept]
+        numbered = None if numbered is None else numbered.keep(kept)
     if noise_variance is not None:
-        mean_noise_variance = float(noise.mean())
+        largest = float(noise.max())
+        mean_noise_variance = largest * float((noise / largest).mean())  # which cannot overflow
         noise = noise / mean_noise_variance
+        _require_alike("noise_variance", noise, "Check the units of the rows that stand out.")
     if weight is not None:
+        _require_alike("sample_weight", weight, "Give rows that do not count the weight 0.")
         noise = noise / weight
     return TrainingRows(X, y, weight, noise, mean_noise_variance, numbered)
 
@@ -94,10 +136,26 @@ def _row_values(name: str, values: ArrayLike, n: int) -> Array:
     return numbers
 
 
-def _number_groups(groups: ArrayLike, n: int) -> NDArray[np.int32]:
+def _require_alike(name: str, values: Array, remedy: str) -> None:
+    """Refuse numbers whose products would be no finite, positive numbers."""
+    low, high = float(values.min()), float(values.max())
+    if low < 1.0 / LARGEST_RATIO or high > LARGEST_RATIO:
+        raise ValueError(
+            f"{name} goes from {low:g} to {high:g}, beyond {1.0 / LARGEST_RATIO:g} to "
+            f"{LARGEST_RATIO:g}. {remedy}"
+        )
+
+
+def number_groups(groups: ArrayLike, n: int) -> Groups:
+    """Number the labels of n rows."""
     labels: Any = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(
             f"groups has shape {labels.shape}, but X has {n} rows. Give one label per row."
         )
-    return np.unique(labels, return_inverse=True)[1].astype(np.int32)
+    distinct, numbers = np.unique(labels, return_inverse=True)
+    # What a file can hold: others, such as dates, by their text.
+    names = tuple(
+        label if isinstance(label, str | int | float) else str(label) for label in distinct.tolist()
+    )
+    return Groups(numbers.astype(np.int32), names)

@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lsgp.inputs import sklearn_kernels
-from lsgp.method.contract import OBJECTIVES, SHARED_PARAMETERS, LocalModel
+from lsgp.inputs.recipes import localizer_constant
+from lsgp.method.contract import (
+    LOCALIZER_METRICS,
+    OBJECTIVES,
+    SHARED_PARAMETERS,
+    LocalModel,
+)
 from lsgp.method.kernels import KERNELS, kernel_of
 from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
 
@@ -28,6 +34,20 @@ DEFAULT_NOISE_VARIANCE = 0.1
 DEFAULT_TREND = {"none": (0.0, 0.0), "constant": (1.0, 0.0), "linear": (1.0, 0.1)}
 DEFAULT_SCALE_DOF = 10.0
 
+
+class Limits(NamedTuple):
+    """Beyond these, squares and products are no longer finite, positive numbers."""
+
+    length: float  # of lengthscale and bandwidth, and one over it
+    variance: float  # of the signal, and one over it
+    relative: float  # of what is relative to the signal, and of other numbers
+    target: float  # of y, where it is not normalized
+
+
+LIMITS = {
+    "float64": Limits(length=1e150, variance=1e300, relative=1e100, target=1e152),
+    "float32": Limits(length=1e15, variance=1e30, relative=1e15, target=1e15),
+}
 
 #: One kind of transform for each input.
 Kinds = tuple[str | None, ...]
@@ -77,8 +97,8 @@ class Specification(NamedTuple):
         ]
         return (
             any(kernel_of(kernel).is_like(model.kernel) for kernel in self.kernels)
-            and (own.localizer, own.bandwidth, own.normalize)
-            == (model.localizer, model.bandwidth, model.normalize)
+            and (own.localizer, own.bandwidth, own.normalize, own.localizer_metric)
+            == (model.localizer, model.bandwidth, model.normalize, model.localizer_metric)
             and self.scale in ("auto", "local" if model.is_local_scale else "global")
             and is_switched_on[0] == is_switched_on[1]
             and all(
@@ -103,13 +123,16 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         _require_choice("kernel", kernel, ("auto", *KERNELS), "or a scikit-learn kernel object")
         kernels = (kernel,)
     _require_choice("localizer", settings["localizer"], tuple(LOCALIZERS))
+    _require_choice("localizer_metric", settings["localizer_metric"], LOCALIZER_METRICS)
     _require_choice("scale", settings["scale"], SCALES)
     if settings["objective"] is not None:
         _require_choice("objective", settings["objective"], ("auto", *ALL_OBJECTIVES), "or None")
 
     _flag(settings, "normalize_y")
-    signal = _number(settings, "signal_variance", given)
-    noise = _number(settings, "noise_variance", given)
+    limits = LIMITS[settings["dtype"]]
+    spread = (1.0 / limits.variance, limits.variance)
+    signal = _number(settings, "signal_variance", given, spread)
+    noise = _number(settings, "noise_variance", given, (0.0, limits.relative))
     if translation is not None:
         if settings["signal_variance"] is not None or settings["lengthscale"] is not None:
             raise ValueError(
@@ -131,7 +154,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
                     "Give the noise once."
                 )
             noise = translation.noise_variance / signal
-    constant, slope = _trend(settings["trend"], given)
+    constant, slope = _trend(settings["trend"], given, limits.relative)
     if translation is not None:
         if translation.constant_variance is not None:
             # The kernel's own constant takes the place of the trend's.
@@ -140,23 +163,49 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         given |= translation.fixed
     if settings["localizer"] not in LOCALIZERS_WITH_DECAY:
         given.add("localizer_decay")
-    decay = _number(settings, "localizer_decay", given, zero_allowed=True)
-    dof = _number(settings, "scale_dof", given)
+    decay = _number(settings, "localizer_decay", given, (0.0, limits.relative), zero_allowed=True)
+    dof = _number(settings, "scale_dof", given, (1.0 / limits.relative, limits.relative))
     if settings["scale"] == "global":
         dof = math.inf
+    normalize = settings["normalize_localizer"]
+    if not isinstance(normalize, str) or normalize != "paper":
+        normalize = _flag(settings, "normalize_localizer", ", nor 'paper'")
+    elif noise is not None:
+        # The paper's constants, which divide the noise of every point alike.
+        noise /= localizer_constant(settings["localizer"], n_inputs)
+    lengthscale = _lengthscale(settings["lengthscale"], translation, n_inputs, given, limits.length)
+    is_isotropic = (
+        translation is not None
+        and translation.lengthscale is not None
+        and translation.lengthscale.size == 1
+    )
+    # With one lengthscale for all inputs, both metrics have the same balls.
+    is_scaled = len(set(lengthscale)) == 1 and (
+        is_isotropic or "lengthscale" in given or n_inputs == 1 or settings["objective"] is None
+    )
     model = LocalModel(
         kernel=DEFAULT_KERNEL if len(kernels) > 1 else kernels[0],
         localizer=settings["localizer"],
-        lengthscale=_lengthscale(settings["lengthscale"], translation, n_inputs, given),
+        lengthscale=lengthscale,
         signal_variance=1.0 if signal is None else signal,
         noise_variance=DEFAULT_NOISE_VARIANCE if noise is None else noise,
         constant_variance=constant,
         slope_variance=slope,
         localizer_decay=1.0 if decay is None else decay,
         scale_dof=DEFAULT_SCALE_DOF if dof is None else dof,
-        bandwidth=_bandwidth(settings["bandwidth"]),
-        normalize=_flag(settings, "normalize_localizer"),
+        bandwidth=_bandwidth(settings["bandwidth"], lengthscale, limits.length),
+        normalize=bool(normalize),
+        localizer_metric="scaled" if is_scaled else settings["localizer_metric"],
     )
+    # An unknown trend has no variance that anything would be multiplied by.
+    known = model.constant_variance if math.isfinite(model.constant_variance) else 0.0
+    total = 1.0 + model.noise_variance + known
+    largest = 1e5 * limits.variance
+    if not model.signal_variance * total <= largest:
+        raise ValueError(
+            f"signal_variance={model.signal_variance:g} times the noise_variance and the trend "
+            f"relative to it, {total:g}, is more than {largest:g}. Reduce one of them."
+        )
     return Specification(
         model=model,
         given=frozenset(given),
@@ -164,9 +213,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         scale=settings["scale"],
         n_neighbors=_n_neighbors(settings["n_neighbors"]),
         input_transforms=_input_transforms(settings["input_transform"], n_inputs),
-        is_isotropic=translation is not None
-        and translation.lengthscale is not None
-        and translation.lengthscale.size == 1,
+        is_isotropic=is_isotropic,
     )
 
 
@@ -176,15 +223,19 @@ def _require_choice(name: str, value: Any, choices: tuple[str, ...], more: str =
         raise ValueError(f"{name}={value!r} is not one of {listed}{', ' + more if more else ''}.")
 
 
-def _flag(settings: dict[str, Any], name: str) -> bool:
+def _flag(settings: dict[str, Any], name: str, more: str = "") -> bool:
     value = settings[name]
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r} is neither True nor False.")
+        raise TypeError(f"{name}={value!r} is neither True nor False{more}.")
     return bool(value)
 
 
 def _number(
-    settings: dict[str, Any], name: str, given: set[str], zero_allowed: bool = False
+    settings: dict[str, Any],
+    name: str,
+    given: set[str],
+    limits: tuple[float, float],
+    zero_allowed: bool = False,
 ) -> float | None:
     """A hyperparameter given as a number, which tuning then leaves alone; None if not given."""
     value = settings[name]
@@ -195,8 +246,14 @@ def _number(
     least = "zero or positive" if zero_allowed else "positive"
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero_allowed):
         raise ValueError(f"{name}={value!r} must be {least} and finite.")
+    _require_within(name, value, *limits)
     given.add(name)
     return float(value)
+
+
+def _require_within(name: str, value: Any, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise ValueError(f"{name}={value!r} must be between {low:g} and {high:g}.")
 
 
 def _lengthscale(
@@ -204,6 +261,7 @@ def _lengthscale(
     translation: sklearn_kernels.Translation | None,
     n_inputs: int,
     given: set[str],
+    longest: float,
 ) -> np.ndarray:
     if translation is not None:
         # A kernel object that the native core does not know has lengthscales of its own.
@@ -225,13 +283,19 @@ def _lengthscale(
         )
     if not np.isfinite(lengthscale).all() or (lengthscale <= 0).any():
         raise ValueError(f"lengthscale={value!r} must be positive and finite.")
+    if lengthscale.min() < 1.0 / longest or lengthscale.max() > longest:
+        raise ValueError(
+            f"lengthscale={value!r} must be between {1.0 / longest:g} and {longest:g}."
+        )
     return np.ascontiguousarray(np.broadcast_to(lengthscale, (n_inputs,)), dtype=float)
 
 
-def _trend(trend: Any, given: set[str]) -> tuple[float, float]:
-    if isinstance(trend, str) or trend is None:
+def _trend(trend: Any, given: set[str], largest: float) -> tuple[float, float]:
+    if trend is None:
+        trend = "none"
+    if isinstance(trend, str):
         _require_choice("trend", trend, TRENDS, "or a pair of prior variances")
-        constant, slope = DEFAULT_TREND[str(trend)]
+        constant, slope = DEFAULT_TREND[trend]
         if trend == "none":
             given |= {"constant_variance", "slope_variance"}
         if trend == "constant":
@@ -241,22 +305,34 @@ def _trend(trend: Any, given: set[str]) -> tuple[float, float]:
         pair = np.asarray(trend, dtype=float)
     except (TypeError, ValueError):
         pair = np.empty(0)
-    if pair.shape != (2,) or not np.isfinite(pair).all() or (pair < 0).any():
+    if pair.shape != (2,) or np.isnan(pair).any() or (pair < 0).any():
         raise ValueError(
             f"trend={trend!r} is neither one of {', '.join(map(repr, TRENDS))} nor a pair of "
-            "prior variances (constant, slope), not negative and relative to signal_variance."
+            "prior variances (constant, slope), not negative and relative to signal_variance; "
+            "inf is an unknown trend."
+        )
+    if pair[np.isfinite(pair)].max(initial=0.0) > largest:
+        raise ValueError(
+            f"trend={trend!r} must have prior variances of at most {largest:g}, or inf."
         )
     given |= {"constant_variance", "slope_variance"}
     return float(pair[0]), float(pair[1])
 
 
-def _bandwidth(value: Any) -> float | None:
+def _bandwidth(value: Any, lengthscale: np.ndarray, longest: float) -> float | None:
     if isinstance(value, str) and value == "adaptive":
         return None
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"bandwidth={value!r} is neither 'adaptive' nor a radius.")
     if not math.isfinite(value) or value <= 0:
         raise ValueError(f"bandwidth={value!r} must be positive and finite.")
+    _require_within("bandwidth", value, 1.0 / longest, longest)
+    relative = math.log(value) - float(np.mean(np.log(lengthscale)))
+    if abs(relative) > math.log(longest):
+        raise ValueError(
+            f"bandwidth={value!r} and lengthscale={lengthscale} differ by a factor of more than "
+            f"{longest:g}. Check their units."
+        )
     return float(value)
 
 

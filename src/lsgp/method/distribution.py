@@ -38,6 +38,9 @@ class PredictiveDistribution:
         Not negative; 0 is a point mass. The standard deviation only when dof is infinite.
     dof : float or array of shape (q,) or of the shape of `mean`, default=inf
         Degrees of freedom; infinite for a Gaussian.
+    is_jittered : bool or array of shape (q,), default=False
+        Whether the local system of a query could only be solved with jitter, which is more noise
+        than the model has.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class PredictiveDistribution:
     mean: NDArray[Any]
     scale: NDArray[Any]
     dof: NDArray[Any] = np.inf  # type: ignore[assignment]
+    is_jittered: NDArray[Any] = False  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         mean = np.asarray(self.mean, dtype=np.float64)
@@ -84,6 +88,18 @@ class PredictiveDistribution:
                     f"{mean.shape} of mean. Pass one value per query."
                 ) from None
             object.__setattr__(self, name, value)
+        is_jittered = np.broadcast_to(np.asarray(self.is_jittered, dtype=bool), mean.shape[:1])
+        object.__setattr__(self, "is_jittered", is_jittered)
+
+    def __repr__(self) -> str:
+        if not self.mean.size:
+            return f"PredictiveDistribution(shape={self.mean.shape})"
+        ranges = []
+        for name, values in (("mean", self.mean), ("std", np.asarray(self.std)), ("dof", self.dof)):
+            low, high = np.min(values), np.max(values)
+            both = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+            ranges.append(f"{name} {both}")
+        return f"PredictiveDistribution(shape={self.mean.shape}, {', '.join(ranges)})"
 
     def __len__(self) -> int:
         """Number of queries."""
@@ -93,7 +109,10 @@ class PredictiveDistribution:
 
     def __getitem__(self, index: Any) -> PredictiveDistribution:
         """The distributions of some queries; indexed as NumPy indexes the first axis."""
-        return PredictiveDistribution(self.mean[index], self.scale[index], self.dof[index])
+        first = index[0] if isinstance(index, tuple) else index
+        return PredictiveDistribution(
+            self.mean[index], self.scale[index], self.dof[index], self.is_jittered[first]
+        )
 
     @property
     def median(self) -> Float:
@@ -321,6 +340,7 @@ def distribution_of(
     ``noise_variance``, relative to the signal's, is that of the observations, (q,) or one for all;
     0 for the latent function.
     """
-    relative = np.asarray(predictions.variance, dtype=float) + noise_variance
+    noise = predictions.noise_of(noise_variance)
+    relative = np.asarray(predictions.variance, dtype=float) + noise
     scale = np.sqrt(predictions.scale * relative[:, None])
     return PredictiveDistribution(predictions.mean, scale, predictions.dof)

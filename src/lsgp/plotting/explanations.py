@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lsgp.compute.text import count
 from lsgp.ensemble.picture_facts import largest_shown
 from lsgp.ensemble.view import (
     as_table,
@@ -20,6 +22,7 @@ from lsgp.ensemble.view import (
 )
 from lsgp.plotting import style
 from lsgp.regressor import LSGPRegressor
+from lsgp.tuning.objective import OBJECTIVES
 from lsgp.tuning.result import TuningResult
 
 if TYPE_CHECKING:
@@ -28,14 +31,22 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-def plot_relevance(model: LSGPRegressor, *, n_inputs: int = 20, ax: Axes | None = None) -> Axes:
-    """Bars of how much each input matters, the most relevant at the top.
+def plot_importance(
+    model: LSGPRegressor,
+    *,
+    n_inputs: int = 20,
+    n_points: int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Bars of how much predictions depend on each input, with standard errors.
 
     Parameters
     ----------
     model : fitted LSGPRegressor
     n_inputs : int
-        Inputs shown at most; the label says so.
+        Inputs shown at most, the most important; the label says so.
+    n_points : int, default=None
+        Training rows that are predicted, as in `LSGPRegressor.importance`.
     ax : matplotlib Axes, default=None
 
     Returns
@@ -44,36 +55,122 @@ def plot_relevance(model: LSGPRegressor, *, n_inputs: int = 20, ax: Axes | None 
 
     Examples
     --------
+    >>> import numpy as np
     >>> from lsgp import LSGPRegressor
-    >>> from lsgp.plotting import plot_relevance
-    >>> model = LSGPRegressor(objective=None, lengthscale=[1, 2, 4])
-    >>> model = model.fit([[0, 0, 0], [1, 1, 1]], [0, 1])
-    >>> [text.get_text() for text in plot_relevance(model).get_yticklabels()]
-    ['x0', 'x1', 'x2']
+    >>> from lsgp.plotting import plot_importance
+    >>> X = np.random.default_rng(0).uniform(size=(200, 3))
+    >>> model = LSGPRegressor(objective=None).fit(X, X @ [1.0, 9.0, 3.0])
+    >>> [text.get_text() for text in plot_importance(model).get_yticklabels()]
+    ['x1', 'x2', 'x0']
     """
-    names = input_names(model.ensemble_)
-    relevance = np.asarray(model.relevance_, dtype=np.float64)
-    order = np.argsort(-relevance, kind="stable")[: max(n_inputs, 1)]
+    found = model.importance(n_points)
+    order = found.order[: max(n_inputs, 1)]
+    values, errors = found.values[order], found.standard_errors[order]
     ax = style.one_axes(ax, (6.4, 1.3 + 0.3 * len(order)))
     places = np.arange(len(order))
-    ax.barh(places, relevance[order], height=0.68, color=style.BLUE)
-    ax.set_yticks(places, [names[j] for j in order])
+    ax.barh(places, values, height=0.68, color=style.BLUE)
+    ax.errorbar(
+        values, places, xerr=errors, fmt="none", ecolor=style.INK, elinewidth=1.0, capsize=2.5
+    )
+    ax.set_yticks(places, [found.names[j] for j in order])
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
-    for place, j in zip(places, order, strict=True):
+    for place, value, error in zip(places, values, errors, strict=True):
         ax.annotate(
-            f"{relevance[j]:.2f}",
-            (relevance[j], place),
-            xytext=(4, 0),
+            f"{value + 0.0:.2f}".replace("-0.00", "0.00"),
+            (max(value + error, 0.0), place),
+            xytext=(5, 0),
             textcoords="offset points",
             va="center",
             fontsize=9,
             color=style.GRAY,
         )
-    label = "relevance"
-    ax.set_xlabel(label if len(order) == len(names) else f"{label} ({len(order)} of {len(names)})")
-    ax.set_xlim(0, 1.1 * max(float(relevance.max()), 1e-12))
+    label = "importance: R² lost when the input is shuffled"
+    n = len(found.names)
+    ax.set_xlabel(label if len(order) == n else f"{label} ({len(order)} of {n})")
+    ax.set_title(
+        f"leave-one-out, {count(found.n_points, 'point')}, ± 1 standard error",
+        fontsize=11,
+        loc="left",
+    )
+    ax.set_xlim(min(0.0, 1.1 * float((values - errors).min())), _end(values + errors))
     return ax
+
+
+#: The former name.
+plot_relevance = plot_importance
+
+
+def _end(values: Array) -> float:
+    return 1.14 * max(float(values.max()), 1e-12)
+
+
+def plot_effects(
+    model: LSGPRegressor,
+    inputs: Sequence[int | str] | None = None,
+    *,
+    target: int | str = 0,
+    n_points: int | None = None,
+    ax: Any = None,
+) -> Any:
+    """How the predicted mean changes along inputs: accumulated local effects.
+
+    The band is two standard errors over the rows: how far they disagree on the effect. Ticks at
+    the bottom are the quantiles of the input that the curve goes through.
+
+    Parameters
+    ----------
+    model : fitted LSGPRegressor
+    inputs : sequence of int or str, default=None
+        By number or name; None: the six most important at most.
+    target : int or str
+        Which target to show, if there are several.
+    n_points : int, default=None
+        Training rows that are moved, as in `LSGPRegressor.effects`.
+    ax : sequence of matplotlib Axes, default=None
+        One for each input.
+
+    Returns
+    -------
+    array of matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp import LSGPRegressor
+    >>> from lsgp.plotting import plot_effects
+    >>> X = np.random.default_rng(0).uniform(size=(200, 2))
+    >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+    >>> [axes.get_xlabel() for axes in plot_effects(model, ["x1", "x0"])]
+    ['x1', 'x0']
+    """
+    drawn = model.effects(inputs, target, n_points)
+    name = target_names(model.ensemble_)[target_number(model.ensemble_, target)]
+    axes = style.several_axes(
+        ax, len(drawn), (3.2 * min(len(drawn), 3), 2.7 * -(-len(drawn) // 3)), "plot_effects", 3
+    )
+    ends = [(e.effect - 2 * e.standard_error, e.effect + 2 * e.standard_error) for e in drawn]
+    low, high = min(float(e[0].min()) for e in ends), max(float(e[1].max()) for e in ends)
+    margin = 0.06 * (high - low) or 1.0
+    for each, effect, (below, above) in zip(axes, drawn, ends, strict=True):
+        each.axhline(0.0, color=style.PALE, linewidth=0.8, zorder=1)
+        each.fill_between(effect.grid, below, above, color=style.SKY, alpha=0.4, linewidth=0)
+        each.plot(effect.grid, effect.effect, color=style.BLUE, linewidth=1.6)
+        # Heights are comparable only on one scale.
+        each.set_ylim(low - margin, high + margin)
+        each.plot(
+            effect.grid,
+            np.full(len(effect.grid), low - margin),
+            "|",
+            color=style.GRAY,
+            markersize=7,
+            clip_on=False,
+        )
+        each.set_xlabel(effect.name)
+    axes[0].set_ylabel(f"change of mean {name}")
+    for each in axes[3::3]:
+        each.set_ylabel(f"change of mean {name}")
+    return axes
 
 
 def plot_neighborhood(
@@ -97,7 +194,7 @@ def plot_neighborhood(
     target : int or str
         Which target to show, if there are several.
     inputs : pair of int or str, default=None
-        The inputs to show, by number or name; None: the two most relevant.
+        The inputs to show, by number or name; None: the two most important.
     n_points : int
         Other training points shown at most, drawn at random.
     ax : matplotlib Axes, default=None
@@ -193,7 +290,8 @@ def plot_neighborhood(
         _zoom(ax.set_ylim, np.append(places[1], point[shown[1]]))
     std = float(columns_of(explained.predicted.std)[0, k])
     ax.set_title(
-        f"{target_names(model.ensemble_)[k]} = {style.number(mean)} ± {style.number(std)}, "
+        f"{target_names(model.ensemble_)[k]} = {style.number(mean)} ± {style.number(std)} "
+        "(observation), "
         f"effectively {explained.n_effective[0]:.1f} neighbors"
         + (", extrapolating" if explained.is_extrapolating[0] else ""),
         fontsize=11,
@@ -212,7 +310,7 @@ def _two_inputs(
 ) -> list[int]:
     if inputs is None:
         # In the order of the columns, as users know them.
-        return sorted(int(j) for j in np.argsort(-model.relevance_, kind="stable")[:2])
+        return sorted(int(j) for j in model.importance().order[:2])
     numbers = [names.index(each) if each in names else each for each in inputs]
     is_known = [isinstance(j, (int, np.integer)) and 0 <= j < len(names) for j in numbers]
     if len(numbers) != 2 or not all(is_known):
@@ -327,6 +425,5 @@ def plot_tuning(
     ax.tick_params(axis="y", length=0)
     total = len(tuning.candidates)
     some = "" if len(order) == total else f", {len(order)} of {total} candidates"
-    objective = tuning.objective.replace("_", " ")
-    ax.set_xlabel(f"leave-one-out {objective} (scaled targets){some}")
+    ax.set_xlabel(f"{OBJECTIVES[tuning.objective].loss_name} (scaled targets){some}")
     return ax

@@ -153,7 +153,7 @@ def plot_map(
     >>> model = LSGPRegressor(objective=None).fit([[0, 0], [0, 1], [1, 0]], [0, 1, 2])
     >>> mean, std = plot_map(model, resolution=20)
     >>> mean.get_title(loc="left"), std.get_title(loc="left")
-    ('mean of y', 'standard deviation of y')
+    ('mean of y', 'standard deviation of y (observation)')
     """
     k = target_number(model.ensemble_, target)
     style.require_inputs(model, 2, "plot_map", "Use plot_fit for one input, plot_residuals else.")
@@ -170,7 +170,12 @@ def plot_map(
     name, names = target_names(model.ensemble_)[k], input_names(model.ensemble_)
     shown = (
         (mean, style.VALUE_MAP, f"mean of {name}", name),
-        (std, style.UNCERTAINTY_MAP, f"standard deviation of {name}", f"std of {name}"),
+        (
+            std,
+            style.UNCERTAINTY_MAP,
+            f"standard deviation of {name} ({kind})",
+            f"std of {name}",
+        ),
     )
     for axis, (values, colors, title, label) in zip(axes, shown, strict=True):
         image = columns_of(values)[:, k].reshape(resolution, resolution)

@@ -46,13 +46,21 @@ def one_axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.2)) -> Axes:
     return _tidy(ax)
 
 
-def several_axes(ax: Any, n: int, size: tuple[float, float], what: str) -> Any:
+def several_axes(
+    ax: Any, n: int, size: tuple[float, float], what: str, n_across: int | None = None
+) -> Any:
     """An array of ``n`` axes to draw on; those of a new figure unless given."""
     require_matplotlib()
     if ax is None:
         from matplotlib import pyplot as plt
 
-        ax = plt.subplots(1, n, figsize=size, layout="constrained")[1]
+        columns = min(n, n_across or n)
+        figure, ax = plt.subplots(
+            -(-n // columns), columns, figsize=size, layout="constrained", squeeze=False
+        )
+        for spare in ax.ravel()[n:]:
+            figure.delaxes(spare)
+        ax = ax.ravel()[:n]
     axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
     if len(axes) != n:
         raise ValueError(f"ax has {len(axes)} axes, but {what} needs {n}. Pass ax=[left, right].")

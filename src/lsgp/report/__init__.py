@@ -14,10 +14,19 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp import __version__
+from lsgp.classifier import LSGPClassifier
 from lsgp.compute.files import write_text
-from lsgp.ensemble.view import input_names, training_rows
+from lsgp.ensemble.view import training_rows
 from lsgp.regressor import LSGPRegressor
-from lsgp.report import explanations, facts, page, prediction_sections, quality_sections, sections
+from lsgp.report import (
+    classes,
+    explanations,
+    facts,
+    page,
+    prediction_sections,
+    quality_sections,
+    sections,
+)
 
 __all__ = ["write_report"]
 
@@ -26,7 +35,7 @@ MOST_TARGETS = 12
 
 
 def write_report(
-    model: LSGPRegressor,
+    model: LSGPRegressor | LSGPClassifier,
     path: str | os.PathLike[str],
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
@@ -35,12 +44,13 @@ def write_report(
     target_names: Sequence[str] | None = None,
     n_points: int = 4000,
     random_state: int = 0,
+    count_from: int = 0,
 ) -> None:
     """Write a report on a fitted model as a single HTML file.
 
     Parameters
     ----------
-    model : fitted LSGPRegressor
+    model : fitted LSGPRegressor or LSGPClassifier
     path : str or path-like
         Written to a temporary file beside it, and renamed: never half a page.
     X : array-like of shape (n, d), default=None
@@ -54,6 +64,8 @@ def write_report(
         Rows that are judged at most, drawn at random; the page says so.
     random_state : int
         For the samples.
+    count_from : int
+        Number of the first row: 0, as in arrays, or 1, as the command line counts.
 
     Examples
     --------
@@ -71,6 +83,10 @@ def write_report(
     check_is_fitted(model)
     if y is not None and X is None:
         raise ValueError("y was given without X. Give both, X alone, or neither.")
+    if isinstance(model, LSGPClassifier):
+        text = classes.page_of_classes(model, X, y, title, n_points, random_state)
+        write_text(path, text, "report")
+        return
     names = facts.names_of_targets(model, None if target_names is None else list(target_names))
     left_out = facts.leave_one_out(model, n_points, random_state)
     sources = [left_out]
@@ -85,14 +101,20 @@ def write_report(
     ]
     sample = training_rows(model.ensemble_, n_points, random_state)
     inputs = facts.describe_inputs(model, sample.X)
-    cases = {(v.observations.key, v.target): explanations.explain_worst(model, v) for v in views}
+    found = model.importance()
+    strongest = [int(j) for j in found.order[: sections.MOST_EFFECTS]]
+    drawn = [model.effects(strongest, target=k) for k in range(min(len(names), MOST_TARGETS))]
+    cases = {
+        (v.observations.key, v.target): explanations.explain_worst(model, v, found, count_from)
+        for v in views
+    }
     parts = [
         sections.tiles(model, views),
         quality_sections.quality_section(views),
         prediction_sections.predictions_section(model, names[:MOST_TARGETS], sample),
-        sections.relevance_section(input_names(model.ensemble_), model.relevance_),
-        explanations.extrapolation_section(model, queries, left_out),
-        quality_sections.worst_section(views, cases),
+        sections.importance_section(found, drawn, names),
+        explanations.extrapolation_section(model, queries, left_out, found, count_from),
+        quality_sections.worst_section(views, cases, count_from),
         sections.fitted_section(model, names, inputs),
         sections.tuning_section(model),
     ]
@@ -102,5 +124,7 @@ def write_report(
     foot = (
         f"Written by lsgp {__version__}. Everything on this page is in this file: it loads nothing."
     )
-    text = page.assemble(what, subtitle, parts, quality_sections.observations_json(views), foot)
+    text = page.assemble(
+        what, subtitle, parts, quality_sections.observations_json(views, count_from), foot
+    )
     write_text(path, text, "report")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.text import percent
+from lsgp.ensemble.effects import Effect
 from lsgp.ensemble.picture_facts import largest_shown
 from lsgp.report.axes import (
     BOTTOM,
@@ -153,28 +154,73 @@ def histogram_chart(
     return wrap("".join(parts), f"Histogram: {x_label}")
 
 
-def bar_chart(names: Sequence[str], values: Sequence[float], x_label: str, unit: str = "") -> str:
-    """Horizontal bars, one per name."""
+def bar_chart(
+    names: Sequence[str],
+    values: Sequence[float],
+    x_label: str,
+    unit: str = "",
+    errors: Sequence[float] | None = None,
+) -> str:
+    """Horizontal bars, one per name, with a line of one standard error if there are any."""
     row, left = 26, 190
     height = TOP + BOTTOM + row * len(names)
-    top = max([*values, 1e-12])
+    widths = [0.0] * len(values) if errors is None else errors
+    top = max([*(v + w for v, w in zip(values, widths, strict=True)), 1e-12])
+    low = min([*(v - w for v, w in zip(values, widths, strict=True)), 0.0])
     axes = draw_axes(
-        (0.0, 1.12 * top), (0.0, 1.0), x_label, "", height=height, left=left, has_y_ticks=False
+        # What does slight harm is to the left of 0.
+        (1.12 * low if low < -0.02 * top else 0.0, 1.16 * top),
+        (0.0, 1.0),
+        x_label,
+        "",
+        height=height,
+        left=left,
+        has_y_ticks=False,
     )
     parts = [axes.svg]
-    for k, (name, value) in enumerate(zip(names, values, strict=True)):
+    zero = axes.x(0.0)
+    for k, (name, value, width) in enumerate(zip(names, values, widths, strict=True)):
         y = TOP + row * k
+        ends = [max(axes.x(value + sign * width), left) for sign in (-1.0, 1.0)]
         text = f"{format_number(value, 3)}{unit}"
+        tip = f"{name}: {text}" + ("" if errors is None else f" ± {format_number(width, 2)}")
+        start, stop = sorted([zero, max(axes.x(value), left)])
+        whisker = (
+            ""
+            if errors is None
+            else f'<line class="error" x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" '
+            f'y1="{y + row / 2}" y2="{y + row / 2}"/>'
+        )
         parts.append(
             f'<text class="name" x="{left - 8}" y="{y + row / 2}" dy="0.34em" text-anchor="end">'
             f"{escape(shorten(name, 26))}</text>"
-            f'<rect class="bar" x="{left}" y="{y + 4}" height="{row - 8}" '
-            f'width="{max(axes.x(value) - left, 0.5):.1f}" '
-            f'data-tip="{escape(f"{name}: {text}", quote=True)}"/>'
-            f'<text class="value" x="{axes.x(value) + 5:.1f}" y="{y + row / 2}" dy="0.34em">'
+            f'<rect class="bar" x="{start:.1f}" y="{y + 4}" height="{row - 8}" '
+            f'width="{max(stop - start, 0.5):.1f}" data-tip="{escape(tip, quote=True)}"/>{whisker}'
+            f'<text class="value" x="{max(ends[1], zero) + 5:.1f}" y="{y + row / 2}" dy="0.34em">'
             f"{escape(text)}</text>"
         )
     return wrap("".join(parts), x_label, height)
+
+
+def effect_chart(effect: Effect, y_limits: tuple[float, float], target: str) -> str:
+    """The change of the mean along one input, with its band."""
+    grid = effect.grid
+    x_limits = (float(grid[0]), float(grid[-1])) if len(grid) > 1 else limits(grid)
+    label = effect.name if effect.direction != "flat" else f"{effect.name} (flat)"
+    axes = draw_axes(x_limits, y_limits, label, f"change of {target}")
+    low, high = (effect.effect + sign * 2.0 * effect.standard_error for sign in (-1.0, 1.0))
+    corners = _polygon(list(grid), list(low), list(high), axes)
+    base = HEIGHT - BOTTOM
+    ticks_below = "".join(
+        f'<line class="rug" x1="{axes.x(value):.1f}" x2="{axes.x(value):.1f}" y1="{base}" '
+        f'y2="{base - 6}"/>'
+        for value in grid
+    )
+    return wrap(
+        f'{axes.svg}<polygon class="fit-band" points="{corners}"/>{ticks_below}'
+        f'<polyline class="line" points="{_polyline(list(grid), list(effect.effect), axes)}"/>',
+        f"Effect of {effect.name} on {target}: {effect.direction}",
+    )
 
 
 class Estimate(NamedTuple):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lsgp.compute.text import percent
 from lsgp.ensemble.explain import Explanation
+from lsgp.ensemble.importance import Importance
 from lsgp.ensemble.view import as_table, columns_of, input_names, inputs_of_rows
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
@@ -25,7 +26,9 @@ Array = NDArray[np.float64]
 N_NEIGHBORS, N_FAR, N_INPUTS = 8, 20, 4
 
 
-def explain_worst(model: LSGPRegressor, view: View) -> list[str]:
+def explain_worst(
+    model: LSGPRegressor, view: View, found: Importance, count_from: int = 0
+) -> list[str]:
     """The explanation of each of the worst predictions of a view, as HTML."""
     observations, worst = view.observations, view.worst
     is_left_out = observations.key == "loo"
@@ -33,9 +36,11 @@ def explain_worst(model: LSGPRegressor, view: View) -> list[str]:
         as_table(model.ensemble_, observations.X[worst]),
         exclude=observations.rows[worst] if is_left_out else None,
     )
-    inputs = _most_relevant(model)
+    inputs = found.order[:N_INPUTS]
     return [
-        _one_case(model, explained, k, view.target, observations.X[i], view, int(i), inputs)
+        _one_case(
+            model, explained, k, view.target, observations.X[i], view, int(i), inputs, count_from
+        )
         for k, i in enumerate(worst)
     ]
 
@@ -49,6 +54,7 @@ def _one_case(
     view: View,
     i: int,
     inputs: NDArray[np.int64],
+    count_from: int,
 ) -> str:
     neighbors = explained.of_query(k)
     contributions = columns_of(neighbors.contributions)[:, target]
@@ -69,7 +75,7 @@ def _one_case(
         share = float(contributions[at]) / largest
         rows.append(
             [
-                Number(float(neighbors.rows[at]), f"row {neighbors.rows[at]:,}"),
+                Number(float(neighbors.rows[at]), f"row {neighbors.rows[at] + count_from:,}"),
                 float(neighbors.distances[at]),
                 float(neighbors.weights[at]),
                 float(observed[at]),
@@ -118,10 +124,6 @@ def _beyond(explained: Explanation, k: int) -> str:
     return ", ".join(map(str, names[:3])) + more
 
 
-def _most_relevant(model: LSGPRegressor) -> NDArray[np.int64]:
-    return np.argsort(-model.relevance_, kind="stable")[:N_INPUTS]
-
-
 def extrapolation_scores(
     model: LSGPRegressor, X: Array, exclude: NDArray[np.int64] | None = None
 ) -> Array:
@@ -134,7 +136,11 @@ def extrapolation_scores(
 
 
 def extrapolation_section(
-    model: LSGPRegressor, queries: Queries | None, left_out: Observations
+    model: LSGPRegressor,
+    queries: Queries | None,
+    left_out: Observations,
+    found: Importance,
+    count_from: int = 0,
 ) -> str:
     """Share of the queries that lie far from the data, and those that are farthest."""
     if queries is None:
@@ -144,26 +150,27 @@ def extrapolation_section(
         X, rows, exclude = queries.X, queries.rows, None
         noun = "given rows"
     parts = ['<section id="extrapolation"><h2>Where it extrapolates</h2>']
-    parts.append(
+    said = (
         "<p>The score of a query is its distance to the nearest training rows, relative to what "
         "99 % of the training rows have among themselves: 0 on top of the data, 1 at their edge, "
         "more beyond. About 1 in 100 of queries that are like the training data is flagged.</p>"
     )
     if len(X) == 0:
-        return "".join(parts) + "<p>There is no row without missing values.</p></section>"
+        return "".join(parts) + said + "<p>There is no row without missing values.</p></section>"
     scores = extrapolation_scores(model, X, exclude)
     share = float(np.mean(scores > 1.0))
     kind = "good" if share <= 0.02 else "plain" if share <= 0.05 else "warn"
-    parts.append(
+    said += (
         f'<p class="verdict {kind}">{percent(share)} of {len(X):,} {noun} '
         f"({int(np.sum(scores > 1.0)):,}) are flagged as extrapolation.</p>"
     )
-    parts.append(f'<div class="charts one"><figure>{_score_chart(scores)}</figure></div>')
+    chart = f'<div class="charts one"><figure>{_score_chart(scores)}</figure></div>'
+    parts.append(f'<div class="side"><div>{said}</div>{chart}</div>')
     order = np.argsort(-scores, kind="stable")[:N_FAR]
     far = order[scores[order] > 1.0]
     if len(far):
         left_out_too = None if exclude is None else exclude[far]
-        parts.append(_far_table(model, X[far], rows[far], left_out_too))
+        parts.append(_far_table(model, X[far], rows[far] + count_from, left_out_too, found))
     return "".join(parts) + "</section>"
 
 
@@ -189,10 +196,14 @@ def _score_chart(scores: Array) -> str:
 
 
 def _far_table(
-    model: LSGPRegressor, X: Array, rows: NDArray[np.int64], exclude: NDArray[np.int64] | None
+    model: LSGPRegressor,
+    X: Array,
+    rows: NDArray[np.int64],
+    exclude: NDArray[np.int64] | None,
+    found: Importance,
 ) -> str:
     explained = model.explain(as_table(model.ensemble_, X), exclude=exclude)
-    inputs = _most_relevant(model)
+    inputs = found.order[:N_INPUTS]
     names = input_names(model.ensemble_)
     mean, std = columns_of(explained.predicted.mean), columns_of(explained.predicted.std)
     # Of several targets the table shows the first: it is about where, not what.
@@ -207,7 +218,13 @@ def _far_table(
         ]
         for k in range(len(X))
     ]
-    columns = ["row", "score", "beyond the range of", f"mean {explained.target_names[0]}", "std"]
+    columns = [
+        "row",
+        "score",
+        "beyond the range of",
+        f"mean {explained.target_names[0]}",
+        "std (observation)",
+    ]
     columns += [names[j] for j in inputs]
     title = f"<h3>The {len(X)} farthest</h3>" if len(X) > 1 else "<h3>The farthest</h3>"
     return title + table(columns, lines, texts=(2,), name="far")

@@ -20,6 +20,7 @@ from lsgp.ensemble.view import (
     target_names,
     targets_of_rows,
 )
+from lsgp.estimator import LSGPEstimator
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.regressor import LSGPRegressor
 
@@ -201,7 +202,7 @@ class InputFacts(NamedTuple):
     transform: str
 
 
-def describe_inputs(model: LSGPRegressor, X: Array) -> list[InputFacts]:
+def describe_inputs(model: LSGPEstimator, X: Array) -> list[InputFacts]:
     """One line per input, of a sample of training rows X."""
     fitted = model.fitted_[0]
     # The way back through a transform leaves a 0 at 1e-16.
@@ -219,7 +220,7 @@ def describe_inputs(model: LSGPRegressor, X: Array) -> list[InputFacts]:
     ]
 
 
-def describe_settings(model: LSGPRegressor) -> list[tuple[str, str, bool]]:
+def describe_settings(model: LSGPEstimator) -> list[tuple[str, str, bool]]:
     """Name, value, and whether it differs from the default, of every setting."""
     defaults = type(model)().get_params(deep=False)
     return [

@@ -13,7 +13,7 @@ from importlib.resources import files
 MODEL_LINKS = (
     ("quality", "Accuracy"),
     ("predictions", "Predictions"),
-    ("relevance", "Inputs"),
+    ("importance", "Inputs"),
     ("extrapolation", "Extrapolation"),
     ("worst", "Worst predictions"),
     ("fitted", "Model"),

@@ -81,7 +81,10 @@ def _maps(model: LSGPRegressor, names: Sequence[str], X: Array, y: Array, shown:
     inputs = input_names(model.ensemble_)
     figures = []
     for k, name in enumerate(names):
-        for values, colors, what in ((mean, VIRIDIS, "Mean"), (std, CIVIDIS, "Standard deviation")):
+        for values, colors, what in (
+            (mean, VIRIDIS, "Mean"),
+            (std, CIVIDIS, "Standard deviation of an observation"),
+        ):
             image = columns_of(values)[:, k].reshape(RESOLUTION, RESOLUTION)
             low, high = np.quantile(image[np.isfinite(image)], [0.005, 0.995])
             picture = charts.map_chart(

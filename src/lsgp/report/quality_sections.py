@@ -59,7 +59,8 @@ def quality_section(views: Sequence[View]) -> str:
         '<section id="quality"><h2>Accuracy and calibration</h2>'
         "<p>Leave-one-out predicts training rows from their neighbors without themselves. "
         "“In 90 %” is the share of observations inside their 90 % intervals: about 90 % if the "
-        "uncertainty can be trusted. “Width” is the mean width of these intervals, “−log p” the "
+        "uncertainty can be trusted; intervals are those of an observation, noise included. "
+        "“Width” is the mean width of these intervals, “−log p” the "
         "mean negative log density.</p>",
         table(columns, rows, texts=(0, 1), name="scores"),
         controls(views),
@@ -93,7 +94,7 @@ def verdict(view: View) -> str:
     return f'<p class="verdict {kind}">{how}: the {", the ".join(off)} of the observations.</p>'
 
 
-def observations_json(views: Sequence[View]) -> str:
+def observations_json(views: Sequence[View], count_from: int = 0) -> str:
     """The texts of the tooltips by view and observation, safe inside a script element."""
     content = {}
     for v in views:
@@ -101,7 +102,7 @@ def observations_json(views: Sequence[View]) -> str:
         points = {}
         for i in map(int, np.union1d(v.shown, v.worst)):
             points[i] = [
-                f"{v.observations.rows[i]:,}",
+                f"{v.observations.rows[i] + count_from:,}",
                 format_number(float(v.observed[i])),
                 f"{format_number(float(v.predicted.mean[i]))} ± {format_number(float(std[i]), 3)}",
                 f"{format_number(float(v.low[i]))} to {format_number(float(v.high[i]))}",
@@ -169,21 +170,25 @@ def _pit_chart(view: View) -> str:
     )
 
 
-def worst_section(views: Sequence[View], cases: dict[tuple[str, int], list[str]]) -> str:
+def worst_section(
+    views: Sequence[View], cases: dict[tuple[str, int], list[str]], count_from: int = 0
+) -> str:
     """The largest and the most surprising errors; ``cases`` are their explanations as HTML."""
     parts = [
         '<section id="worst"><h2>Worst predictions</h2><p>The largest errors, and the ones that '
         "the model thought least likely. “Why?” shows the neighbors that the prediction was made "
-        "from. Rows are counted from 0.</p>",
+        "from. Intervals and standard deviations (std) are those of an observation, noise "
+        f"included. Rows are counted from {count_from}, training rows among those that were "
+        "used.</p>",
         controls(views),
     ]
     for v in views:
         explained = cases.get((v.observations.key, v.target))
-        parts.append(panel(v, _worst_table(v, explained)))
+        parts.append(panel(v, _worst_table(v, explained, count_from)))
     return "".join(parts) + "</section>"
 
 
-def _worst_table(view: View, explained: list[str] | None) -> str:
+def _worst_table(view: View, explained: list[str] | None, count_from: int) -> str:
     columns = ["row", "observed", "predicted", "error", "90 % interval", "error / std", "chance"]
     head = "".join(
         f'<th scope="col"><button type="button">{escape(name)}</button></th>' for name in columns
@@ -194,7 +199,7 @@ def _worst_table(view: View, explained: list[str] | None) -> str:
         error = float(view.residuals[i])
         z = error / float(std[i]) if std[i] > 0 else float("nan")
         cells: list[Any] = [
-            int(view.observations.rows[i]),
+            int(view.observations.rows[i]) + count_from,
             float(view.observed[i]),
             float(view.predicted.mean[i]),
             error,

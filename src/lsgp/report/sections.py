@@ -10,32 +10,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.compute.text import count, percent
+from lsgp.compute.text import count, percent, percents
+from lsgp.ensemble.describe import describe_integrated
+from lsgp.ensemble.effects import Effect
+from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.importance import Importance
+from lsgp.estimator import LSGPEstimator
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
-from lsgp.report.axes import format_number, shorten
+from lsgp.report.axes import format_number, limits, shorten
 from lsgp.report.facts import InputFacts, View, describe_settings
 from lsgp.report.tables import Number, facts, table
+from lsgp.tuning.objective import OBJECTIVES
 
 Array = NDArray[np.float64]
 
-#: Bars of the relevance chart, and rows of the table of tuning in its chart.
-MOST_BARS, MOST_CANDIDATES = 25, 24
+#: Bars of the chart of importance, curves of effects, and candidates in the chart of tuning.
+MOST_BARS, MOST_EFFECTS, MOST_CANDIDATES = 25, 6, 24
 
 
 def tiles(model: LSGPRegressor, views: Sequence[View]) -> str:
-    """The numbers to see first: those of the first view."""
+    """The numbers to see first: of the first target, on the data given for it where there are."""
     n = len(model.fitted_[0].problem.X)
     d = model.n_features_in_
     items = [(f"{n:,}", f"training rows, {count(d, 'input')}")]
     if views:
-        first = views[0]
-        how = f"{first.observations.label.lower()}, {first.name}"
+        first = next((v for v in views if v.observations.key == "given"), views[0])
+        where = f"{first.observations.label.lower()}, {first.name}"
+        if first.observations.key == "given":
+            items.append((f"{first.calibration.n:,}", "given rows to judge it by"))
         items += [
-            (format_number(first.explained_variance, 3), f"R² ({how})"),
-            (format_number(first.calibration.rmse), f"RMSE ({how})"),
-            (format_number(first.calibration.crps), f"CRPS ({how})"),
-            (percent(first.calibration.coverage_at(0.9)), "of observations in 90 % intervals"),
+            (format_number(first.explained_variance, 3), f"R² ({where})"),
+            (format_number(first.calibration.rmse), f"RMSE ({where})"),
+            (format_number(first.calibration.crps), f"CRPS ({where})"),
+            (percent(first.calibration.coverage_at(0.9)), f"in 90 % intervals ({where})"),
         ]
     inner = "".join(
         f'<div class="tile"><div class="value">{escape(value)}</div>'
@@ -45,31 +53,41 @@ def tiles(model: LSGPRegressor, views: Sequence[View]) -> str:
     return f'<div class="tiles">{inner}</div>'
 
 
-def fitted_section(model: LSGPRegressor, names: Sequence[str], inputs: Sequence[InputFacts]) -> str:
+def fitted_section(model: LSGPEstimator, names: Sequence[str], inputs: Sequence[InputFacts]) -> str:
     """Data, models and settings."""
     parts = ['<section id="fitted"><h2>What was fitted</h2>']
     parts.append(f"<p>{escape(_summary(model))}</p>")
     columns = ["model", "weight", "kernel", "localizer", "input transform", "neighbors"]
     columns += ["noise", "signal", "decay", "dof"]
+    chosen, integrated = model.ensemble_.chosen, model.ensemble_.integrated
+    every_share = [fitted.weight for fitted in chosen]
+    if integrated:
+        every_share.append(sum(fitted.weight for fitted in integrated))
+    shares = percents(every_share, digits=1)
     rows = [
         [
             Number(k + 1, str(k + 1)),
-            Number(fitted.weight, percent(fitted.weight)),
+            Number(fitted.weight, share),
             str(fitted.model.kernel),
             fitted.model.localizer,
             _transform_name(fitted.transform.kinds),
-            fitted.n_neighbors,
+            Number(float(fitted.n_neighbors or np.nan), fitted.solver.describe()),
             float(fitted.model.noise_variance),
             float(fitted.model.signal_variance),
             float(fitted.model.localizer_decay),
             float(fitted.model.scale_dof),
         ]
-        for k, fitted in enumerate(model.fitted_)
+        for k, (fitted, share) in enumerate(zip(chosen, shares, strict=False))
     ]
+    rows += _integrated_row(model.ensemble_, shares[-1])
     parts.append("<h3>Models</h3>" + table(columns, rows, texts=(2, 3, 4), name="models"))
     columns = ["input", "smallest", "median", "largest", "transform"]
-    columns += [f"lengthscale {k + 1}" for k in range(len(model.fitted_))]
-    lengthscales = [np.asarray(fitted.model.lengthscale, float) for fitted in model.fitted_]
+    columns += [f"lengthscale {k + 1}" for k in range(len(chosen))]
+    lengthscales = [np.asarray(fitted.model.lengthscale, float) for fitted in chosen]
+    if integrated:
+        columns.append(f"lengthscale {len(chosen) + 1} (median)")
+        every = [fitted.model.lengthscale for fitted in integrated]
+        lengthscales.append(np.median(every, axis=0))
     rows = [
         [i.name, i.low, i.median, i.high, i.transform, *(float(ls[j]) for ls in lengthscales)]
         for j, i in enumerate(inputs)
@@ -99,26 +117,72 @@ def fitted_section(model: LSGPRegressor, names: Sequence[str], inputs: Sequence[
     return "".join(parts)
 
 
-def relevance_section(names: Sequence[str], relevance: Array) -> str:
-    """Bars of how much each input matters."""
-    order = np.argsort(-relevance, kind="stable")[:MOST_BARS]
+def _integrated_row(ensemble: Ensemble, shown: str) -> list[list[Any]]:
+    """One row for all models that are integrated over hyperparameters, with medians; or none."""
+    models = ensemble.integrated
+    if not models:
+        return []
+    share = sum(fitted.weight for fitted in models)
+    kinds = dict.fromkeys(_transform_name(fitted.transform.kinds) for fitted in models)
+    place = len(ensemble.chosen) + 1
+    return [
+        [
+            Number(place, str(place)),
+            Number(share, shown),
+            describe_integrated(ensemble),
+            models[0].model.localizer,
+            " or ".join(kinds),
+            models[0].n_neighbors,
+            float(np.median([fitted.model.noise_variance for fitted in models])),
+            float(np.median([fitted.model.signal_variance for fitted in models])),
+            None,
+            float(models[0].model.scale_dof),
+        ]
+    ]
+
+
+def importance_section(
+    found: Importance, drawn: Sequence[Sequence[Effect]], targets: Sequence[str]
+) -> str:
+    """Bars of how much each input matters, and curves of how; ``drawn`` by target."""
+    order = found.order[:MOST_BARS]
     chart = charts.bar_chart(
-        [names[j] for j in order],
-        [100.0 * float(relevance[j]) for j in order],
-        "share of the squared distance of two training rows (%)",
-        " %",
+        [found.names[j] for j in order],
+        [float(found.values[j]) for j in order],
+        "R² lost when the input is shuffled (line: one standard error)",
+        errors=[float(found.standard_errors[j]) for j in order],
     )
-    more = len(names) - len(order)
-    cut = f" The other {more} inputs matter less than these." if more > 0 else ""
-    return (
-        '<section id="relevance"><h2>Which inputs matter</h2><p>The share of each input in what '
-        "the models call near and far, from their lengthscales: an input that tuning found "
-        f"useless has a share near 0. It is not a statement about causes.{cut}</p>"
-        f'<div class="charts one"><figure>{chart}</figure></div></section>'
+    more = len(found.names) - len(order)
+    cut = f" The other {count(more, 'input')} matter less than these." if more > 0 else ""
+    parts = [
+        '<section id="importance"><h2>Which inputs matter, and how</h2><div class="side">'
+        "<p>One input at a time is "
+        f"shuffled among {count(found.n_points, 'training row')}, each predicted without itself. "
+        "What R² loses is what predictions depend on the input for; of two inputs that say "
+        f"the same, either stands in for the other. It is not a statement about causes.{cut}</p>"
+        f'<div class="charts one"><figure>{chart}</figure></div></div>'
+    ]
+    for name, effects in zip(targets, drawn, strict=False):
+        if not effects:
+            continue
+        parts.append(f"<h3>Effect on {escape(name)}</h3>")
+        low = min(float((e.effect - 2 * e.standard_error).min()) for e in effects)
+        high = max(float((e.effect + 2 * e.standard_error).max()) for e in effects)
+        figures = "".join(
+            f"<figure>{charts.effect_chart(effect, limits([low, high]), name)}</figure>"
+            for effect in effects
+        )
+        parts.append(f'<div class="charts three">{figures}</div>')
+    parts.append(
+        '<p class="small soft">Change of the predicted mean along the strongest inputs, all on one '
+        "scale: training rows are moved a little along the input, the others as they are, "
+        "and the changes are accumulated. Band: two standard errors over the rows; ticks: "
+        "quantiles of the input.</p></section>"
     )
+    return "".join(parts)
 
 
-def tuning_section(model: LSGPRegressor) -> str:
+def tuning_section(model: LSGPEstimator) -> str:
     """Candidates with their losses; empty if nothing was tuned."""
     tuning = getattr(model, "tuning_", None)
     if tuning is None:
@@ -129,6 +193,7 @@ def tuning_section(model: LSGPRegressor) -> str:
     candidates = tuning.to_rows()
     columns = ["kernel", "input transform", "scale", "neighbors", "loss", "standard error"]
     columns += ["weight", "seconds"]
+    shares = percents([c["weight"] for c in candidates], digits=1)
     rows = [
         [
             c["kernel"],
@@ -137,10 +202,10 @@ def tuning_section(model: LSGPRegressor) -> str:
             c["n_neighbors"],
             float(c["loss"]),
             float(c["standard_error"]),
-            Number(c["weight"], percent(c["weight"]) if c["weight"] > 0 else "–"),
+            Number(c["weight"], share if c["weight"] > 0 else "–"),
             Number(c["seconds"], f"{c['seconds']:.1f}"),
         ]
-        for c in candidates
+        for c, share in zip(candidates, shares, strict=True)
     ]
     chosen = [c["weight"] > 0 for c in candidates]
     estimates = [
@@ -154,7 +219,7 @@ def tuning_section(model: LSGPRegressor) -> str:
         )
         for row, is_chosen in list(zip(rows, chosen, strict=True))[:MOST_CANDIDATES]
     ]
-    label = f"leave-one-out {tuning.objective.replace('_', ' ')} (scaled targets)"
+    label = f"{OBJECTIVES[tuning.objective].loss_name} (scaled targets)"
     chart = charts.estimate_chart(estimates, label, float(tuning.loss))
     n_chosen = sum(chosen)
     what = "model is kept" if n_chosen == 1 else "models are combined"
@@ -170,15 +235,15 @@ def tuning_section(model: LSGPRegressor) -> str:
         else '<p class="verdict warn">Tuning ran out of time: not all candidates were tried.</p>'
     )
     return (
-        f'<section id="tuning"><h2>Tuning</h2><p>{escape(summary)}</p>{early}'
-        f'<div class="charts one"><figure>{chart}</figure></div><details open><summary>'
-        f"All {len(rows)} candidates</summary>"
+        f'<section id="tuning"><h2>Tuning</h2><div class="side"><div><p>{escape(summary)}</p>'
+        f'{early}</div><div class="charts one"><figure>{chart}</figure></div></div>'
+        f"<details open><summary>All {len(rows)} candidates</summary>"
         + table(columns, rows, texts=(0, 1, 2), chosen=chosen, name="candidates")
         + "</details></section>"
     )
 
 
-def _summary(model: LSGPRegressor) -> str:
+def _summary(model: LSGPEstimator) -> str:
     n = len(model.fitted_[0].problem.X)
     n_models = len(model.fitted_)
     models = "one model" if n_models == 1 else f"a combination of {n_models} models"

@@ -11,6 +11,9 @@ import numpy as np
 
 from lsgp.report.axes import format_number
 
+#: Texts of more characters may be broken into lines.
+LONG_TEXT = 32
+
 
 class Html(NamedTuple):
     """A cell that is HTML already."""
@@ -39,7 +42,9 @@ def cell(value: Any, tag: str = "td") -> str:
         return f'<{tag} data-v="{float(value)!r}">{format_number(float(value))}</{tag}>'
     if value is None:
         return f'<{tag} data-v="NaN">–</{tag}>'
-    return f'<{tag} class="text long">{escape(str(value))}</{tag}>'
+    # Short texts stay on one line, and the table scrolls: a word that is cut cannot be read.
+    kind = "text long" if len(str(value)) > LONG_TEXT else "text"
+    return f'<{tag} class="{kind}">{escape(str(value))}</{tag}>'
 
 
 def head(columns: Sequence[str], texts: Sequence[int] = (), sortable: bool = True) -> str:

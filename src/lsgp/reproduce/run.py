@@ -44,6 +44,8 @@ class Reproduction(NamedTuple):
     """Results that were not there before."""
     not_run: tuple[str, ...]
     """Sentences on what is not there, and why."""
+    without_data: tuple[str, ...]
+    """Names of the data sets that could not be read."""
 
 
 def reproduce(
@@ -90,7 +92,7 @@ def reproduce(
     Returns
     -------
     Reproduction
-        Named tuple (report, results, n_new, not_run).
+        Named tuple (report, results, n_new, not_run, without_data).
 
     Examples
     --------
@@ -125,7 +127,13 @@ def reproduce(
         is_complete = True
     finally:
         report = run.write_report(is_complete)
-    return Reproduction(report, results.path, len(list(results)) - n_before, tuple(run.not_run))
+    return Reproduction(
+        report,
+        results.path,
+        len(list(results)) - n_before,
+        tuple(run.not_run),
+        tuple(run.without_data),
+    )
 
 
 class _Run:
@@ -140,6 +148,7 @@ class _Run:
         self.protocol, self.folder, self.results = protocol, folder, results
         self.n_jobs, self.with_figures = n_jobs, with_figures
         self.not_run: list[str] = []
+        self.without_data: list[str] = []
 
     def add_deep_gp(self, known: dict[str, Method], path: str | os.PathLike[str] | None) -> None:
         """Take the class of the file as a method, or say why not."""
@@ -197,12 +206,19 @@ class _Run:
                 advance(0, what)
                 if key not in self.results:
                     # Not before it is needed: a finished run needs no data.
-                    data = load_dataset(name, data_folder) if data is None else data
+                    data = self._load(name, data_folder) if data is None else data
                     with self._noted(what):
                         task, y_test = make_task(name, data, split, self.n_jobs)
                         measured = measure(task, y_test, predict, self.protocol)
                         self.results.add({**key, **measured})
                 advance(1)
+
+    def _load(self, name: str, data_folder: str | os.PathLike[str] | None) -> Dataset:
+        try:
+            return load_dataset(name, data_folder)
+        except FAILURES:
+            self.without_data.append(name)
+            raise
 
     @contextmanager
     def _noted(self, what: str) -> Iterator[None]:

@@ -31,6 +31,15 @@ class Exclusions(NamedTuple):
     groups: NDArray[np.int32] | None = None  # (n,)
     query_groups: NDArray[np.int32] | None = None  # (q,)
 
+    @classmethod
+    def of_rows(
+        cls, rows: NDArray[np.int32] | None, groups: NDArray[np.int32] | None
+    ) -> Exclusions:
+        """Each of these rows (q,), -1 for none, and with ``groups`` (n,) all rows of its group."""
+        if rows is None or groups is None:
+            return cls(rows)
+        return cls(rows, None, groups, np.where(rows >= 0, groups[rows], -1).astype(np.int32))
+
     def block(self, start: int, stop: int) -> Exclusions:
         """Those of the queries from start to stop - 1."""
         return self._replace(

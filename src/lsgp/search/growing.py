@@ -8,7 +8,8 @@ search finds what a fresh index of the same rows would find, ties included.
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,11 +63,17 @@ class Part(Protocol):
 P = TypeVar("P", bound=Part)
 
 
-class GrowingIndex(NamedTuple, Generic[P]):
+# Not a named tuple: skops takes one that is generic for a plain tuple.
+@dataclass(frozen=True)
+class GrowingIndex(Generic[P]):
     """Two indexes searched as one, a `SearchIndex`."""
 
     main: P  # of the first rows
     recent: P  # of the rows after those, numbered from 0
+
+    @property
+    def _parts(self) -> tuple[P, P]:
+        return self.main, self.recent
 
     @property
     def n(self) -> int:
@@ -153,12 +160,12 @@ class GrowingIndex(NamedTuple, Generic[P]):
         of_parts = self._split(exclusions, len(queries))
         counts = [
             part.count_within(queries, lengthscale, radius, own)
-            for part, own in zip(self, of_parts, strict=True)
+            for part, own in zip(self._parts, of_parts, strict=True)
         ]
         total = counts[0] + counts[1]
         require_few(total, max_neighbors, radius, lengthscale, first_query)
         found = []
-        for part, own, count in zip(self, of_parts, counts, strict=True):
+        for part, own, count in zip(self._parts, of_parts, counts, strict=True):
             # The radius search does not tell distances, which the merge needs.
             width = max(int(count.max(initial=0)), 1)
             nearest = part.nearest_with_squares(queries, lengthscale, width, own)

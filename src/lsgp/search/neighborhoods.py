@@ -9,6 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+class TooManyNeighborsError(ValueError):
+    """A radius reaches more points than a local system may have in the memory there is."""
+
+
 class Neighborhoods(NamedTuple):
     """Neighbors of each query, nearest first, and their distances in the scaled metric."""
 
@@ -27,7 +31,7 @@ def require_few(
     too_many = np.flatnonzero(counts > max_neighbors)
     if too_many.size:
         bandwidth = radius * np.exp(np.mean(np.log(lengthscale)))  # see scaled_bandwidth
-        raise ValueError(
+        raise TooManyNeighborsError(
             f"bandwidth={bandwidth:.6g} reaches {counts[too_many[0]]} training points at query "
             f"{first_query + too_many[0]}, more than the {max_neighbors} that a local system may "
             "have. Reduce the bandwidth, or use bandwidth='adaptive'."

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,9 +13,10 @@ from lsgp.backends import BACKENDS
 from lsgp.backends.contract import Backend, Plan, Resources
 from lsgp.backends.reference import LocalSystem
 from lsgp.compute.blas import one_blas_thread
-from lsgp.method.contract import LocalProblem, Predictions
+from lsgp.compute.locks import ForkableLock
+from lsgp.method.contract import LocalProblem, Predictions, concatenate_results, reorder_results
 from lsgp.search.index import SearchIndex
-from lsgp.solvers.exact_system import ExactSystem, exact_bytes
+from lsgp.solvers.exact_system import ExactSystem, LeftOut, exact_bytes
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block
 
@@ -46,7 +46,8 @@ class ExactSolver:
         self.n_neighbors = n_neighbors  # at least as many as there are rows
         self.backend_name = backend_name
         self._system = system
-        self._lock = threading.Lock()
+        self._lock = ForkableLock()
+        self._left_out: LeftOut | None = None  # the group that was left out last
 
     @property
     def backend(self) -> Backend:
@@ -96,7 +97,39 @@ class ExactSolver:
         self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None
     ) -> Predictions:
         with one_blas_thread():
-            return self._note(self.system.leave_out(rows), block)
+            if groups is None:
+                return self._note(self.system.leave_out(rows), block)
+            parts = []
+            # Rows in the order of the groups, each of which is left out once.
+            order = np.argsort(groups[rows], kind="stable")
+            edges = np.flatnonzero(np.diff(groups[rows[order]])) + 1
+            for places in np.split(order, edges) if len(rows) else [order]:
+                parts.append(self._leave_group_out(rows[places], groups))
+            solved = reorder_results(concatenate_results(parts), np.argsort(order))
+            return self._note(solved, block)
+
+    def _leave_group_out(self, rows: NDArray[np.int32], groups: NDArray[np.int32]) -> Predictions:
+        """Rows of one group, predicted from the others; those of none (-1) each without itself."""
+        if not len(rows) or groups[rows[0]] < 0:
+            return self.system.leave_out(rows)
+        members = np.flatnonzero(groups == groups[rows[0]])
+        if len(members) == 1:
+            return self.system.leave_out(rows)
+        kept = self._left_out
+        if kept is None or not np.array_equal(kept.members, members):
+            # A large group goes on in the next block.
+            kept = self._left_out = self.system.without(members)
+        return self.system.leave_group_out(rows, kept)
+
+    def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
+        with one_blas_thread():
+            narrow = queries.astype(self.problem.X.dtype, copy=False)
+            return self._note(self.system.predict_without(narrow, rows), block)
+
+    def work(self, n_queries: int) -> float:
+        n, d = self.problem.X.shape
+        # A column of the inverse for the row, correlations (an exponential is about 20) for each.
+        return float(n * n + n_queries * n * (3 * d + 20))
 
     def _note(self, solved: Predictions, block: Block) -> Predictions:
         n = len(self.problem.X)
@@ -105,11 +138,18 @@ class ExactSolver:
         return solved
 
     def systems(
-        self, queries: Array, failures: Failures, left_out: NDArray[np.int32] | None = None
+        self,
+        queries: Array,
+        failures: Failures,
+        left_out: NDArray[np.int32] | None = None,
+        groups: NDArray[np.int32] | None = None,
     ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:
         rows = np.full(len(queries), -1) if left_out is None else left_out
         for i, (query, row) in enumerate(zip(queries, rows, strict=True)):
-            system = self.system.local_system(query, int(row))
+            without = np.array([row]) if row >= 0 else np.empty(0, np.int64)
+            if row >= 0 and groups is not None and groups[row] >= 0:
+                without = np.flatnonzero(groups == groups[row])
+            system = self.system.local_system(query, without)
             failures.note(i, np.array([system.status]), self.problem, system.rows[None])
             yield system.rows, system
 

@@ -3,19 +3,19 @@
 
 With the rectangular localizer and all rows as neighbors, the local systems of all queries differ
 in their trend alone, whose slope is centered at the query. The correlations are factored without
-it, and the trend is put back for each query, which is a system of d + 1 unknowns (universal
-kriging with a proper prior). So the equations are those of the local solve, [E1] to [E6], and not
-an approximation of them (but for the jitter of systems that need it, which is relative to the
-correlations); leaving out a row needs no other factor either.
+it, and the trend is put back for each query [E10], which is a system of d + 1 unknowns (universal
+kriging, with a prior if that is proper). So the equations are those of the local solve, [E1] to
+[E6], and not an approximation of them; leaving out a row needs no other factor either.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from lsgp.backends import reference
 from lsgp.compute import lapack
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem, Predictions
+from lsgp.method.trend import KNOWN_PIVOT, TrendPosterior, trend_basis
 
 Array = NDArray[np.float64]
 
@@ -89,7 +90,7 @@ class ExactSystem:
         solved = self.inverse_factor @ self._correlate(added).T
         rest = _correlate(model, added, added) - solved.T @ solved
         rest[np.diag_indices(len(rest))] += model.noise_variance * problem.noise[new].astype(float)
-        inverse = _invert_positive(rest, 1.0 + model.constant_variance)
+        inverse = _invert_positive(rest)
         if inverse is None:
             return ExactSystem.solve(problem)
         factor = np.zeros((n, n))
@@ -142,9 +143,10 @@ class ExactSystem:
         rest = self._at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
         mean = k_by_alpha + np.einsum("qa,qat->qt", rest, trend.mean)
         variance = 1.0 - k_by_factor2 + trend.variance(rest)
-        solved = self._predictions(mean, variance, self.misfit - trend.explained, self.n)
-        status = np.where(is_finite, self.status, contract.STATUS_NOT_FINITE)
-        return solved._replace(status=status.astype(np.int32))
+        status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
+        status = np.where(is_finite, status, contract.STATUS_NOT_FINITE)
+        misfit = self.misfit - trend.explained
+        return self._predictions(mean, variance, misfit, self.n, status)
 
     def leave_out(self, rows: NDArray[np.integer]) -> Predictions:
         """Predictions of training rows, each from all of the others."""
@@ -159,11 +161,74 @@ class ExactSystem:
         noise = self.problem.model.noise_variance * self.problem.noise[rows].astype(float)
         variance = 1.0 / own[:, 0] - noise - self.jitter + trend.variance(rest)
         misfit = self.misfit - alpha**2 / own - trend.explained
-        return self._predictions(mean, variance, misfit, self.n - 1)
+        status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
+        return self._predictions(mean, variance, misfit, self.n - 1, status)
 
-    def local_system(self, query: Array, left_out: int = -1) -> reference.LocalSystem:
-        """The system of one query, as the reference backend solves it, perhaps without a row."""
-        problem, model = self.problem, self.problem.model
+    def predict_without(self, queries: Array, rows: NDArray[np.integer]) -> Predictions:
+        """Means at queries, each without one of the rows; variances mean nothing."""
+        if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
+            return self._unsolved(len(queries))
+        z = self._scale(queries)
+        is_finite = _is_finite(z)
+        z = np.where(is_finite[:, None], z, 0.0)
+        k = self._correlate(z)
+        distinct, position = np.unique(rows, return_inverse=True)
+        columns = self.inverse_factor.T @ self.inverse_factor[:, distinct]
+        # What leaving the row out takes from C y and C H, as in `local_system`.
+        share = np.einsum("qn,nq->q", k, columns[:, position]) / self.diagonal[rows]
+        k_by_alpha = k @ self.alpha - share[:, None] * self.alpha[rows]
+        k_by_trend = k @ self.by_trend - share[:, None] * self.by_trend[rows]
+        T = self._centering(z)
+        trend = self._trend(T, *self._without(rows))
+        rest = self._at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
+        mean = k_by_alpha + np.einsum("qa,qat->qt", rest, trend.mean)
+        status = np.where(is_finite, self.status, contract.STATUS_NOT_FINITE)
+        return self._predictions(mean, np.ones(len(z)), np.zeros_like(mean), self.n - 1, status)
+
+    def without(self, members: NDArray[np.integer]) -> LeftOut:
+        """What predictions of these rows, all of them left out, need (`leave_group_out`)."""
+        own = self.inverse_factor[:, members]
+        block = own.T @ own
+        solved = np.linalg.solve(
+            block,
+            np.column_stack([np.eye(len(block)), self.alpha[members], self.by_trend[members]]),
+        )
+        g, t = len(members), self.alpha.shape[1]
+        inverse, by_alpha, by_trend = np.split(solved, [g, g + t], axis=1)
+        return LeftOut(
+            members,
+            np.diag(inverse).copy(),
+            by_alpha,
+            by_trend,
+            self.gram - self.by_trend[members].T @ by_trend,
+            self.moment - self.by_trend[members].T @ by_alpha,
+            self.misfit - (self.alpha[members] * by_alpha).sum(axis=0),
+        )
+
+    def leave_group_out(self, rows: NDArray[np.integer], left_out: LeftOut) -> Predictions:
+        """Predictions of rows of a group, from all rows that are not in it.
+
+        As in `leave_out`, with the block of C of the group in place of its diagonal element.
+        """
+        if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
+            return self._unsolved(len(rows))
+        places = np.searchsorted(left_out.members, rows)
+        T = self._centering(self.z[rows])
+        trend = self._trend(T, left_out.gram, left_out.moment)
+        rest = np.einsum("qp,qpa->qa", left_out.by_trend[places], T)
+        y = np.asarray(self.problem.y[rows], dtype=float)
+        mean = y - left_out.by_alpha[places] + np.einsum("qa,qat->qt", rest, trend.mean)
+        noise = self.problem.model.noise_variance * self.problem.noise[rows].astype(float)
+        variance = left_out.variance[places] - noise - self.jitter + trend.variance(rest)
+        misfit = left_out.misfit - trend.explained
+        status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
+        return self._predictions(mean, variance, misfit, self.n - len(left_out.members), status)
+
+    def local_system(
+        self, query: Array, left_out: NDArray[np.integer] | None = None
+    ) -> reference.LocalSystem:
+        """The system of one query, as the reference backend solves it, perhaps without rows."""
+        problem = self.problem
         point = self._scale(query[None])
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return reference.unsolved(problem, self.status)
@@ -175,11 +240,15 @@ class ExactSystem:
         by_k = self._multiply(correlation)
         solved = np.column_stack([by_k, self.alpha, self.by_trend])
         rows = np.arange(self.n, dtype=np.int32)
-        if left_out >= 0:
-            unit = np.zeros(self.n)
-            unit[left_out] = 1.0
-            solved -= np.outer(self._multiply(unit), solved[left_out] / self.diagonal[left_out])
-            gram, moment = self._without(np.array([left_out]))
+        if left_out is not None and len(left_out):
+            unit = np.zeros((self.n, len(left_out)))
+            unit[left_out, np.arange(len(left_out))] = 1.0
+            columns = self._multiply(unit)  # of C
+            by_block = np.linalg.solve(columns[left_out], solved[left_out])
+            t = self.alpha.shape[1]
+            gram = gram - self.by_trend[left_out].T @ by_block[:, 1 + t :]
+            moment = moment - self.by_trend[left_out].T @ by_block[:, 1 : 1 + t]
+            solved -= columns @ by_block
             rows = np.delete(rows, left_out)
         t = self.alpha.shape[1]
         by_k, alpha, by_trend = np.split(solved[rows], [1, 1 + t], axis=1)
@@ -187,7 +256,10 @@ class ExactSystem:
         by_trend, k = by_trend @ T[0], correlation[rows]
         rest = self._at_center() - k @ by_trend
         variance = 1.0 - k @ by_k[:, 0] + trend.variance(rest[None])[0]
-        c, none = model.constant_variance, np.empty((len(rows), 0))
+        theta, kappa = trend.mean[0], trend.solve(rest[None, :, None])[0, :, 0]
+        status = np.where(trend.determines(rest[None]), self.status, contract.STATUS_UNDETERMINED)
+        explained = trend.explained[0]
+        none = np.empty((len(rows), 0))
         return reference.LocalSystem(
             rows=rows,
             y=problem.y[rows].astype(float),
@@ -197,14 +269,23 @@ class ExactSystem:
             weight_by_decay=np.zeros(len(rows)),
             noise=problem.noise[rows].astype(float),
             covariance=reference.Covariance(
-                np.empty((0, 0)), k + c, 1.0 + c, np.empty((0, 0, 0)), none, np.empty(0)
+                np.empty((0, 0)), k, 1.0, np.empty((0, 0, 0)), none, np.empty(0)
             ),
             factor=(np.empty((0, 0)), True),
-            alpha=alpha - by_trend @ trend.mean[0],
-            beta=by_k[:, 0] + by_trend @ _solve(trend.precision, rest[None, :, None])[0, :, 0],
-            variance=max(variance, reference.SMALLEST_VARIANCE * (1.0 + c)),
-            status=self.status,
+            alpha=alpha - by_trend @ theta,
+            beta=by_k[:, 0] + by_trend @ kappa,
+            mean=k @ alpha + rest @ theta,
+            variance=max(variance, reference.SMALLEST_VARIANCE),
+            misfit=(problem.y[rows] * alpha).sum(axis=0) - explained,
+            trend=self._posterior(self.z[rows] - point, theta, kappa, rest),
+            status=int(status[0]),
         )
+
+    def _posterior(self, z: Array, theta: Array, kappa: Array, rest: Array) -> TrendPosterior:
+        a, unknown = len(kappa), np.full((len(kappa), len(kappa)), np.nan)
+        basis = trend_basis(self.problem.model, z)
+        assert len(basis.precision) == a
+        return TrendPosterior(basis, theta, kappa, float(rest @ kappa), unknown, np.nan, True)
 
     # -- parts of them ---------------------------------------------------------------------
 
@@ -216,7 +297,7 @@ class ExactSystem:
         return _correlate(self.problem.model, z, self.z)
 
     def _multiply(self, column: Array) -> Array:
-        """C times a column."""
+        """C times a column, or several."""
         return np.asarray(self.inverse_factor.T @ (self.inverse_factor @ column))
 
     def _without(self, rows: NDArray[Any]) -> tuple[Array, Array]:
@@ -278,25 +359,41 @@ class ExactSystem:
         precision = T_transposed @ gram @ T
         precision += np.diag(1.0 / variance[variance > 0])
         moment = T_transposed @ moment
-        mean = _solve(precision, moment)
-        return _Trend(precision, mean, (moment * mean).sum(axis=1))
+        solve = _solve_free if np.isinf(variance).any() else _solve
+        mean = solve(precision, moment)
+        return _Trend(precision, mean, (moment * mean).sum(axis=1), solve)
 
     def _unsolved(self, q: int) -> Predictions:
         unknown = np.full(q, np.nan)
         columns = np.full((q, self.alpha.shape[1]), np.nan)
-        return Predictions(columns, unknown, columns, unknown, np.full(q, self.status, np.int32))
+        status = np.full(q, self.status, np.int32)
+        return Predictions(columns, unknown, columns, unknown, status, np.ones(q))
 
-    def _predictions(self, mean: Array, variance: Array, misfit: Array, m: int) -> Predictions:
+    def _predictions(
+        self, mean: Array, variance: Array, misfit: Array, m: int, status: NDArray[Any]
+    ) -> Predictions:
         model, q = self.problem.model, len(mean)
-        k00 = 1.0 + model.constant_variance
-        variance = np.maximum(variance, reference.SMALLEST_VARIANCE * k00)
+        variance = np.maximum(variance, reference.SMALLEST_VARIANCE)
         if math.isinf(model.scale_dof):
             scale, dof = np.full_like(mean, model.signal_variance), math.inf
         else:
             dof = model.scale_dof + m
             scale = (model.scale_dof * model.signal_variance + misfit) / dof  # [E6]
-        status = np.full(q, self.status, np.int32)
-        return Predictions(mean, variance, scale, np.full(q, dof), status)
+        return Predictions(
+            mean, variance, scale, np.full(q, dof), status.astype(np.int32), np.ones(q)
+        )
+
+
+class LeftOut(NamedTuple):
+    """A group of rows that is left out, and the system without it; B is its block of C."""
+
+    members: NDArray[np.integer]  # (g,) rows, ascending
+    variance: Array  # (g,) diagonal of the inverse of B
+    by_alpha: Array  # (g, t) B⁻¹ C y
+    by_trend: Array  # (g, d + 1) B⁻¹ C H
+    gram: Array  # (d + 1, d + 1)
+    moment: Array  # (d + 1, t)
+    misfit: Array  # (t,)
 
 
 @dataclass(frozen=True)
@@ -306,11 +403,21 @@ class _Trend:
     precision: Array  # (q, a, a)
     mean: Array  # (q, a, t)
     explained: Array  # (q, t) what the trend takes from the misfit
+    by_solver: Callable[[Array, Array], Array]
+
+    def solve(self, right: Array) -> Array:
+        """Solutions (q, a, t) of the systems of the precision."""
+        return self.by_solver(self.precision, right)
 
     def variance(self, basis: Array) -> Array:
         """Of the linear combinations (q, a) of the coefficients."""
-        solved = _solve(self.precision, basis[:, :, None])[:, :, 0]
-        return np.asarray((basis * solved).sum(axis=1))
+        return np.asarray((basis * self.solve(basis[:, :, None])[:, :, 0]).sum(axis=1))
+
+    def determines(self, basis: Array) -> NDArray[np.bool_]:
+        """Whether linear combinations (q, a) depend on no coefficient that nothing is known of."""
+        again = (self.precision @ self.solve(basis[:, :, None]))[:, :, 0]
+        unit = np.sqrt(np.diagonal(self.precision, axis1=1, axis2=2)) + np.abs(basis)
+        return np.asarray((np.abs(again - basis) <= 1e-6 * unit).all(axis=1))
 
 
 def _solve(precision: Array, right: Array) -> Array:
@@ -319,6 +426,16 @@ def _solve(precision: Array, right: Array) -> Array:
         return np.asarray(np.linalg.solve(precision, right), dtype=float)
     except np.linalg.LinAlgError:
         return np.asarray(np.linalg.pinv(precision, hermitian=True) @ right, dtype=float)
+
+
+def _solve_free(precision: Array, right: Array) -> Array:
+    """As `_solve` for coefficients without a prior, of which rows may determine a part alone."""
+    diagonal = np.diagonal(precision, axis1=1, axis2=2)
+    unit = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    scaled = precision * unit[:, :, None] * unit[:, None, :]
+    smallest = np.full(len(scaled), KNOWN_PIVOT)
+    solved = np.linalg.pinv(scaled, smallest, hermitian=True) @ (right * unit[:, :, None])
+    return np.asarray(solved * unit[:, :, None])
 
 
 def _is_finite(z: Array) -> NDArray[np.bool_]:
@@ -361,26 +478,24 @@ def _invert_factor(z: Array, problem: LocalProblem) -> tuple[Array, int, float]:
     if not _is_finite(z).all():
         return np.full((n, n), np.nan), contract.STATUS_NOT_FINITE, 0.0
     noise = model.noise_variance * problem.noise.astype(float)
-    mean_diagonal = 1.0 + model.constant_variance
     covariance = np.empty((n, n))
     for jitter in contract.jitters():
         for start in range(0, n, _ROWS_AT_A_TIME):
             rows = slice(start, min(start + _ROWS_AT_A_TIME, n))
             # The lower triangle alone: LAPACK reads no other.
             covariance[rows, : rows.stop] = _correlate(model, z[rows], z[: rows.stop])
-        covariance[np.diag_indices(n)] = 1.0 + noise + jitter * mean_diagonal
-        inverse = _invert_positive(covariance, mean_diagonal)
+        covariance[np.diag_indices(n)] = 1.0 + noise + jitter
+        inverse = _invert_positive(covariance)
         if inverse is not None:
             status = contract.STATUS_JITTERED if jitter else contract.STATUS_OK
-            return inverse, status, jitter * mean_diagonal
+            return inverse, status, jitter
     return np.full((n, n), np.nan), contract.STATUS_NOT_POSITIVE_DEFINITE, 0.0
 
 
-def _invert_positive(matrix: Array, mean_diagonal: float) -> Array | None:
+def _invert_positive(matrix: Array) -> Array | None:
     """Inverse Cholesky factor, in place of the lower triangle; None if there is no such factor."""
     matrix = np.ascontiguousarray(matrix)
-    smallest = reference.SMALLEST_PIVOT * mean_diagonal
-    if not lapack.factor(matrix) or (np.diag(matrix) ** 2 <= smallest).any():
+    if not lapack.factor(matrix) or (np.diag(matrix) ** 2 <= reference.SMALLEST_PIVOT).any():
         return None
     _clear_above(matrix)
     lapack.invert_factor(_clean(matrix))

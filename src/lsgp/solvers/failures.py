@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Status codes of many local systems, gathered into one error that names the first."""
+"""Status codes of many local systems, gathered into one error or warning that names the first."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,13 +11,23 @@ from numpy.typing import NDArray
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
 
+#: What to do about a system that was not solved.
+_REMEDIES = {
+    contract.STATUS_NOT_FINITE: "Check the scale of the inputs against the lengthscale.",
+    contract.STATUS_UNDETERMINED: (
+        "Increase n_neighbors or bandwidth, or give the trend finite prior variances."
+    ),
+}
+
 
 class Failures:
-    """Queries whose local system could not be solved, gathered over blocks."""
+    """Queries whose local system could not be solved, or not as it is, gathered over blocks."""
 
     def __init__(self) -> None:
         self.count = 0
         self.first: tuple[int, int, int] | None = None  # query, status, duplicate neighbors
+        self.first_jittered: tuple[int, int] | None = None  # query, duplicate neighbors
+        self._jittered: list[NDArray[np.int64]] = []
 
     def note(
         self,
@@ -24,28 +36,55 @@ class Failures:
         problem: LocalProblem,
         neighbors: NDArray[np.int32],
     ) -> None:
+        """Take in a block: status (q,) and neighbors (q, m) of the queries from ``start`` on."""
+        jittered = np.flatnonzero(status == contract.STATUS_JITTERED)
+        if jittered.size:
+            self._jittered.append(start + jittered)
+            query = start + int(jittered[0])
+            if self.first_jittered is None or query < self.first_jittered[0]:
+                self.first_jittered = (query, _n_duplicates(problem, neighbors[jittered[0]]))
         failed = np.flatnonzero(status >= contract.STATUS_NOT_POSITIVE_DEFINITE)
         if not failed.size:
             return
         self.count += failed.size
         query = start + int(failed[0])
         if self.first is None or query < self.first[0]:
-            rows = neighbors[failed[0]]
-            rows = rows[rows >= 0]
-            n_duplicates = len(rows) - len(np.unique(problem.X[rows], axis=0))
+            n_duplicates = _n_duplicates(problem, neighbors[failed[0]])
             self.first = (query, int(status[failed[0]]), n_duplicates)
 
     def raise_if_any(self, n_queries: int, model: LocalModel) -> None:
         if self.first is None:
             return
         query, status, n_duplicates = self.first
-        remedy = (
-            f"Increase noise_variance (now {model.noise_variance:.3g})."
-            if status == contract.STATUS_NOT_POSITIVE_DEFINITE
-            else "Check the scale of the inputs against the lengthscale."
-        )
+        more_noise = f"Increase noise_variance (now {model.noise_variance:.3g})."
+        remedy = _REMEDIES.get(status, more_noise)
         raise np.linalg.LinAlgError(
             f"{self.count} of {n_queries} local systems are "
             f"{contract.STATUS_MESSAGES[status]} (first: query {query}, with "
             f"{n_duplicates} duplicate neighbors). {remedy}"
         )
+
+    def is_jittered(self, n_queries: int) -> NDArray[np.bool_]:
+        """Of each query (q,), whether one of its systems needed jitter."""
+        mask = np.zeros(n_queries, dtype=bool)
+        for queries in self._jittered:
+            mask[queries] = True
+        return mask
+
+    def warn_if_jittered(self, n_queries: int, model: LocalModel) -> None:
+        """One warning for all systems that were solved with more noise than the model has."""
+        if self.first_jittered is None:
+            return
+        query, n_duplicates = self.first_jittered
+        warnings.warn(
+            f"{self.is_jittered(n_queries).sum()} of {n_queries} local systems needed jitter "
+            f"(first: query {query}, with {n_duplicates} duplicate neighbors): they were solved "
+            f"with more noise than noise_variance={model.noise_variance:.3g}. Increase "
+            "noise_variance.",
+            stacklevel=4,
+        )
+
+
+def _n_duplicates(problem: LocalProblem, rows: NDArray[np.int32]) -> int:
+    rows = rows[rows >= 0]
+    return len(rows) - len(np.unique(problem.X[rows], axis=0))

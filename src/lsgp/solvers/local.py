@@ -20,6 +20,9 @@ from lsgp.solvers.solver import Block
 
 Array = NDArray[np.float64]
 
+#: Rows within a fixed bandwidth, before anyone has looked.
+GUESSED_WITHIN = 200
+
 
 @dataclass(frozen=True, eq=False)
 class LocalSolver:
@@ -47,9 +50,16 @@ class LocalSolver:
     def leave_out(
         self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None
     ) -> Predictions:
-        own = None if groups is None else groups[rows]
         queries = np.ascontiguousarray(self.problem.X[rows], dtype=float)
-        return self._predict(queries, block, Exclusions(rows, None, groups, own))
+        return self._predict(queries, block, Exclusions.of_rows(rows, groups))
+
+    def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
+        return self._predict(queries, block, Exclusions(rows))
+
+    def work(self, n_queries: int) -> float:
+        n, d = self.problem.X.shape
+        m = min(n, self.n_neighbors or GUESSED_WITHIN)
+        return n_queries * (m**3 / 6 + m * m * d)
 
     def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
         neighbors = self.backend.search(
@@ -67,10 +77,18 @@ class LocalSolver:
         return solved
 
     def systems(
-        self, queries: Array, failures: Failures, left_out: NDArray[np.int32] | None = None
+        self,
+        queries: Array,
+        failures: Failures,
+        left_out: NDArray[np.int32] | None = None,
+        groups: NDArray[np.int32] | None = None,
     ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:
         neighbors = self.backend.search(
-            self.index, self.problem.model, queries, self.n_neighbors, Exclusions(left_out)
+            self.index,
+            self.problem.model,
+            queries,
+            self.n_neighbors,
+            Exclusions.of_rows(left_out, groups),
         )
         for i, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
             rows = rows[rows >= 0]

@@ -55,14 +55,28 @@ class Solver(Protocol):
     def leave_out(
         self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None
     ) -> Predictions:
-        """Predictions of training rows, each without itself, or without its group (n,)."""
+        """Predictions of training rows, each without itself, or without its group (n,).
+
+        A row of group -1 belongs to none.
+        """
+
+    def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
+        """Means at queries (q, d), each without one training row (q,); variances mean nothing."""
+
+    def work(self, n_queries: int) -> float:
+        """Multiply-adds of queries without one and the same row, roughly: to decide how many."""
 
     def systems(
-        self, queries: Array, failures: Failures, left_out: NDArray[np.int32] | None = None
+        self,
+        queries: Array,
+        failures: Failures,
+        left_out: NDArray[np.int32] | None = None,
+        groups: NDArray[np.int32] | None = None,
     ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:
         """Neighborhood and local system of each query, in double precision.
 
-        ``left_out`` (q,) are training rows that the queries do not see, -1 for none.
+        ``left_out`` (q,) are training rows that the queries do not see, -1 for none; and with
+        ``groups`` (n,) none of the rows of their group.
         """
 
     def describe(self) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.inputs.transforms import TargetScaler
-from lsgp.storage import records
+from lsgp.storage import classes, records
 from lsgp.storage.model_file import (
     Contents,
     ModelFileError,
@@ -47,9 +48,22 @@ def save_estimator(
             for k, fitted in enumerate(ensemble.models)
         ],
         "tuning": None if tuning is None else records.tuning_record(tuning, store),
+        "groups": None
+        if ensemble.groups is None
+        else records.groups_record(ensemble.groups, store),
+        "classification": classes.classification_record(ensemble.classification, store),
     }
     texts = {"library_version": _library_version(), "estimator": json.dumps(state)}
     write_model_file(path, Contents(texts, store.arrays))
+
+
+def saved_class(path: Path) -> str:
+    """Name of the class of the estimator that a file holds."""
+    contents = read_model_file(path, check_arrays=False)
+    try:
+        return str(json.loads(contents.texts["estimator"])["class"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(path, f"its contents contradict each other ({error!r})") from error
 
 
 def load_estimator(
@@ -73,7 +87,7 @@ def load_estimator(
             )
         settings = {name: decode(value) for name, value in state["parameters"].items()}
         settings["backend"] = records.known_backend(settings["backend"])
-        return settings, _read_ensemble(state, contents.arrays, settings["backend"])
+        return settings, _read_ensemble(state, contents.arrays, settings["backend"], check_arrays)
     except ModelFileError:
         raise
     except Exception as error:
@@ -82,13 +96,16 @@ def load_estimator(
         raise damaged(path, f"its contents contradict each other ({fact})") from error
 
 
-def _read_ensemble(state: dict[str, Any], arrays: dict[str, Any], backend: str) -> Ensemble:
+def _read_ensemble(
+    state: dict[str, Any], arrays: dict[str, Any], backend: str, check_values: bool
+) -> Ensemble:
     n_inputs, input_names = state["n_features"], state["feature_names"]
     records.require(type(n_inputs) is int and n_inputs >= 1, f"{n_inputs!r} inputs")
     if input_names is not None:
         _require_names(input_names, n_inputs, "inputs")
     models = tuple(
-        records.read_fitted_model(record, arrays, n_inputs, backend) for record in state["models"]
+        records.read_fitted_model(record, arrays, n_inputs, backend, check_values)
+        for record in state["models"]
     )
     records.require(models, "no model")
     shapes = {(*fitted.problem.X.shape, *fitted.problem.y.shape) for fitted in models}
@@ -104,12 +121,16 @@ def _read_ensemble(state: dict[str, Any], arrays: dict[str, Any], backend: str) 
     for array in (mean, std):
         records.require(array.shape == (n_targets,), f"target scale of shape {array.shape}")
         records.require(array.dtype == np.float64, f"target scale of {array.dtype}")
+        records.require_finite("the scale of targets", array)
+    records.require((std > 0).all(), "the scale of a target is not positive")
     scale_factor = decode(state["scale_factor"])
     records.require(isinstance(scale_factor, float), "scale_factor is no number")
+    records.require(0 < scale_factor < math.inf, f"scale_factor is {scale_factor!r}")
     mean_noise = decode(state["mean_noise_variance"])
-    is_mean = isinstance(mean_noise, float) and mean_noise > 0
+    is_mean = isinstance(mean_noise, float) and 0 < mean_noise < math.inf
     records.require(mean_noise is None or is_mean, "mean_noise_variance is not positive")
-    tuning = state["tuning"]
+    tuning, groups = state["tuning"], state.get("groups")  # which version 0.1.0 did not keep
+    n_rows = len(models[0].problem.X)
     return Ensemble(
         models=models,
         target_scaler=TargetScaler(mean, std),
@@ -119,6 +140,11 @@ def _read_ensemble(state: dict[str, Any], arrays: dict[str, Any], backend: str) 
         target_names=target_names,
         mean_noise_variance=mean_noise,
         tuning=None if tuning is None else records.read_tuning(tuning, arrays, n_inputs),
+        groups=None if groups is None else records.read_groups(groups, arrays, n_rows),
+        # Files of 0.1.0 have none.
+        classification=classes.read_classification(
+            state.get("classification"), arrays, n_inputs, len(models), n_targets
+        ),
     )
 
 

@@ -7,6 +7,7 @@ make the native core read outside of its memory, nothing may fail later and less
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from dataclasses import fields
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 from lsgp.backends import BACKENDS, choose_backend
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs import sklearn_kernels
+from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import KINDS, InputTransform
-from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
@@ -27,6 +29,9 @@ from lsgp.search.index import LEAF_SIZE, NeighborIndex
 from lsgp.solvers.choose import choose_solver
 from lsgp.storage.values import decode, encode
 from lsgp.tuning.result import Candidate, TuningResult
+
+#: Leaves of a tree that are checked at a time: they stay in the cache.
+LEAVES_AT_A_TIME = 64
 
 Record = dict[str, Any]
 Array = NDArray[Any]
@@ -80,20 +85,37 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     require(isinstance(scales, np.ndarray) and scales.dtype.kind == "f", "lengthscale is no array")
     require(scales.shape == (n_inputs,), f"lengthscale has shape {scales.shape}")
     require(np.isfinite(scales).all() and (scales > 0).all(), "a lengthscale is not positive")
-    for name in ("signal_variance", "noise_variance", "constant_variance", "slope_variance"):
-        _require_number(name, getattr(model, name))
-    _require_number("localizer_decay", model.localizer_decay)
-    require(model.scale_dof == math.inf or model.scale_dof > 0, "scale_dof is not positive")
+    for name in ("signal_variance", "noise_variance"):
+        require_number(name, getattr(model, name))
+    for name in ("constant_variance", "slope_variance"):
+        if getattr(model, name) != math.inf:  # an unknown trend
+            require_number(name, getattr(model, name))
+    require_number("localizer_decay", model.localizer_decay)
+    _require_real("scale_dof", model.scale_dof)
+    require(model.scale_dof > 0, "scale_dof is not positive")
     if model.bandwidth is not None:
-        _require_number("bandwidth", model.bandwidth)
+        require_number("bandwidth", model.bandwidth)
         require(model.bandwidth > 0, "bandwidth is not positive")
     require(isinstance(model.normalize, bool), "normalize is neither true nor false")
+    metric = model.localizer_metric
+    require(metric in LOCALIZER_METRICS, f"unknown localizer_metric {metric!r}")
     return model
 
 
-def _require_number(name: str, value: Any) -> None:
+def _require_real(name: str, value: Any) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    require(is_number and math.isfinite(value) and value >= 0, f"{name} is {value!r}")
+    require(is_number and not math.isnan(value), f"{name} is {value!r}")
+
+
+def require_number(name: str, value: Any) -> None:
+    _require_real(name, value)
+    require(0 <= value < math.inf, f"{name} is {value!r}")
+
+
+def require_finite(name: str, values: Array) -> None:
+    """Refuse an array with NaN or infinite values."""
+    extremes = [np.min(values, initial=0.0), np.max(values, initial=0.0)]
+    require(np.isfinite(extremes).all(), f"{name} has values that are not finite")
 
 
 # -- fitted models -----------------------------------------------------------------------------
@@ -118,6 +140,7 @@ def fitted_model_record(fitted: FittedModel, prefix: str, store: ArrayStore) -> 
         "n_neighbors": encode(n_neighbors, "n_neighbors"),
         "backend": fitted.solver.backend.name,
         "weight": encode(fitted.weight, "weight"),
+        "is_integrated": fitted.is_integrated,
     }
 
 
@@ -133,10 +156,13 @@ def known_backend(name: str) -> str:
 
 
 def read_fitted_model(
-    record: Record, arrays: dict[str, Array], n_inputs: int, backend: str
+    record: Record, arrays: dict[str, Array], n_inputs: int, backend: str, check_values: bool
 ) -> FittedModel:
+    """``check_values`` reads all of the arrays, once: every row must be a number, and be found."""
     own = {name: arrays[stored] for name, stored in record["arrays"].items()}
     problem = _read_problem(record, own, n_inputs)
+    if check_values:
+        _require_values(problem)
     n = len(problem.X)
     n_neighbors = decode(record["n_neighbors"])
     if problem.model.bandwidth is None:
@@ -145,16 +171,22 @@ def read_fitted_model(
     else:
         require(n_neighbors is None, "n_neighbors is given beside a bandwidth")
     weight = decode(record["weight"])
-    _require_number("weight", weight)
+    require_number("weight", weight)
     solver = choose_solver(
         problem,
-        _read_index(own, n, n_inputs),
+        _read_index(own, problem.X, check_values),
         n_neighbors,
         choose_backend(backend, problem.model),
     )
-    return FittedModel.build(
-        _read_transform(record["input_transform"], own, n_inputs), solver, weight
-    )
+    transform = read_transform(record["input_transform"], own, n_inputs)
+    return FittedModel.build(transform, solver, weight, _read_flag(record, "is_integrated"))
+
+
+def _read_flag(record: Record, name: str) -> bool:
+    """A fact that version 0.1.0 did not know: it was never so."""
+    value = record.get(name, False)
+    require(isinstance(value, bool), f"{name} is {value!r}")
+    return bool(value)
 
 
 def _read_problem(record: Record, arrays: dict[str, Array], n_inputs: int) -> LocalProblem:
@@ -167,7 +199,14 @@ def _read_problem(record: Record, arrays: dict[str, Array], n_inputs: int) -> Lo
     return LocalProblem(X, y, noise, read_local_model(record["model"], n_inputs))
 
 
-def _read_transform(kinds: Any, arrays: dict[str, Array], n_inputs: int) -> InputTransform:
+def _require_values(problem: LocalProblem) -> None:
+    require_finite("X", problem.X)
+    require_finite("y", problem.y)
+    # Infinite where a sample weight was next to nothing, in single precision.
+    require(problem.noise.min() >= 0, "noise has values that are negative or NaN")
+
+
+def read_transform(kinds: Any, arrays: dict[str, Array], n_inputs: int) -> InputTransform:
     require(isinstance(kinds, list) and len(kinds) == n_inputs, "input_transform is incomplete")
     require(all(kind in KINDS for kind in kinds), f"unknown input_transform in {kinds!r}")
     transform = InputTransform.from_arrays(kinds, arrays)
@@ -175,6 +214,9 @@ def _read_transform(kinds: Any, arrays: dict[str, Array], n_inputs: int) -> Inpu
         require(arrays[name].dtype == np.float64, f"{name} is of {arrays[name].dtype}")
     for name in ("center", "scale", "power"):
         require(arrays[name].shape == (n_inputs,), f"{name} has shape {arrays[name].shape}")
+    for name in ("center", "power", "knots", "knot_values"):
+        require_finite(name, arrays[name])
+    require((transform.scale > 0).all(), "the scale of an input is not positive")
     offsets, n_knots = transform.knot_offsets, transform.knots.size
     require(transform.knots.shape == transform.knot_values.shape == (n_knots,), "knots differ")
     require(offsets.dtype == np.int64 and offsets.shape == (n_inputs + 1,), "knots are incomplete")
@@ -185,7 +227,8 @@ def _read_transform(kinds: Any, arrays: dict[str, Array], n_inputs: int) -> Inpu
     return transform
 
 
-def _read_index(arrays: dict[str, Array], n: int, n_inputs: int) -> NeighborIndex:
+def _read_index(arrays: dict[str, Array], X: Array, check_values: bool) -> NeighborIndex:
+    n, n_inputs = X.shape
     names = ("leaves", "order", "boxes", "lengthscale")
     leaves, order, boxes, lengthscale = (arrays[name] for name in names)
     n_leaves = -(-n // LEAF_SIZE)
@@ -203,7 +246,82 @@ def _read_index(arrays: dict[str, Array], n: int, n_inputs: int) -> NeighborInde
     seen[order] = True  # -1 is the last
     n_unused = np.count_nonzero(order == -1)
     require(seen[:n].all() and order.size - n_unused == n, "order has not every row once")
-    return NeighborIndex(leaves, order, boxes, lengthscale, n)
+    # A place without a row must not be found: the search would look for its end for ever.
+    leaf, place = np.nonzero(order < 0)
+    require(np.isnan(leaves[leaf, :, place]).all(), "a leaf has points without a row")
+    index = NeighborIndex(leaves, order, boxes, lengthscale, n)
+    if check_values:
+        _require_rows_are_found(index, X)
+    return index
+
+
+def _require_rows_are_found(index: NeighborIndex, X: Array) -> None:
+    """Refuse a tree whose points are not the rows, or whose boxes do not bound its points.
+
+    A pass over the arrays, leaves by leaves (0.4 s for a million rows of 8 inputs).
+    """
+    n_leaves = len(index.leaves)
+    bounds = np.empty((n_leaves, 2, index.d))
+    nearness = 16 * float(np.finfo(X.dtype).eps) * np.maximum(X.max(axis=0), -X.min(axis=0))
+    for start in range(0, n_leaves, LEAVES_AT_A_TIME):
+        block = slice(start, start + LEAVES_AT_A_TIME)
+        leaves, order = index.leaves[block], index.order[block]
+        is_point = order >= 0
+        if is_point.all():
+            bounds[block, 0], bounds[block, 1] = leaves.min(axis=2), leaves.max(axis=2)
+        else:
+            padded = np.where(is_point[:, None, :], leaves, leaves[:, :, :1])
+            bounds[block, 0], bounds[block, 1] = padded.min(axis=2), padded.max(axis=2)
+        points = leaves.transpose(0, 2, 1)[is_point] * index.unit
+        # NaN is not near either.
+        is_near = np.abs(points - X[order[is_point]]) <= nearness
+        require(is_near.all(), "leaves are not those of X")
+    require(np.array_equal(_boxes_of(bounds), index.boxes), "boxes do not bound their points")
+
+
+def _boxes_of(bounds: Array) -> Array:
+    """Boxes of the nodes of a tree, numbered as a heap, from those of its leaves (k, 2, d).
+
+    The heap's deepest level comes last, and holds the first leaves: see `_core/tree.h`.
+    """
+    k = len(bounds)
+    boxes = np.empty((2 * k - 1, *bounds.shape[1:]))
+    first_deepest = (1 << ((2 * k - 1).bit_length() - 1)) - 1
+    n_deepest = 2 * k - 1 - first_deepest
+    boxes[first_deepest:] = bounds[:n_deepest]
+    boxes[k - 1 : first_deepest] = bounds[n_deepest:]
+    end = k - 1
+    while end:
+        start = end // 2  # from here on, both children are there
+        left, right = boxes[2 * start + 1 : 2 * end + 1 : 2], boxes[2 * start + 2 : 2 * end + 2 : 2]
+        boxes[start:end, 0] = np.minimum(left[:, 0], right[:, 0])
+        boxes[start:end, 1] = np.maximum(left[:, 1], right[:, 1])
+        end = start
+    return boxes
+
+
+# -- groups ------------------------------------------------------------------------------------
+
+
+def groups_record(groups: Groups, store: ArrayStore) -> Record:
+    """There may be a label for every row: they are an array too, of the bytes of a JSON list."""
+    labels = json.dumps([encode(label, "groups") for label in groups.labels])
+    as_bytes = np.frombuffer(labels.encode(), np.uint8)
+    return {
+        "numbers": store.add("groups.numbers", groups.numbers),
+        "labels": store.add("groups.labels", as_bytes),
+    }
+
+
+def read_groups(record: Record, arrays: dict[str, Array], n: int) -> Groups:
+    numbers, as_bytes = arrays[record["numbers"]], arrays[record["labels"]]
+    require(numbers.dtype == np.int32 and numbers.shape == (n,), f"groups of {numbers.shape}")
+    require(as_bytes.dtype == np.uint8, f"labels of groups are of {as_bytes.dtype}")
+    labels = decode(json.loads(as_bytes.tobytes()))
+    require(isinstance(labels, list), "labels of groups are no list")
+    require(len(set(labels)) == len(labels), "a label of groups is there twice")
+    require(numbers.min() >= -1 and numbers.max() < len(labels), "a group has no label")
+    return Groups(numbers, tuple(labels))
 
 
 # -- what tuning tried -------------------------------------------------------------------------
@@ -222,9 +340,11 @@ def tuning_record(tuning: TuningResult, store: ArrayStore) -> Record:
                 },
                 "model": local_model_record(candidate.model),
                 **{name: encode(getattr(candidate, name), name) for name in CANDIDATE_VALUES},
+                "is_integrated": candidate.is_integrated,
             }
         )
-    values = {name: encode(getattr(tuning, name), name) for name in TUNING_VALUES}
+    names = (*TUNING_VALUES, *LATER_VALUES)
+    values = {name: encode(getattr(tuning, name), name) for name in names}
     return {"candidates": candidates, **values}
 
 
@@ -238,6 +358,8 @@ TUNING_VALUES = (
     "seconds",
     "is_complete",
 )
+#: Values that version 0.1.0 did not know, and what they were.
+LATER_VALUES: dict[str, Any] = {"n_copies": 0, "at_bounds": {}}
 
 
 def read_tuning(record: Record, arrays: dict[str, Array], n_inputs: int) -> TuningResult:
@@ -248,12 +370,22 @@ def read_tuning(record: Record, arrays: dict[str, Array], n_inputs: int) -> Tuni
                 **{name: arrays[one["arrays"][name]] for name in ("mean", "scale", "dof")}
             ),
             **{name: decode(one[name]) for name in CANDIDATE_VALUES},
+            is_integrated=_read_flag(one, "is_integrated"),
         )
         for one in record["candidates"]
     )
-    tuning = TuningResult(
-        candidates=candidates, **{name: decode(record[name]) for name in TUNING_VALUES}
-    )
+    values = {name: decode(record[name]) for name in TUNING_VALUES}
+    values |= {
+        name: decode(record[name]) if name in record else default
+        for name, default in LATER_VALUES.items()
+    }
+    tuning = TuningResult(candidates=candidates, **values)
+    for candidate in candidates:
+        for name in ("loss", "standard_error", "seconds"):
+            _require_real(name, getattr(candidate, name))
+    for name in ("loss", "seconds"):
+        _require_real(name, getattr(tuning, name))
     shape = np.shape(tuning.weights)
     require(shape == (len(candidates),), f"tuning has weights of shape {shape}")
+    require_finite("weights", tuning.weights)
     return tuning

@@ -41,6 +41,10 @@ ARRAY_DTYPES = (
 )
 
 
+#: Whole numbers beyond have no float, and every comparison with one would fail.
+LARGEST_INTEGER = 10**300
+
+
 def encode(value: Any, name: str) -> Any:
     """The value as JSON; ``name`` says in errors whose value it is.
 
@@ -56,6 +60,11 @@ def encode(value: Any, name: str) -> Any:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Integral):
+        if not abs(int(value)) < LARGEST_INTEGER:
+            raise ModelFileError(
+                f"{name} is a whole number of more than 300 digits, which a model file cannot "
+                "hold. Give a smaller one."
+            )
         return int(value)
     if isinstance(value, Real):
         number = float(value)
@@ -113,6 +122,8 @@ def decode(value: Any) -> Any:
     """
     if isinstance(value, list):
         return [decode(item) for item in value]
+    if isinstance(value, int) and not abs(value) < LARGEST_INTEGER:
+        raise ValueError("a whole number of more than 300 digits")
     if not isinstance(value, dict):
         return value
     kind = value["type"]

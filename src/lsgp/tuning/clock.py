@@ -6,9 +6,16 @@ from __future__ import annotations
 import threading
 import time
 
+#: Seconds within which a second Ctrl-C means that all shall stop, and not this tuning alone.
+SECOND_INTERRUPT = 2.0
+
 
 class OutOfTimeError(Exception):
     """Raised inside tuning when it must stop; never leaves it."""
+
+
+class TuningStoppedWarning(UserWarning):
+    """Tuning ended before all was tried: its time was up, or it was interrupted."""
 
 
 class Clock:
@@ -32,3 +39,21 @@ class Clock:
         is_late = self.max_seconds is not None and self.elapsed + needed > self.max_seconds
         if is_late or self._stopped.is_set():
             raise OutOfTimeError
+
+
+class Interrupts:
+    """When Ctrl-C was last taken for the end of one tuning run: fits may follow each other."""
+
+    def __init__(self) -> None:
+        self._last = -float("inf")
+
+    def is_second(self) -> bool:
+        """Note a Ctrl-C; True if another was noted a moment ago."""
+        now = time.monotonic()
+        is_second = now - self._last < SECOND_INTERRUPT
+        self._last = now
+        return is_second
+
+
+#: Those of this process: a cross-validation is many fits, and one Ctrl-C ends but one of them.
+INTERRUPTS = Interrupts()

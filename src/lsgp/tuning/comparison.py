@@ -4,17 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.combination import combine
-from lsgp.method.contract import STATUS_NOT_POSITIVE_DEFINITE, LocalModel, Predictions
+from lsgp.method.contract import (
+    STATUS_NOT_POSITIVE_DEFINITE,
+    LocalModel,
+    LocalProblem,
+    Predictions,
+)
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
+from lsgp.method.link import Link
 from lsgp.tuning.calibration import calibrate, coverage_factor
+from lsgp.tuning.leave_one_out import Sample
+from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS
+from lsgp.tuning.result import Candidate
 from lsgp.tuning.weights import choose_weights
 
 Array = NDArray[np.float64]
@@ -27,17 +37,19 @@ class Judgement(NamedTuple):
     predicted: PredictiveDistribution
     loss: float
     standard_error: float
+    link: Link | None = None  # of labels
 
 
 class Choice(NamedTuple):
     """Weights of candidates in a combination, and what that is worth."""
 
-    weights: Array
+    weights: Array  # of the candidates, and behind them of the linear ones
     loss: float
     scale_factor: float
 
 
-class Comparison(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Comparison:
     """The training points that candidates are compared on."""
 
     rows: NDArray[np.int32]  # (k,)
@@ -47,31 +59,53 @@ class Comparison(NamedTuple):
     given: frozenset[str]  # hyperparameters that calibration must leave alone
 
     def judge(
-        self, model: LocalModel, predictions: Predictions, calibrates_scale: bool
+        self,
+        model: LocalModel,
+        predictions: Predictions,
+        calibrates_scale: bool,
+        local: LocalProblem | None = None,
+        sample: Sample | None = None,
     ) -> Judgement:
-        """Score leave-one-out predictions, calibrated if so wanted."""
+        """Score leave-one-out predictions, calibrated if so wanted.
+
+        ``local`` and ``sample`` are what a local model predicted from: not all objectives are
+        scores of predictions.
+        """
         failed = (predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
         if calibrates_scale and not failed:
             model, predictions = calibrate(model, predictions, self.y, self.noise, self.given)
         predicted = distribution_of(predictions, model.noise_variance * self.noise)
         losses = np.full(len(self.y), BAD_LOSS)
         if not failed:
-            losses = self.objective.losses(predicted, self.y)
+            losses = self._losses(predicted, local, sample)
         losses = np.where(np.isfinite(losses), losses, BAD_LOSS)
         error = float(losses.std() / np.sqrt(len(losses)))
         return Judgement(model, predicted, float(losses.mean()), error)
 
+    def _losses(
+        self,
+        predicted: PredictiveDistribution,
+        local: LocalProblem | None,
+        sample: Sample | None,
+    ) -> Array:
+        if local is None or sample is None:
+            return self.objective.losses(predicted, self.y)
+        return self.objective.judge(predicted, self.y, local, *sample)
+
     def choose(
         self,
-        predicted: Sequence[PredictiveDistribution],
+        candidates: Sequence[Candidate],
         n_models: int,
         fixed: Array,
         share: float,
+        linear: Sequence[LinearCandidate] = (),
     ) -> Choice:
         """Combine predictions of the points as far as that pays.
 
-        The weights ``fixed``, which sum to 1, have a share in any case.
+        The weights ``fixed``, which sum to 1, have a share in any case. Linear candidates are for
+        labels only.
         """
+        predicted = [candidate.predicted for candidate in candidates]
 
         def loss(combined: PredictiveDistribution) -> float:
             return self.objective.criterion(combined, self.y)
@@ -81,3 +115,19 @@ class Comparison(NamedTuple):
         combined = combine([predicted[k] for k in used], weights[used])
         mean_loss = float(self.objective.losses(combined, self.y).mean())
         return Choice(weights, mean_loss, coverage_factor(combined, self.y))
+
+    def blend(
+        self,
+        choice: Choice,
+        predicted: Sequence[PredictiveDistribution],
+        integrated: Sequence[PredictiveDistribution],
+        share: float,
+    ) -> Choice:
+        """A choice with models of a share behind it, which are alike and need no calibration."""
+        alike = np.full(len(integrated), share / len(integrated))
+        weights = np.concatenate([(1.0 - share) * choice.weights, alike])
+        everything = [*predicted, *integrated]
+        used = np.flatnonzero(weights).tolist()
+        combined = combine([everything[k] for k in used], weights[used])
+        mean_loss = float(self.objective.losses(combined, self.y).mean())
+        return Choice(weights, mean_loss, choice.scale_factor ** (1.0 - share))

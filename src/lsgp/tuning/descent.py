@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lsgp.method.contract import LocalModel
-from lsgp.tuning.clock import Clock
+from lsgp.tuning.clock import Clock, OutOfTimeError
 from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.parameters import Parameters
@@ -27,19 +27,36 @@ def descend(
     n_iterations: int,
     shortest_lengthscale: float = 0.0,
 ) -> tuple[LocalModel, float]:
-    """L-BFGS-B within the bounds, from a model on: the model that it finds, and its value."""
+    """L-BFGS-B within the bounds, from a model on: the model that it finds, and its value.
+
+    If time is up in between, the best so far.
+    """
     start = parameters.pack(model)
     if not len(start):
         return model, function(start)[0]
     bounds = parameters.bounds(model, shortest_lengthscale)
-    found = minimize(
-        function,
-        np.clip(start, *np.transpose(bounds)),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": n_iterations},
-    )
+    lowest: list[tuple[float, Array]] = []
+
+    def watched(vector: Array) -> tuple[float, Array]:
+        value, gradient = function(vector)
+        if not lowest or value < lowest[0][0]:
+            lowest[:] = [(value, vector.copy())]
+        return value, gradient
+
+    try:
+        found = minimize(
+            watched,
+            np.clip(start, *np.transpose(bounds)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": n_iterations},
+        )
+    except OutOfTimeError:
+        if not lowest:
+            raise
+        value, vector = lowest[0]
+        return parameters.unpack(vector, model), value
     return parameters.unpack(found.x, model), float(found.fun)
 
 

@@ -18,6 +18,7 @@ from scipy.spatial.distance import cdist
 
 from lsgp.compute import lapack
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel, LocalProblem
+from lsgp.method.trend import solve_trend, trend_basis
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.descent import descend
 from lsgp.tuning.parameters import Parameters
@@ -83,28 +84,46 @@ def negative_log_evidence(problem: LocalProblem) -> tuple[float, Array]:
     formula = model.correlation.formula
     assert formula is not None, "the evidence is one of correlations of the scaled distance"
     rho, by_r2 = formula(cdist(z, z, "sqeuclidean"))
-    A = rho + model.constant_variance + model.slope_variance * (z @ z.T)
+    is_apart = model.has_large_trend
+    A = np.asarray(rho, dtype=float)
+    if not is_apart:
+        A = A + model.constant_variance + model.slope_variance * (z @ z.T)
     A[np.diag_indices(n)] += model.noise_variance * noise
     if not lapack.factor(A):
         return math.inf, np.zeros(X.shape[1] + len(SHARED_PARAMETERS))
     alpha = cho_solve((A, True), y, check_finite=False)
     misfit = float((y * alpha).sum()) / n_targets
-    log_determinant = 2.0 * float(np.log(np.diag(A)).sum())
-    value = 0.5 * (misfit / s2 + log_determinant + n * math.log(2.0 * math.pi * s2))
+    half_log_determinant = float(np.log(np.diag(A)).sum())
+    if is_apart:  # [E10]
+        basis = trend_basis(model, z)
+        by_H = cho_solve((A, True), basis.H, check_finite=False)
+        trend = solve_trend(basis, basis.H.T @ by_H, by_H.T @ y, basis.at_query)
+        alpha = alpha - by_H @ trend.theta
+        misfit = float(((y - basis.H @ trend.theta) * alpha).sum() + trend.explained.sum())
+        misfit /= n_targets
+        half_log_determinant += trend.log_evidence_part(model.lengthscale)
+    value = 0.5 * (misfit / s2 + n * math.log(2.0 * math.pi * s2)) + half_log_determinant
 
     lapack.invert_from_factor(A)
     inverse = np.tril(A)
     inverse += np.tril(A, -1).T
+    if is_apart:
+        inverse -= by_H @ trend.inverse_precision @ by_H.T
     adjoint = 0.5 * (inverse - alpha @ alpha.T / (s2 * n_targets))
     pairs = adjoint * by_r2
-    by_trend = np.einsum("ij,ij->j", z, adjoint @ z)
+    if is_apart:
+        by_constant, by_slopes = trend.evidence_by_variance(s2)
+    else:
+        by_constant = model.constant_variance * float(adjoint.sum())
+        by_slopes = model.slope_variance * np.einsum("ij,ij->j", z, adjoint @ z)
     by_lengthscale = -4.0 * (pairs.sum(axis=1) @ (z * z) - np.einsum("ij,ij->j", z, pairs @ z))
-    by_lengthscale -= 2.0 * model.slope_variance * by_trend
+    if by_slopes.size:
+        by_lengthscale -= 2.0 * by_slopes
     shared = [
         0.5 * (n - misfit / s2),
         model.noise_variance * float(np.diag(adjoint) @ noise),
-        model.constant_variance * float(adjoint.sum()),
-        model.slope_variance * float(by_trend.sum()),
+        by_constant,
+        float(by_slopes.sum()),
         0.0,
         0.0,
     ]

@@ -99,7 +99,7 @@ class LeaveOneOut:
 
     def suited(self, model: LocalModel) -> LeaveOneOut:
         """With an index of these rows that is fast for the model's metric, if this one is not."""
-        lengthscale = np.asarray(model.lengthscale, dtype=float)
+        lengthscale = model.localizer_scale
         if suits(self.index, lengthscale):
             return self
         return replace(self, index=build_index(self.X, lengthscale, self._resources().n_threads))

@@ -26,6 +26,9 @@ SHARED_BOUNDS = {
     "scale_dof": (0.7, 7.0),
 }
 
+#: A logarithm this near a bound is at it.
+AT_BOUND = 1e-6
+
 
 @dataclass(frozen=True)
 class Parameters:
@@ -80,6 +83,30 @@ class Parameters:
             low = min(max(low, math.log(shortest_lengthscale)), high)
         kernel = model.correlation.bounds(self.n_scales(model), low, high)
         return [*kernel, *(SHARED_BOUNDS[name] for name in self.free_of(model))]
+
+    def at_bounds(self, model: LocalModel) -> list[str]:
+        """Names of the free hyperparameters at a bound, as often as they are."""
+        n_kernel = len(self.pack(model)) - len(self.free_of(model))
+        names = [*["lengthscale"] * n_kernel, *self.free_of(model)]
+        pairs = zip(names, self.pack(model), self.bounds(model), strict=True)
+        return [
+            name for name, value, ends in pairs if min(abs(value - end) for end in ends) < AT_BOUND
+        ]
+
+    def cut_off(self, model: LocalModel) -> list[str]:
+        """Names of the free hyperparameters that a bound keeps from where they would go.
+
+        At the other bounds there is nothing beyond: no noise, no signal, no slope, an input that
+        says nothing, a Gaussian instead of a Student-t.
+        """
+        names = self.at_bounds(model)
+        shortest = math.exp(LENGTHSCALE_BOUNDS[0] + AT_BOUND)
+        largest = math.exp(SHARED_BOUNDS["signal_variance"][1] - AT_BOUND)
+        is_cut = {
+            "lengthscale": bool((model.lengthscale <= shortest).any()),
+            "signal_variance": model.signal_variance >= largest,
+        }
+        return [name for name in is_cut if is_cut[name] and name in names]
 
     def n_lengthscales(self, model: LocalModel) -> int:
         """How many entries of the vector, the first ones, are log lengthscales."""

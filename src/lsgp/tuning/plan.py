@@ -14,6 +14,8 @@ from typing import NamedTuple
 #: Training points on which candidates are compared: the loss of the protein table then has a
 #: standard error of 1 %, a tenth of what the best and the worst kernel differ by.
 N_COMPARED = 3000
+#: The same for an objective that only the reference backend computes: a millisecond a point.
+N_COMPARED_SLOWLY = 500
 #: Training points on which other transforms of single inputs are tried.
 N_MIXED = 1000
 #: Training points on which exact GPs are tried, before one is made of all rows: a tenth of a
@@ -70,12 +72,101 @@ SMALLEST_ODDS = 0.02
 #: mean of the rows and that of a local model at the query: with a flat constant it is the same.
 FLAT = 50.0
 
+# -- very few rows: hyperparameters are integrated out ------------------------------------------
+# Set on 20 draws each of sin, Friedman and linear functions with noise of 0, .1 and .5 of the
+# signal; n = 5 to 40.
+
+#: The share of the integrated GPs is about a half at this many rows,
+N_INTEGRATED_HALF = 80
+#: and nothing from these on: intervals of 90 % cover .91 there without them.
+N_INTEGRATED_LAST = 160
+#: A share of all others below this is nothing: they are not worth their time.
+NEGLIGIBLE_SHARE = 0.01
+#: Exact GPs that stand for the posterior (CRPS at n = 12: 8 of them .2746, 16 .2701, 64 .2715).
+N_MEMBERS = 16
+#: Slices after each tempering step, and after the last: more of them changed nothing.
+N_MOVES, N_LAST_MOVES = 2, 4
+#: Degrees of freedom of the prior of the signal variance around the variance of the targets.
+#: These are centered at their own mean, which costs one: this is 2 less 1. (.3 to 2 differ by 3 %
+#: in CRPS.)
+INTEGRATED_SCALE_DOF = 1.0
+#: What few rows can tell apart, at best: other kernels and transforms changed nothing, while
+#: Yeo-Johnson halves the CRPS of functions of logarithms (n = 20: .180 to .098).
+INTEGRATED_KERNELS = frozenset({"matern32", "matern52", "rbf"})
+INTEGRATED_TRANSFORMS = frozenset({"standardize", "yeo-johnson"})
+#: Rows at which another transform than standardizing is half as likely as that.
+N_TRANSFORM = 20
+#: Pairs of rows, times inputs, beyond which integrating would take longer than all the rest:
+#: 100 inputs of 160 rows are five seconds.
+MOST_INTEGRATED_PAIRS = 2_500_000
+
+# -- scales ------------------------------------------------------------------------------------
+
+#: Largest log signal variance that calibration sets, beyond that of the descent: means tuned by
+#: squares fix the ratios of variances alone, and where the noise ended at e⁻¹⁶ of the signal, the
+#: signal is e¹⁶ times the noise (with e⁶ at most, intervals of 90 % covered .18).
+LARGEST_CALIBRATED_SIGNAL = 40.0
+
+# -- classes -----------------------------------------------------------------------------------
+# Measured on the tables of `benchmarks/classification.py`, log loss on splits from 10 on.
+
+#: Columns that one-hot targets of many classes are projected to where models are optimized: the
+#: squared error of random combinations of classes with signs is, on average, that of all classes,
+N_PROJECTED = 8
+#: and pays from this many columns on: a solve of 64 rows and 26 columns takes 3 times that of one.
+MOST_COLUMNS = 12
+#: Up to this many rows, logistic regression is a member too (pima .486 to .481, mean of 3 splits;
+#: spambase, of 4,000 rows, .1438 to .1446),
+MOST_FOR_LINEAR = 2000
+#: with each of these ridges,
+RIDGES = (1.0, 10.0, 100.0)
+#: judged on so many folds that it has not seen.
+N_FOLDS = 10
+#: Share of the class prior in its probabilities: 1 in 1000 is the surest it can be.
+LINEAR_PRIOR_SHARE = 1e-3
+
+#: Up to this many rows, tuning goes twice, with tuned and compared rows exchanged, and both pools
+#: are averaged: on pima, two splits of the same rows differ by up to .06 in log loss.
+MOST_FOR_EXCHANGE = 2000
+
+#: Normal priors of a link's (log a, log e0, log e1), as strong as one row: a softmax of logarithms,
+#: with a width of a few percent.
+LINK_CENTER = (0.0, -3.0, -2.3)
+LINK_SPREAD = (1.5, 2.0, 2.0)
+#: Where the logarithm of the class prior's share starts.
+LINK_START_PRIOR_SHARE = -6.9
+#: Each bias is held to 0 by half a row.
+BIAS_PRIOR = 0.5
+#: Bounds of log a, log e0, log e1 and log λ, and of the biases. λ: at most a third, at least 6e-6.
+LINK_BOUNDS = ((-3.0, 4.0), (-6.0, 4.0), (-8.0, 5.0), (-12.0, -1.0))
+BIAS_BOUND = 10.0
+#: Iterations of L-BFGS-B in which a link is fitted.
+LINK_ITERATIONS = 200
+
 # -- values ------------------------------------------------------------------------------------
 
 #: Loss of a model with a local system that cannot be solved: bad, but finite for the optimizer.
 BAD_LOSS = 1e6
 #: The same of an evidence, which is a sum over all rows rather than a mean.
 BAD_EVIDENCE = 1e10
+
+# -- breadth -----------------------------------------------------------------------------------
+
+
+class Breadth(NamedTuple):
+    """How many kinds of candidates are tried."""
+
+    kernels: tuple[str, ...] | None = None  # None: all that the settings leave open
+    most_polished: int = 1000
+    varies_scale: bool = True
+    mixes_transforms: bool = True
+
+
+ALL_KINDS = Breadth()
+#: Of classes: their boundaries are rough. Smoother kernels, more candidates and a transform for
+#: each input took four times as long and fitted the compared rows (spambase .1443 to .1584); the
+#: width of the link needs the local scale (phoneme .2205, and .2396 with a global one).
+OF_CLASSES = Breadth(("matern12", "matern32"), 2, varies_scale=False, mixes_transforms=False)
 
 # -- efforts -----------------------------------------------------------------------------------
 
@@ -123,10 +214,39 @@ def plan_efforts(n_tuning_points: int, n_eligible: int, is_slow: bool, is_in_gap
     return Efforts(ranking, Effort(n, 2, 15), 4)
 
 
+def first_effort(ranking: Effort) -> Effort:
+    """How hard the model that is there at first is tuned: a tenth of a second, or two."""
+    return Effort(min(ranking.n_targets, FEWEST_TARGETS), 1, 10)
+
+
 def effort_of_larger(n_neighbors: int, n_tuning_points: int) -> Effort:
     """How hard a larger neighborhood is tuned, from the optimum of a smaller one on."""
     n_targets = max(FEWEST_TARGETS, TARGETS_TIMES_NEIGHBORS // n_neighbors)
     return Effort(min(n_tuning_points, n_targets), 1, 10)
+
+
+def n_particles(n: int) -> int:
+    """Fewer where each is dear, and the share small; a power of 2, for Sobol points.
+
+    At n = 40, CRPS is .1730 with 64, .1697 with 128, .1695 with 256.
+    """
+    return 128 if n <= 64 else 64 if n <= 112 else 32
+
+
+def transform_weight(n: int) -> float:
+    """Prior weight of another input transform than standardizing, which has 1."""
+    return n * n / (n * n + N_TRANSFORM**2)
+
+
+def integrated_share(n: int) -> float:
+    """The weight of integrated GPs in a combination; what is chosen has the rest."""
+
+    def fading(k: float) -> float:
+        return 1.0 / (1.0 + (k / N_INTEGRATED_HALF) ** 4)
+
+    last = fading(N_INTEGRATED_LAST)
+    share = max(0.0, (fading(n) - last) / (1.0 - last))
+    return 1.0 if share > 1.0 - NEGLIGIBLE_SHARE else share
 
 
 def exact_share(n: int) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,12 @@ from lsgp.compute.threads import run_blocks
 from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.settings import Kinds, Specification
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
-from lsgp.method.contract import LocalModel, Predictions
+from lsgp.method.contract import LocalModel
 from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem, exact_bytes
+from lsgp.tuning.classification import LabelComparison, Labels
 from lsgp.tuning.clock import Clock
-from lsgp.tuning.comparison import Comparison
+from lsgp.tuning.comparison import Comparison, Judgement
 from lsgp.tuning.contender import Contender, Start, name_of
 from lsgp.tuning.evidence import NOT_TUNED
 from lsgp.tuning.imitation import imitate_queries
@@ -35,10 +36,17 @@ from lsgp.tuning.plan import (
     FIRST_N_NEIGHBORS,
     LAST_N_NEIGHBORS,
     MOST_FOR_EVIDENCE,
+    MOST_FOR_EXCHANGE,
+    MOST_FOR_LINEAR,
+    MOST_INTEGRATED_PAIRS,
+    N_AVERAGED,
     N_COMPARED,
+    N_COMPARED_SLOWLY,
     N_MATRICES,
+    N_MEMBERS,
     N_NEIGHBORS_IN_GAPS,
     Efforts,
+    integrated_share,
     plan_efforts,
 )
 from lsgp.tuning.result import Candidate
@@ -76,6 +84,8 @@ class TuningProblem:
     is_warm: bool = False
     eligible: NDArray[np.int32] | None = None  # rows to predict; None: all
     is_in_gaps: bool = False
+    labels: Labels | None = None  # of which y is one-hot
+    judged: NDArray[np.int32] | None = None  # rows to compare on; None: drawn of the eligible
 
     @classmethod
     def build(
@@ -92,6 +102,7 @@ class TuningProblem:
         n_models: int = 8,
         max_seconds: float | None = None,
         warm_starts: tuple[WarmStart, ...] = (),
+        labels: Labels | None = None,
     ) -> TuningProblem:
         """Transform and index the rows, and see where the queries lie among them."""
         given = cls(
@@ -106,6 +117,7 @@ class TuningProblem:
             resources=resources,
             seed=seed,
             clock=Clock(max_seconds),
+            labels=labels,
         )
         first: LeaveOneOut | None = None
         if queries is not None:
@@ -116,7 +128,22 @@ class TuningProblem:
             if first.gap_width > 0:
                 # Scores at the edges of gaps are no ground for weights inside them.
                 given = replace(given, is_in_gaps=True, n_models=1)
+        if objective.judges_unseen:
+            given = given._split()
         return replace(given, starts=given._starts(first, warm_starts), is_warm=bool(warm_starts))
+
+    def _split(self) -> TuningProblem:
+        """With the rows to compare on set apart: at most half of them."""
+        all_rows = self.draw(len(self.y), self.random(COMPARISON_STREAM))
+        mixed = self.random(COMPARISON_STREAM).permutation(all_rows)
+        n_judged = min(N_COMPARED, len(mixed) // 2)
+        if n_judged == 0:
+            return self
+        return replace(self, judged=np.sort(mixed[:n_judged]), eligible=np.sort(mixed[n_judged:]))
+
+    def exchanged(self) -> TuningProblem:
+        """With the rows to tune on and those to compare on exchanged."""
+        return replace(self, judged=self.eligible, eligible=self.judged)
 
     def _starts(
         self, first: LeaveOneOut | None, warm_starts: tuple[WarmStart, ...]
@@ -142,8 +169,14 @@ class TuningProblem:
         return tuple(
             Start(space, model.replace(kernel=kernel), n_neighbors)
             for space in self._spaces(all_kinds, first)
-            for kernel in self.specification.kernels
+            for kernel in self._kernels()
         )
+
+    def _kernels(self) -> tuple[Any, ...]:
+        kernels, wanted = self.specification.kernels, self.objective.breadth.kernels
+        if len(kernels) == 1 or wanted is None:
+            return kernels
+        return tuple(kernel for kernel in kernels if kernel in wanted)
 
     def _spaces(self, all_kinds: list[Kinds], first: LeaveOneOut | None) -> list[LeaveOneOut]:
         """The rows in each of the transforms, each made once, on threads."""
@@ -172,7 +205,7 @@ class TuningProblem:
             index,
             self.backend,
             self.resources,
-            self.rows.groups,
+            self.rows.group_numbers,
             imitation,
         )
 
@@ -207,19 +240,31 @@ class TuningProblem:
         return "global" if wanted == "auto" and self.is_in_gaps else wanted
 
     @property
+    def varies_scale(self) -> bool:
+        """Whether the other kind of scale may be tried."""
+        return self.scale == "auto" and self.objective.breadth.varies_scale
+
+    @property
     def parameters(self) -> Parameters:
         specification = self.specification
         return Parameters(specification.given | self.objective.fixes, specification.is_isotropic)
 
     @property
     def exact_parameters(self) -> Parameters:
-        return Parameters(self.parameters.given | NOT_TUNED, self.parameters.is_isotropic)
+        # By the evidence, which can tune what the objective cannot.
+        specification = self.specification
+        return Parameters(specification.given | NOT_TUNED, specification.is_isotropic)
 
     @property
     def efforts(self) -> Efforts:
         n_eligible = len(self.y) if self.eligible is None else len(self.eligible)
+        if self.judged is not None:
+            # Those that are not judged are a half at most already: all of them may be used.
+            n_eligible += len(self.judged)
         is_slow = self.backend.is_slow or self.objective.is_slow
-        return plan_efforts(self.n_tuning_points, n_eligible, is_slow, self.is_in_gaps)
+        efforts = plan_efforts(self.n_tuning_points, n_eligible, is_slow, self.is_in_gaps)
+        most = self.objective.breadth.most_polished
+        return efforts._replace(n_polished=min(efforts.n_polished, most))
 
     @property
     def exact_room(self) -> int:
@@ -242,6 +287,20 @@ class TuningProblem:
         return max(0, (self.resources.memory_budget - local) // exact_bytes(n))
 
     @property
+    def integrated_share(self) -> float:
+        """The share of exact GPs that are integrated over their hyperparameters."""
+        n, d = self.rows.X.shape
+        is_admitted = (
+            # What is pooled of labels are probabilities, by links that are fitted to each model.
+            self.labels is None
+            and self.exact_room >= N_MEMBERS + N_AVERAGED
+            and n * n * d <= MOST_INTEGRATED_PAIRS
+            # A constant target has no scale to start from.
+            and bool((np.ptp(self.y, axis=0) > 0).all())
+        )
+        return integrated_share(n) if is_admitted else 0.0
+
+    @property
     def has_few_rows(self) -> bool:
         """Whether exact GPs have a share in any case."""
         return self.exact_room > 0 and len(self.y) <= FEW_ROWS
@@ -262,21 +321,51 @@ class TuningProblem:
             and N_MATRICES * exact_bytes(n) <= self.resources.memory_budget
         )
 
+    @property
+    def tunes_twice(self) -> bool:
+        """Whether rows are so few that both halves must be used for both purposes."""
+        return (
+            self.judged is not None
+            and self.eligible is not None
+            and len(self.y) <= MOST_FOR_EXCHANGE
+            and self.n_models > 1
+        )
+
+    @property
+    def admits_linear(self) -> bool:
+        """Whether logistic regression may be a member."""
+        return (
+            self.labels is not None
+            and len(self.y) <= MOST_FOR_LINEAR
+            and self.n_models > 1
+            and not self.is_in_gaps
+        )
+
     # -- how models are judged -------------------------------------------------------------
 
     def compare_on(self, rows: NDArray[np.int32]) -> Comparison:
         given = self.specification.given
-        return Comparison(rows, self.y[rows], self.rows.noise[rows], self.objective, given)
+        y, noise = self.y[rows], self.rows.noise[rows]
+        if self.labels is None:
+            return Comparison(rows, y, noise, self.objective, given)
+        return LabelComparison(rows, y, noise, self.objective, given, self.labels)
 
     def comparison(self) -> Comparison:
-        return self.compare_on(self.draw(N_COMPARED, self.random(COMPARISON_STREAM)))
+        if self.judged is not None:
+            return self.compare_on(self.judged)
+        # Those that are scores of predictions are fast to compute, whatever tuning takes.
+        n_compared = N_COMPARED if self.objective.judges_predictions else N_COMPARED_SLOWLY
+        return self.compare_on(self.draw(n_compared, self.random(COMPARISON_STREAM)))
 
     def evaluate(self, start: Start, comparison: Comparison, began: float) -> Contender:
         """Leave-one-out predictions of the compared points, calibrated, and their loss."""
         space, model, n_neighbors = start
-        predictions = space.predict(model, space.sample(model, comparison.rows, n_neighbors))
-        is_open = self.objective.calibrates_scale
-        return _judge(start, predictions, comparison, is_open, began, None)
+        sample = space.sample(model, comparison.rows, n_neighbors)
+        predictions = space.predict(model, sample)
+        judged = comparison.judge(
+            model, predictions, self.objective.calibrates_scale, space.problem(model), sample
+        )
+        return _contender(start, judged, began)
 
     def evaluate_exact(
         self, start: Start, comparison: Comparison, calibrates_scale: bool = True
@@ -285,18 +374,13 @@ class TuningProblem:
         began = time.monotonic()
         system = ExactSystem.solve(start.space.problem(start.model))
         predictions = system.leave_out(comparison.rows)
-        return _judge(start, predictions, comparison, calibrates_scale, began, system)
+        judged = comparison.judge(start.model, predictions, calibrates_scale)
+        return _contender(start, judged, began, system)
 
 
-def _judge(
-    start: Start,
-    predictions: Predictions,
-    comparison: Comparison,
-    calibrates_scale: bool,
-    began: float,
-    system: ExactSystem | None,
+def _contender(
+    start: Start, judged: Judgement, began: float, system: ExactSystem | None = None
 ) -> Contender:
-    judged = comparison.judge(start.model, predictions, calibrates_scale)
     candidate = Candidate(
         input_transform=name_of(start.space.kinds),
         n_neighbors=start.n_neighbors,
@@ -305,5 +389,6 @@ def _judge(
         loss=judged.loss,
         standard_error=judged.standard_error,
         seconds=time.monotonic() - began,
+        link=judged.link,
     )
     return Contender(start.space, candidate, system)

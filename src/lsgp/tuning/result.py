@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lsgp.method.contract import LocalModel
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.link import Link
 
 Array = NDArray[np.float64]
 
@@ -25,12 +26,17 @@ class Candidate:
     n_neighbors : int or None
     model : LocalModel
     predicted : PredictiveDistribution
-        Of the compared points, in scaled units.
+        Of the compared points, in scaled units; of labels, that of the latent function.
     loss : float
         Mean of the objective over the compared points.
     standard_error : float
         Of the loss.
     seconds : float
+    link : Link or None
+        Of labels, from the latent function to probabilities; not kept in files.
+    is_integrated : bool
+        Whether it is one of the exact GPs that stand for the posterior of the hyperparameters,
+        which have a share together rather than each by its loss.
     """
 
     input_transform: Any
@@ -40,6 +46,11 @@ class Candidate:
     loss: float
     standard_error: float
     seconds: float
+    link: Link | None = None
+    is_integrated: bool = False
+
+    def __repr__(self) -> str:
+        return f"Candidate({self.describe()}: loss {self.loss:.4g} ± {self.standard_error:.2g})"
 
     @property
     def scale(self) -> str:
@@ -71,6 +82,10 @@ class TuningResult:
     seconds : float
     is_complete : bool
         False if tuning ran out of time or was interrupted.
+    n_copies : int
+        Rows that were left out because others have the same inputs and targets.
+    at_bounds : dict
+        How many hyperparameters of the combined models ended at a bound of their range, by name.
     """
 
     objective: str
@@ -81,6 +96,16 @@ class TuningResult:
     n_compared: int
     seconds: float
     is_complete: bool
+    n_copies: int = 0
+    at_bounds: dict[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        stopped = "" if self.is_complete else ", stopped early"
+        return (
+            f"TuningResult({self.objective} {self.loss:.4g} of {self.n_compared:,} points, "
+            f"{np.count_nonzero(self.weights)} of {len(self.candidates)} candidates combined, "
+            f"{self.seconds:.1f} s{stopped})"
+        )
 
     @property
     def chosen(self) -> tuple[tuple[Candidate, float], ...]:

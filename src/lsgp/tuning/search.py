@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,15 +21,19 @@ import numpy as np
 
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.progress import progress_bar
-from lsgp.tuning.clock import OutOfTimeError
-from lsgp.tuning.comparison import Comparison
+from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning
+from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
+from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.plan import BAD_LOSS, exact_share
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
 from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore
 from lsgp.tuning.stages.exact import Exact
+from lsgp.tuning.stages.first import First
+from lsgp.tuning.stages.integrate import Integrate
 from lsgp.tuning.stages.likely import Likely
+from lsgp.tuning.stages.linear import Linear
 from lsgp.tuning.stages.mix import Mix
 from lsgp.tuning.stages.polish import Polish
 from lsgp.tuning.stages.rank import Rank
@@ -36,7 +41,10 @@ from lsgp.tuning.stages.stage import Found, Runner, Stage
 from lsgp.tuning.stages.vary import Vary
 
 STAGES: tuple[Stage, ...] = (
+    First(),
+    Integrate(),
     Likely(),
+    Linear(),
     Rank(),
     Polish(),
     Mix(),
@@ -52,15 +60,51 @@ class Tuned(NamedTuple):
 
     members: tuple[tuple[Contender, float], ...]
     result: TuningResult
+    linear: tuple[tuple[LinearCandidate, float], ...] = ()  # beside them, of labels
 
 
-def tune(problem: TuningProblem) -> Tuned:
-    """Search, and combine the best."""
+def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -> Tuned:
+    """Search, and combine the best; ``watch`` hears which share of the work is done.
+
+    Where rows are few and set apart, twice, with both halves.
+    """
+    if not problem.tunes_twice:
+        return _tune_once(problem, watch)
+    first = _tune_once(problem, _part_of(watch, 0.0))
+    if not first.result.is_complete:
+        return first
+    return _merge(first, _tune_once(problem.exchanged(), _part_of(watch, 0.5)))
+
+
+def _part_of(watch: Callable[[float], None] | None, start: float) -> Callable[[float], None] | None:
+    """What hears of one of two searches."""
+    return None if watch is None else lambda share: watch(start + 0.5 * share)
+
+
+def _merge(first: Tuned, second: Tuned) -> Tuned:
+    """Both pools with half of the weight each."""
+    results = (first.result, second.result)
+    members = [(c, 0.5 * w) for tuned in (first, second) for c, w in tuned.members]
+    linear = [(c, 0.5 * w) for tuned in (first, second) for c, w in tuned.linear]
+    result = replace(
+        first.result,
+        candidates=first.result.candidates + second.result.candidates,
+        weights=np.concatenate([0.5 * result.weights for result in results]),
+        loss=float(np.average([r.loss for r in results], weights=[r.n_compared for r in results])),
+        n_compared=sum(result.n_compared for result in results),
+        seconds=second.result.seconds,
+        is_complete=second.result.is_complete,
+        at_bounds=dict(sorted(sum((Counter(r.at_bounds) for r in results), Counter()).items())),
+    )
+    return Tuned(tuple(sorted(members, key=lambda m: -m[1])), result, tuple(linear))
+
+
+def _tune_once(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
     found, comparison = Found(), problem.comparison()
     # The optimizer's own matrices are tiny: the threads of BLAS only spin on them, for half of
     # the time of a fit; and sums must not depend on how many there are.
     with one_blas_thread(), _with_pool(problem) as problem:
-        is_complete = _search(problem, comparison, found)
+        is_complete = _search(problem, comparison, found, watch)
         if not found.all:
             began = time.monotonic()
             found.polished.append(problem.evaluate(problem.starts[0], comparison, began))
@@ -79,27 +123,51 @@ def _with_pool(problem: TuningProblem) -> Iterator[TuningProblem]:
         yield replace(problem, resources=problem.resources._replace(pool=pool))
 
 
-def _search(problem: TuningProblem, comparison: Comparison, found: Found) -> bool:
+def _search(
+    problem: TuningProblem,
+    comparison: Comparison,
+    found: Found,
+    watch: Callable[[float], None] | None,
+) -> bool:
     """Run the stages; False if they were cut short."""
     work = sum(stage.work(problem) for stage in STAGES)
     try:
-        with progress_bar("Tuning", work, problem.resources.verbose > 0) as advance:
-            for k, stage in enumerate(STAGES):
+        with progress_bar("Tuning", work, problem.resources.verbose > 0, watch) as advance:
+            for stage in STAGES:
+                if _is_settled(problem, found):
+                    break
                 report = _reporter(problem, advance)
-                stage.run(
-                    problem,
-                    found,
-                    Runner(problem, comparison, FIRST_STAGE_STREAM + k, report),
-                )
+                stream = FIRST_STAGE_STREAM + stage.stream
+                stage.run(problem, found, Runner(problem, comparison, stream, report))
     except OutOfTimeError:
+        clock = problem.clock
+        warnings.warn(
+            f"Tuning stopped after {clock.elapsed:.1f} s (max_tuning_time={clock.max_seconds:g}), "
+            "before all that it tries: the model uses the best hyperparameters found so far. More "
+            "time, or more threads (n_jobs), may find better ones.",
+            TuningStoppedWarning,
+            stacklevel=6,
+        )
         return False
     except KeyboardInterrupt:
+        if INTERRUPTS.is_second():
+            raise
         warnings.warn(
             "Tuning was interrupted: the model uses the best hyperparameters found so far.",
-            stacklevel=5,
+            TuningStoppedWarning,
+            stacklevel=6,
         )
         return False
     return True
+
+
+def _is_settled(problem: TuningProblem, found: Found) -> bool:
+    """Whether the integrated models have all of the weight, whatever else would be found."""
+    return len(_usable(found.integrated)) > 0 and problem.integrated_share == 1.0
+
+
+def _usable(contenders: list[Contender]) -> list[Contender]:
+    return [c for c in contenders if c.loss < BAD_LOSS]
 
 
 def _reporter(problem: TuningProblem, advance: Callable[..., None]) -> Callable[..., None]:
@@ -124,7 +192,7 @@ def _choose(
 ) -> Tuned:
     """Combine candidates as far as their leave-one-out predictions say that it pays."""
     tried = found.all
-    usable = [c for c in tried if c.loss < BAD_LOSS] or tried[:1]
+    usable = _usable(tried) or tried[:1]
     usable.sort(key=lambda c: c.loss)
     likely = [(c, odds) for c, odds in found.likely if c.loss < BAD_LOSS]
     usable += [contender for contender, _ in likely]
@@ -133,18 +201,57 @@ def _choose(
         fixed[-len(likely) :] = [odds for _, odds in likely]
         fixed /= fixed.sum()
     share = exact_share(len(problem.y)) if likely else 0.0
-    predicted = [c.candidate.predicted for c in usable]
-    choice = comparison.choose(predicted, problem.n_models, fixed, share)
+    candidates = [c.candidate for c in usable]
+    if problem.objective.judges_predictions:
+        choice = comparison.choose(candidates, problem.n_models, fixed, share, found.linear)
+    else:
+        # The best is kept as it is: the first of those that are sorted.
+        choice = Choice(np.eye(len(usable))[0], usable[0].loss, 1.0)
+    weights, of_linear = np.split(choice.weights, [len(usable)])
+    linear = tuple((c, float(w)) for c, w in zip(found.linear, of_linear, strict=True) if w)
+    integrated = _usable(found.integrated)
+    if integrated:
+        # Never of labels: there is no linear candidate beside them.
+        predicted = [candidate.predicted for candidate in candidates]
+        also = [c.candidate.predicted for c in integrated]
+        choice = comparison.blend(choice, predicted, also, problem.integrated_share)
+        weights = choice.weights
+        usable += integrated
+    order = np.argsort(-weights, kind="stable")
+    members = tuple((usable[k], float(weights[k])) for k in order if weights[k])
     result = TuningResult(
         objective=problem.objective.name,
         candidates=tuple(c.candidate for c in usable),
-        weights=choice.weights,
+        weights=weights,
         loss=choice.loss,
         scale_factor=choice.scale_factor,
         n_compared=len(comparison.rows),
         seconds=problem.clock.elapsed,
         is_complete=is_complete,
+        at_bounds=_count_at_bounds(problem, members),
     )
-    order = np.argsort(-choice.weights, kind="stable")
-    members = tuple((usable[k], float(choice.weights[k])) for k in order if choice.weights[k])
-    return Tuned(members, result)
+    return Tuned(members, result, linear)
+
+
+def _count_at_bounds(
+    problem: TuningProblem, members: tuple[tuple[Contender, float], ...]
+) -> dict[str, int]:
+    """How many hyperparameters of the combined models ended at a bound, by name; warns of cuts."""
+    counts: Counter[str] = Counter()
+    n_cut: Counter[str] = Counter()
+    for contender, _ in members:
+        if not contender.candidate.is_integrated:
+            is_exact = contender.system is not None
+            parameters = problem.exact_parameters if is_exact else problem.parameters
+            counts.update(parameters.at_bounds(contender.model))
+            n_cut.update(parameters.cut_off(contender.model))
+    # Labels are steps, faster than any range allows for, and links are fitted to what comes of it.
+    if n_cut and problem.labels is None:
+        told = " and ".join(f"{name} in {n} of {len(members)} models" for name, n in n_cut.items())
+        warnings.warn(
+            f"Tuning ended at a bound of {told}: the targets change faster, or differ more in "
+            "size, than the ranges of hyperparameters allow for. Check the scaling of the inputs "
+            "and targets, and how predictions do in loo().",
+            stacklevel=6,
+        )
+    return dict(sorted(counts.items()))

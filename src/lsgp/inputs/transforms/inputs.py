@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class InputTransform:
     "half-rank"      (z + the rank of x, scaled to unit standard deviation) / 2: the empirical
                      CDF is interpolated linearly between `knots`; beyond the training range
                      only z grows
-    None             x
+    None             x - center, of a center of 0 unless set by `centered`
     ===============  ========================================================================
 
     A column that is constant in the training rows is 0 after any of them: it cannot tell
@@ -75,9 +75,21 @@ class InputTransform:
     def n_features(self) -> int:
         return len(self.kinds)
 
-    def transform(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Transformed copy of `X`, (n, d); float32 stays float32."""
-        return self._by_blocks(X, self._transform_column)
+    def transform(self, X: ArrayLike, used_as: np.dtype | None = None) -> NDArray[np.floating]:
+        """Transformed copy of `X`, (n, d); float32 stays float32.
+
+        Values are cut for the dtype that they will be used as, that of the copy unless given.
+        """
+        largest = None if used_as is None else LARGEST_VALUE[np.dtype(used_as)]
+        return self._by_blocks(X, self._transform_column, largest)
+
+    def centered(self, center: Float) -> InputTransform:
+        """The same with the center (d,) taken from columns that are otherwise left as they are.
+
+        Single precision needs it: coordinates of 5e6 have half a unit of it left.
+        """
+        is_plain = np.array([kind is None for kind in self.kinds], dtype=bool)
+        return replace(self, center=np.where(is_plain, center, self.center))
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating]:
         """Inputs of the transformed `X`, (n, d); constant columns get their constant."""
@@ -170,11 +182,13 @@ class InputTransform:
             for start in range(0, len(X), n_rows):
                 block = slice(start, start + n_rows)
                 for j, kind in enumerate(self.kinds):
-                    if kind is None:
+                    if kind is None and self.center[j] == 0.0:
                         out[block, j] = X[block, j]
                         continue
                     value = function(j, X[block, j].astype(np.float64))
-                    out[block, j] = np.clip(value, -largest, largest, out=value)
+                    if kind is not None:
+                        np.clip(value, -largest, largest, out=value)
+                    out[block, j] = value
         return out
 
     def _transform_column(self, j: int, x: Float) -> Float:

@@ -14,7 +14,7 @@ from lsgp.tuning.plan import (
     effort_of_larger,
 )
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import Found, Job, Runner
+from lsgp.tuning.stages.stage import ENLARGE_MORE_STREAM, ENLARGE_STREAM, Found, Job, Runner
 
 
 class Enlarge:
@@ -22,6 +22,8 @@ class Enlarge:
 
     If that pays, all rows may pay most, and one factor for all of them costs less.
     """
+
+    stream = ENLARGE_STREAM
 
     def work(self, problem: TuningProblem) -> int:
         if problem.specification.n_neighbors is not None:
@@ -36,6 +38,8 @@ class Enlarge:
 
 class EnlargeMore:
     """Where more neighbors paid, and exact GPs were tried and are no better, still more."""
+
+    stream = ENLARGE_MORE_STREAM
 
     def work(self, problem: TuningProblem) -> int:
         return 0  # seldom, and not known before the others are done

@@ -14,7 +14,7 @@ from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.evidence import make_exact, maximize_evidence
 from lsgp.tuning.plan import LAST_EVIDENCE_ITERATIONS, N_TRIED
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import Found, Job, Runner
+from lsgp.tuning.stages.stage import EXACT_STREAM, Found, Job, Runner
 
 
 class Exact:
@@ -22,6 +22,8 @@ class Exact:
 
     Factoring all of many takes seconds, and is done only where more neighbors pay.
     """
+
+    stream = EXACT_STREAM
 
     def work(self, problem: TuningProblem) -> int:
         return 0  # not by local solves

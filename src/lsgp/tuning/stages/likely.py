@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
+from lsgp.tuning.clock import OutOfTimeError
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.evidence import ExactGP, make_exact, maximize_evidence
 from lsgp.tuning.plan import (
@@ -16,10 +18,12 @@ from lsgp.tuning.plan import (
     SMALLEST_ODDS,
 )
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import Found, Job, Runner
+from lsgp.tuning.stages.stage import LIKELY_STREAM, Found, Job, Runner
 
 
 class Likely:
+    stream = LIKELY_STREAM
+
     def work(self, problem: TuningProblem) -> int:
         return 0  # not by local solves
 
@@ -27,34 +31,72 @@ class Likely:
         if not problem.has_few_rows:
             return
         runner.report(0, "exact GPs")
-        given = problem.parameters.given
+        given = problem.specification.given
         starts = [
             Start(start.space, make_exact(start.model, given), len(problem.y))
             for start in problem.starts
         ]
-        first = _maximize(problem, runner, starts, FIRST_EVIDENCE_ITERATIONS)
-        order = np.argsort([-gp.log_evidence for gp in first], kind="stable")[:N_AVERAGED]
-        starts = [starts[k]._replace(model=first[k].model) for k in order.tolist()]
-        last = _maximize(problem, runner, starts, LAST_EVIDENCE_ITERATIONS)
-        log_evidence = np.array([gp.log_evidence for gp in last])
-        odds = np.exp(log_evidence - log_evidence.max())
-        kept = np.flatnonzero(odds > SMALLEST_ODDS)[: problem.exact_room].tolist()
-        judged: list[Contender] = []
-        last_starts = [starts[k]._replace(model=last[k].model) for k in kept]
-        runner.run([partial(_judge, start) for start in last_starts], judged)
-        found.likely += list(zip(judged, odds[kept].tolist(), strict=True))
+        tuned: dict[int, ExactGP] = {}  # by the number of the start, as far as they are
+        try:
+            every = list(range(len(starts)))
+            _maximize(runner, starts, every, tuned, FIRST_EVIDENCE_ITERATIONS)
+            likeliest = _likeliest(tuned)
+            # Those that are optimized further are compared with each other, and with no others.
+            further: dict[int, ExactGP] = {k: tuned[k] for k in likeliest}
+            tuned = further
+            _maximize(runner, starts, likeliest, tuned, LAST_EVIDENCE_ITERATIONS)
+        except (OutOfTimeError, KeyboardInterrupt):
+            # What was computed when time is up counts.
+            _judge(problem, starts, tuned, found, runner)
+            raise
+        _judge(problem, starts, tuned, found, runner)
+
+
+def _likeliest(tuned: dict[int, ExactGP]) -> list[int]:
+    """Numbers of the likeliest, the best first."""
+    numbers = sorted(tuned)
+    order = np.argsort([-tuned[k].log_evidence for k in numbers], kind="stable")[:N_AVERAGED]
+    return [numbers[i] for i in order]
 
 
 def _maximize(
-    problem: TuningProblem, runner: Runner, starts: list[Start], n_iterations: int
-) -> list[ExactGP]:
-    def maximize(start: Start, job: Job) -> ExactGP:
-        one = start.space.problem(start.model)
-        return maximize_evidence(one, problem.exact_parameters, n_iterations, problem.clock)
+    runner: Runner,
+    starts: Sequence[Start],
+    numbers: Sequence[int],
+    tuned: dict[int, ExactGP],
+    n_iterations: int,
+) -> None:
+    """Optimize these starts, from where they are on."""
 
-    return runner.run([partial(maximize, start) for start in starts], [])
+    def maximize(k: int, job: Job) -> None:
+        model = tuned[k].model if k in tuned else starts[k].model
+        one = starts[k].space.problem(model)
+        problem = job.problem
+        tuned[k] = maximize_evidence(one, problem.exact_parameters, n_iterations, problem.clock)
+
+    runner.run([partial(maximize, k) for k in numbers], [])
 
 
-def _judge(start: Start, job: Job) -> None:
-    # The evidence has set their scale.
-    job.found.append(job.problem.evaluate_exact(start, job.comparison, calibrates_scale=False))
+def _judge(
+    problem: TuningProblem,
+    starts: Sequence[Start],
+    tuned: dict[int, ExactGP],
+    found: Found,
+    runner: Runner,
+) -> None:
+    """Leave-one-out predictions of the likeliest, and their odds."""
+    numbers = _likeliest(tuned)
+    if not numbers:
+        return
+    log_evidence = np.array([tuned[k].log_evidence for k in numbers])
+    odds = np.exp(log_evidence - log_evidence.max())
+    kept = np.flatnonzero(odds > SMALLEST_ODDS)[: problem.exact_room].tolist()
+    last = [starts[numbers[i]]._replace(model=tuned[numbers[i]].model) for i in kept]
+
+    def judge(start: Start, job: Job) -> None:
+        # The evidence has set their scale.
+        job.found.append(problem.evaluate_exact(start, job.comparison, calibrates_scale=False))
+
+    judged: list[Contender] = []
+    runner.run([partial(judge, start) for start in last], judged)
+    found.likely += list(zip(judged, odds[kept].tolist(), strict=True))

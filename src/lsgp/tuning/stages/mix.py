@@ -15,10 +15,12 @@ from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import MIXED_LENGTHSCALE_FACTORS, N_MIXED, WORTH_MIXING
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import Found, Job, Runner
+from lsgp.tuning.stages.stage import MIX_STREAM, Found, Job, Runner
 
 
 class Mix:
+    stream = MIX_STREAM
+
     def work(self, problem: TuningProblem) -> int:
         return problem.efforts.polishing.work if _is_tried(problem) else 0
 
@@ -34,7 +36,8 @@ class Mix:
 
 def _is_tried(problem: TuningProblem) -> bool:
     is_admitted = problem.specification.admits_mixing and not problem.is_in_gaps
-    return is_admitted and not problem.objective.is_slow
+    objective = problem.objective
+    return is_admitted and objective.breadth.mixes_transforms and not objective.is_slow
 
 
 def _mix(job: Job, best: Contender) -> None:

@@ -6,10 +6,12 @@ from __future__ import annotations
 from functools import partial
 
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import Found, Job, Runner
+from lsgp.tuning.stages.stage import RANK_STREAM, Found, Job, Runner
 
 
 class Rank:
+    stream = RANK_STREAM
+
     def work(self, problem: TuningProblem) -> int:
         return _n_ranked(problem) * problem.efforts.ranking.work
 

@@ -20,11 +20,18 @@ from lsgp.tuning.clock import OutOfTimeError
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.descent import descend_on_sample
+from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import Effort
 from lsgp.tuning.problem import TuningProblem
 
 Result = TypeVar("Result")
+
+#: Numbers of the stages' random streams. A new stage takes a new one, wherever it stands in the
+#: list, so that the others find what they found.
+LIKELY_STREAM, RANK_STREAM, POLISH_STREAM, MIX_STREAM, VARY_STREAM = range(5)
+ENLARGE_STREAM, EXACT_STREAM, ENLARGE_MORE_STREAM = range(5, 8)
+FIRST_STREAM, INTEGRATE_STREAM, LINEAR_STREAM = range(8, 11)
 
 #: Seconds between looks at pending interrupts.
 INTERRUPT_POLL = 0.2
@@ -34,6 +41,8 @@ INTERRUPT_POLL = 0.2
 class Found:
     """What the stages have found so far, in the order of the stages."""
 
+    first: list[Contender] = field(default_factory=list)
+    integrated: list[Contender] = field(default_factory=list)
     likely: list[tuple[Contender, float]] = field(default_factory=list)  # with odds
     ranked: list[Contender] = field(default_factory=list)
     polished: list[Contender] = field(default_factory=list)
@@ -41,11 +50,19 @@ class Found:
     enlarged: list[Contender] = field(default_factory=list)
     frontier: list[Contender] = field(default_factory=list)  # of each leader, its best size
     exact: list[Contender] = field(default_factory=list)
+    linear: list[LinearCandidate] = field(default_factory=list)  # of labels
 
     @property
     def all(self) -> list[Contender]:
-        """All but the likely ones, which are weighted by their evidence."""
-        return [*self.ranked, *self.polished, *self.varied, *self.enlarged, *self.exact]
+        """All but the integrated and the likely ones, which have shares of their own."""
+        return [
+            *self.first,
+            *self.ranked,
+            *self.polished,
+            *self.varied,
+            *self.enlarged,
+            *self.exact,
+        ]
 
     @property
     def leaders(self) -> list[Contender]:
@@ -74,6 +91,7 @@ class Job:
         best: Contender | None = None
         try:
             for _ in range(effort.n_rounds):
+                problem.clock.check()
                 space = space.suited(model)
                 sample = space.sample(
                     model, problem.draw(effort.n_targets, self.rng), start.n_neighbors
@@ -210,6 +228,8 @@ def _run_threaded(
 
 class Stage(Protocol):
     """One step of the search."""
+
+    stream: int  # number of its random stream
 
     def work(self, problem: TuningProblem) -> int:
         """What the stage will take, as far as it is known in advance, in local solves."""

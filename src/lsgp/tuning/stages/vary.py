@@ -11,13 +11,15 @@ from lsgp.method.contract import LocalModel
 from lsgp.tuning.objective import OBJECTIVES
 from lsgp.tuning.plan import N_VARIED
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import Found, Job, Runner
+from lsgp.tuning.stages.stage import VARY_STREAM, Found, Job, Runner
 
 
 class Vary:
+    stream = VARY_STREAM
+
     def work(self, problem: TuningProblem) -> int:
         n_candidates = min(len(problem.starts), problem.efforts.n_polished, N_VARIED)
-        n_variants = (problem.scale == "auto") + len(problem.objective.variants)
+        n_variants = problem.varies_scale + len(problem.objective.variants)
         return n_candidates * n_variants * problem.efforts.polishing.work
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
@@ -25,7 +27,7 @@ class Vary:
         tasks = []
         for contender in found.leaders[:N_VARIED]:
             start = contender.start
-            if problem.scale == "auto":
+            if problem.varies_scale:
                 other = start._replace(model=_with_other_scale(problem, contender.model))
                 tasks.append(partial(Job.optimize, start=other, effort=effort))
             for name in problem.objective.variants:

@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The scikit-learn estimator of labels: takes lists and data frames, explains errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lsgp.compute.memory import parse_memory_budget
+from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
+from lsgp.ensemble.classify import (
+    LeaveOneOutClasses,
+    classification_of,
+    classify_given,
+    classify_tuned,
+    leave_one_out_classes,
+    predict_log_proba,
+    predict_proba_with_std,
+)
+from lsgp.ensemble.explain_classes import ClassExplanation, explain_classes
+from lsgp.estimator import LSGPEstimator
+from lsgp.inputs.callbacks import FitProgress, with_callbacks
+from lsgp.inputs.labels import check_labels, classes_of, encode_labels
+from lsgp.inputs.rows import check_training_rows, names_of_targets
+from lsgp.inputs.settings import specify
+from lsgp.inputs.transforms import TargetScaler
+from lsgp.tuning.classification import Labels, one_hot
+from lsgp.tuning.objective import OBJECTIVES, Objective
+from lsgp.tuning.plan import N_COMPARED
+
+Array = NDArray[np.float64]
+
+CLASS_OBJECTIVES = ("auto", "log_loss")
+
+
+class LSGPClassifier(ClassifierMixin, LSGPEstimator):
+    """Calibrated probabilities of classes from the neighborhood of every query.
+
+    Gaussian processes on the training points near the query predict the share of each class, all
+    classes from one factorization; links that are fitted to leave-one-out predictions by log loss
+    make probabilities of them, which are never 0 or 1. Models that differ in kernel, input
+    transform and neighborhood are pooled as far as that lowers the leave-one-out log loss.
+
+    Parameters
+    ----------
+    kernel : {"auto", "rbf", "matern12", "matern32", "matern52"} or scikit-learn kernel
+        Covariance of the latent function; "auto" chooses of "matern12" and "matern32".
+    localizer : {"smooth", "epanechnikov", "gaussian", "hilbert", "rectangular"}
+        How a point's weight falls with its distance.
+    n_neighbors : int or "auto"
+        Size of the neighborhood.
+    bandwidth : "adaptive" or float
+        Radius of the localizer: the distance to the last of the neighbors, or a number in
+        the units of the (transformed) inputs, in which case all points within it are used.
+    trend : {"linear", "constant", "none"} or pair of floats
+        Local trend at the query.
+    scale : {"auto", "local", "global"}
+        Whether the signal variance follows the neighborhood or is the same everywhere. "auto" is
+        local, but for exact GPs.
+    objective : {"auto", "log_loss"} or None
+        What tuning minimizes. None: nothing is tuned but the link.
+    lengthscale : float or array of shape (d,), default=None
+        In the units of the (transformed) inputs.
+    signal_variance : float, default=None
+        Relative to the variance of a one-hot column.
+    noise_variance : float, default=None
+        Of an observation, relative to the signal variance.
+    localizer_decay : float, default=None
+        Decay kappa of the smooth and the Gaussian localizer.
+    scale_dof : float, default=None
+        Degrees of freedom of the prior of the local scale.
+    class_weight : dict, "balanced" or None
+        How many observations a row of each class stands for, times `sample_weight`. "balanced":
+        all classes alike.
+    n_tuning_points : int
+        Training points whose leave-one-out predictions are scored in tuning.
+    n_models : int
+        Number of greedy picks of models that are pooled; 1 keeps the best alone.
+    max_tuning_time : float, default=None
+        Seconds after which tuning stops with the best so far.
+    warm_start : bool
+        Whether tuning starts from the models of the previous call to `fit`.
+    input_transform : {"auto", "standardize", "yeo-johnson", "half-rank"}, list or None
+        Monotone transform of the inputs, one for all or one per input. None: as they are.
+    normalize_localizer : bool
+        Whether weights are divided by the bandwidth, as in the paper.
+    backend : {"auto", "cpu", "reference"}
+        Where local systems are solved.
+    dtype : {"float64", "float32"}
+        Precision of the local solves.
+    n_jobs : int, default=None
+        Number of threads; None is 1, -1 all cores.
+    memory_budget : int or str
+        Working memory beside inputs, outputs and the neighbor index, e.g. "1GB".
+    random_state : int, RandomState instance or None
+        For the samples that tuning draws.
+    verbose : int
+        1 shows progress.
+
+    Attributes
+    ----------
+    classes_ : array of shape (C,)
+        The labels, sorted.
+    fitted_ : tuple of FittedModel
+        The models that are pooled, heaviest first.
+    lengthscales_ : array of shape (n_models, d)
+        Of the models, heaviest first, in the units of the (transformed) inputs. What predictions
+        depend on is `importance()`.
+    tuning_ : TuningResult or None
+        What was tried and how it scored; None if nothing was tuned.
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : array of shape (d,)
+        Names of the inputs, where X was a data frame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp import LSGPClassifier
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> y = np.where(np.sin(12 * X[:, 0]) > 0, "up", "down")
+    >>> model = LSGPClassifier(objective=None, lengthscale=0.5).fit(X, y)
+    >>> model.predict([[0.1], [0.4]]).tolist()
+    ['up', 'down']
+    >>> bool(model.predict_proba([[0.1]])[0, 1] > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "auto",
+        localizer: str = "smooth",
+        n_neighbors: int | str = "auto",
+        bandwidth: float | str = "adaptive",
+        trend: Any = "linear",
+        scale: str = "auto",
+        objective: str | None = "auto",
+        lengthscale: ArrayLike | None = None,
+        signal_variance: float | None = None,
+        noise_variance: float | None = None,
+        localizer_decay: float | None = None,
+        scale_dof: float | None = None,
+        class_weight: Any = None,
+        n_tuning_points: int = 2000,
+        n_models: int = 8,
+        max_tuning_time: float | None = None,
+        warm_start: bool = False,
+        input_transform: Any = "auto",
+        normalize_localizer: bool = False,
+        backend: str = "auto",
+        dtype: str = "float64",
+        n_jobs: int | None = None,
+        memory_budget: int | str = "1GB",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            localizer=localizer,
+            n_neighbors=n_neighbors,
+            bandwidth=bandwidth,
+            trend=trend,
+            scale=scale,
+            objective=objective,
+            lengthscale=lengthscale,
+            signal_variance=signal_variance,
+            noise_variance=noise_variance,
+            localizer_decay=localizer_decay,
+            scale_dof=scale_dof,
+            n_tuning_points=n_tuning_points,
+            n_models=n_models,
+            max_tuning_time=max_tuning_time,
+            warm_start=warm_start,
+            input_transform=input_transform,
+            normalize_localizer=normalize_localizer,
+            backend=backend,
+            dtype=dtype,
+            n_jobs=n_jobs,
+            memory_budget=memory_budget,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        # One-hot columns are always scaled: not a setting of a classifier.
+        del self.normalize_y
+        self.class_weight = class_weight
+
+    # -- fitting ---------------------------------------------------------------------------
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        queries: ArrayLike | None = None,
+    ) -> LSGPClassifier:
+        """Tune the hyperparameters that are not given, fit the links, and index the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+            Labels of any one type. With a single class, its probability is 1 everywhere.
+        sample_weight : array-like of shape (n,), default=None
+            How many observations a row stands for.
+        groups : array-like of shape (n,), default=None
+            Tuning predicts each point without its whole group.
+        queries : array-like of shape (q, d), default=None
+            Where predictions will be made: tuning then imitates their distances from the data.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from lsgp import LSGPClassifier
+        >>> X = [[0.0], [0.1], [0.9], [1.0]]
+        >>> model = LSGPClassifier(objective=None).fit(X, [True, True, False, False])
+        >>> model.classes_
+        array([False,  True])
+        """
+        return self._fit(X, y, sample_weight, groups, queries, None)
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> LSGPClassifier:
+        """Add training rows, without tuning again; on an estimator that is not fitted, `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (k, d)
+        y : array-like of shape (k,)
+        classes : array-like of shape (C,), default=None
+            All labels that may ever come, at the first call; those of its rows by default.
+        sample_weight : array-like of shape (k,), default=None
+
+        Examples
+        --------
+        >>> from lsgp import LSGPClassifier
+        >>> model = LSGPClassifier(objective=None)
+        >>> model = model.partial_fit([[0.0], [1.0]], ["a", "b"], classes=["a", "b", "c"])
+        >>> model.partial_fit([[2.0]], ["c"]).predict([[2.0]]).tolist()
+        ['c']
+        """
+        if not hasattr(self, "ensemble_"):
+            return self._fit(X, y, sample_weight, None, None, classes)
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs all rows at once. Give a dictionary of "
+                "weights, or call fit with all rows."
+            )
+        X_checked, y_checked = validate_data(self, X, y, dtype=np.float64, order="C", reset=False)
+        labels = check_labels(y_checked)
+        if classes is not None and not np.array_equal(classes_of(labels, classes), self.classes_):
+            raise ValueError(
+                f"classes={classes!r} are not the {len(self.classes_)} classes of the first call. "
+                "Fit again with all labels."
+            )
+        codes = encode_labels(labels, self.classes_, "classes of the model")
+        columns = one_hot(codes, len(self.classes_))
+        weight = self._weigh(labels, sample_weight)
+        return self._add_rows(self._check_more_rows(X_checked, columns, weight, None))
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
+        queries: ArrayLike | None,
+        classes: ArrayLike | None,
+    ) -> LSGPClassifier:
+        progress = FitProgress(self)
+        fitted = self._copy()
+        fitted._check_settings()
+        X_checked, y_checked = validate_data(fitted, X, y, dtype=np.float64, order="C")
+        where: Array | None = None
+        if queries is not None:
+            where = validate_data(fitted, queries, dtype=np.float64, reset=False)
+        observed = check_labels(y_checked)
+        known = classes_of(observed, classes)
+        codes = encode_labels(observed, known, "classes")
+        fitted._check_size(len(codes), len(known))
+        rows = check_training_rows(
+            X_checked,
+            one_hot(codes, len(known)),
+            fitted._weigh(observed, sample_weight),
+            None,
+            groups,
+        )
+        if len(rows.y) < len(codes):
+            codes = codes[np.asarray(fitted._weigh(observed, sample_weight)) > 0]
+        scaler = TargetScaler.fit(rows.y, rows.weight)
+        labels = Labels.of(codes, rows.weight, len(known), scaler)
+        names = [str(label) for label in known.tolist()]
+        shape, columns = ((), names[1:]) if len(known) == 2 else ((len(known),), names)
+        ensemble, tuned = fitted._build(rows, where, shape, columns, progress, labels)
+        column = names_of_targets(y)
+        name = None if column is None else column[0]
+        if tuned is not None:
+            fitted.ensemble_ = classify_tuned(ensemble, tuned, known, name)
+        else:
+            fitted.ensemble_ = classify_given(
+                ensemble, labels, known, name, fitted._link_rows(labels), fitted._resources()
+            )
+        self._become(fitted)
+        progress.end()
+        return self
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.objective is not None and self.objective not in CLASS_OBJECTIVES:
+            listed = ", ".join(map(repr, CLASS_OBJECTIVES))
+            raise ValueError(f"objective={self.objective!r} is not one of {listed}, or None.")
+
+    def check_settings(self, n_inputs: int) -> None:
+        """Refuse settings that `fit` would refuse, before there are rows.
+
+        Examples
+        --------
+        >>> from lsgp import LSGPClassifier
+        >>> LSGPClassifier(kernel="cubic").check_settings(2)
+        Traceback (most recent call last):
+        ...
+        ValueError: kernel='cubic' is not one of ...
+        """
+        self._check_settings()
+        specify(self._settings(), n_inputs)
+
+    def _check_size(self, n: int, n_classes: int) -> None:
+        """One-hot columns are held in memory: refuse what does not fit before making them."""
+        budget = parse_memory_budget(self.memory_budget)
+        needed = 8 * n * n_classes
+        if n_classes > 2 and needed > budget:
+            raise ValueError(
+                f"y has {n_classes} classes: one column for each of {n} rows takes {needed} bytes, "
+                f"more than memory_budget={budget}. Increase memory_budget, or merge rare classes."
+            )
+
+    def _weigh(self, labels: NDArray[Any], sample_weight: ArrayLike | None) -> Array | None:
+        """Weights of rows, by their class too; None if all are alike."""
+        if self.class_weight is None:
+            return None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        by_class: Array = compute_sample_weight(self.class_weight, labels)
+        return by_class if sample_weight is None else by_class * np.asarray(sample_weight, float)
+
+    def _link_rows(self, labels: Labels) -> NDArray[np.int64]:
+        """Rows that the link is fitted on where nothing is tuned; none if there are too few."""
+        n = len(labels.codes)
+        if labels.n_classes == 1 or n <= 2:
+            return np.empty(0, dtype=np.int64)
+        random = check_random_state(self.random_state)
+        return np.sort(random.choice(n, min(n, N_COMPARED), replace=False))
+
+    def _settings(self) -> dict[str, Any]:
+        objective = None if self.objective is None else "squared_error"
+        return {
+            **super()._settings(),
+            "normalize_y": True,
+            "objective": objective,
+            "localizer_metric": "scaled",
+        }
+
+    def _objective(self, has_queries: bool) -> Objective:
+        return OBJECTIVES["log_loss"]
+
+    # -- predicting ------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        check_is_fitted(self)
+        return classification_of(self.ensemble_).classes
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The likeliest label of each query, (q,).
+
+        Examples
+        --------
+        >>> from lsgp import LSGPClassifier
+        >>> model = LSGPClassifier(objective=None).fit([[0], [1], [2], [3]], [0, 0, 1, 1])
+        >>> model.predict([[0], [3]])
+        array([0, 1])
+        """
+        log_proba = self.predict_log_proba(X)
+        return np.asarray(self.classes_[np.argmax(log_proba, axis=1)])
+
+    def predict_proba(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """Probabilities of the classes, which sum to 1 and are never 0 or 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        return_std : bool
+            Whether the standard deviation of the probabilities themselves is wanted: what is not
+            known of them, because there are few rows near the query or the members disagree.
+
+        Returns
+        -------
+        probabilities : array of shape (q, C)
+            In the order of `classes_`.
+        std : array of shape (q, C), if ``return_std``
+
+        Examples
+        --------
+        >>> from lsgp import LSGPClassifier
+        >>> model = LSGPClassifier(objective=None).fit([[0], [1], [2], [3]], [0, 0, 1, 1])
+        >>> probabilities, std = model.predict_proba([[0], [9]], return_std=True)
+        >>> probabilities.sum(axis=1)
+        array([1., 1.])
+        """
+        X = self._check_queries(X)
+        if return_std:
+            return predict_proba_with_std(self._ready(), X, self._resources())
+        return np.exp(predict_log_proba(self._ready(), X, self._resources()))
+
+    def predict_log_proba(self, X: ArrayLike) -> Array:
+        """Logarithms of `predict_proba`, (q, C)."""
+        X = self._check_queries(X)
+        return predict_log_proba(self._ready(), X, self._resources())
+
+    def loo(self, n_points: int | None = None, random_state: Any = None) -> LeaveOneOutClasses:
+        """Predict training points from their neighbors without themselves.
+
+        Parameters
+        ----------
+        n_points : int, default=None
+            Size of a random sample of the training points; None: all of them.
+        random_state : int, RandomState instance or None
+            For the sample.
+
+        Returns
+        -------
+        LeaveOneOutClasses
+            Row numbers, labels, probabilities and their assessment.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPClassifier
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPClassifier(objective=None).fit(X, X[:, 0] > 0.5)
+        >>> bool(model.loo().assessment.error < 0.05)
+        True
+        """
+        check_is_fitted(self)
+        n = self.ensemble_.n_rows
+        rows = np.arange(n)
+        if n_points is not None and n_points < n:
+            rows = np.sort(check_random_state(random_state).choice(n, n_points, replace=False))
+        return leave_one_out_classes(self._ready(), rows, self._resources())
+
+    def calibration(self, X: ArrayLike, y: ArrayLike) -> ClassAssessment:
+        """Accuracy and calibration of the probabilities for X against the labels y.
+
+        Examples
+        --------
+        >>> from lsgp import LSGPClassifier
+        >>> model = LSGPClassifier(objective=None).fit([[0], [1], [2], [3]], [0, 0, 1, 1])
+        >>> model.calibration([[0], [3]], [0, 1]).error
+        0.0
+        """
+        log_proba = self.predict_log_proba(X)
+        observed = np.asarray(y)
+        if observed.shape != (len(log_proba),):
+            raise ValueError(
+                f"y has shape {observed.shape}, but X has {len(log_proba)} rows. Give one label "
+                "per row."
+            )
+        codes = encode_labels(check_labels(observed), self.classes_, "classes of the model")
+        return assess_classes(log_proba, codes, classification_of(self.ensemble_).class_names)
+
+    def explain(self, X: ArrayLike, exclude: ArrayLike | None = None) -> ClassExplanation:
+        """Neighbors of each query, their classes, and how far each moved the probabilities.
+
+        Solved one query at a time in double precision: for a few queries of interest.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        exclude : integer array-like of shape (q,), default=None
+            A training row for each query that it is predicted without, -1 for none.
+
+        Returns
+        -------
+        ClassExplanation
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPClassifier
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPClassifier(objective=None).fit(X, X[:, 0] > 0.5)
+        >>> explained = model.explain([[0.4]])
+        >>> total = explained.start + explained.contributions.sum(axis=1) + explained.linear
+        >>> bool(np.allclose(total, model.predict_proba([[0.4]])))
+        True
+        """
+        X = self._check_queries(X)
+        return explain_classes(self._ready(), X, exclude)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The saved model of a command. It needs no tables, nor what reads them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.cli.errors import CommandError, did_you_mean
+from lsgp.compute.memory import parse_memory_budget
+from lsgp.storage.estimator import saved_class
+
+#: What `lsgp fit` saves.
+Estimator = LSGPRegressor | LSGPClassifier
+
+
+def load_model(options: argparse.Namespace) -> Estimator:
+    """The model of a command, set to the threads and the memory that the options allow."""
+    path = Path(options.model)
+    if not path.exists():
+        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise CommandError(f"There is no file {path}.{did_you_mean(path.name, beside)}")
+    is_of_labels = saved_class(path) == LSGPClassifier.__name__
+    model: Estimator = (LSGPClassifier if is_of_labels else LSGPRegressor).load(path)
+    model.verbose = 0
+    if hasattr(options, "jobs"):
+        model.n_jobs = options.jobs
+        parse_memory_budget(options.memory_budget)
+        model.memory_budget = options.memory_budget
+    return model

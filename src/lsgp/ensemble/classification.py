@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the models of an ensemble, which predict one-hot columns, become probabilities of classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.inputs.transforms import InputTransform
+from lsgp.method.link import LinearLogits, Link
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMember:
+    """Logistic regression that is pooled with the models."""
+
+    transform: InputTransform
+    logits: LinearLogits
+    ridge: float
+    weight: float  # in the pool
+
+    def log_proba(self, X: Array) -> Array:
+        return self.logits.log_proba(np.asarray(self.transform.transform(X), dtype=float))
+
+
+@dataclass(frozen=True, eq=False)
+class Classification:
+    """What a classifier has beside its models, whose weights and the linear ones' sum to 1.
+
+    Attributes
+    ----------
+    classes : array of shape (C,)
+        The labels, sorted.
+    links : tuple of Link
+        One for each model, in their order.
+    linear : tuple of LinearMember
+    label_name : str or None
+        Name of the column of labels.
+    """
+
+    classes: NDArray[Any]
+    links: tuple[Link, ...]
+    linear: tuple[LinearMember, ...] = ()
+    label_name: str | None = None
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def class_names(self) -> list[str]:
+        return [str(label) for label in self.classes.tolist()]
+
+    @property
+    def prior(self) -> Array:
+        """Shares of the classes (C,)."""
+        return self.links[0].prior

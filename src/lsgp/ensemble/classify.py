@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an ensemble says of classes: their probabilities, how sure those are, and leave-one-out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.contract import Resources
+from lsgp.ensemble import view
+from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
+from lsgp.ensemble.classification import Classification, LinearMember
+from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.predict import Answer, in_blocks
+from lsgp.method.distribution import PredictiveDistribution, distribution_of
+from lsgp.method.link import Latent, latent_of, log_pool
+from lsgp.solvers.solver import Block
+from lsgp.tuning.classification import Labels, default_link, fit_link
+from lsgp.tuning.linear import held_out
+from lsgp.tuning.search import Tuned
+
+Array = NDArray[np.float64]
+
+#: Below any variance of a logit that matters.
+_TINY = 1e-12
+
+
+class LeaveOneOutClasses(NamedTuple):
+    """Probabilities of training points from their neighbors without themselves.
+
+    Attributes
+    ----------
+    rows : array of shape (q,)
+        Row numbers in the training data.
+    observed : array of shape (q,)
+        Their labels.
+    predicted : array of shape (q,)
+        The likeliest labels.
+    probabilities : array of shape (q, C)
+    assessment : ClassAssessment
+        Log loss, error, Brier score and calibration.
+    """
+
+    rows: NDArray[np.int64]
+    observed: NDArray[Any]
+    predicted: NDArray[Any]
+    probabilities: Array
+    assessment: ClassAssessment
+
+
+def classification_of(ensemble: Ensemble) -> Classification:
+    """What makes probabilities of the ensemble's predictions."""
+    if ensemble.classification is None:
+        raise ValueError("The ensemble predicts numbers, and no classes.")
+    return ensemble.classification
+
+
+def classify_tuned(
+    ensemble: Ensemble, tuned: Tuned, classes: NDArray[Any], label_name: str | None
+) -> Ensemble:
+    """The ensemble with the links of the candidates that tuning chose."""
+    links = []
+    for contender, _ in tuned.members:
+        assert contender.candidate.link is not None, "candidates of labels have a link"
+        links.append(contender.candidate.link)
+    linear = tuple(
+        LinearMember(one.transform, one.logits, one.ridge, weight) for one, weight in tuned.linear
+    )
+    return replace(
+        ensemble, classification=Classification(classes, tuple(links), linear, label_name)
+    )
+
+
+def classify_given(
+    ensemble: Ensemble,
+    labels: Labels,
+    classes: NDArray[Any],
+    label_name: str | None,
+    rows: NDArray[np.int64],
+    resources: Resources,
+) -> Ensemble:
+    """The ensemble with links fitted to leave-one-out latents of some rows; none: default ones."""
+    start = Classification(
+        classes, tuple(default_link(labels.prior) for _ in ensemble.models), (), label_name
+    )
+    ensemble = replace(ensemble, classification=start)
+    if not len(rows):
+        return ensemble
+    links = tuple(
+        fit_link(latent, labels.codes[rows], labels.weight[rows], labels.prior)
+        for latent in _latents(ensemble, _leave_out(rows), len(rows), resources)
+    )
+    return replace(ensemble, classification=replace(start, links=links))
+
+
+# -- predictions -------------------------------------------------------------------------------
+
+
+def predict_log_proba(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
+    """Log probabilities (q, C) [C4]."""
+    own = classification_of(ensemble)
+    out = np.empty((len(X), own.n_classes))
+
+    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
+        latents = [_latent(ensemble, one) for one in predicted]
+        out[start:stop] = _pool(ensemble, latents, _linear_log_proba(own, X[start:stop]))
+
+    in_blocks(ensemble, _predict(X), len(X), consume, resources)
+    return out
+
+
+def predict_proba_with_std(
+    ensemble: Ensemble, X: Array, resources: Resources
+) -> tuple[Array, Array]:
+    """Probabilities, and their own standard deviations, (q, C) each [C6]."""
+    own = classification_of(ensemble)
+    proba, std = np.empty((2, len(X), own.n_classes))
+
+    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
+        latents = [_latent(ensemble, one) for one in predicted]
+        linear = _linear_log_proba(own, X[start:stop])
+        proba[start:stop] = np.exp(_pool(ensemble, latents, linear))
+        std[start:stop] = _std(ensemble, latents, linear, proba[start:stop])
+
+    in_blocks(ensemble, _predict(X), len(X), consume, resources)
+    return proba, std
+
+
+def leave_one_out_classes(
+    ensemble: Ensemble, rows: NDArray[np.int64], resources: Resources
+) -> LeaveOneOutClasses:
+    """Training rows, each predicted without itself."""
+    own = classification_of(ensemble)
+    latents = _latents(ensemble, _leave_out(rows), len(rows), resources)
+    log_p = _pool(ensemble, latents, _linear_held_out(ensemble, rows))
+    codes, proba = codes_of_rows(ensemble, rows), np.exp(log_p)
+    return LeaveOneOutClasses(
+        rows,
+        own.classes[codes],
+        own.classes[np.argmax(proba, axis=1)],
+        proba,
+        assess_classes(log_p, codes, own.class_names),
+    )
+
+
+def codes_of_rows(ensemble: Ensemble, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Which class each of these training rows has, (k,)."""
+    columns = view.targets_of_rows(ensemble, rows)
+    if classification_of(ensemble).n_classes == 2:
+        return (columns[:, 0] > 0.5).astype(np.int64)
+    return np.argmax(columns, axis=1)
+
+
+# -- parts of them -----------------------------------------------------------------------------
+
+
+def _predict(X: Array) -> Answer:
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+        return distribution_of(fitted.solver.predict(fitted.inputs_of(X[start:stop]), block), 0.0)
+
+    return answer
+
+
+def _leave_out(rows: NDArray[np.int64]) -> Answer:
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+        part = rows[start:stop].astype(np.int32)
+        return distribution_of(fitted.solver.leave_out(part, block), 0.0)
+
+    return answer
+
+
+def _latents(
+    ensemble: Ensemble, answer: Answer, n_queries: int, resources: Resources
+) -> list[Latent]:
+    """What each model says of all queries."""
+    n_classes = classification_of(ensemble).n_classes
+    shape = (n_queries, n_classes)
+    latents = [Latent(np.empty(shape), np.empty(shape)) for _ in ensemble.models]
+
+    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
+        for kept, one in zip(latents, predicted, strict=True):
+            kept.mean[start:stop], kept.variance[start:stop] = _latent(ensemble, one)
+
+    in_blocks(ensemble, answer, n_queries, consume, resources)
+    return latents
+
+
+def _latent(ensemble: Ensemble, predicted: PredictiveDistribution) -> Latent:
+    scaler = ensemble.target_scaler
+    return latent_of(
+        scaler.inverse_mean(predicted.mean),
+        scaler.inverse_scale(predicted.scale),
+        classification_of(ensemble).n_classes,
+    )
+
+
+def pool_weights(ensemble: Ensemble) -> Array:
+    """Of the models, and behind them of the linear members."""
+    linear = classification_of(ensemble).linear
+    return np.array([*ensemble.weights, *(member.weight for member in linear)])
+
+
+def _member_log_proba(
+    ensemble: Ensemble, latents: list[Latent], linear: list[Array]
+) -> list[Array]:
+    links = classification_of(ensemble).links
+    own = [link.log_proba(latent) for link, latent in zip(links, latents, strict=True)]
+    return [*own, *linear]
+
+
+def _pool(ensemble: Ensemble, latents: list[Latent], linear: list[Array]) -> Array:
+    return log_pool(_member_log_proba(ensemble, latents, linear), pool_weights(ensemble))
+
+
+def _linear_log_proba(own: Classification, X: Array) -> list[Array]:
+    return [member.log_proba(X) for member in own.linear]
+
+
+def _linear_held_out(ensemble: Ensemble, rows: NDArray[np.int64]) -> list[Array]:
+    """Log probabilities of rows by fits without them: there are few rows where these are pooled."""
+    own = classification_of(ensemble)
+    if not own.linear:
+        return []
+    everything = np.arange(ensemble.n_rows)
+    X, codes = view.inputs_of_rows(ensemble, everything), codes_of_rows(ensemble, everything)
+    weight = np.ones(len(X))
+    held = []
+    for member in own.linear:
+        Z = np.asarray(member.transform.transform(X), dtype=float)
+        held.append(held_out(Z, codes, weight, own.prior, member.ridge, rows))
+    return held
+
+
+def _std(ensemble: Ensemble, latents: list[Latent], linear: list[Array], proba: Array) -> Array:
+    """[C6] Standard deviations of the pooled probabilities, (q, C).
+
+    The variance of a pooled logit is the geometric mean over the models of (dL/dμ)² v, plus the
+    variance of the members' log probabilities around their pool: the rule of `combination`. Then
+    Var p_c = p_c² Σ_j ([c = j] − p_j)² V_j. The latents of two classes mirror each other, so there
+    the deviations of both logits add up: √Var p = p (1 − p) (√V₀ + √V₁).
+    """
+    links, weights = classification_of(ensemble).links, pool_weights(ensemble)
+    members = _member_log_proba(ensemble, latents, linear)
+    centered = [log_p - log_p.mean(axis=1, keepdims=True) for log_p in members]
+    middle = sum(w * part for w, part in zip(weights, centered, strict=True))
+    spread = sum(w * (part - middle) ** 2 for w, part in zip(weights, centered, strict=True))
+    own = ensemble.weights / ensemble.weights.sum()
+    logarithm = sum(
+        w * np.log(link.logit_variance(latent) + _TINY)
+        for w, link, latent in zip(own, links, latents, strict=True)
+    )
+    variance = np.exp(logarithm) + spread
+    if proba.shape[1] == 2:
+        return np.asarray(proba * (1.0 - proba) * np.sqrt(variance).sum(axis=1, keepdims=True))
+    total = (proba**2 * variance).sum(axis=1, keepdims=True)
+    return np.asarray(proba * np.sqrt(np.maximum((1.0 - 2.0 * proba) * variance + total, 0.0)))

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How predictions change along an input: accumulated local effects, with their standard error.
+
+The range of an input is cut at quantiles. Each training row is moved from one end of its own
+piece to the other, with its other inputs as they are, and the mean change of the prediction over
+the rows of a piece is accumulated from piece to piece (Apley and Zhu, 2020). So no row goes where
+no data are, as it would in a partial dependence plot when inputs are correlated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.contract import Resources
+from lsgp.ensemble import view
+from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.importance import affordable_rows
+from lsgp.ensemble.predict import predict_mean
+
+Array = NDArray[np.float64]
+
+#: Pieces that the range of an input is cut into, and rows that there are in each at least.
+N_PIECES, ROWS_PER_PIECE = 20, 5
+#: A curve bends if it goes back by more than this share of its height.
+BENDS_BY = 0.1
+#: A curve is flat if its height is below this many of its standard errors,
+FLAT_ERRORS = 3.0
+#: or below this share of the standard deviation of the target: a rounding, to a reader.
+FLAT_SHARE = 1e-3
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+class Effect(NamedTuple):
+    """The effect of one input on the predicted mean of one target.
+
+    Attributes
+    ----------
+    name : str
+        Of the input.
+    input : int
+        Its number.
+    grid : array of shape (k,)
+        Values of the input, rising; those of an input with one value are that alone.
+    effect : array of shape (k,)
+        In the units of the target, around its mean over the rows.
+    standard_error : array of shape (k,)
+        Of the effect, over the rows: how far they disagree, not what the model does not know.
+    direction : {"rises", "falls", "bends", "flat"}
+    n_points : int
+        Training rows that were moved.
+    """
+
+    name: str
+    input: int
+    grid: Array
+    effect: Array
+    standard_error: Array
+    direction: str
+    n_points: int
+
+    def __repr__(self) -> str:
+        height = float(np.ptp(self.effect))
+        return f"Effect({self.name}: {self.direction}, by {height:.4g}; {self.n_points} points)"
+
+
+def effects(
+    ensemble: Ensemble,
+    inputs: Sequence[int],
+    resources: Resources,
+    target: int = 0,
+    n_points: int | None = None,
+) -> list[Effect]:
+    """The effect of each of these inputs on the predicted mean of one target.
+
+    ``n_points`` training rows are moved; None: up to 1,000, fewer where that takes long.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp import LSGPRegressor
+    >>> from lsgp.backends.contract import Resources
+    >>> from lsgp.ensemble.effects import effects
+    >>> X = np.random.default_rng(0).uniform(size=(300, 2))
+    >>> model = LSGPRegressor(objective=None).fit(X, 3.0 * X[:, 0])
+    >>> found = effects(model.ensemble_, [0], Resources())[0]
+    >>> found.direction, round(float(np.ptp(found.effect)), 1)
+    ('rises', 2.9)
+    """
+    n_used = affordable_rows(ensemble, 2 * len(inputs)) if n_points is None else n_points
+    rows = view.training_rows(ensemble, n_used)
+    names, X = view.input_names(ensemble), rows.X
+    edges = [_edges(X[:, j]) for j in inputs]
+    # The piece of each row: from edge p to edge p + 1.
+    pieces = [_pieces(X[:, j], grid) for j, grid in zip(inputs, edges, strict=True)]
+    moved = [
+        _replace(X, j, grid[np.minimum(piece + end, len(grid) - 1)])
+        for j, grid, piece in zip(inputs, edges, pieces, strict=True)
+        for end in (0, 1)
+    ]
+    if not moved:
+        return []
+    means = predict_mean(ensemble, np.concatenate(moved), resources)
+    means = means.reshape(len(inputs), 2, len(X), -1)[..., target]
+    std = float(ensemble.target_scaler.std[target])
+    return [
+        _accumulate(names[j], int(j), grid, piece, high - low, std)
+        for j, grid, piece, (low, high) in zip(inputs, edges, pieces, means, strict=True)
+    ]
+
+
+def sketch(effect: Effect, width: int = 12) -> str:
+    """The curve in one line of text, over evenly spaced values of the input.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp.ensemble.effects import Effect, sketch
+    >>> grid = np.linspace(0.0, 1.0, 5)
+    >>> sketch(Effect("depth", 0, grid, grid**2, 0.0 * grid, "rises", 100), width=8)
+    '▁▁▂▂▃▅▆█'
+    """
+    at = np.linspace(effect.grid[0], effect.grid[-1], width)
+    values = np.interp(at, effect.grid, effect.effect)
+    height = float(np.ptp(values))
+    if effect.direction == "flat" or not height > 0:
+        return BLOCKS[3] * width
+    levels = np.round((values - values.min()) / height * (len(BLOCKS) - 1)).astype(int)
+    return "".join(BLOCKS[level] for level in levels)
+
+
+def _edges(values: Array) -> Array:
+    """Quantiles of an input; each of its values, where there are few."""
+    distinct = np.unique(values)
+    n_pieces = int(np.clip(len(values) // ROWS_PER_PIECE, 1, N_PIECES))
+    if len(distinct) <= n_pieces + 1:
+        return distinct
+    return np.unique(np.quantile(values, np.linspace(0.0, 1.0, n_pieces + 1)))
+
+
+def _pieces(values: Array, edges: Array) -> NDArray[np.int64]:
+    place = np.searchsorted(edges, values, side="left") - 1
+    return np.clip(place, 0, max(len(edges) - 2, 0))
+
+
+def _replace(X: Array, column: int, values: Array) -> Array:
+    moved = X.copy()
+    moved[:, column] = values
+    return moved
+
+
+def _accumulate(
+    name: str, number: int, grid: Array, pieces: NDArray[np.int64], changes: Array, std: float
+) -> Effect:
+    k = max(len(grid) - 1, 0)
+    if k == 0:
+        flat = np.zeros(len(grid))
+        return Effect(name, number, grid, flat, flat, "flat", len(changes))
+    counts = np.maximum(np.bincount(pieces, minlength=k), 1)
+    mean = np.bincount(pieces, changes, k) / counts
+    spread = np.bincount(pieces, (changes - mean[pieces]) ** 2, k) / np.maximum(counts - 1, 1)
+    # A piece with one row says nothing of its spread: it is taken to be that of all.
+    spread = np.where(counts > 1, spread, spread.max(initial=0.0))
+    raw = np.concatenate([[0.0], np.cumsum(mean)])
+    variance = np.concatenate([[0.0], np.cumsum(spread / counts)])
+    middles = 0.5 * (raw[:-1] + raw[1:])
+    share = counts / counts.sum()
+    effect = raw - share @ middles
+    # Errors are counted from the middle of the rows, where the curve is pinned.
+    pinned = float(np.interp(0.5, np.concatenate([[0.0], np.cumsum(share)]), variance))
+    error = np.sqrt(np.abs(variance - pinned))
+    return Effect(name, number, grid, effect, error, _direction(raw, variance, std), len(changes))
+
+
+def _direction(raw: Array, variance: Array, std: float) -> str:
+    height = float(np.ptp(raw))
+    if height <= max(FLAT_ERRORS * float(np.sqrt(variance[-1])), FLAT_SHARE * std):
+        return "flat"
+    fallen = float(np.max(np.maximum.accumulate(raw) - raw))
+    risen = float(np.max(raw - np.minimum.accumulate(raw)))
+    if fallen <= BENDS_BY * height:
+        return "rises"
+    return "falls" if risen <= BENDS_BY * height else "bends"

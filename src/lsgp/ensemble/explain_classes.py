@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Why probabilities are what they are: which neighbors of which class moved them, and how far.
+
+The latent mean of a model is linear in the targets, μ = Σ βᵢ yᵢ [E4], and the probabilities are a
+function of the means. So the way from what is known without neighbors (the shares of the classes)
+to the prediction is walked in a straight line of the means, and every step that the probabilities
+make is divided among the neighbors by their parts of it [C7]: their contributions add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lsgp.ensemble import view
+from lsgp.ensemble.classify import classification_of, codes_of_rows
+from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.explain import (
+    Part,
+    check_left_out,
+    explain_one,
+    is_beyond_range_of,
+    pad,
+)
+from lsgp.inputs.frames import make_frame, name_columns
+from lsgp.method.link import Latent, Link, latent_of, log_pool
+from lsgp.solvers.failures import Failures
+
+Array = NDArray[np.float64]
+
+#: Steps of the way on which contributions are added up (Gauss-Legendre): what their sum is off by,
+#: some 1e-4, is divided by their sizes.
+N_STEPS = 48
+
+
+class ClassNeighbors(NamedTuple):
+    """The neighbors of one query, nearest first; fields are as in `ClassExplanation`."""
+
+    rows: NDArray[np.int64]  # (k,)
+    distances: Array  # (k,)
+    weights: Array  # (k,)
+    labels: NDArray[Any]  # (k,)
+    contributions: Array  # (k, C)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassExplanation:
+    """What the probabilities of q queries are made of; from `LSGPClassifier.explain`.
+
+    Arrays of neighbors have shape (q, w), nearest first, padded to the largest number w of
+    neighbors; `of_query` gives those of one query without the padding.
+
+    Attributes
+    ----------
+    rows : integer array of shape (q, w)
+        Training rows, as numbered by `loo` (rows of zero sample weight do not count); -1 pads.
+    distances : array of shape (q, w)
+        In the scaled metric of the heaviest model; infinite where padded.
+    weights : array of shape (q, w)
+        The localizer's weight, averaged over the models.
+    codes : integer array of shape (q, w)
+        The row's class, as a place in ``classes``; -1 pads.
+    contributions : array of shape (q, w, C)
+        What the row moved the probability of each class by.
+    linear : array of shape (q, C)
+        What logistic regression moved it by, where it is a member; 0 elsewhere.
+    start : array of shape (q, C)
+        Probabilities without any neighbor's word:
+        ``start + contributions.sum(axis=1) + linear`` are the probabilities.
+    probabilities : array of shape (q, C)
+    n_effective : array of shape (q,)
+        Effective number of neighbors, averaged over the models.
+    extrapolation : array of shape (q,)
+    is_extrapolating : boolean array of shape (q,)
+    is_beyond_range : boolean array of shape (q, d)
+        As in `Explanation`.
+    classes : array of shape (C,)
+    input_names : list of str
+    """
+
+    rows: NDArray[np.int64]
+    distances: Array
+    weights: Array
+    codes: NDArray[np.int64]
+    contributions: Array
+    linear: Array
+    start: Array
+    probabilities: Array
+    n_effective: Array
+    extrapolation: Array
+    is_extrapolating: NDArray[np.bool_]
+    is_beyond_range: NDArray[np.bool_]
+    classes: NDArray[Any]
+    input_names: list[str]
+
+    def __len__(self) -> int:
+        """Number of queries."""
+        return len(self.rows)
+
+    @property
+    def n_neighbors(self) -> NDArray[np.int64]:
+        """Number of training rows that each prediction is made from, (q,)."""
+        return np.count_nonzero(self.rows >= 0, axis=1)
+
+    def of_query(self, query: int) -> ClassNeighbors:
+        """The neighbors of one query, without padding."""
+        kept = self.rows[query] >= 0
+        return ClassNeighbors(
+            self.rows[query][kept],
+            self.distances[query][kept],
+            self.weights[query][kept],
+            self.classes[self.codes[query][kept]],
+            self.contributions[query][kept],
+        )
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """One row per query and neighbor; ``library`` is "pandas" or "polars"."""
+        kept = self.rows >= 0
+        columns: dict[str, Any] = {
+            "query": np.nonzero(kept)[0],
+            "row": self.rows[kept],
+            "distance": self.distances[kept],
+            "weight": self.weights[kept],
+            "label": self.classes[self.codes[kept]],
+        }
+        names = [str(label) for label in self.classes.tolist()]
+        columns |= name_columns("contribution", self.contributions[kept], names)
+        return make_frame(columns, library)
+
+    def summary_frame(self, library: str = "pandas") -> Any:
+        """One row per query; ``library`` is "pandas" or "polars"."""
+        names = [str(label) for label in self.classes.tolist()]
+        columns: dict[str, Any] = {
+            "query": np.arange(len(self)),
+            "label": self.classes[np.argmax(self.probabilities, axis=1)],
+        }
+        columns |= name_columns("probability", self.probabilities, names)
+        columns |= name_columns("start", self.start, names)
+        columns["n_neighbors"] = self.n_neighbors
+        columns["n_effective"] = self.n_effective
+        columns["extrapolation"] = self.extrapolation
+        columns["is_extrapolating"] = self.is_extrapolating
+        inputs = np.array(self.input_names, dtype=object)
+        columns["beyond_range"] = [", ".join(inputs[beyond]) for beyond in self.is_beyond_range]
+        return make_frame(columns, library)
+
+
+def explain_classes(
+    ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None
+) -> ClassExplanation:
+    """Neighbors of each query, and how far each moved the probabilities.
+
+    Solved one query at a time in double precision.
+    """
+    own, heaviest = classification_of(ensemble), ensemble.heaviest
+    left_out = check_left_out(exclude, len(X), ensemble.n_rows)
+    failures = Failures()
+    queries = [fitted.inputs_of(X) for fitted in ensemble.models]
+    parts = [
+        explain_one(fitted, transformed, failures, left_out, ensemble.group_numbers)
+        for fitted, transformed in zip(ensemble.models, queries, strict=True)
+    ]
+    failures.raise_if_any(len(X), heaviest.model)
+    linear = [member.log_proba(X) for member in own.linear]
+    walked = [
+        _walk(ensemble, parts, [log_p[q] for log_p in linear], q, queries[0][q])
+        for q in range(len(X))
+    ]
+    shape = (len(X), own.n_classes)
+    rows = pad([one.rows for one in walked], -1, np.int64)
+    codes = np.full(rows.shape, -1)
+    contributions = np.zeros((*rows.shape, own.n_classes))
+    for q, one in enumerate(walked):
+        codes[q, : len(one.rows)] = codes_of_rows(ensemble, one.rows)
+        contributions[q, : len(one.rows)] = one.contributions
+    shares = ensemble.weights / ensemble.weights.sum()
+    extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
+    return ClassExplanation(
+        rows=rows,
+        distances=pad([one.distances for one in walked], np.inf, np.float64),
+        weights=pad([one.weights for one in walked], 0.0, np.float64),
+        codes=codes,
+        contributions=contributions,
+        linear=np.reshape([one.linear for one in walked], shape),
+        start=np.reshape([one.start for one in walked], shape),
+        probabilities=np.reshape([one.proba for one in walked], shape),
+        n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
+        extrapolation=extrapolation,
+        is_extrapolating=extrapolation > 1.0,
+        is_beyond_range=is_beyond_range_of(heaviest, X, queries[0]),
+        classes=own.classes,
+        input_names=view.input_names(ensemble),
+    )
+
+
+class _Walked(NamedTuple):
+    """The way of one query."""
+
+    rows: NDArray[np.int64]  # (k,)
+    distances: Array  # (k,)
+    weights: Array  # (k,)
+    contributions: Array  # (k, C)
+    linear: Array  # (C,)
+    start: Array  # (C,)
+    proba: Array  # (C,)
+
+
+class _Member(NamedTuple):
+    """One model on the way of one query."""
+
+    link: Link
+    weight: float
+    rows: NDArray[np.int64]  # (m,)
+    base: Array  # (C,) latent means without neighbors
+    parts: Array  # (m, C) of the latent means
+    variance: Array  # (1, C)
+
+    def at(self, t: float) -> Latent:
+        return Latent((self.base + t * self.parts.sum(axis=0))[None], self.variance)
+
+
+def _walk(
+    ensemble: Ensemble, parts: list[Part], linear: list[Array], q: int, query: Array
+) -> _Walked:
+    own = classification_of(ensemble)
+    members = [_member(ensemble, k, part, q) for k, part in enumerate(parts)]
+    of_linear = [member.weight for member in own.linear]
+    log_prior = np.log(own.prior)
+    rows = np.unique(np.concatenate([member.rows for member in members]))
+    contributions, by_linear = np.zeros((len(rows), own.n_classes)), np.zeros(own.n_classes)
+
+    def proba_at(t: float) -> Array:
+        log_p = [member.link.log_proba(member.at(t)) for member in members]
+        log_p += [((1.0 - t) * log_prior + t * one)[None] for one in linear]
+        return np.exp(log_pool(log_p, [*(m.weight for m in members), *of_linear]))[0]
+
+    for node, step in zip(*np.polynomial.legendre.leggauss(N_STEPS), strict=True):
+        t, dt = 0.5 * (node + 1.0), 0.5 * step
+        p = proba_at(t)
+        for member in members:
+            moved = member.weight * _log_proba_by_parts(member, t)
+            contributions[np.searchsorted(rows, member.rows)] += dt * _by_pool(p, moved)  # [C7]
+        for weight, one in zip(of_linear, linear, strict=True):
+            by_linear += dt * _by_pool(p, weight * (one - log_prior)[None])[0]
+    start, proba = proba_at(0.0), proba_at(1.0)
+    rest = proba - start - contributions.sum(axis=0) - by_linear
+    size = np.abs(contributions)
+    contributions += rest * size / np.maximum(size.sum(axis=0), np.finfo(float).tiny)
+    weights = np.zeros(len(rows))
+    total = ensemble.weights.sum()
+    for part, member in zip(parts, members, strict=True):
+        local = part.neighbors[q].weights * member.weight / total
+        weights[np.searchsorted(rows, member.rows)] += local
+    heaviest = ensemble.heaviest
+    z = (heaviest.problem.X[rows].astype(float) - query) / heaviest.model.lengthscale
+    distances = np.sqrt((z**2).sum(axis=1))
+    order = np.lexsort([rows, distances])
+    return _Walked(
+        rows[order], distances[order], weights[order], contributions[order], by_linear, start, proba
+    )
+
+
+def _member(ensemble: Ensemble, k: int, part: Part, q: int) -> _Member:
+    own, scaler = classification_of(ensemble), ensemble.target_scaler
+    fitted, neighbors = ensemble.models[k], part.neighbors[q]
+    scaled = np.asarray(fitted.problem.y[neighbors.rows], dtype=float)
+    parts = neighbors.coefficients[:, None] * scaled * scaler.std
+    noise = fitted.model.noise_variance
+    scale = part.scale[q] * np.sqrt(_relative_variance(part, q, noise))
+    base = latent_of(scaler.mean[None], scaler.inverse_scale(scale)[None], own.n_classes)
+    if own.n_classes == 2:
+        parts = np.column_stack([-parts[:, 0], parts[:, 0]])
+    return _Member(own.links[k], fitted.weight, neighbors.rows, base.mean[0], parts, base.variance)
+
+
+def _relative_variance(part: Part, q: int, noise: float) -> Array:
+    """Latent variance relative to the scale, from that of an observation."""
+    return np.maximum((part.predicted.scale[q] / part.scale[q]) ** 2 - noise, 0.0)
+
+
+def _log_proba_by_parts(member: _Member, t: float) -> Array:
+    """What each part of the means moves the member's log probabilities by, (m, C).
+
+    d log p_c = r_c (dL_c − Σ_j s_j dL_j), with r_c what of p_c is the softmax's.
+    """
+    latent, link = member.at(t), member.link
+    by_logit = member.parts * link.by_mean(latent)
+    share = link.softmax_share(latent)[0]
+    softmax = share * np.exp(link.log_proba(latent)[0]) / (1.0 - link.prior_share)
+    return np.asarray(share * (by_logit - (by_logit @ softmax)[:, None]))
+
+
+def _by_pool(p: Array, moved: Array) -> Array:
+    """What moves (m, C) of the pool's log weights do to its probabilities, (m, C)."""
+    return np.asarray(p * (moved - (moved @ p)[:, None]))

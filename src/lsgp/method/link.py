@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From latent values of classes to their probabilities, and back to what moved them.
+
+A model of one-hot targets says of each query where the share of each class lies and how sure of it
+it is. Such a location may be negative or above 1; the link makes it a probability:
+
+[C1] width    ε_c² = e₀² + e₁² v_c
+[C2] logit    L_c = a asinh(μ_c / 2ε_c) + b_c
+[C3] member   p = (1 − λ) softmax(L) + λ π
+[C4] pool     q ∝ exp(Σ_k ω_k log p_k)
+
+a asinh(μ / 2ε) is a log μ where μ is much larger than the width ε, linear in μ where it is much
+smaller, and monotone below 0: clipped logarithms of means and the plain softmax are its ends. Where
+the latent is uncertain, v is large, the width too, and logits are close together: a temperature for
+each query. With λ > 0 and π > 0 no probability is 0, nor 1 where there are two classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp
+
+Array = NDArray[np.float64]
+
+#: Numbers of a link before its biases: log a, log e₀, log e₁, log λ.
+N_SHAPE = 4
+#: The smallest latent variance, in units of probability: rounding may leave none.
+LEAST_VARIANCE = 1e-12
+
+
+class Latent(NamedTuple):
+    """What one model says about the shares of the classes at each query."""
+
+    mean: Array  # (q, C)
+    variance: Array  # (q, C) of the latent function: without noise
+
+
+def latent_of(mean: Array, scale: Array, n_classes: int) -> Latent:
+    """Latent of all classes from the location and the scale, (q, t), of the columns solved for.
+
+    Of two classes only the second is: the other mirrors it.
+    """
+    variance = np.maximum(scale**2, LEAST_VARIANCE)
+    if n_classes == 2:
+        mean = np.column_stack([1.0 - mean[:, 0], mean[:, 0]])
+        variance = np.column_stack([variance[:, 0], variance[:, 0]])
+    return Latent(mean, variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """The numbers of [C1] to [C3], fitted to leave-one-out latents of one model.
+
+    Attributes
+    ----------
+    slope : float
+        a of [C2].
+    base_width, latent_width : float
+        e₀ and e₁ of [C1].
+    prior_share : float
+        λ of [C3].
+    bias : array of shape (C,)
+        b of [C2].
+    prior : array of shape (C,)
+        π of [C3], the shares of the classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp.method.link import Latent, Link
+    >>> link = Link(1.0, 0.05, 1.0, 1e-3, np.zeros(2), np.array([0.5, 0.5]))
+    >>> sure = Latent(np.array([[0.1, 0.9]]), np.full((1, 2), 1e-6))
+    >>> unsure = Latent(np.array([[0.1, 0.9]]), np.full((1, 2), 1.0))
+    >>> np.exp(link.log_proba(sure)).round(2), np.exp(link.log_proba(unsure)).round(2)
+    (array([[0.13, 0.87]]), array([[0.4, 0.6]]))
+    """
+
+    slope: float
+    base_width: float
+    latent_width: float
+    prior_share: float
+    bias: Array
+    prior: Array
+
+    @classmethod
+    def of_vector(cls, vector: Array, prior: Array) -> Link:
+        """From logarithms of the first numbers, and the biases behind them."""
+        a, e0, e1, share = np.exp(vector[:N_SHAPE]).tolist()
+        return cls(a, e0, e1, share, np.array(vector[N_SHAPE:]), prior)
+
+    def widen(self, latent: Latent) -> tuple[Array, Array]:
+        """Squared width ε² [C1], and u = μ / 2ε; (q, C) each."""
+        width2 = self.base_width**2 + self.latent_width**2 * latent.variance  # [C1]
+        return width2, latent.mean / (2.0 * np.sqrt(width2))
+
+    def log_proba(self, latent: Latent) -> Array:
+        """Log probabilities (q, C)."""
+        logits = self.slope * np.arcsinh(self.widen(latent)[1]) + self.bias  # [C2]
+        return mix_with_prior(log_softmax(logits, axis=1), self.prior_share, self.prior)
+
+    def by_mean(self, latent: Latent) -> Array:
+        """Derivative of each logit in its own mean, dL_c / dμ_c, (q, C)."""
+        width2, u = self.widen(latent)
+        return self.slope / (2.0 * np.sqrt(width2 * (1.0 + u * u)))
+
+    def softmax_share(self, latent: Latent) -> Array:
+        """What of each probability is the softmax's, r_c = (1 − λ) s_c / p_c, (q, C)."""
+        return 1.0 - np.exp(np.log(self.prior_share * self.prior) - self.log_proba(latent))
+
+    def logit_variance(self, latent: Latent) -> Array:
+        """Variance of the logits, by their derivative: (dL/dμ)² v, (q, C)."""
+        return self.by_mean(latent) ** 2 * latent.variance
+
+
+def mix_with_prior(log_share: Array, prior_share: float, prior: Array) -> Array:
+    """[C3] of log probabilities (q, C)."""
+    return np.logaddexp(np.log1p(-prior_share) + log_share, np.log(prior_share * prior))
+
+
+@dataclass(frozen=True, eq=False)
+class LinearLogits:
+    """Logistic regression on inputs that are scaled: logits are W z + b, then [C3]."""
+
+    coefficients: Array  # (C, d)
+    intercept: Array  # (C,)
+    prior_share: float
+    prior: Array  # (C,)
+
+    def log_proba(self, Z: Array) -> Array:
+        logits = Z @ self.coefficients.T + self.intercept
+        return mix_with_prior(log_softmax(logits, axis=1), self.prior_share, self.prior)
+
+
+def log_pool(log_p: Sequence[Array], weights: Sequence[float] | Array) -> Array:
+    """[C4] of the log probabilities of members, (q, C) each; weights sum to 1."""
+    total = np.sum([w * p for w, p in zip(weights, log_p, strict=True)], axis=0)
+    return np.asarray(total - logsumexp(total, axis=1, keepdims=True))
+
+
+def link_loss(
+    vector: Array, latent: Latent, codes: NDArray[np.integer], weight: Array, prior: Array
+) -> tuple[float, Array]:
+    """Mean log loss of labels, and its gradient in (log a, log e₀, log e₁, log λ, b).
+
+    ``weight`` (q,) sums to 1. With s = softmax(L), p_y = (1 − λ) s_y + λ π_y, and what of that is
+    the softmax's, r = (1 − λ) s_y / p_y:
+
+    [C5]  ∂/∂L_c = r (s_c − [c = y]) ;  ∂/∂b_c the same ;  ∂/∂log a = Σ_c ∂/∂L_c a asinh u_c ;
+          ∂/∂ε_c² = −∂/∂L_c a u_c / (2 ε_c² √(1 + u_c²)) ;
+          ∂/∂log e₀ = 2 e₀² Σ_c ∂/∂ε_c² ;  ∂/∂log e₁ = 2 e₁² Σ_c v_c ∂/∂ε_c² ;
+          ∂/∂log λ = λ (s_y − π_y) / p_y.
+    """
+    link = Link.of_vector(vector, prior)
+    rows = np.arange(len(codes))
+    width2, u = link.widen(latent)
+    shape = np.arcsinh(u)
+    s = np.exp(log_softmax(link.slope * shape + link.bias, axis=1))
+    s_y, prior_y = s[rows, codes], prior[codes]
+    p_y = (1.0 - link.prior_share) * s_y + link.prior_share * prior_y
+    r = (1.0 - link.prior_share) * s_y / p_y
+    by_logit = r[:, None] * s  # [C5]
+    by_logit[rows, codes] -= r
+    by_logit *= weight[:, None]
+    by_width2 = -by_logit * link.slope * u / (2.0 * width2 * np.sqrt(1.0 + u * u))
+    by_shape = [
+        link.slope * (by_logit * shape).sum(),
+        2.0 * link.base_width**2 * by_width2.sum(),
+        2.0 * link.latent_width**2 * (by_width2 * latent.variance).sum(),
+        link.prior_share * (weight * (s_y - prior_y) / p_y).sum(),
+    ]
+    return float(-weight @ np.log(p_y)), np.concatenate([by_shape, by_logit.sum(axis=0)])
+
+
+def logistic_loss(
+    vector: Array, Z: Array, codes: NDArray[np.integer], weight: Array, penalty: float
+) -> tuple[float, Array]:
+    """Summed log loss of logistic regression with a ridge, and its gradient in (W, b), raveled."""
+    n_classes = len(vector) // (Z.shape[1] + 1)
+    W, b = np.split(vector.reshape(n_classes, -1), [Z.shape[1]], axis=1)
+    log_s = log_softmax(Z @ W.T + b[:, 0], axis=1)
+    rows = np.arange(len(codes))
+    by_logit = np.exp(log_s)
+    by_logit[rows, codes] -= 1.0
+    by_logit *= weight[:, None]
+    value = -weight @ log_s[rows, codes] + 0.5 * penalty * float((W * W).sum())
+    gradient = np.column_stack([by_logit.T @ Z + penalty * W, by_logit.sum(axis=0)])
+    return float(value), gradient.ravel()

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures of classifiers: whether probabilities hold, what is mistaken for what, and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lsgp.classifier import LSGPClassifier
+from lsgp.ensemble.class_assessment import ClassAssessment
+from lsgp.ensemble.classify import LeaveOneOutClasses, codes_of_rows
+from lsgp.ensemble.view import as_table, input_names, training_rows
+from lsgp.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Training points that are predicted leave-one-out when a model is given.
+N_LEFT_OUT = 5000
+#: Classes whose counts are written into the confusion matrix.
+MOST_COUNTED = 12
+#: Pixels of the decision map, in each direction.
+RESOLUTION = 150
+#: Bins of fewer predictions are not drawn.
+FEWEST_IN_BIN = 5
+#: Of classes, one after the other, and again from the first.
+COLORS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.PURPLE, style.SKY)
+
+
+def plot_reliability(
+    source: Any, X: ArrayLike | None = None, y: ArrayLike | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Share of predictions that are right, by the probability that they were given.
+
+    Points are bins of the probability of the likeliest class, their size is the number of
+    predictions, and whiskers are what chance allows 95 % of calibrated ones. Points below the
+    diagonal are too sure.
+
+    Parameters
+    ----------
+    source : fitted LSGPClassifier, ClassAssessment or LeaveOneOutClasses
+        A model is judged on X and y, or, without them, on up to 5,000 training points that are
+        predicted from their neighbors without themselves.
+    X : array-like of shape (n, d), default=None
+    y : array-like of shape (n,), default=None
+    ax : matplotlib Axes, default=None
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from lsgp import LSGPClassifier
+    >>> from lsgp.plotting import plot_reliability
+    >>> model = LSGPClassifier(objective=None).fit([[0], [1], [2], [3]], [0, 0, 1, 1])
+    >>> plot_reliability(model).get_xlabel()
+    'probability of the predicted class'
+    """
+    judged, how = _assessment_of(source, X, y)
+    axes = style.one_axes(ax, (4.8, 4.4))
+    # A bin of a few says nothing, and its whisker is the whole axis.
+    used = judged.bin_counts >= min(FEWEST_IN_BIN, judged.bin_counts.max())
+    counts, confidence = judged.bin_counts[used], judged.bin_confidence[used]
+    axes.plot([0, 1], [0, 1], color=style.GRAY, linewidth=1, linestyle="--", zorder=1)
+    chance = 1.96 * np.sqrt(confidence * (1.0 - confidence) / counts)
+    accuracy = judged.bin_accuracy[used]
+    axes.vlines(confidence, confidence - chance, confidence + chance, color=style.PALE, linewidth=5)
+    axes.plot(confidence, accuracy, color=style.BLUE, linewidth=1)
+    sizes = 15.0 + 150.0 * counts / counts.max()
+    axes.scatter(confidence, accuracy, s=sizes, color=style.BLUE, zorder=3)
+    low = min(1.0 / max(len(judged.class_names), 1), float(confidence.min()))
+    axes.set(xlim=(max(0.0, low - 0.05), 1.02), ylim=(0.0, 1.03))
+    axes.set_xlabel("probability of the predicted class")
+    axes.set_ylabel("share that is right")
+    title = f"{how}: {judged.n:,} points, calibration error {judged.calibration_error:.3f}"
+    axes.set_title(title, fontsize=10, loc="left")
+    return axes
+
+
+def plot_confusion(
+    source: Any, X: ArrayLike | None = None, y: ArrayLike | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Observed against predicted classes, as shares of each observed class.
+
+    Parameters
+    ----------
+    source, X, y, ax
+        As in `plot_reliability`.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from lsgp import LSGPClassifier
+    >>> from lsgp.plotting import plot_confusion
+    >>> model = LSGPClassifier(objective=None).fit([[0], [1], [2], [3]], [0, 0, 1, 1])
+    >>> plot_confusion(model).get_ylabel()
+    'observed'
+    """
+    judged, how = _assessment_of(source, X, y)
+    axes = style.one_axes(ax, (5.2, 4.4))
+    shares = judged.confusion / np.maximum(judged.confusion.sum(axis=1, keepdims=True), 1)
+    drawn = axes.imshow(shares, cmap=style.weight_colors(), vmin=0.0, vmax=1.0)
+    n_classes = len(judged.class_names)
+    places = np.arange(n_classes)
+    axes.set_xticks(places, judged.class_names, rotation=45 if n_classes > 5 else 0)
+    axes.set_yticks(places, judged.class_names)
+    if n_classes <= MOST_COUNTED:
+        for (i, j), number in np.ndenumerate(judged.confusion):
+            color = "white" if shares[i, j] > 0.5 else style.INK
+            axes.text(j, i, f"{number:,}", ha="center", va="center", color=color, fontsize=9)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("observed")
+    axes.set_title(f"{how}: error {100 * judged.error:.1f} %", fontsize=10, loc="left")
+    style.color_bar(axes, drawn, label="share of the observed class")
+    return axes
+
+
+def plot_decision(
+    model: LSGPClassifier, *, n_points: int = style.MOST_POINTS, ax: Axes | None = None
+) -> Axes:
+    """The likeliest class over two inputs: the paler, the less sure.
+
+    Parameters
+    ----------
+    model : fitted LSGPClassifier of two inputs
+    n_points : int
+        Training points shown at most, drawn at random.
+    ax : matplotlib Axes, default=None
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp import LSGPClassifier
+    >>> from lsgp.plotting import plot_decision
+    >>> X = np.random.default_rng(0).uniform(size=(60, 2))
+    >>> model = LSGPClassifier(objective=None).fit(X, X[:, 0] > X[:, 1])
+    >>> plot_decision(model).get_xlabel()
+    'x0'
+    """
+    if model.n_features_in_ != 2:
+        raise ValueError(
+            f"plot_decision shows models of 2 inputs, but this one has {model.n_features_in_}. "
+            "Use plot_reliability and plot_confusion."
+        )
+    axes = style.one_axes(ax, (5.6, 4.6))
+    data = training_rows(model.ensemble_, n_points)
+    image, sides = decision_image(model, data.X)
+    (west, east), (south, north) = sides
+    axes.imshow(image, extent=(west, east, south, north), aspect="auto", interpolation="nearest")
+    codes, names = codes_of_rows(model.ensemble_, data.rows), model.classes_.tolist()
+    for k, name in enumerate(names):
+        here = codes == k
+        axes.scatter(
+            data.X[here, 0],
+            data.X[here, 1],
+            s=12,
+            color=COLORS[k % len(COLORS)],
+            edgecolor="white",
+            linewidth=0.4,
+            label=str(name),
+        )
+    axes.set(xlim=(west, east), ylim=(south, north))
+    inputs = input_names(model.ensemble_)
+    axes.set_xlabel(inputs[0])
+    axes.set_ylabel(inputs[1])
+    if len(names) <= MOST_COUNTED:
+        style.legend(axes, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return axes
+
+
+def decision_image(model: LSGPClassifier, X: Any) -> tuple[Any, list[tuple[float, float]]]:
+    """Pixels (rows, columns, 3) of the likeliest class, from the top, and the sides of the map."""
+    sides = []
+    for column in np.asarray(X).T:
+        low, high = float(column.min()), float(column.max())
+        margin = 0.04 * (high - low if high > low else 1.0)
+        sides.append((low - margin, high + margin))
+    steps = (np.arange(RESOLUTION) + 0.5) / RESOLUTION
+    across, up = (low + (high - low) * steps for low, high in sides)
+    queries = np.stack(np.meshgrid(across, up[::-1]), axis=-1).reshape(-1, 2)
+    proba = model.predict_proba(as_table(model.ensemble_, queries))
+    likeliest = proba.argmax(axis=1)
+    floor = 1.0 / max(proba.shape[1], 1)
+    sure = np.clip((proba.max(axis=1) - floor) / max(1.0 - floor, 1e-9), 0.0, 1.0)[:, None]
+    colors = np.array([[int(c[k : k + 2], 16) for k in (1, 3, 5)] for c in COLORS], dtype=float)
+    strength = 0.15 + 0.55 * sure
+    pixels = 255.0 * (1.0 - strength) + colors[likeliest % len(colors)] * strength
+    return pixels.reshape(RESOLUTION, RESOLUTION, 3).astype(np.uint8), sides
+
+
+def _assessment_of(
+    source: Any, X: ArrayLike | None, y: ArrayLike | None
+) -> tuple[ClassAssessment, str]:
+    if (X is None) != (y is None):
+        raise ValueError("X and y judge a model only together. Give both, or neither.")
+    if isinstance(source, ClassAssessment):
+        return source, "Given predictions"
+    if isinstance(source, LeaveOneOutClasses):
+        return source.assessment, "Leave-one-out"
+    if X is not None and y is not None:
+        return source.calibration(X, y), "Given data"
+    return source.loo(n_points=N_LEFT_OUT, random_state=0).assessment, "Leave-one-out"

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a classifier has beside its models, as a record of a model file, and back, checked."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.ensemble.classification import Classification, LinearMember
+from lsgp.method.link import LinearLogits, Link
+from lsgp.storage.records import ArrayStore, Record, read_transform, require, require_number
+from lsgp.storage.values import decode, encode
+
+LINK_NUMBERS = ("slope", "base_width", "latent_width", "prior_share")
+
+
+def classification_record(own: Classification | None, store: ArrayStore) -> Record | None:
+    if own is None:
+        return None
+    return {
+        "classes": encode(own.classes, "classes_"),
+        "label_name": own.label_name,
+        "prior": encode(own.prior, "prior"),
+        "links": [
+            {
+                **{name: getattr(link, name) for name in LINK_NUMBERS},
+                "bias": encode(link.bias, "bias"),
+            }
+            for link in own.links
+        ],
+        "linear": [_linear_record(one, f"linear.{k}.", store) for k, one in enumerate(own.linear)],
+    }
+
+
+def _linear_record(member: LinearMember, prefix: str, store: ArrayStore) -> Record:
+    arrays = {
+        "coefficients": member.logits.coefficients,
+        "intercept": member.logits.intercept,
+        **member.transform.to_arrays(),
+    }
+    return {
+        "arrays": {name: store.add(prefix + name, array) for name, array in arrays.items()},
+        "input_transform": list(member.transform.kinds),
+        "prior_share": member.logits.prior_share,
+        "ridge": member.ridge,
+        "weight": member.weight,
+    }
+
+
+def read_classification(
+    record: Record | None,
+    arrays: dict[str, NDArray[Any]],
+    n_inputs: int,
+    n_models: int,
+    n_targets: int,
+) -> Classification | None:
+    if record is None:
+        return None
+    classes = decode(record["classes"])
+    require(isinstance(classes, np.ndarray) and classes.ndim == 1, "classes are no list")
+    n_classes = len(classes)
+    n_columns = 1 if n_classes == 2 else n_classes
+    require(n_columns == n_targets, f"{n_targets} columns for {n_classes} classes")
+    name = record["label_name"]
+    require(name is None or isinstance(name, str), f"label_name is {name!r}")
+    prior = _read_values(record["prior"], n_classes, "prior")
+    require((prior > 0).all(), "a class has no prior")
+    links = tuple(_read_link(one, prior) for one in record["links"])
+    require(len(links) == n_models, f"{len(links)} links for {n_models} models")
+    linear = tuple(_read_linear(one, arrays, n_inputs, prior) for one in record["linear"])
+    return Classification(classes, links, linear, name)
+
+
+def _read_link(record: Record, prior: NDArray[np.float64]) -> Link:
+    for name in LINK_NUMBERS:
+        require_number(name, record[name])
+    _require_share(record["prior_share"])
+    return Link(
+        slope=record["slope"],
+        base_width=record["base_width"],
+        latent_width=record["latent_width"],
+        prior_share=record["prior_share"],
+        bias=_read_values(record["bias"], len(prior), "bias"),
+        prior=prior,
+    )
+
+
+def _read_linear(
+    record: Record, arrays: dict[str, NDArray[Any]], n_inputs: int, prior: NDArray[np.float64]
+) -> LinearMember:
+    own = {name: arrays[stored] for name, stored in record["arrays"].items()}
+    for name, shape in (("coefficients", (len(prior), n_inputs)), ("intercept", (len(prior),))):
+        is_right = own[name].shape == shape and own[name].dtype == np.float64
+        require(is_right, f"{name} of shape {own[name].shape} for {len(prior)} classes")
+    for name in ("ridge", "weight"):
+        require_number(name, record[name])
+    _require_share(record["prior_share"])
+    transform = read_transform(record["input_transform"], own, n_inputs)
+    logits = LinearLogits(own["coefficients"], own["intercept"], record["prior_share"], prior)
+    return LinearMember(transform, logits, record["ridge"], record["weight"])
+
+
+def _read_values(record: Any, n: int, name: str) -> NDArray[np.float64]:
+    values = decode(record)
+    is_right = isinstance(values, np.ndarray) and values.shape == (n,) and values.dtype == float
+    require(is_right and np.isfinite(values).all(), f"{name} is not {n} numbers")
+    return np.asarray(values)
+
+
+def _require_share(value: Any) -> None:
+    require_number("prior_share", value)
+    require(0.0 < value < 1.0 and math.isfinite(value), f"prior_share is {value!r}")

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The types that a stored estimator consists of, for stores that load only what is trusted."""
+
+from __future__ import annotations
+
+#: What to trust when skops, or mlflow with it, loads an estimator: classes of this library that
+#: hold arrays, numbers and words, and run no code when they are made. Kernel objects of
+#: scikit-learn and classes of your own are not among them.
+TRUSTED_TYPES = (
+    "lsgp.ensemble.ensemble.Ensemble",
+    "lsgp.ensemble.extent.Extent",
+    "lsgp.ensemble.fitted_model.FittedModel",
+    "lsgp.inputs.transforms.inputs.InputTransform",
+    "lsgp.inputs.transforms.targets.TargetScaler",
+    "lsgp.method.contract.LocalModel",
+    "lsgp.method.contract.LocalProblem",
+    "lsgp.method.distribution.PredictiveDistribution",
+    "lsgp.regressor.LSGPRegressor",
+    "lsgp.search.growing.GrowingIndex",
+    "lsgp.search.index.NeighborIndex",
+    "lsgp.solvers.exact.ExactSolver",
+    "lsgp.solvers.local.LocalSolver",
+    "lsgp.tuning.result.Candidate",
+    "lsgp.tuning.result.TuningResult",
+)

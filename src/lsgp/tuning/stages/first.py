@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A model to fall back on: the first start as it is, then after a short descent.
+
+It takes a tenth of a second, so that there is something to use however little time there is.
+"""
+
+from __future__ import annotations
+
+import time
+
+from lsgp.inputs.settings import DEFAULT_KERNEL
+from lsgp.method.kernels import kernel_of
+from lsgp.tuning.contender import Start
+from lsgp.tuning.plan import Effort, first_effort
+from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.stages.stage import FIRST_STREAM, Found, Job, Runner
+
+
+class First:
+    stream = FIRST_STREAM
+
+    def work(self, problem: TuningProblem) -> int:
+        return sum(effort.work for effort in _efforts(problem))
+
+    def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
+        runner.run([_try], found.first)
+
+
+def _efforts(problem: TuningProblem) -> list[Effort]:
+    """A short one, and that of the ranking, if this comes after exact GPs of seconds each."""
+    ranking = problem.efforts.ranking
+    return [first_effort(ranking), *([ranking] if problem.has_few_rows else [])]
+
+
+def _try(job: Job) -> None:
+    start = _first_start(job.problem)
+    job.found.append(job.evaluate(start, time.monotonic()))
+    if job.problem.integrated_share == 1.0:
+        return  # the next stage is the last
+    # Another one than before, if there is another: that with which the ranking begins.
+    starts = (start, job.problem.starts[0])
+    for begin, effort in zip(starts, _efforts(job.problem), strict=False):
+        job.optimize(begin, effort)
+
+
+def _first_start(problem: TuningProblem) -> Start:
+    """The default kernel's, where there are several."""
+    usual = kernel_of(DEFAULT_KERNEL)
+    return next((s for s in problem.starts if usual.is_like(s.model.kernel)), problem.starts[0])

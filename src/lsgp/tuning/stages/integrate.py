@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where rows are very few: exact GPs, integrated over their hyperparameters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.evidence import make_exact
+from lsgp.tuning.integration import Choices, integrate
+from lsgp.tuning.leave_one_out import LeaveOneOut
+from lsgp.tuning.plan import INTEGRATED_KERNELS, INTEGRATED_TRANSFORMS, transform_weight
+from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.stages.stage import INTEGRATE_STREAM, Found, Job, Runner
+
+
+class Integrate:
+    stream = INTEGRATE_STREAM
+
+    def work(self, problem: TuningProblem) -> int:
+        return 0  # not by local solves
+
+    def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
+        if problem.integrated_share > 0:
+            runner.report(0, "exact GPs, integrated over hyperparameters")
+            runner.run([_integrate], found.integrated)
+
+
+def _integrate(job: Job) -> None:
+    problem, n = job.problem, len(job.problem.y)
+    spaces = _spaces(problem)
+    specification = problem.specification
+    kernels = tuple(k for k in specification.kernels if k in INTEGRATED_KERNELS)
+    choices = Choices(
+        model=make_exact(specification.model, specification.given),
+        given=specification.given,
+        is_isotropic=specification.is_isotropic,
+        kernels=kernels or specification.kernels,
+        inputs=[space.X for space in spaces],
+        input_weights=[1.0, transform_weight(n)][: len(spaces)],
+    )
+    members = integrate(choices, problem.y, problem.rows.noise, job.rng, problem.clock)
+    for transform, model in members:
+        judged = _judge(job, Start(spaces[transform], model, n))
+        job.found.append(judged._replace(candidate=replace(judged.candidate, is_integrated=True)))
+
+
+def _spaces(problem: TuningProblem) -> list[LeaveOneOut]:
+    """The rows in each transform that is open, of those that few rows can tell apart."""
+    kinds = list(problem.specification.input_transforms)
+    if len(kinds) > 1:
+        kinds = [own for own in kinds if set(own) <= INTEGRATED_TRANSFORMS]
+    made = {start.space.kinds: start.space for start in problem.starts}
+    return [made.get(own) or problem.space(own) for own in kinds]
+
+
+def _judge(job: Job, start: Start) -> Contender:
+    """With the scale that the posterior has set."""
+    problem = job.problem
+    judged = problem.evaluate_exact(start, job.comparison, calibrates_scale=False)
+    is_gaussian = problem.scale == "global" and start.model.is_local_scale
+    if not is_gaussian or judged.system is None:
+        return judged
+    # Asked for a global scale: that of the posterior, as if it were known.
+    scale = float(np.mean(judged.system.predict(start.space.X[:1]).scale))
+    model = start.model.replace(signal_variance=scale, scale_dof=math.inf)
+    return problem.evaluate_exact(start._replace(model=model), job.comparison, False)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures and the page of classifiers."""
+
+import numpy as np
+import pytest
+
+from lsgp import LSGPClassifier
+from lsgp.plotting import plot_confusion, plot_decision, plot_reliability
+from lsgp.plotting.classes import COLORS, decision_image
+from lsgp.report import write_report
+
+plt = pytest.importorskip("matplotlib.pyplot")
+plt.switch_backend("agg")
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (200, 2))
+    y = np.array(["<b>left", "right"])[(X[:, 0] + 0.2 * rng.normal(size=200) > 0).astype(int)]
+    model = LSGPClassifier(objective=None, lengthscale=1.0).fit(X, y)
+    model.X, model.y = X, y
+    return model
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def test_reliability_shows_what_was_assessed(model):
+    judged = model.loo().assessment
+    ax = plot_reliability(judged)
+    drawn = ax.collections[-1].get_offsets()
+    used = judged.bin_counts >= 5
+    assert np.allclose(drawn[:, 0], judged.bin_confidence[used])
+    assert np.allclose(drawn[:, 1], judged.bin_accuracy[used])
+    assert "Given data" in plot_reliability(model, model.X, model.y).get_title(loc="left")
+    with pytest.raises(ValueError, match="X and y judge a model only together"):
+        plot_reliability(model, model.X)
+
+
+def test_confusion_shows_the_counts(model):
+    judged = model.loo().assessment
+    ax = plot_confusion(model.loo())
+    texts = [int(text.get_text()) for text in ax.texts]
+    assert texts == judged.confusion.ravel().tolist()
+
+
+def test_decision_map_has_the_colors_of_the_likeliest_classes(model):
+    image, ((west, east), (south, north)) = decision_image(model, model.X)
+    assert west < -0.9
+    assert east > 0.9
+    assert (south, north) != (0, 0)
+    colors = np.array([[int(c[k : k + 2], 16) for k in (1, 3, 5)] for c in COLORS[:2]])
+    middle = image[len(image) // 2].astype(float)
+    for pixel, own, other in ((middle[5], 0, 1), (middle[-5], 1, 0)):
+        distance = np.abs(pixel - colors).sum(axis=1)
+        assert distance[own] < distance[other]
+    assert plot_decision(model).get_xlabel() == "x0"
+    wrong = LSGPClassifier(objective=None).fit(model.X[:, :1], model.y)
+    with pytest.raises(ValueError, match="plot_decision shows models of 2 inputs, but this one"):
+        plot_decision(wrong)
+
+
+def test_page_has_its_sections_and_escapes_labels(model, tmp_path):
+    path = tmp_path / "page.html"
+    write_report(model, path, model.X[:50], model.y[:50], title="Sides")
+    text = path.read_text(encoding="utf-8")
+    for part in ("quality", "decisions", "doubtful", "wrong", "importance", "fitted", "tuning"):
+        assert f'<section id="{part}">' in text
+    assert "Given data" in text
+    assert "&lt;b&gt;left" in text
+    assert "<b>left" not in text
+
+
+def test_page_of_many_inputs_has_no_map(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    model = LSGPClassifier(objective=None).fit(X, X[:, 0] > 0)
+    write_report(model, tmp_path / "page.html")
+    assert 'id="decisions"' not in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line on tables whose target is a label."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from cli_runs import QUICK, error_of, json_of, run_ok
+
+from lsgp import LSGPClassifier, LSGPRegressor
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("classes")
+    random = np.random.default_rng(0)
+    x, z = random.uniform(size=(2, 300))
+    species = np.array(["fir", "oak", "yew"])[
+        np.digitize(x + 0.1 * random.normal(size=300), [0.3, 0.6])
+    ]
+    frame = pl.DataFrame({"x": x, "z": z, "species": species, "code": np.digitize(x, [0.5])})
+    frame = frame.with_columns(alive=pl.col("x") > 0.4)
+    frame.write_csv(folder / "trees.csv")
+    frame.write_parquet(folder / "trees.parquet")
+    holes = frame.with_columns(
+        species=pl.when(pl.int_range(pl.len()) < 3).then(None).otherwise("species"),
+        x=pl.when(pl.int_range(pl.len()) == 5).then(None).otherwise("x"),
+    )
+    holes.write_csv(folder / "holes.csv")
+    run_ok("fit", folder / "trees.csv", "--target", "species", "--features", "x,z", *QUICK,
+           "--quiet", "-o", folder / "model.lsgp")  # fmt: skip
+    return folder
+
+
+def test_fit_sees_that_the_target_is_a_label(folder, capsys):
+    frame = pl.read_csv(folder / "trees.csv")
+    model = LSGPClassifier(objective=None, n_neighbors=20, random_state=0)
+    model.fit(frame.select("x", "z"), frame["species"])
+    loaded = LSGPClassifier.load(folder / "model.lsgp")
+    assert loaded.classes_.tolist() == ["fir", "oak", "yew"]
+    queries = frame.select("x", "z").head(20)
+    np.testing.assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
+    summary = json_of(capsys, "fit", folder / "trees.csv", "--target", "species", "--features",
+                      "x,z", *QUICK, "-o", folder / "again.lsgp")  # fmt: skip
+    assert summary["targets"] == ["species"]
+    assert summary["classes"] == ["fir", "oak", "yew"]
+    assert 0.0 < summary["leave_one_out"]["log_loss"] < np.log(3)
+
+
+def test_task_overrides_what_the_column_looks_like(folder, capsys):
+    fit = ["fit", folder / "trees.csv", "--features", "x,z", *QUICK, "--quiet"]
+    run_ok(*fit, "--target", "code", "-o", folder / "number.lsgp")
+    assert LSGPRegressor.load(folder / "number.lsgp").n_features_in_ == 2
+    run_ok(*fit, "--target", "code", "--task", "classification", "-o", folder / "label.lsgp")
+    assert LSGPClassifier.load(folder / "label.lsgp").classes_.tolist() == ["0", "1"]
+    message = error_of(capsys, *fit, "--target", "species", "--task", "regression", "-o",
+                       folder / "no.lsgp")  # fmt: skip
+    assert "Column 'species'" in message
+    assert "targets must be numbers" in message
+    message = error_of(capsys, *fit, "--target", "species,alive", "--task", "classification", "-o",
+                       folder / "no.lsgp")  # fmt: skip
+    assert "--target names 2 columns, but a model of labels has one" in message
+    message = error_of(capsys, *fit, "--target", "species", "--no-normalize", "-o",
+                       folder / "no.lsgp")  # fmt: skip
+    assert "--no-normalize is for numbers" in message
+
+
+def test_labels_of_parquet_files_keep_their_type(folder):
+    run_ok("fit", folder / "trees.parquet", "--target", "alive", "--features", "x,z", *QUICK,
+           "--quiet", "-o", folder / "alive.lsgp")  # fmt: skip
+    assert LSGPClassifier.load(folder / "alive.lsgp").classes_.tolist() == [False, True]
+    run_ok("predict", folder / "alive.lsgp", folder / "trees.parquet", "--quiet", "-o",
+           folder / "out.parquet")  # fmt: skip
+    assert pl.read_parquet(folder / "out.parquet")["alive_predicted"].dtype == pl.Boolean
+
+
+def test_predict_writes_the_label_and_a_column_for_each_class(folder):
+    run_ok("predict", folder / "model.lsgp", folder / "holes.csv", "--keep", "species", "--quiet",
+           "-o", folder / "out.csv")  # fmt: skip
+    out = pl.read_csv(folder / "out.csv")
+    names = [f"species_probability_{name}" for name in ("fir", "oak", "yew")]
+    assert out.columns == ["species", "species_predicted", *names]
+    assert out.height == 300
+    missing = out.row(5, named=True)
+    assert missing["species_predicted"] is None
+    assert missing[names[0]] is None
+    frame = pl.read_csv(folder / "trees.csv").select("x", "z")
+    model = LSGPClassifier.load(folder / "model.lsgp")
+    rows = np.delete(np.arange(300), 5)
+    assert out["species_predicted"].gather(rows).to_list() == model.predict(frame)[rows].tolist()
+    written = out.select(names).to_numpy()[rows]
+    np.testing.assert_allclose(written, model.predict_proba(frame)[rows], rtol=1e-6)
+
+
+def test_evaluate_measures_probabilities(folder, capsys):
+    result = json_of(capsys, "evaluate", folder / "model.lsgp", folder / "holes.csv")
+    assert (result["n_rows"], result["n_rows_incomplete"], result["n"]) == (300, 4, 296)
+    assert np.sum(result["confusion"]) == 296
+    frame = pl.read_csv(folder / "holes.csv").drop_nulls()
+    judged = LSGPClassifier.load(folder / "model.lsgp").calibration(
+        frame.select("x", "z"), frame["species"].to_numpy()
+    )
+    for name in ("log_loss", "error", "brier_score", "calibration_error"):
+        assert result[name] == pytest.approx(getattr(judged, name))
+    run_ok("evaluate", folder / "model.lsgp", folder / "trees.csv")
+    text = capsys.readouterr().out
+    assert "log loss" in text
+    assert "Brier score" in text
+    assert "observed \\ predicted" in text
+
+
+def test_evaluate_names_a_label_that_the_model_does_not_know(folder, capsys, tmp_path):
+    frame = pl.read_csv(folder / "trees.csv").with_columns(species=pl.lit("elm"))
+    frame.write_csv(tmp_path / "elms.csv")
+    message = error_of(capsys, "evaluate", folder / "model.lsgp", tmp_path / "elms.csv")
+    assert "has the label 'elm', which is not among the 3 classes of the model" in message
+
+
+def test_fit_drops_rows_without_a_label(folder, capsys, tmp_path):
+    summary = json_of(capsys, "fit", folder / "holes.csv", "--target", "species", "--features",
+                      "x,z", *QUICK, "-o", tmp_path / "m.lsgp")  # fmt: skip
+    assert summary["n_rows_without_target"] == 3
+    assert summary["n_rows_incomplete"] == 1
+    assert summary["n_train"] == 296
+
+
+def test_explain_and_info_speak_of_classes(folder, capsys):
+    run_ok("explain", folder / "model.lsgp", folder / "trees.csv", "--rows", "1")
+    text = capsys.readouterr().out
+    assert text.startswith("Row 1: ")
+    assert "contribution_oak" in text
+    run_ok("info", folder / "model.lsgp")
+    text = capsys.readouterr().out
+    assert "species" in text

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Processes that are forked while other threads work do not wait for them."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from lsgp import LSGPRegressor
+from lsgp.compute.locks import ForkableLock
+from lsgp.solvers.exact_system import ExactSystem
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork"),
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning"),
+]
+
+#: Seconds after which a process is held to hang. One takes a tenth.
+PATIENCE = 30.0
+
+
+def run_forked(function):
+    """The exit code of a forked process that calls the function, or "hangs"."""
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            code = 0 if function() else 2
+        finally:
+            os._exit(code)
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found, status = os.waitpid(process, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.002)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    return "hangs"
+
+
+def exact(**settings):
+    return LSGPRegressor(
+        objective=None, n_neighbors=300, localizer="rectangular", scale="global", **settings
+    )
+
+
+def make_data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 2))
+    return X, np.sin(6 * X[:, 0]) + X[:, 1]
+
+
+def test_a_lock_that_another_thread_holds_is_open_after_a_fork():
+    lock = ForkableLock()
+    is_held, may_go = threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            is_held.set()
+            may_go.wait(PATIENCE)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    is_held.wait(PATIENCE)
+
+    def take():
+        with lock:
+            return lock.locked()
+
+    assert run_forked(take) == 0
+    assert lock.locked()
+    may_go.set()
+    thread.join()
+    assert not lock.locked()
+
+
+def test_an_exact_gp_that_another_thread_is_solving_is_solved_after_a_fork(monkeypatch):
+    X, y = make_data()
+    model = exact().fit(X, y)
+    expected = exact().fit(X, y).predict(X)
+    is_solving, may_go = threading.Event(), threading.Event()
+    solve = ExactSystem.solve
+
+    def solve_slowly(problem):
+        is_solving.set()
+        may_go.wait(PATIENCE)
+        return solve(problem)
+
+    monkeypatch.setattr(ExactSystem, "solve", solve_slowly)
+    thread = threading.Thread(target=model.predict, args=(X,))
+    thread.start()
+    is_solving.wait(PATIENCE)
+    monkeypatch.setattr(ExactSystem, "solve", solve)
+    assert run_forked(lambda: np.array_equal(model.predict(X), expected)) == 0
+    may_go.set()
+    thread.join()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_forks_while_threads_fit_and_predict_do_not_hang(n_jobs):
+    X, y = make_data()
+    local = LSGPRegressor(objective=None, n_neighbors=20, n_jobs=n_jobs).fit(X, y)
+    whole = exact(n_jobs=n_jobs).fit(X, y)
+    expected = local.predict(X), whole.predict(X)
+    stop = threading.Event()
+    failures = []
+
+    def work():
+        try:
+            while not stop.is_set():
+                exact(n_jobs=n_jobs).fit(X, y).predict(X)
+                local.predict(X)
+                LSGPRegressor(
+                    n_models=1, max_tuning_time=0.2, n_tuning_points=50, random_state=0,
+                    kernel="rbf", n_neighbors=20, n_jobs=n_jobs,
+                ).fit(X, y)  # fmt: skip
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+
+    def predict_and_fit():
+        again = exact(n_jobs=n_jobs).fit(X, y)
+        return (
+            np.array_equal(local.predict(X), expected[0])
+            and np.array_equal(whole.predict(X), expected[1])
+            and np.array_equal(again.predict(X), expected[1])
+        )
+
+    try:
+        codes = [run_forked(predict_and_fit) for _ in range(25)]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not failures
+    assert codes == [0] * 25

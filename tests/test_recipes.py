@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paper and kriging in one step, against computation by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import gamma, kv
+from small_regression import raises
+
+from lsgp import LSGPRegressor
+
+GIVEN = {"lengthscale": 0.6, "signal_variance": 3.0, "noise_variance": 0.2}
+
+
+def make_data(d, n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n, d))
+    return X, 5.0 + np.sin(3.0 * X[:, 0]) + 0.3 * rng.normal(size=n), rng.uniform(-1, 1, (6, d))
+
+
+def volume(d):
+    return math.pi ** (d / 2) / gamma(d / 2 + 1)
+
+
+#: k(u) of the paper, its Figure 1 and Section 3.2.
+LOCALIZERS = {
+    "rectangular": lambda u, d: np.ones_like(u),
+    "epanechnikov": lambda u, d: (d + 2) / (2 * volume(d)) * (1 - u**2),
+    "gaussian": lambda u, d: np.exp(-(u**2)) / (2 * math.pi),
+    "hilbert": lambda u, d: 1 / u,
+}
+
+
+def algorithm_1(X, y, sigma2, h, x0, k, K):
+    """Algorithm 1 of the paper, line by line, and the local marginal likelihood."""
+    inside = np.linalg.norm(X - x0, axis=1) <= h
+    X_I, y_I = X[inside], y[inside]
+    k_h = k(np.linalg.norm(X_I - x0, axis=1) / h, X.shape[1]) / h
+    A = K(X_I, X_I) + sigma2 * np.diag(1.0 / k_h)
+    L = np.linalg.cholesky(A)
+    alpha = np.linalg.solve(L.T, np.linalg.solve(L, y_I))
+    v = np.linalg.solve(L, K(X_I, x0[None])[:, 0])
+    mean = K(x0[None], X_I)[0] @ alpha
+    log_likelihood = -0.5 * y_I @ alpha - np.log(np.diag(L)).sum()
+    log_likelihood -= 0.5 * len(y_I) * math.log(2 * math.pi)
+    return mean, K(x0[None], x0[None])[0, 0] - v @ v, log_likelihood
+
+
+def rbf(lengthscale):
+    def K(A, B):
+        difference = (A[:, None] - B[None]) / lengthscale
+        return 3.0 * np.exp(-0.5 * (difference**2).sum(axis=2))
+
+    return K
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("localizer", LOCALIZERS)
+def test_the_paper_is_its_algorithm_1_with_its_constants(localizer, d):
+    X, y, queries = make_data(d)
+    h = 0.3 * d + 0.2
+    model = LSGPRegressor.paper(bandwidth=h, localizer=localizer, **GIVEN).fit(X, y)
+    mean, std = model.predict(queries, return_std=True, kind="latent")
+    likelihood = model.local_log_marginal_likelihood(queries)
+    for i, x0 in enumerate(queries):
+        expected = algorithm_1(X, y, 0.2, h, x0, LOCALIZERS[localizer], rbf(0.6))
+        actual = (mean[i], std[i] ** 2, likelihood[i])
+        assert actual == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:The native core does not know localizer_metric")
+def test_the_ball_of_the_paper_is_euclidean_whatever_the_lengthscales():
+    X, y, queries = make_data(2)
+    lengthscale = np.array([0.3, 1.2])
+    model = LSGPRegressor.paper(bandwidth=0.7, **{**GIVEN, "lengthscale": lengthscale}).fit(X, y)
+    mean = model.predict(queries)
+    for i, x0 in enumerate(queries):
+        k = LOCALIZERS["epanechnikov"]
+        assert mean[i] == pytest.approx(algorithm_1(X, y, 0.2, 0.7, x0, k, rbf(lengthscale))[0])
+
+
+def test_the_paper_with_a_number_of_neighbors():
+    X, y, queries = make_data(2)
+    model = LSGPRegressor.paper(bandwidth="adaptive", n_neighbors=15, **GIVEN).fit(X, y)
+    mean, std = model.predict(queries, return_std=True, kind="latent")
+    for i, x0 in enumerate(queries):
+        h = np.sort(np.linalg.norm(X - x0, axis=1))[14]
+        # The last one, at the bandwidth, has the weight 0 and infinite noise.
+        nearer = h * (1 - 1e-12)
+        expected = algorithm_1(X, y, 0.2, nearer, x0, LOCALIZERS["epanechnikov"], rbf(0.6))
+        assert (mean[i], std[i] ** 2) == pytest.approx(expected[:2], rel=1e-8)
+
+
+VARIOGRAMS = {
+    "exponential": lambda h, a, nu: np.exp(-h / a),
+    "gaussian": lambda h, a, nu: np.exp(-((h / a) ** 2)),
+    "matern": lambda h, a, nu: np.where(
+        h > 0,
+        2 ** (1 - nu)
+        / gamma(nu)
+        * (np.maximum(h, 1e-12) / a) ** nu
+        * kv(nu, np.maximum(h, 1e-12) / a),
+        1.0,
+    ),
+}
+
+
+def krige(X, y, x0, correlation, partial_sill, nugget, basis):
+    """Ordinary or universal kriging by its system with Lagrange multipliers."""
+    distance = np.linalg.norm(X[:, None] - X[None], axis=2)
+    C = partial_sill * correlation(distance) + nugget * np.eye(len(X))
+    c = partial_sill * correlation(np.linalg.norm(X - x0, axis=1))
+    F, f = basis(X), basis(x0[None])[0]
+    p = F.shape[1]
+    system = np.block([[C, F], [F.T, np.zeros((p, p))]])
+    weights = np.linalg.solve(system, np.concatenate([c, f]))
+    return weights[: len(X)] @ y, partial_sill - weights @ np.concatenate([c, f])
+
+
+BASES = {
+    "constant": lambda X: np.ones((len(X), 1)),
+    "linear": lambda X: np.column_stack([np.ones(len(X)), X]),
+    None: lambda X: np.empty((len(X), 0)),
+}
+
+
+@pytest.mark.parametrize("drift", BASES)
+@pytest.mark.parametrize(
+    ("name", "smoothness"),
+    [("exponential", 1.5), ("gaussian", 1.5), ("matern", 0.5), ("matern", 1.5), ("matern", 2.5)],
+)
+def test_kriging_is_the_system_of_kriging(name, smoothness, drift):
+    X, y, queries = make_data(2)
+    model = LSGPRegressor.kriging(
+        model=name,
+        sill=2.5,
+        range=0.4,
+        nugget=0.5,
+        smoothness=smoothness,
+        range_convention="scale",
+        drift=drift,
+        n_neighbors=20,
+    ).fit(X, y)
+    mean, std = model.predict(queries, return_std=True, kind="latent")
+    observation = model.predict(queries, return_std=True)[1]
+    np.testing.assert_allclose(observation**2 - std**2, 0.5, rtol=1e-9)
+    for i, x0 in enumerate(queries):
+        rows = np.argsort(np.linalg.norm(X - x0, axis=1))[:20]
+        expected = krige(
+            X[rows],
+            y[rows],
+            x0,
+            lambda h: VARIOGRAMS[name](h, 0.4, smoothness),
+            2.0,
+            0.5,
+            BASES[drift],
+        )
+        assert (mean[i], std[i] ** 2) == pytest.approx(expected, rel=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "smoothness"),
+    [("exponential", 1.5), ("gaussian", 1.5), ("matern", 1.5), ("matern", 2.5)],
+)
+def test_at_the_effective_range_95_percent_of_the_partial_sill_are_reached(name, smoothness):
+    """Simple kriging from one point: the mean is the correlation times its target."""
+    model = LSGPRegressor.kriging(
+        model=name, sill=1.0, range=30.0, smoothness=smoothness, drift=None
+    ).fit([[0.0]], [1.0])
+    assert model.predict([[30.0]])[0] == pytest.approx(0.05, rel=1e-8)
+    assert model.predict([[0.0]])[0] == pytest.approx(1.0, rel=1e-8)
+
+
+def test_ranges_may_differ_by_input_and_the_search_may_have_a_radius():
+    X, y, queries = make_data(2)
+    model = LSGPRegressor.kriging(sill=2.0, range=[1.0, 3.0], nugget=0.1, n_neighbors=30).fit(X, y)
+    ratio = model.model_.lengthscale[1] / model.model_.lengthscale[0]
+    assert ratio == pytest.approx(3.0)
+    within = LSGPRegressor.kriging(sill=2.0, range=1.0, nugget=0.1, search_radius=0.5).fit(X, y)
+    rows = within.explain(queries).rows
+    for x0, found in zip(queries, rows, strict=True):
+        expected = np.flatnonzero(np.linalg.norm(X - x0, axis=1) <= 0.5)
+        assert set(found[found >= 0]) == set(expected)
+
+
+KRIGING = {"sill": 2.0, "range": 1.0}
+PAPER = {"bandwidth": 1.0, **GIVEN}
+BAD = [
+    (
+        LSGPRegressor.kriging,
+        {**KRIGING, "nugget": 2.0},
+        "nugget=2.0 must be zero or more, and less than sill=2.0, which is the plateau of the "
+        "variogram and includes it.",
+    ),
+    (LSGPRegressor.kriging, {**KRIGING, "sill": -1.0}, "sill=-1.0 must be positive and finite."),
+    (LSGPRegressor.kriging, {**KRIGING, "range": 0.0}, "range=0.0 must be positive and finite."),
+    (
+        LSGPRegressor.kriging,
+        {**KRIGING, "model": "spherical"},
+        "model='spherical' is not one of 'exponential', 'gaussian', 'matern'.",
+    ),
+    (
+        LSGPRegressor.kriging,
+        {**KRIGING, "drift": "cubic"},
+        "drift='cubic' is not one of 'none', 'constant', 'linear'.",
+    ),
+    (
+        LSGPRegressor.kriging,
+        {**KRIGING, "smoothness": 2.0},
+        "smoothness=2.0 is not one of 0.5, 1.5, 2.5.",
+    ),
+    (
+        LSGPRegressor.kriging,
+        {**KRIGING, "range_convention": "practical"},
+        "range_convention='practical' is not one of 'effective', 'scale'.",
+    ),
+    (
+        LSGPRegressor.paper,
+        {**PAPER, "noise_variance": 0.0},
+        "noise_variance=0.0 must be positive and finite.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "settings", "message"), BAD)
+def test_what_makes_no_sense_is_refused_by_its_name(make, settings, message):
+    with raises(ValueError, message):
+        make(**settings)
+
+
+def test_recipes_are_plain_estimators_that_can_be_saved_and_cloned(tmp_path):
+    from sklearn.base import clone
+
+    X, y, queries = make_data(2)
+    for made in (LSGPRegressor.paper(**PAPER), LSGPRegressor.kriging(**KRIGING)):
+        model = clone(made).fit(X, y)
+        model.save(tmp_path / "model")
+        loaded = LSGPRegressor.load(tmp_path / "model")
+        assert np.array_equal(loaded.predict(queries), model.predict(queries))
+        assert repr(loaded) == repr(made)
+
+
+# -- the local marginal likelihood of other models -----------------------------------------------
+
+
+@pytest.mark.parametrize("localizer", ["rectangular", "smooth"])
+def test_the_likelihood_is_in_the_units_of_the_targets(localizer):
+    X, y, queries = make_data(2)
+    settings = {"objective": None, "n_neighbors": len(X), "localizer": localizer}
+    plain = LSGPRegressor(**settings).fit(X, y).local_log_marginal_likelihood(queries)
+    targets = np.column_stack([y, 10.0 * y])
+    both = LSGPRegressor(**settings).fit(X, targets).local_log_marginal_likelihood(queries)
+    m = len(X) - (localizer == "smooth")  # the last one has the weight 0
+    np.testing.assert_allclose(both[:, 0], plain, rtol=1e-9)
+    np.testing.assert_allclose(both[:, 1], plain - m * math.log(10.0), rtol=1e-9)
+
+
+def test_the_likelihood_of_all_rows_is_that_of_an_exact_gp():
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+
+    X, y, queries = make_data(2)
+    model = LSGPRegressor.paper(bandwidth=100.0, localizer="rectangular", **GIVEN)
+    model.set_params(bandwidth="adaptive", n_neighbors=len(X), normalize_localizer=False)
+    likelihood = model.fit(X, y).local_log_marginal_likelihood(queries)
+    kernel = 3.0 * RBF(0.6) + WhiteKernel(0.2)
+    peer = GaussianProcessRegressor(kernel, optimizer=None).fit(X, y)
+    assert likelihood == pytest.approx(peer.log_marginal_likelihood_value_, rel=1e-9)
