@@ -22,7 +22,7 @@ from lsgp.backends.contract import Resources
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.threads import resolve_n_jobs
 from lsgp.ensemble import update, view
-from lsgp.ensemble.build import build_given, build_tuned
+from lsgp.ensemble.build import build_given, build_tuned, with_known_noise
 from lsgp.ensemble.describe import describe, describe_html
 from lsgp.ensemble.effects import Effect, effects
 from lsgp.ensemble.ensemble import Ensemble
@@ -173,6 +173,8 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         else:
             scaler = TargetScaler(np.zeros(rows.y.shape[1]), np.ones(rows.y.shape[1]))
             _require_targets(rows.y, LIMITS[self.dtype].target)
+        if rows.mean_noise_variance is not None and self.noise_variance is None:
+            specification = with_known_noise(specification, rows.mean_noise_variance, scaler)
         names = getattr(self, "feature_names_in_", None)
         tuned: Tuned | None = None
         # Leaving one of two rows out leaves nothing to learn from.
@@ -182,8 +184,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             tuned = tuned._replace(result=replace(tuned.result, n_copies=n_copies))
             models = build_tuned(tuned, self.backend, self.dtype)
         else:
-            knows_noise = self.noise_variance is not None
-            given = build_given(specification, rows, scaler, knows_noise, self.backend, self.dtype)
+            given = build_given(specification, rows, scaler, self.backend, self.dtype)
             models = (given,)
         ensemble = Ensemble(
             models=models,
@@ -245,7 +246,8 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             if n_neighbors is not None:
                 n_neighbors = min(specification.n_neighbors or n_neighbors, len(X) - 1)
             if specification.admits(fitted.model, fitted.transform.kinds):
-                starts.append(WarmStart(fitted.transform.kinds, fitted.model, n_neighbors))
+                model = fitted.model.replace(noise_levels=specification.model.noise_levels)
+                starts.append(WarmStart(fitted.transform.kinds, model, n_neighbors))
         return tuple(starts)
 
     def _warn_if_slow(self, specification: Specification) -> None:

@@ -293,6 +293,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         noise_variance : array-like of shape (n,), default=None
             Known error variance of each observation, in the units of y². Their pattern is
             kept; their level is tuned like the noise, or used as it is if nothing is tuned.
+            Several targets of different spread have different noise relative to it, and each
+            a factorization of its own.
         groups : array-like of shape (n,), default=None
             Tuning and `loo` predict each point without its whole group.
         queries : array-like of shape (q, d), default=None

@@ -26,28 +26,23 @@ Array = NDArray[np.float64]
 
 #: Known noise is not taken for less, relative to the signal: any of it is but rounding.
 SMALLEST_NOISE = 1e-300
+#: Levels of noise that differ by no more are one.
+SAME_NOISE = 1e-9
 
 
 def build_given(
     specification: Specification,
     rows: TrainingRows,
     scaler: TargetScaler,
-    knows_noise: bool,
     backend: str,
     dtype: Any,
 ) -> FittedModel:
-    """One model with the hyperparameters as they are given.
-
-    ``knows_noise`` says that the noise level is the setting's, and not that of the given rows.
-    """
+    """One model with the hyperparameters as they are given."""
     model = specification.model
     transform = fit_transform_kind(rows.X, specification.input_transforms[0], rows.weight)
     if _needs_center(transform, model, dtype):
         transform = transform.centered(rows.X.mean(axis=0))
     X = np.ascontiguousarray(transform.transform(rows.X), dtype=float)
-    if rows.mean_noise_variance is not None and not knows_noise:
-        level = known_noise(rows.mean_noise_variance, scaler, model.signal_variance)
-        model = model.replace(noise_variance=level)
     n_neighbors = None
     if model.bandwidth is None:
         n_neighbors = min(specification.n_neighbors or DEFAULT_N_NEIGHBORS, len(rows.X))
@@ -60,18 +55,29 @@ def build_given(
     )
 
 
-def known_noise(noise_variance: float, scaler: TargetScaler, signal_variance: float) -> float:
-    """Noise variance in the units of y², relative to the signal's, of scaled targets."""
+def with_known_noise(
+    specification: Specification, noise_variance: float, scaler: TargetScaler
+) -> Specification:
+    """With the noise variance of rows, in the units of y²: each target has its own level of it.
+
+    In the units of scaled targets it is the larger the less a target varies. Tuning starts from it,
+    and tunes what all levels are multiplied by.
+    """
+    model = specification.model
     # Squared last: the squares of large units are no numbers.
-    relative = (math.sqrt(noise_variance) / scaler.std) / math.sqrt(signal_variance)
+    relative = (math.sqrt(noise_variance) / scaler.std) / math.sqrt(model.signal_variance)
     with np.errstate(over="ignore"):
-        level = float(np.mean(relative**2))
-    if level > LARGEST_RATIO:
+        levels = np.maximum(relative**2, SMALLEST_NOISE)
+    if levels.max() > LARGEST_RATIO:
         raise ValueError(
-            f"noise_variance has the mean {noise_variance:g}, which is {level:g} times the "
+            f"noise_variance has the mean {noise_variance:g}, which is {levels.max():g} times the "
             "variance of the signal. Give it in the units of y²."
         )
-    return max(level, SMALLEST_NOISE)
+    middle = float(levels[0] if len(levels) == 1 else np.exp(np.mean(np.log(levels))))
+    # Equal but for rounding: one factor for all.
+    is_alike = levels.max() <= levels.min() * (1.0 + SAME_NOISE)
+    own = None if is_alike else tuple((levels / middle).tolist())
+    return specification._replace(model=model.replace(noise_variance=middle, noise_levels=own))
 
 
 def require_distances(X: Array, lengthscale: NDArray[np.floating], dtype: Any) -> None:

@@ -70,7 +70,7 @@ class Explanation:
         In the scaled metric of the heaviest model; infinite where padded.
     weights : array of shape (q, w)
         The localizer's weight, averaged over the models; 0 in those that do not see the row.
-    coefficients : array of shape (q, w)
+    coefficients : array of shape (q, w), or (q, w, t) where the noise of targets differs
         What the prediction changes by when the row's target changes by one.
     observed : array of shape (q, w) or (q, w, t)
         The row's target.
@@ -157,8 +157,8 @@ class Explanation:
             "row": self.rows[kept],
             "distance": self.distances[kept],
             "weight": self.weights[kept],
-            "coefficient": self.coefficients[kept],
         }
+        columns |= name_columns("coefficient", self.coefficients[kept], self.target_names)
         columns |= name_columns("observed", self.observed[kept], self.target_names)
         columns |= name_columns("contribution", self.contributions[kept], self.target_names)
         return make_frame(columns, library)
@@ -199,7 +199,11 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         for q in range(len(X))
     ]
     rows = pad([m.rows for m in merged], -1, np.int64)
-    coefficients = pad([m.coefficients for m in merged], 0.0, np.float64)
+    n_columns = parts[0].n_columns
+    coefficients = np.stack(
+        [pad([m.coefficients[:, c] for m in merged], 0.0, np.float64) for c in range(n_columns)],
+        axis=2,
+    )
     scaled = np.asarray(heaviest.problem.y[rows], dtype=float)
     scaled[rows < 0] = 0.0
     scale = np.exp(sum(w * np.log(p.scale) for w, p in zip(shares, parts, strict=True)))
@@ -211,9 +215,9 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         rows=rows,
         distances=pad([m.distances for m in merged], np.inf, np.float64),
         weights=pad([m.weights for m in merged], 0.0, np.float64),
-        coefficients=coefficients,
+        coefficients=coefficients[:, :, 0] if n_columns == 1 else coefficients,
         observed=scaler.inverse_mean(scaled).reshape(shape),
-        contributions=(scaled * coefficients[:, :, None] * scaler.std).reshape(shape),
+        contributions=(scaled * coefficients * scaler.std).reshape(shape),
         baseline=scaler.mean.reshape(ensemble.target_shape),
         predicted=PredictiveDistribution(
             ensemble.in_shape(predicted.mean),
@@ -238,7 +242,7 @@ class Neighbors(NamedTuple):
     rows: NDArray[np.int64]  # (k,)
     distances: NDArray[Any]  # (k,)
     weights: NDArray[Any]  # (k,)
-    coefficients: NDArray[Any]  # (k,)
+    coefficients: NDArray[Any]  # (k, c): of all targets alike, or of each
 
 
 class Part(NamedTuple):
@@ -249,6 +253,7 @@ class Part(NamedTuple):
     n_effective: Array  # (q,)
     scale: Array  # (q, t), a standard deviation
     distance: Array  # (q,) from the data, relative to the data's own
+    n_columns: int  # of the coefficients
 
 
 def check_left_out(
@@ -277,36 +282,43 @@ def explain_one(
 ) -> Part:
     """What one model says about queries in its own inputs, and from which rows."""
     q, t = len(queries), fitted.problem.y.shape[1]
-    neighbors = []
-    solved = Predictions(
-        np.empty((q, t)), np.empty(q), np.empty((q, t)), np.empty(q), np.empty(q, np.int32)
-    )
-    noise_unit = np.empty(q)
-    n_effective = np.empty(q)
-    for i, (_, system) in enumerate(fitted.solver.systems(queries, failures, left_out, groups)):
-        r = np.sqrt((system.z**2).sum(axis=1))
-        neighbors.append(Neighbors(system.rows.astype(np.int64), r, system.weight, system.beta))
-        solved.mean[i] = system.mean
-        solved.variance[i] = system.variance
-        solved.scale[i], solved.dof[i] = reference.scale_and_dof(fitted.model, system)  # [E6]
-        n_effective[i] = np.minimum(system.weight, 1.0).sum()
-        noise_unit[i] = system.noise_unit
-    solved = solved._replace(noise_unit=noise_unit)
-    predicted = distribution_of(solved, fitted.model.noise_variance)
+    levels = fitted.solver.parts()
+    mean, variance, scale = np.empty((q, t)), np.empty((q, t)), np.empty((q, t))
+    dof, noise_unit, n_effective = np.empty(q), np.empty(q), np.empty(q)
+    neighbors: list[Neighbors] = []
+    n_columns = t if len(levels) > 1 else 1
+    for number, (columns, solver) in enumerate(levels):
+        for i, (_, system) in enumerate(solver.systems(queries, failures, left_out, groups)):
+            mean[i, columns] = system.mean
+            variance[i, columns] = system.variance
+            scale[i, columns], dof[i] = reference.scale_and_dof(fitted.model, system)  # [E6]
+            if number == 0:
+                r = np.sqrt((system.z**2).sum(axis=1))
+                shares = np.empty((len(r), n_columns))
+                neighbors.append(Neighbors(system.rows.astype(np.int64), r, system.weight, shares))
+                n_effective[i] = np.minimum(system.weight, 1.0).sum()
+                noise_unit[i] = system.noise_unit
+            into = columns if len(levels) > 1 else [0]
+            neighbors[i].coefficients[:, into] = system.beta[:, None]
+    status = np.zeros(q, np.int32)  # failures are noted
+    solved = Predictions(mean, variance, scale, dof, status, noise_unit)
+    predicted = distribution_of(solved, fitted.model.noise_of(np.ones(q)))
     distance = fitted.extent.distance(queries, Exclusions.of_rows(left_out, groups))
-    return Part(neighbors, predicted, n_effective, np.sqrt(solved.scale), distance)
+    return Part(neighbors, predicted, n_effective, np.sqrt(scale), distance, n_columns)
 
 
 def _merge(parts: list[Neighbors], shares: Array, heaviest: FittedModel, query: Array) -> Neighbors:
     """The neighbors of one query in all models, each row once, nearest first."""
     rows, position = np.unique(np.concatenate([p.rows for p in parts]), return_inverse=True)
-    weights, coefficients = (
-        np.bincount(
-            position,
-            np.concatenate([w * values for w, values in zip(shares, column, strict=True)]),
-            len(rows),
-        )
-        for column in ([p.weights for p in parts], [p.coefficients for p in parts])
+
+    def total(columns: list[NDArray[Any]]) -> NDArray[Any]:
+        weighted = [w * values for w, values in zip(shares, columns, strict=True)]
+        return np.bincount(position, np.concatenate(weighted), len(rows))
+
+    weights = total([p.weights for p in parts])
+    n_columns = parts[0].coefficients.shape[1]
+    coefficients = np.stack(
+        [total([p.coefficients[:, c] for p in parts]) for c in range(n_columns)], axis=1
     )
     z = (heaviest.problem.X[rows].astype(float) - query) / heaviest.model.lengthscale
     distances = np.sqrt((z**2).sum(axis=1))

@@ -267,7 +267,7 @@ def _member(ensemble: Ensemble, k: int, part: Part, q: int) -> _Member:
     own, scaler = classification_of(ensemble), ensemble.target_scaler
     fitted, neighbors = ensemble.models[k], part.neighbors[q]
     scaled = np.asarray(fitted.problem.y[neighbors.rows], dtype=float)
-    parts = neighbors.coefficients[:, None] * scaled * scaler.std
+    parts = neighbors.coefficients * scaled * scaler.std
     noise = fitted.model.noise_variance
     scale = part.scale[q] * np.sqrt(_relative_variance(part, q, noise))
     base = latent_of(scaler.mean[None], scaler.inverse_scale(scale)[None], own.n_classes)

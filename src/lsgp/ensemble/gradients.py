@@ -69,22 +69,25 @@ class _Combination:
         q, t, d = self.mean_gradient.shape
         queries = fitted.inputs_of(X)
         by_input = fitted.transform.derivative(X)
-        noise = fitted.model.noise_variance if self.with_noise else 0.0
         mean, gradient = np.empty((q, t)), np.empty((q, t, d))
-        for i, (rows, system) in enumerate(fitted.solver.systems(queries, failures)):
-            by_query = differentiate(fitted.problem, queries[i], rows, system)
-            scale, dof = reference.scale_and_dof(fitted.model, system)
-            own_noise = noise * system.noise_unit
-            relative = system.variance + own_noise
-            by_relative = by_query.variance + own_noise * by_query.noise_unit
-            mean[i] = system.mean
-            gradient[i] = by_query.mean * by_input[i]
-            self.log_scale[i] += 0.5 * fitted.weight * np.log(scale * relative)  # [E7]
-            self.log_scale_gradient[i] += (0.5 * fitted.weight * by_input[i]) * (
-                by_query.scale / scale[:, None] + by_relative / relative
-            )
-            self.inverse_dof[i] += fitted.weight / dof
-            self.inverse_dof_gradient[i] -= fitted.weight * by_query.dof * by_input[i] / dof**2
+        for number, (columns, solver) in enumerate(fitted.solver.parts()):
+            noise = solver.problem.model.noise_variance if self.with_noise else 0.0
+            for i, (rows, system) in enumerate(solver.systems(queries, failures)):
+                by_query = differentiate(solver.problem, queries[i], rows, system)
+                scale, dof = reference.scale_and_dof(fitted.model, system)
+                own_noise = noise * system.noise_unit
+                relative = system.variance + own_noise
+                by_relative = by_query.variance + own_noise * by_query.noise_unit
+                mean[i, columns] = system.mean
+                gradient[i, columns] = by_query.mean * by_input[i]
+                self.log_scale[i, columns] += 0.5 * fitted.weight * np.log(scale * relative)  # [E7]
+                self.log_scale_gradient[i, columns] += (0.5 * fitted.weight * by_input[i]) * (
+                    by_query.scale / scale[:, None] + by_relative / relative
+                )
+                if number == 0:  # the degrees of freedom are those of all targets
+                    self.inverse_dof[i] += fitted.weight / dof
+                    by_dof = fitted.weight * by_query.dof * by_input[i] / dof**2
+                    self.inverse_dof_gradient[i] -= by_dof
         self.mean_gradient += fitted.weight * gradient
         self.means.append((fitted.weight, mean, gradient))
 

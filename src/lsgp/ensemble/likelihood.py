@@ -21,18 +21,20 @@ def local_log_marginal_likelihood(ensemble: Ensemble, X: Array) -> Array:
     log p(y) = -½ yᵀ A⁻¹ y / s² - ½ log |s² A| - ½ m log 2π with [E2] A of the m neighbors.
     """
     fitted, failures = ensemble.heaviest, Failures()
-    problem, queries = fitted.problem, fitted.inputs_of(X)
+    queries = fitted.inputs_of(X)
     s2, values = fitted.model.signal_variance, np.empty((len(X), ensemble.n_targets))
-    for i, (rows, system) in enumerate(fitted.solver.systems(queries, failures)):
-        if len(system.factor[0]) != len(system.rows):
-            # The system of all rows keeps no factor of its own.
-            system = reference.solve_system(problem, queries[i], rows, with_derivatives=False)
-        m = len(system.rows)
-        misfit = system.misfit / s2
-        log_determinant = 2.0 * float(np.log(np.diag(system.factor[0])).sum())
-        if system.trend is not None:
-            log_determinant += 2.0 * system.trend.log_evidence_part(fitted.model.lengthscale)
-        constant = log_determinant + m * math.log(2.0 * math.pi * s2)
-        values[i] = -0.5 * (misfit + constant) - m * np.log(ensemble.target_scaler.std)
+    for columns, solver in fitted.solver.parts():
+        for i, (rows, system) in enumerate(solver.systems(queries, failures)):
+            if len(system.factor[0]) != len(system.rows):
+                # The system of all rows keeps no factor of its own.
+                system = reference.solve_system(solver.problem, queries[i], rows, False)
+            m = len(system.rows)
+            misfit = system.misfit / s2
+            log_determinant = 2.0 * float(np.log(np.diag(system.factor[0])).sum())
+            if system.trend is not None:
+                log_determinant += 2.0 * system.trend.log_evidence_part(fitted.model.lengthscale)
+            constant = log_determinant + m * math.log(2.0 * math.pi * s2)
+            unit = m * np.log(ensemble.target_scaler.std[columns])
+            values[i, columns] = -0.5 * (misfit + constant) - unit
     failures.raise_if_any(len(X), fitted.model)
     return ensemble.in_shape(values)

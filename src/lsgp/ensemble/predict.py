@@ -74,8 +74,10 @@ def predict_distribution(
 
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
         solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block)
-        noise = fitted.model.noise_variance if kind == "observation" else 0.0
-        return distribution_of(solved, noise)
+        ones = np.ones(stop - start)
+        return distribution_of(
+            solved, fitted.model.noise_of(ones) if kind == "observation" else 0.0
+        )
 
     return _gather(ensemble, answer, len(X), resources)
 
@@ -88,8 +90,7 @@ def leave_one_out(
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
         part = rows[start:stop].astype(np.int32)
         solved: Predictions = fitted.solver.leave_out(part, block, ensemble.group_numbers)
-        noise = fitted.model.noise_variance * fitted.problem.noise[part]
-        return distribution_of(solved, noise)
+        return distribution_of(solved, fitted.model.noise_of(fitted.problem.noise[part]))
 
     predicted = _gather(ensemble, answer, len(rows), resources)
     scaled = np.asarray(ensemble.heaviest.problem.y[rows], dtype=float)

@@ -104,6 +104,13 @@ class LocalModel:
     bandwidth: float | None = None
     normalize: bool = False
     localizer_metric: str = "scaled"
+    #: What the noise variance is multiplied by for each target, where they differ.
+    noise_levels: tuple[float, ...] | None = None
+
+    def noise_of(self, noise: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Noise variance of rows with these multipliers (q,): (q,), or (q, t) with levels."""
+        variance = self.noise_variance * noise
+        return variance if self.noise_levels is None else np.outer(variance, self.noise_levels)
 
     @property
     def localizer_scale(self) -> NDArray[np.float64]:
@@ -151,21 +158,38 @@ class LocalProblem(NamedTuple):
     noise: NDArray[np.floating]  # (n,) multiplier of the noise variance, v in [E2]
     model: LocalModel
 
+    def by_noise_level(self) -> list[tuple[NDArray[np.intp], LocalProblem]]:
+        """Columns of y whose noise is alike, and the problem of these alone."""
+        model, y = self.model, self.y
+        if model.noise_levels is None:
+            return [(np.arange(y.shape[1]), self)]
+        parts = []
+        for level in sorted(set(model.noise_levels)):
+            columns = np.flatnonzero(np.array(model.noise_levels) == level)
+            own = model.replace(noise_variance=level * model.noise_variance, noise_levels=None)
+            parts.append((columns, LocalProblem(self.X, y[:, columns].copy(), self.noise, own)))
+        return parts
+
 
 class Predictions(NamedTuple):
     """What one local solve says about each query."""
 
     mean: NDArray[np.floating]  # (q, t) [E4]
-    variance: NDArray[np.floating]  # (q,) latent, relative to the scale [E5]
+    variance: NDArray[np.floating]  # (q,) latent, relative to the scale [E5]; (q, t) if they differ
     scale: NDArray[np.floating]  # (q, t) s² of the query [E6]
     dof: NDArray[np.floating]  # (q,) degrees of freedom, infinite for a Gaussian [E6]
     status: NDArray[np.int32]  # (q,)
     #: (q,) what the noise of an observation at the query is multiplied by [E7]; None: 1.
     noise_unit: NDArray[np.floating] | None = None
 
-    def noise_of(self, noise_variance: Any) -> Any:
-        """Noise variance of observations at the queries, (q,) or one for all."""
-        return noise_variance if self.noise_unit is None else noise_variance * self.noise_unit
+    def relative_variance(self, noise: NDArray[np.floating] | float) -> NDArray[np.float64]:
+        """[E7] τ² + σ² of observations with this noise (q,), (q, t) or one for all; (q, 1 or t)."""
+        own = np.asarray(noise, dtype=float)
+        columns = own if own.ndim == 2 else own.reshape(-1, 1)
+        if self.noise_unit is not None:
+            columns = columns * self.noise_unit[:, None]
+        variance = np.asarray(self.variance, dtype=float)
+        return (variance if variance.ndim == 2 else variance[:, None]) + columns
 
 
 class Scores(NamedTuple):
@@ -174,6 +198,20 @@ class Scores(NamedTuple):
     loss: NDArray[np.floating]  # (q,)
     gradient: NDArray[np.floating]  # (q, p), order: kernel's own, then SHARED_PARAMETERS
     status: NDArray[np.int32]  # (q,)
+
+
+def join_targets(
+    columns: Sequence[NDArray[np.intp]], predictions: Sequence[Predictions]
+) -> Predictions:
+    """Predictions of all targets, from those of some columns each."""
+    order = np.argsort(np.concatenate(columns))
+    sizes = [len(part) for part in columns]
+    return predictions[0]._replace(
+        mean=np.concatenate([p.mean for p in predictions], axis=1)[:, order],
+        variance=np.repeat([p.variance for p in predictions], sizes, axis=0)[order].T,
+        scale=np.concatenate([p.scale for p in predictions], axis=1)[:, order],
+        status=np.max([p.status for p in predictions], axis=0),
+    )
 
 
 def reorder_results(results: Any, order: NDArray[np.integer]) -> Any:

@@ -337,10 +337,8 @@ def distribution_of(
 ) -> PredictiveDistribution:
     """[E7] from what local systems say.
 
-    ``noise_variance``, relative to the signal's, is that of the observations, (q,) or one for all;
-    0 for the latent function.
+    ``noise_variance``, relative to the signal's, is that of the observations, (q,), (q, t) or one
+    for all; 0 for the latent function.
     """
-    noise = predictions.noise_of(noise_variance)
-    relative = np.asarray(predictions.variance, dtype=float) + noise
-    scale = np.sqrt(predictions.scale * relative[:, None])
+    scale = np.sqrt(predictions.scale * predictions.relative_variance(noise_variance))
     return PredictiveDistribution(predictions.mean, scale, predictions.dof)

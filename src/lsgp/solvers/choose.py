@@ -8,6 +8,7 @@ from lsgp.method.contract import LocalProblem
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_system import LARGEST_EXACT
+from lsgp.solvers.leveled import LeveledSolver
 from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.solver import Solver
 
@@ -15,7 +16,18 @@ from lsgp.solvers.solver import Solver
 def choose_solver(
     problem: LocalProblem, index: SearchIndex, n_neighbors: int | None, backend: Backend
 ) -> Solver:
-    """The exact solver where all rows are neighbors of every query with weight 1."""
+    """The exact solver where all rows are neighbors of every query with weight 1.
+
+    One for each level of noise where targets differ in it.
+    """
+    if problem.model.noise_levels is not None:
+        return LeveledSolver(
+            problem,
+            tuple(
+                (columns, choose_solver(part, index, n_neighbors, backend))
+                for columns, part in problem.by_noise_level()
+            ),
+        )
     model, n = problem.model, len(problem.X)
     is_exact = (
         backend.factors_once

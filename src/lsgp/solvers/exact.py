@@ -18,7 +18,7 @@ from lsgp.method.contract import LocalProblem, Predictions, concatenate_results,
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.exact_system import ExactSystem, LeftOut, exact_bytes
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.solver import Block
+from lsgp.solvers.solver import Block, Solver
 
 Array = NDArray[np.float64]
 
@@ -83,6 +83,9 @@ class ExactSolver:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+    def parts(self) -> tuple[tuple[NDArray[np.intp], Solver]]:
+        return ((np.arange(self.problem.y.shape[1]), self),)
 
     def plan(self, n_queries: int, resources: Resources) -> Plan:
         return Plan(BLOCK, resources.n_threads, len(self.problem.X))

@@ -16,7 +16,7 @@ from lsgp.method.contract import LocalProblem, Predictions
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.solver import Block
+from lsgp.solvers.solver import Block, Solver
 
 Array = NDArray[np.float64]
 
@@ -40,6 +40,9 @@ class LocalSolver:
     @property
     def nbytes(self) -> int:
         return 0
+
+    def parts(self) -> tuple[tuple[NDArray[np.intp], Solver]]:
+        return ((np.arange(self.problem.y.shape[1]), self),)
 
     def plan(self, n_queries: int, resources: Resources) -> Plan:
         return self.backend.plan(self.problem, self.n_neighbors, n_queries, resources)

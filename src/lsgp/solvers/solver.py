@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -45,6 +45,9 @@ class Solver(Protocol):
     @property
     def nbytes(self) -> int:
         """Memory that it keeps for all queries, beside the rows and the index."""
+
+    def parts(self) -> Sequence[tuple[NDArray[np.intp], Solver]]:
+        """Columns of the targets, and who has their systems: itself, of all of them, if it has."""
 
     def plan(self, n_queries: int, resources: Resources) -> Plan:
         """How queries are cut into blocks."""

@@ -97,6 +97,10 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
         require_number("bandwidth", model.bandwidth)
         require(model.bandwidth > 0, "bandwidth is not positive")
     require(isinstance(model.normalize, bool), "normalize is neither true nor false")
+    if model.noise_levels is not None:
+        require(isinstance(model.noise_levels, tuple), "noise_levels is no tuple")
+        for level in model.noise_levels:
+            _require_number("noise_levels", level)
     metric = model.localizer_metric
     require(metric in LOCALIZER_METRICS, f"unknown localizer_metric {metric!r}")
     return model
@@ -196,7 +200,10 @@ def _read_problem(record: Record, arrays: dict[str, Array], n_inputs: int) -> Lo
     require(y.dtype == X.dtype == noise.dtype, "X, y and noise differ in precision")
     require(y.ndim == 2 and len(y) == len(X) and y.shape[1] >= 1, f"y has shape {y.shape}")
     require(noise.shape == (len(X),), f"noise has shape {noise.shape}")
-    return LocalProblem(X, y, noise, read_local_model(record["model"], n_inputs))
+    model = read_local_model(record["model"], n_inputs)
+    n_levels = y.shape[1] if model.noise_levels is None else len(model.noise_levels)
+    require(n_levels == y.shape[1], f"noise_levels of {n_levels} targets")
+    return LocalProblem(X, y, noise, model)
 
 
 def _require_values(problem: LocalProblem) -> None:

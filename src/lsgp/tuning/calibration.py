@@ -46,8 +46,7 @@ def calibrate(
     is_local = math.isfinite(model.scale_dof)
     if not free or (not is_local and "signal_variance" in given):
         return model, predictions
-    own_noise = predictions.noise_of(model.noise_variance * noise)
-    relative = (predictions.variance + own_noise)[:, None]
+    relative = predictions.relative_variance(model.noise_of(noise))
     squared_error = (observed - predictions.mean) ** 2 / relative
     if not is_local:
         # The likeliest variance of Gaussian errors is their mean square.

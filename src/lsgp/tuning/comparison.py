@@ -74,7 +74,7 @@ class Comparison:
         failed = (predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
         if calibrates_scale and not failed:
             model, predictions = calibrate(model, predictions, self.y, self.noise, self.given)
-        predicted = distribution_of(predictions, model.noise_variance * self.noise)
+        predicted = distribution_of(predictions, model.noise_of(self.noise))
         losses = np.full(len(self.y), BAD_LOSS)
         if not failed:
             losses = self._losses(predicted, local, sample)

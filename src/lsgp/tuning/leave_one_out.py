@@ -21,6 +21,7 @@ from lsgp.method.contract import (
     Predictions,
     Scores,
     concatenate_results,
+    join_targets,
 )
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex, build_index
@@ -154,7 +155,13 @@ class LeaveOneOut:
 
     def predict(self, model: LocalModel, sample: Sample) -> Predictions:
         """Leave-one-out predictions of the sample."""
-        problem = self.problem(model)
+        parts = self.problem(model).by_noise_level()
+        if len(parts) > 1:
+            predictions = [self._predict(part, sample) for _, part in parts]
+            return join_targets([columns for columns, _ in parts], predictions)
+        return self._predict(parts[0][1], sample)
+
+    def _predict(self, problem: LocalProblem, sample: Sample) -> Predictions:
         width, n = max(sample.neighbors.shape[1], 1), len(sample.targets)
         resources = self._resources()
         plan = self.backend.plan(problem, width, n, resources)

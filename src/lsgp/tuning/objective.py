@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -81,6 +82,21 @@ class Objective:
         resources: Resources,
     ) -> Scores:
         """Loss and gradient of each target, on threads; failures stay status codes."""
+
+        def score(part: LocalProblem) -> Scores:
+            return self.score_alike(part, targets, neighbors, backend, resources)
+
+        return _score_by_level(problem, score)
+
+    def score_alike(
+        self,
+        problem: LocalProblem,
+        targets: NDArray[np.int32],
+        neighbors: NDArray[np.int32],
+        backend: Backend,
+        resources: Resources,
+    ) -> Scores:
+        """The same where the columns of y are alike in noise."""
         width, n = max(neighbors.shape[1], 1), len(targets)
         plan = backend.plan(problem, width, n, resources, gradient=True)
 
@@ -178,10 +194,12 @@ class MarginalLikelihood(LogDensity):
         targets: NDArray[np.int32],
         neighbors: NDArray[np.int32],
     ) -> Array:
-        scores = reference.marginal_likelihood(problem, targets, neighbors)
-        return np.asarray(scores.loss, dtype=float)
+        def score(part: LocalProblem) -> Scores:
+            return reference.marginal_likelihood(part, targets, neighbors)
 
-    def score(
+        return np.asarray(_score_by_level(problem, score).loss, dtype=float)
+
+    def score_alike(
         self,
         problem: LocalProblem,
         targets: NDArray[np.int32],
@@ -218,6 +236,19 @@ class LogLoss(Objective):
 
     def describe_units(self, n_targets: int) -> str:
         return ""
+
+
+def _score_by_level(problem: LocalProblem, score: Callable[[LocalProblem], Scores]) -> Scores:
+    """The mean over the columns of y, of which those alike in noise are scored together."""
+    parts = [(len(columns), score(part)) for columns, part in problem.by_noise_level()]
+    if len(parts) == 1:
+        return parts[0][1]
+    n_columns = sum(size for size, _ in parts)
+    return Scores(
+        np.asarray(sum(size * scores.loss for size, scores in parts)) / n_columns,
+        np.asarray(sum(size * scores.gradient for size, scores in parts)) / n_columns,
+        np.max([scores.status for _, scores in parts], axis=0),
+    )
 
 
 @cache

@@ -275,6 +275,7 @@ class TuningProblem:
             and not self.objective.is_slow
             and self.queries is None
             and self.rows.groups is None
+            and self.specification.model.noise_levels is None
             and self.n_models > 1
             and len(self.y) > 1
         )

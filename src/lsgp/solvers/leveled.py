@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The solver of several targets whose noise differs: one solver for each level of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.contract import Backend, Plan, Resources
+from lsgp.backends.reference import LocalSystem
+from lsgp.method.contract import LocalProblem, Predictions, join_targets
+from lsgp.search.index import SearchIndex
+from lsgp.solvers.failures import Failures
+from lsgp.solvers.solver import Block, Solver
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LeveledSolver:
+    """A matrix [E2] has one noise: targets of another need a factor of their own.
+
+    Neighborhoods and weights are the same for all.
+    """
+
+    problem: LocalProblem  # of all targets
+    levels: tuple[tuple[NDArray[np.intp], Solver], ...]  # columns of y, and who solves them
+
+    def parts(self) -> tuple[tuple[NDArray[np.intp], Solver], ...]:
+        return self.levels
+
+    @property
+    def _first(self) -> Solver:
+        return self.levels[0][1]
+
+    @property
+    def index(self) -> SearchIndex:
+        return self._first.index
+
+    @property
+    def backend(self) -> Backend:
+        return self._first.backend
+
+    @property
+    def n_neighbors(self) -> int | None:
+        return self._first.n_neighbors
+
+    @property
+    def nbytes(self) -> int:
+        return sum(solver.nbytes for _, solver in self.levels)
+
+    def plan(self, n_queries: int, resources: Resources) -> Plan:
+        # One level after the other: the one of the most targets needs the most memory.
+        _, solver = max(self.levels, key=lambda level: len(level[0]))
+        return solver.plan(n_queries, resources)
+
+    def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
+        return self._join([s.predict(queries, block, mean_only) for _, s in self.levels])
+
+    def leave_out(
+        self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None
+    ) -> Predictions:
+        return self._join([s.leave_out(rows, block, groups) for _, s in self.levels])
+
+    def _join(self, predictions: list[Predictions]) -> Predictions:
+        return join_targets([columns for columns, _ in self.levels], predictions)
+
+    def systems(
+        self,
+        queries: Array,
+        failures: Failures,
+        left_out: NDArray[np.int32] | None = None,
+        groups: NDArray[np.int32] | None = None,
+    ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:
+        raise AssertionError("each level has systems of its own: ask the parts")
+
+    def describe(self) -> str:
+        return self._first.describe()
+
+    def describe_source(self) -> str:
+        return self._first.describe_source()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Known noise of rows, with several targets: each has its own level of it."""
+
+import numpy as np
+import pytest
+
+from lsgp import LSGPRegressor
+
+SETTINGS = {
+    "smooth": {"n_neighbors": 20},
+    "local scale": {"n_neighbors": 20, "scale": "local"},
+    "fixed": {"bandwidth": 1.5},
+    "exact": {"n_neighbors": 10**6, "localizer": "rectangular"},
+    "reference": {"n_neighbors": 20, "backend": "reference"},
+    "float32": {"n_neighbors": 20, "dtype": "float32"},
+}
+each_settings = pytest.mark.parametrize("name", SETTINGS)
+
+
+def make_data(n=150, seed=0):
+    """Three targets of very different spread, one of them twice, and noise in their units."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n, 2))
+    f = np.sin(3.0 * X[:, 0]) + X[:, 1]
+    noise = rng.uniform(0.05, 0.2, n)
+    y = np.column_stack([f, 1000.0 * f, f, 30.0 * np.cos(2.0 * X[:, 1])])
+    return X, y + np.sqrt(noise)[:, None] * rng.normal(size=y.shape), noise
+
+
+X, Y, NOISE = make_data()
+QUERIES = np.random.default_rng(1).uniform(-1.0, 1.0, (7, 2))
+
+
+def model_of(name):
+    return LSGPRegressor(**{"objective": None, "scale": "global", **SETTINGS[name]})
+
+
+def tolerance(name):
+    return 1e-3 if name == "float32" else 1e-9
+
+
+def assert_same_distribution(actual, expected, column, rtol):
+    np.testing.assert_allclose(actual.mean[:, column], expected.mean, rtol=rtol)
+    np.testing.assert_allclose(actual.scale[:, column], expected.scale, rtol=rtol)
+    np.testing.assert_allclose(actual.dof[:, column], expected.dof, rtol=rtol)
+
+
+@each_settings
+def test_targets_together_are_predicted_as_each_alone(name):
+    together = model_of(name).fit(X, Y, noise_variance=NOISE)
+    for column in range(4):
+        alone = model_of(name).fit(X, Y[:, column], noise_variance=NOISE)
+        for predict in (
+            lambda m: m.predict_distribution(QUERIES),
+            lambda m: m.predict_distribution(QUERIES, kind="latent"),
+            lambda m: m.loo().predicted,
+            lambda m: m.explain(QUERIES).predicted,
+        ):
+            assert_same_distribution(predict(together), predict(alone), column, tolerance(name))
+        np.testing.assert_allclose(
+            together.predict(QUERIES)[:, column], alone.predict(QUERIES), rtol=tolerance(name)
+        )
+
+
+@each_settings
+def test_explanations_gradients_and_likelihood_are_those_of_each_target(name):
+    together = model_of(name).fit(X, Y, noise_variance=NOISE)
+    explained = together.explain(QUERIES)
+    total = explained.baseline + explained.contributions.sum(axis=1)
+    np.testing.assert_allclose(total, together.predict(QUERIES), rtol=tolerance(name))
+    frame = explained.to_frame("polars")
+    assert len(frame) == int(explained.n_neighbors.sum())
+    mean, std = together.predict_gradient(QUERIES, return_std=True)
+    likelihood = together.local_log_marginal_likelihood(QUERIES)
+    for column in range(4):
+        alone = model_of(name).fit(X, Y[:, column], noise_variance=NOISE)
+        own = alone.explain(QUERIES)
+        np.testing.assert_allclose(
+            explained.contributions[:, :, column], own.contributions, rtol=1e-6, atol=1e-9
+        )
+        np.testing.assert_allclose(
+            explained.coefficients[:, :, column], own.coefficients, rtol=1e-6, atol=1e-12
+        )
+        own_mean, own_std = alone.predict_gradient(QUERIES, return_std=True)
+        np.testing.assert_allclose(mean[:, column], own_mean, rtol=1e-6)
+        np.testing.assert_allclose(std[:, column], own_std, rtol=1e-5, atol=1e-9)
+        own_likelihood = alone.local_log_marginal_likelihood(QUERIES)
+        np.testing.assert_allclose(likelihood[:, column], own_likelihood, rtol=1e-6)
+
+
+def test_the_noise_of_an_observation_is_what_was_given():
+    """It was 1/mean of the squared units of all targets: .0006 instead of .31."""
+    model = LSGPRegressor(objective=None, scale="global").fit(X, Y, noise_variance=0.1)
+    observation = model.predict(QUERIES, return_std=True)[1]
+    latent = model.predict(QUERIES, return_std=True, kind="latent")[1]
+    np.testing.assert_allclose(observation**2 - latent**2, 0.1, rtol=1e-3)
+
+
+@each_settings
+def test_levels_outlive_files_updates_and_another_backend(name, tmp_path):
+    expected = model_of(name).fit(X, Y, noise_variance=NOISE)
+    expected.save(tmp_path / "model")
+    loaded = LSGPRegressor.load(tmp_path / "model")
+    assert np.array_equal(loaded.predict(QUERIES), expected.predict(QUERIES))
+    grown = model_of(name).fit(X[:100], Y[:100], noise_variance=NOISE[:100])
+    levels = grown.model_.noise_levels
+    assert len(set(levels)) == 4
+    grown.partial_fit(X[100:], Y[100:], noise_variance=NOISE[100:])
+    assert grown.model_.noise_levels == levels
+    # As if each target had been alone from the beginning.
+    for column in range(4):
+        alone = model_of(name).fit(X[:100], Y[:100, column], noise_variance=NOISE[:100])
+        alone.partial_fit(X[100:], Y[100:, column], noise_variance=NOISE[100:]).forget([3, 120])
+        both = grown if column else grown.forget([3, 120])
+        assert_same_distribution(
+            both.predict_distribution(QUERIES),
+            alone.predict_distribution(QUERIES),
+            column,
+            tolerance(name),
+        )
+    if name == "smooth":
+        slow = loaded.set_params(backend="reference").predict(QUERIES)
+        np.testing.assert_allclose(slow, expected.predict(QUERIES), rtol=1e-9)
+
+
+def test_targets_of_one_spread_share_one_factor():
+    first = Y[:, 0]
+    alike = np.column_stack([first, -first, first + 5.0])
+    model = LSGPRegressor(objective=None).fit(X, alike, noise_variance=NOISE)
+    assert model.model_.noise_levels is None
+    plain = LSGPRegressor(objective=None, normalize_y=False).fit(X, Y, noise_variance=NOISE)
+    assert plain.model_.noise_levels is None
+
+
+@pytest.mark.parametrize("objective", ["crps", "log_density"])
+def test_tuned_targets_have_the_noise_that_was_given(objective):
+    """Levels differ by the spread of the targets, and their common factor is tuned."""
+    X, Y, noise = make_data(400, seed=3)
+    model = LSGPRegressor(
+        objective=objective,
+        kernel="rbf",
+        n_neighbors=30,
+        n_models=1,
+        n_tuning_points=100,
+        input_transform="standardize",
+        scale="global",
+        random_state=0,
+    ).fit(X, Y[:, :2], noise_variance=noise)
+    levels = np.array(model.model_.noise_levels)
+    variances = Y[:, :2].var(axis=0)
+    assert levels[0] / levels[1] == pytest.approx(variances[1] / variances[0])
+    observed = model.loo()
+    z = observed.residuals / observed.predicted.std
+    assert (np.abs(z) < 1.645).mean(axis=0) == pytest.approx([0.9, 0.9], abs=0.08)
+
+
+def test_scores_of_several_levels_are_the_mean_over_the_targets():
+    from lsgp.backends import cpu
+    from lsgp.backends.contract import Resources
+    from lsgp.method.contract import LocalModel, LocalProblem
+    from lsgp.tuning.objective import OBJECTIVES
+
+    levels = (0.5, 2.0, 0.5)
+    model = LocalModel("rbf", "smooth", np.ones(2), scale_dof=5.0, noise_levels=levels)
+    targets = np.arange(10, dtype=np.int32)
+    neighbors = np.argsort(np.linalg.norm(X[:10, None] - X[None], axis=2), axis=1)
+    neighbors = np.ascontiguousarray(neighbors[:, 1:21], dtype=np.int32)
+    y = np.ascontiguousarray(Y[:, [0, 2, 0]])
+    noise = NOISE / NOISE.mean()
+    for name in ("crps", "log_density", "squared_error", "marginal_likelihood"):
+        objective = OBJECTIVES[name]
+        score = objective.score(
+            LocalProblem(X, y, noise, model), targets, neighbors, cpu, Resources()
+        )
+        parts = []
+        for j, level in enumerate(levels):
+            own = model.replace(noise_variance=level * model.noise_variance, noise_levels=None)
+            one = LocalProblem(X, np.ascontiguousarray(y[:, [j]]), noise, own)
+            parts.append(objective.score(one, targets, neighbors, cpu, Resources()))
+        np.testing.assert_allclose(score.loss, np.mean([p.loss for p in parts], axis=0))
+        np.testing.assert_allclose(
+            score.gradient, np.mean([p.gradient for p in parts], axis=0), rtol=1e-9, atol=1e-12
+        )
