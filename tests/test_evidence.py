@@ -177,3 +177,81 @@ def test_given_hyperparameters_stay_in_exact_gps():
         assert fitted.model.noise_variance == 0.05
         assert fitted.model.constant_variance == 2.0
         np.testing.assert_array_equal(fitted.model.lengthscale, 0.8)
+
+
+# ---- on request ----
+
+
+@pytest.mark.parametrize("n_neighbors", [150, 10**9])
+@pytest.mark.parametrize("localizer", ["rectangular", "smooth"])
+def test_all_rows_as_neighbors_are_an_exact_gp(localizer, n_neighbors):
+    from tuned import make_data
+
+    from lsgp import LSGPRegressor
+    from lsgp.solvers.exact import ExactSolver
+
+    X, y = make_data(150)
+    model = LSGPRegressor(localizer=localizer, n_neighbors=n_neighbors, random_state=0).fit(X, y)
+    for fitted in model.fitted_:
+        assert isinstance(fitted.solver, ExactSolver)
+        assert fitted.n_neighbors == 150
+    weights = [fitted.weight for fitted in model.fitted_]
+    assert sum(weights) == pytest.approx(1.0)
+    if n_neighbors > 150:
+        grown = model.partial_fit(X[:5] + 0.01, y[:5])
+        assert all(isinstance(fitted.solver, ExactSolver) for fitted in grown.fitted_)
+        assert grown.n_neighbors_ == 155
+
+
+def test_an_exact_gp_on_request_is_scikit_learns():
+    """The same kernel with the same bounds, tuned by the same evidence."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+
+    from lsgp import LSGPRegressor
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (80, 2))
+    y = np.sin(3.0 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=80)
+    kernel = 1.0 * RBF([1.0, 1.0]) + WhiteKernel(0.1)
+    model = LSGPRegressor(
+        kernel=kernel,
+        localizer="rectangular",
+        n_neighbors=80,
+        trend=None,
+        input_transform=None,
+        normalize_y=False,
+        n_models=1,
+    ).fit(X, y)
+    peer = GaussianProcessRegressor(kernel, alpha=0.0).fit(X, y)
+    found = model.model_
+    theta = np.log(
+        [
+            found.signal_variance,
+            *found.lengthscale,
+            found.noise_variance * found.signal_variance,
+        ]
+    )
+    best = peer.log_marginal_likelihood_value_
+    assert peer.log_marginal_likelihood(theta) == pytest.approx(best, abs=0.02)
+    np.testing.assert_allclose(model.predict(X), peer.predict(X), atol=0.01)
+
+
+def test_one_model_on_request_is_the_likeliest():
+    from tuned import make_data
+
+    from lsgp import LSGPRegressor
+
+    X, y = make_data(100)
+    model = LSGPRegressor(n_neighbors=100, n_models=1, random_state=0).fit(X, y)
+    assert len(model.fitted_) == 1
+    assert model.fitted_[0].solver.describe() == "all rows"
+
+
+def test_other_localizers_keep_their_weights_and_have_all_rows():
+    from tuned import make_data, regressor
+
+    X, y = make_data(40)
+    model = regressor(localizer="epanechnikov", n_neighbors=40, n_tuning_points=20).fit(X, y)
+    assert model.model_.localizer == "epanechnikov"
+    assert model.n_neighbors_ == 40

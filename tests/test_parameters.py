@@ -246,3 +246,39 @@ def test_gathered_rows_give_the_same_loss_and_gradient(monkeypatch, n_neighbors)
     found = part.evaluate(model, gathered, OBJECTIVES["crps"])
     assert found.loss == expected.loss
     np.testing.assert_array_equal(found.gradient, expected.gradient)
+
+
+# ---- bounds of one's own ----
+
+
+def test_variances_with_bounds_of_their_own_are_not_relative_to_the_signal():
+    bounds = {name: np.array([[-3.0, 2.0]]) for name in ("noise_variance", "constant_variance")}
+    parameters, model = Parameters(frozenset({"lengthscale"}), own_bounds=bounds), make_model()
+    vector = parameters.pack(model)
+    free = parameters.free_of(model)
+    noise, signal = free.index("noise_variance"), free.index("signal_variance")
+    assert np.exp(vector[noise]) == pytest.approx(1.3 * 0.2)
+    assert_same(parameters.unpack(vector, model), model)
+    vector[signal] += 0.5
+    changed = parameters.unpack(vector, model)
+    assert changed.noise_variance * changed.signal_variance == pytest.approx(1.3 * 0.2)
+    assert changed.constant_variance * changed.signal_variance == pytest.approx(1.3 * 0.8)
+    assert parameters.bounds(model)[noise] == (-3.0, 2.0)
+
+
+def test_gradients_with_bounds_of_their_own_are_differences():
+    bounds = {"noise_variance": np.array([[-3.0, 2.0]]), "lengthscale": np.array([[-2.0, 2.0]])}
+    loo, model = make_loo(), make_model()
+    parameters = Parameters(frozenset(), own_bounds=bounds)
+    sample = loo.sample(model, np.arange(20, dtype=np.int32), 15)
+
+    def value(vector):
+        return loo.evaluate(parameters.unpack(vector, model), sample, OBJECTIVES["log_density"])
+
+    vector = parameters.pack(model)
+    gradient = parameters.restrict(value(vector).gradient, model)
+    for k in range(len(vector)):
+        step = 1e-6 * np.eye(len(vector))[k]
+        difference = (value(vector + step).loss - value(vector - step).loss) / 2e-6
+        assert gradient[k] == pytest.approx(difference, rel=1e-4, abs=1e-7)
+    assert parameters.bounds(model)[:3] == [(-2.0, 2.0)] * 3

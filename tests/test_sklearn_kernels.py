@@ -100,7 +100,7 @@ FIXED_PARTS = {
     "noise, without an amplitude": (RBF(0.7) + FIXED_NOISE, "signal noise"),
     "constant, without an amplitude": (RBF(0.7) + FIXED_TWO, "signal constant"),
     "noise by a factor": (RBF(0.7) + FIXED_TWO * FIXED_NOISE, "signal noise"),
-    "one factor of the noise": (RBF(0.7) + ConstantKernel(2.0) * FIXED_NOISE, ""),
+    "one factor of the noise": (RBF(0.7) + ConstantKernel(2.0) * FIXED_NOISE, "signal"),
     "one factor of the amplitude": (FIXED_TWO * ConstantKernel(1.5) * RBF(0.7), ""),
     "all that there is": (FIXED_LENGTH, "signal lengthscale"),
     "everything": (
@@ -109,7 +109,9 @@ FIXED_PARTS = {
     ),
     "noise of an object": (2.0 * RationalQuadratic() + FIXED_NOISE, "signal noise"),
     "amplitude of an object": (FIXED_TWO * RationalQuadratic() + WhiteKernel(0.5), "signal"),
-    "lengthscale of an object": (RationalQuadratic(0.7, length_scale_bounds="fixed"), ""),
+    "lengthscale of an object": (RationalQuadratic(0.7, length_scale_bounds="fixed"), "signal"),
+    "no amplitude": (RBF(0.7) + WhiteKernel(0.5), "signal"),
+    "no amplitude of an object": (RationalQuadratic() + WhiteKernel(0.5), "signal"),
 }
 
 
@@ -204,3 +206,61 @@ def test_kernel_without_a_positive_amplitude_is_refused(data, amplitude):
         warnings.simplefilter("ignore", RuntimeWarning)
         with pytest.raises(ValueError, match=message):
             LSGPRegressor(kernel=kernel, **BARE).fit(X, y)
+
+
+# ---- bounds ----
+
+BOUNDED = {
+    "lengthscale": (
+        1.0 * RBF(0.5, (0.4, 0.6)) + WhiteKernel(0.1),
+        lambda m: m.lengthscale,
+        (0.4, 0.6),
+    ),
+    "one lengthscale of several": (
+        1.0 * RBF([0.5, 1.0, 1.0], [(0.45, 0.55), (1e-2, 1e2), (0.9, 1.0)]) + WhiteKernel(0.1),
+        lambda m: m.lengthscale[[0, 2]],
+        ([0.45, 0.9], [0.55, 1.0]),
+    ),
+    "amplitude": (
+        ConstantKernel(0.02, (0.01, 0.03)) * RBF(1.0) + WhiteKernel(0.1),
+        lambda m: m.signal_variance,
+        (0.01, 0.03),
+    ),
+    "amplitude of two factors": (
+        ConstantKernel(0.02, (0.01, 0.03)) * RBF(1.0) * ConstantKernel(2.0, "fixed"),
+        lambda m: m.signal_variance,
+        (0.02, 0.06),
+    ),
+    "noise": (
+        1.0 * RBF(1.0) + WhiteKernel(0.3, (0.2, 0.4)),
+        lambda m: m.noise_variance * m.signal_variance,
+        (0.2, 0.4),
+    ),
+    "constant": (
+        1.0 * RBF(1.0) + WhiteKernel(0.1) + ConstantKernel(0.3, (0.25, 0.35)),
+        lambda m: m.constant_variance * m.signal_variance,
+        (0.25, 0.35),
+    ),
+    "noise beside a fixed amplitude": (
+        FIXED_TWO * RBF(1.0) + WhiteKernel(0.3, (0.2, 0.4)),
+        lambda m: m.noise_variance * m.signal_variance,
+        (0.2, 0.4),
+    ),
+}
+
+
+@pytest.mark.parametrize("scale", ["local", "global"])
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounds_of_a_kernel_object_hold(name, scale):
+    kernel, value, (low, high) = BOUNDED[name]
+    model = tuned.regressor(kernel=kernel, scale=scale, n_models=3).fit(*tuned.make_data(150))
+    for fitted in model.fitted_:
+        found = value(fitted.model)
+        assert (found >= np.multiply(low, 1 - 1e-9)).all()
+        assert (found <= np.multiply(high, 1 + 1e-9)).all()
+
+
+def test_a_kernel_without_an_amplitude_does_not_get_one():
+    for kernel in (RBF(0.7) + WhiteKernel(0.1), Matern(0.7, nu=1.5)):
+        model = tuned.regressor(kernel=kernel).fit(*tuned.make_data(150))
+        assert {fitted.model.signal_variance for fitted in model.fitted_} == {1.0}

@@ -182,7 +182,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         if self.objective is not None and len(rows.X) > 2 and not is_known:
             tuned = self._tune(specification, rows, scaler, queries, progress, labels)
             tuned = tuned._replace(result=replace(tuned.result, n_copies=n_copies))
-            models = build_tuned(tuned, self.backend, self.dtype)
+            models = build_tuned(tuned, self.backend, self.dtype, specification.n_neighbors)
         else:
             given = build_given(specification, rows, scaler, self.backend, self.dtype)
             models = (given,)

@@ -49,7 +49,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         How a point's weight falls with its distance. The predictions of the first two are
         continuous in the query.
     n_neighbors : int or "auto"
-        Size of the neighborhood.
+        Size of the neighborhood. As many as there are rows, or more, with the default or the
+        rectangular localizer: an exact GP, tuned by its evidence (up to 10,000 rows, unless
+        the scale is local, or queries or groups are given).
     bandwidth : "adaptive" or float
         Radius of the localizer: the distance to the last of the neighbors, or a number in
         the units of the (transformed) inputs, in which case all points within it are used.

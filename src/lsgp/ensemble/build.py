@@ -93,8 +93,13 @@ def require_distances(X: Array, lengthscale: NDArray[np.floating], dtype: Any) -
         )
 
 
-def build_tuned(tuned: Tuned, backend: str, dtype: Any) -> tuple[FittedModel, ...]:
-    """The models that tuning chose, heaviest first; models of one transform share their index."""
+def build_tuned(
+    tuned: Tuned, backend: str, dtype: Any, n_neighbors: int | None = None
+) -> tuple[FittedModel, ...]:
+    """The models that tuning chose, heaviest first; models of one transform share their index.
+
+    Where more ``n_neighbors`` are asked for than there are rows but one, tuning had one less.
+    """
     models = []
     for contender, weight in tuned.members:
         space, model = contender.space, contender.model
@@ -106,7 +111,10 @@ def build_tuned(tuned: Tuned, backend: str, dtype: Any) -> tuple[FittedModel, ..
             index = build_index(X, model.localizer_scale)
         index = _suitable(index, X, model.localizer_scale)
         problem = chosen.prepare(_cast(space.problem(model)._replace(X=X), dtype))
-        solver = choose_solver(problem, index, contender.n_neighbors, chosen)
+        size, n = contender.n_neighbors, len(problem.X)
+        if n_neighbors is not None and size == n - 1:
+            size = min(n_neighbors, n)
+        solver = choose_solver(problem, index, size, chosen)
         if isinstance(solver, ExactSolver) and contender.system and problem.X.dtype == float:
             system = replace(contender.system, problem=problem)
             solver = ExactSolver(problem, index, solver.n_neighbors, chosen.name, system)

@@ -88,8 +88,13 @@ class _Sizes:
         self.may_extend = 2 * needed <= policy.memory_budget
 
     def is_exact(self, fitted: FittedModel) -> bool:
-        """Whether tuning made the model an exact GP: nobody had asked for its localizer."""
-        return fitted.model.localizer == "rectangular" != self.policy.localizer
+        """Whether the model is an exact GP that tuning made, by itself or as the settings ask."""
+        if fitted.model.localizer != "rectangular":
+            return False
+        is_asked_for = (fitted.n_neighbors or 0) >= len(fitted.problem.X)
+        return self.policy.localizer != "rectangular" or (
+            is_asked_for and self.policy.n_neighbors >= self.n
+        )
 
     def change(self, fitted: FittedModel, problem: LocalProblem, index: SearchIndex) -> FittedModel:
         n_neighbors = fitted.n_neighbors

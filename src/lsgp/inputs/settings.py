@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -63,6 +63,7 @@ class Specification(NamedTuple):
     n_neighbors: int | None  # None: not given, or a fixed bandwidth
     input_transforms: tuple[Kinds, ...]  # those that tuning may choose from
     is_isotropic: bool  # one lengthscale for all inputs
+    bounds: Mapping[str, np.ndarray] | None = None  # of a kernel object's logarithms, (k, 2)
 
     @property
     def admits_exact(self) -> bool:
@@ -214,6 +215,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         n_neighbors=_n_neighbors(settings["n_neighbors"]),
         input_transforms=_input_transforms(settings["input_transform"], n_inputs),
         is_isotropic=is_isotropic,
+        bounds=None if translation is None else translation.bounds,
     )
 
 

@@ -6,13 +6,14 @@ order and with any of the parts missing, has a counterpart in the native core. A
 else is kept as an object, for the reference backend, less a WhiteKernel at the top
 level, which is noise of the observations rather than of the latent function.
 
-What the object fixes, tuning leaves alone. Parts that it does not have are left to the other
-settings of the estimator, but a missing amplitude is 1 beside something that is fixed.
+What the object fixes, tuning leaves alone, and its bounds hold. An amplitude that it does not
+have is 1. Other parts that it does not have are left to the other settings of the estimator.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,8 @@ class Translation(NamedTuple):
     constant_variance: float | None  # None without a ConstantKernel term
     fixed: frozenset[str]  # names of those that tuning must leave alone
     conflict: str = ""  # why tuning cannot leave alone all that the object fixes
+    #: Of the logarithms of what is free, (k, 2); of variances as they are, not relative.
+    bounds: Mapping[str, NDArray[np.float64]] | None = None
 
 
 def is_kernel(value: Any) -> bool:
@@ -67,11 +70,7 @@ def translate(kernel: sk.Kernel) -> Translation:
         if terms.is_fixed
     }
     conflict = noises.conflict or constants.conflict
-    if term is stationary:
-        amplitude_is_fixed = bool(fixed) or kernel.n_dims == 0
-    else:
-        amplitude_is_fixed = term.n_dims == stationary.n_dims
-    if amplitude_is_fixed:
+    if term.n_dims == stationary.n_dims:  # no amplitude, or a fixed one
         fixed.add("signal_variance")
     elif fixed:
         conflict = (
@@ -89,18 +88,56 @@ def translate(kernel: sk.Kernel) -> Translation:
         constants.total,
         frozenset(fixed),
         conflict,
+        _bounds_of(term, stationary, noises, constants),
     )
 
 
+def _bounds_of(
+    term: sk.Kernel, stationary: sk.Kernel, noises: _Sum, constants: _Sum
+) -> dict[str, NDArray[np.float64]]:
+    bounds = {}
+    if stationary.n_dims:
+        bounds["lengthscale"] = np.asarray(stationary.bounds, dtype=float)
+    if term.n_dims > stationary.n_dims:
+        bounds["signal_variance"] = _log_range(term)[None]
+    for name, terms in (("noise_variance", noises), ("constant_variance", constants)):
+        if terms.terms and not terms.is_fixed:
+            ranges = [_log_range(one) for one in terms.terms]
+            bounds[name] = np.logaddexp.reduce(ranges, axis=0)[None]
+    return bounds
+
+
+def _log_range(kernel: sk.Kernel) -> NDArray[np.float64]:
+    """Smallest and largest logarithm of the constants, and of the noise, in a product, (2,)."""
+    if isinstance(kernel, sk.Product):
+        return _log_range(kernel.k1) + _log_range(kernel.k2)
+    if isinstance(kernel, sk.ConstantKernel | sk.WhiteKernel):
+        return np.asarray(kernel.bounds[0] if kernel.n_dims else np.repeat(_log_value(kernel), 2))
+    return np.zeros(2)
+
+
+def _log_value(kernel: sk.Kernel) -> float:
+    """Logarithm of the value of a constant, or of a noise."""
+    is_noise = isinstance(kernel, sk.WhiteKernel)
+    return math.log(kernel.noise_level if is_noise else kernel.constant_value)
+
+
 def _keep_object(kernel: sk.Kernel, noises: _Sum) -> Translation:
-    fixed = {"noise_variance"} if noises.is_fixed else set()
-    variances = ("constant_value", "noise_level")
-    names = (h.name.rpartition("__")[2] for h in kernel.hyperparameters if h.fixed)
-    if kernel.n_dims == 0 or any(name in variances for name in names):
-        # The object has its own amplitudes, which one in front of it would change.
-        fixed.add("signal_variance")
+    # The object has its own amplitudes, if any: there is none in front of it.
+    fixed = {"signal_variance"} | ({"noise_variance"} if noises.is_fixed else set())
+    bounds = {}
+    if noises.terms and not noises.is_fixed:
+        ranges = [_log_range(one) for one in noises.terms]
+        bounds["noise_variance"] = np.logaddexp.reduce(ranges, axis=0)[None]
     return Translation(
-        _without_noise(kernel), None, 1.0, noises.total, None, frozenset(fixed), noises.conflict
+        _without_noise(kernel),
+        None,
+        1.0,
+        noises.total,
+        None,
+        frozenset(fixed),
+        noises.conflict,
+        bounds,
     )
 
 

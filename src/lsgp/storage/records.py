@@ -100,7 +100,7 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     if model.noise_levels is not None:
         require(isinstance(model.noise_levels, tuple), "noise_levels is no tuple")
         for level in model.noise_levels:
-            _require_number("noise_levels", level)
+            require_number("noise_levels", level)
     metric = model.localizer_metric
     require(metric in LOCALIZER_METRICS, f"unknown localizer_metric {metric!r}")
     return model

@@ -18,15 +18,9 @@ from scipy.special import digamma, gammaln
 from lsgp.method.contract import LocalModel, Predictions
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.tuning.parameters import SHARED_BOUNDS
-from lsgp.tuning.plan import LARGEST_CALIBRATED_SIGNAL
 
 Array = NDArray[np.float64]
 
-#: Bounds of the logarithms that are fitted.
-BOUNDS = {
-    "signal_variance": (SHARED_BOUNDS["signal_variance"][0], LARGEST_CALIBRATED_SIGNAL),
-    "scale_dof": SHARED_BOUNDS["scale_dof"],
-}
 #: The level whose coverage is calibrated.
 COVERED_LEVEL = 0.95
 #: Observations that the factor is held to 1 by: leave-one-out errors of few rows, which the
@@ -40,8 +34,12 @@ def calibrate(
     observed: Array,
     noise: Array,
     given: frozenset[str],
+    signal_range: tuple[float, float],
 ) -> tuple[LocalModel, Predictions]:
-    """The model and its predictions with the scale that makes the observations likeliest."""
+    """The model and its predictions with the scale that makes the observations likeliest.
+
+    ``signal_range`` is that of the logarithm of the signal variance.
+    """
     free = [name for name in ("signal_variance", "scale_dof") if name not in given]
     is_local = math.isfinite(model.scale_dof)
     if not free or (not is_local and "signal_variance" in given):
@@ -50,7 +48,7 @@ def calibrate(
     squared_error = (observed - predictions.mean) ** 2 / relative
     if not is_local:
         # The likeliest variance of Gaussian errors is their mean square.
-        low, high = np.exp(BOUNDS["signal_variance"])
+        low, high = np.exp(signal_range)
         signal = float(np.clip(squared_error.mean(), low, high))
         scale = np.full_like(predictions.scale, signal)
         return model.replace(signal_variance=signal), predictions._replace(scale=scale)
@@ -72,7 +70,8 @@ def calibrate(
         }
         return value, np.array([slope[name] for name in free])
 
-    bounds = [BOUNDS[name] for name in free]
+    ranges = {"signal_variance": signal_range, "scale_dof": SHARED_BOUNDS["scale_dof"]}
+    bounds = [ranges[name] for name in free]
     found = minimize(
         loss,
         np.clip(np.log([getattr(model, name) for name in free]), *np.transpose(bounds)),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -57,6 +57,8 @@ class Comparison:
     noise: Array  # (k,)
     objective: Objective
     given: frozenset[str]  # hyperparameters that calibration must leave alone
+    #: Within which the logarithm of a model's signal variance may be calibrated.
+    signal_range: Callable[[LocalModel], tuple[float, float]]
 
     def judge(
         self,
@@ -73,7 +75,9 @@ class Comparison:
         """
         failed = (predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
         if calibrates_scale and not failed:
-            model, predictions = calibrate(model, predictions, self.y, self.noise, self.given)
+            model, predictions = calibrate(
+                model, predictions, self.y, self.noise, self.given, self.signal_range(model)
+            )
         predicted = distribution_of(predictions, model.noise_of(self.noise))
         losses = np.full(len(self.y), BAD_LOSS)
         if not failed:

@@ -38,10 +38,15 @@ class ExactGP(NamedTuple):
     log_evidence: float  # with the prior's density at the maximum
 
 
-def make_exact(model: LocalModel, given: frozenset[str] = frozenset()) -> LocalModel:
-    """The model without localizing, which is an exact GP if all rows are neighbors."""
+def make_exact(
+    model: LocalModel, given: frozenset[str] = frozenset(), has_constant: bool = False
+) -> LocalModel:
+    """The model without localizing, which is an exact GP if all rows are neighbors.
+
+    ``has_constant`` says that its constant is the kernel's, and to be tuned.
+    """
     constant = model.constant_variance
-    if constant > 0 and "constant_variance" not in given:
+    if constant > 0 and "constant_variance" not in given and not has_constant:
         constant = FLAT
     return model.replace(
         localizer="rectangular", localizer_decay=1.0, scale_dof=np.inf, constant_variance=constant
@@ -53,6 +58,7 @@ def maximize_evidence(
     parameters: Parameters,
     n_iterations: int,
     clock: Clock,
+    has_prior: bool = True,
 ) -> ExactGP:
     """Tune an exact GP from the problem's model on, by the marginal likelihood and the prior."""
     model = problem.model
@@ -63,6 +69,8 @@ def maximize_evidence(
         value, gradient = negative_log_evidence(problem._replace(model=changed))
         if not math.isfinite(value) or not np.isfinite(gradient).all():
             return BAD_EVIDENCE, np.zeros(len(vector))
+        if not has_prior:
+            return value, parameters.restrict(gradient, model)
         prior, prior_gradient = negative_log_prior(changed)
         return value + prior, parameters.restrict(gradient + prior_gradient, model)
 

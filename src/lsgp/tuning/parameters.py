@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel
+from lsgp.tuning.plan import LARGEST_CALIBRATED_SIGNAL
 
 Array = NDArray[np.float64]
 
@@ -36,6 +38,16 @@ class Parameters:
 
     given: frozenset[str]
     is_isotropic: bool = False
+    #: Instead of the usual bounds, (k, 2) each. Those of the noise and of the constant are of
+    #: variances as they are, and so are the entries of the vector then.
+    own_bounds: Mapping[str, Array] | None = None
+
+    def bounds_of(self, name: str) -> Array | None:
+        return None if self.own_bounds is None else self.own_bounds.get(name)
+
+    def _is_absolute(self, name: str) -> bool:
+        is_relative = name in ("noise_variance", "constant_variance")
+        return is_relative and self.bounds_of(name) is not None
 
     def free_of(self, model: LocalModel) -> list[str]:
         """Names of the free shared hyperparameters; a zero or infinite one is switched off."""
@@ -53,7 +65,11 @@ class Parameters:
 
     def pack(self, model: LocalModel) -> Array:
         kernel = model.correlation.pack(model.lengthscale, self.n_scales(model))
-        shared = [math.log(getattr(model, name)) for name in self.free_of(model)]
+        unit = math.log(model.signal_variance)
+        shared = [
+            math.log(getattr(model, name)) + (unit if self._is_absolute(name) else 0.0)
+            for name in self.free_of(model)
+        ]
         return np.concatenate([kernel, shared])
 
     def unpack(self, vector: Array, model: LocalModel) -> LocalModel:
@@ -63,6 +79,10 @@ class Parameters:
         changes = {
             name: math.exp(value) for name, value in zip(free, vector[n_kernel:], strict=True)
         }
+        signal = changes.get("signal_variance", model.signal_variance)
+        for name in free:
+            if self._is_absolute(name):
+                changes[name] /= signal
         return model.replace(kernel=kernel, lengthscale=lengthscale, **changes)
 
     def restrict(self, gradient: Array, model: LocalModel) -> Array:
@@ -70,10 +90,17 @@ class Parameters:
         n_all = len(gradient) - len(SHARED_PARAMETERS)
         kernel = model.correlation.restrict(gradient[:n_all], self.n_scales(model))
         free = self.free_of(model)
-        shared = [
-            g for name, g in zip(SHARED_PARAMETERS, gradient[n_all:], strict=True) if name in free
-        ]
-        return np.concatenate([kernel, shared])
+        shared = {
+            name: g
+            for name, g in zip(SHARED_PARAMETERS, gradient[n_all:], strict=True)
+            if name in free
+        }
+        if "signal_variance" in shared:
+            # A larger signal makes what stays as it is smaller relative to it.
+            shared["signal_variance"] -= sum(
+                shared[name] for name in free if self._is_absolute(name)
+            )
+        return np.concatenate([kernel, list(shared.values())])
 
     def bounds(
         self, model: LocalModel, shortest_lengthscale: float = 0.0
@@ -82,7 +109,31 @@ class Parameters:
         if shortest_lengthscale > 0:
             low = min(max(low, math.log(shortest_lengthscale)), high)
         kernel = model.correlation.bounds(self.n_scales(model), low, high)
-        return [*kernel, *(SHARED_BOUNDS[name] for name in self.free_of(model))]
+        own = self.bounds_of("lengthscale")
+        if own is not None:
+            wanted = np.broadcast_to(own, (len(kernel), 2))
+            kernel = [
+                (max(a, min(low, b)) if low > LENGTHSCALE_BOUNDS[0] else a, b) for a, b in wanted
+            ]
+        return [*kernel, *(self._shared_bounds(name) for name in self.free_of(model))]
+
+    def _shared_bounds(self, name: str) -> tuple[float, float]:
+        own = self.bounds_of(name)
+        return SHARED_BOUNDS[name] if own is None else (float(own[0, 0]), float(own[0, 1]))
+
+    def signal_range(self, model: LocalModel) -> tuple[float, float]:
+        """Of the logarithm of the signal variance, if nothing else of the model changes."""
+        low, high = self._shared_bounds("signal_variance")
+        if self.bounds_of("signal_variance") is None:
+            high = LARGEST_CALIBRATED_SIGNAL
+        for name in ("noise_variance", "constant_variance"):
+            value = getattr(model, name)
+            if self._is_absolute(name) and value > 0:
+                own = self._shared_bounds(name)
+                low, high = max(low, own[0] - math.log(value)), min(high, own[1] - math.log(value))
+        now = math.log(model.signal_variance)
+        # What is at its bound may be beyond it by rounding.
+        return (low, high) if low <= high else (now, now)
 
     def at_bounds(self, model: LocalModel) -> list[str]:
         """Names of the free hyperparameters at a bound, as often as they are."""

@@ -17,7 +17,7 @@ from lsgp.backends import choose_backend
 from lsgp.backends.contract import Backend, Resources
 from lsgp.compute.threads import run_blocks
 from lsgp.inputs.rows import TrainingRows
-from lsgp.inputs.settings import Kinds, Specification
+from lsgp.inputs.settings import DEFAULT_LOCALIZER, Kinds, Specification
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
 from lsgp.search.index import build_index
@@ -26,7 +26,7 @@ from lsgp.tuning.classification import LabelComparison, Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.comparison import Comparison, Judgement
 from lsgp.tuning.contender import Contender, Start, name_of
-from lsgp.tuning.evidence import NOT_TUNED
+from lsgp.tuning.evidence import NOT_TUNED, make_exact
 from lsgp.tuning.imitation import imitate_queries
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.objective import Objective
@@ -247,13 +247,19 @@ class TuningProblem:
     @property
     def parameters(self) -> Parameters:
         specification = self.specification
-        return Parameters(specification.given | self.objective.fixes, specification.is_isotropic)
+        return Parameters(
+            specification.given | self.objective.fixes,
+            specification.is_isotropic,
+            specification.bounds,
+        )
 
     @property
     def exact_parameters(self) -> Parameters:
         # By the evidence, which can tune what the objective cannot.
-        specification = self.specification
-        return Parameters(specification.given | NOT_TUNED, specification.is_isotropic)
+        not_tuned = NOT_TUNED
+        if self.parameters.bounds_of("constant_variance") is not None:
+            not_tuned = not_tuned - {"constant_variance"}  # it is the kernel's
+        return replace(self.parameters, given=self.specification.given | not_tuned)
 
     @property
     def efforts(self) -> Efforts:
@@ -294,12 +300,52 @@ class TuningProblem:
         is_admitted = (
             # What is pooled of labels are probabilities, by links that are fitted to each model.
             self.labels is None
+            # The priors are our own, and know of no bounds.
+            and self.specification.bounds is None
             and self.exact_room >= N_MEMBERS + N_AVERAGED
             and n * n * d <= MOST_INTEGRATED_PAIRS
             # A constant target has no scale to start from.
             and bool((np.ptp(self.y, axis=0) > 0).all())
         )
         return integrated_share(n) if is_admitted else 0.0
+
+    @property
+    def is_exact_on_request(self) -> bool:
+        """Whether the settings ask for an exact GP: all rows as neighbors, and none of less weight.
+
+        The smooth localizer is what there is when nobody has said anything of weights.
+        """
+        specification, own, n = self.specification, self.specification.model, len(self.y)
+        is_plain = own.localizer == "rectangular" or (
+            own.localizer == DEFAULT_LOCALIZER and "localizer_decay" not in specification.given
+        )
+        return (
+            specification.n_neighbors is not None
+            and n <= min(specification.n_neighbors, LARGEST_EXACT)
+            and is_plain
+            and own.correlation.formula is not None
+            and own.bandwidth is None
+            and not own.normalize
+            and own.noise_levels is None
+            and self.labels is None
+            and self.scale != "local"
+            and self.queries is None
+            and self.rows.groups is None
+            and self.backend.factors_once
+            and N_MATRICES * exact_bytes(n) <= self.resources.memory_budget
+        )
+
+    def make_exact(self, model: LocalModel) -> LocalModel:
+        """The model as an exact GP, if all rows are neighbors."""
+        has_constant = self.parameters.bounds_of("constant_variance") is not None
+        return make_exact(model, self.specification.given, has_constant)
+
+    @property
+    def has_evidence_prior(self) -> bool:
+        """Whether priors of hyperparameters hold: they are for standardized inputs, and our own."""
+        kinds = self.specification.input_transforms
+        is_scaled = all(kind is not None for each in kinds for kind in each)
+        return not self.is_exact_on_request or (is_scaled and self.specification.bounds is None)
 
     @property
     def has_few_rows(self) -> bool:
@@ -345,11 +391,11 @@ class TuningProblem:
     # -- how models are judged -------------------------------------------------------------
 
     def compare_on(self, rows: NDArray[np.int32]) -> Comparison:
-        given = self.specification.given
+        given, ranges = self.specification.given, self.parameters.signal_range
         y, noise = self.y[rows], self.rows.noise[rows]
         if self.labels is None:
-            return Comparison(rows, y, noise, self.objective, given)
-        return LabelComparison(rows, y, noise, self.objective, given, self.labels)
+            return Comparison(rows, y, noise, self.objective, given, ranges)
+        return LabelComparison(rows, y, noise, self.objective, given, ranges, self.labels)
 
     def comparison(self) -> Comparison:
         if self.judged is not None:

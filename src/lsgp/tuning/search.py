@@ -105,7 +105,7 @@ def _tune_once(problem: TuningProblem, watch: Callable[[float], None] | None) ->
     # the time of a fit; and sums must not depend on how many there are.
     with one_blas_thread(), _with_pool(problem) as problem:
         is_complete = _search(problem, comparison, found, watch)
-        if not found.all:
+        if not found.all and not (problem.is_exact_on_request and found.likely):
             began = time.monotonic()
             found.polished.append(problem.evaluate(problem.starts[0], comparison, began))
         return _choose(problem, comparison, found, is_complete)
@@ -130,10 +130,11 @@ def _search(
     watch: Callable[[float], None] | None,
 ) -> bool:
     """Run the stages; False if they were cut short."""
-    work = sum(stage.work(problem) for stage in STAGES)
+    stages = (Likely(),) if problem.is_exact_on_request else STAGES
+    work = sum(stage.work(problem) for stage in stages)
     try:
         with progress_bar("Tuning", work, problem.resources.verbose > 0, watch) as advance:
-            for stage in STAGES:
+            for stage in stages:
                 if _is_settled(problem, found):
                     break
                 report = _reporter(problem, advance)
@@ -195,14 +196,18 @@ def _choose(
     usable = _usable(tried) or tried[:1]
     usable.sort(key=lambda c: c.loss)
     likely = [(c, odds) for c, odds in found.likely if c.loss < BAD_LOSS]
+    if not usable and not likely:
+        likely = found.likely[:1]
     usable += [contender for contender, _ in likely]
     fixed = np.zeros(len(usable))
     if likely:
         fixed[-len(likely) :] = [odds for _, odds in likely]
         fixed /= fixed.sum()
     share = exact_share(len(problem.y)) if likely else 0.0
+    if not tried:
+        share = 1.0  # they are what was asked for
     candidates = [c.candidate for c in usable]
-    if problem.objective.judges_predictions:
+    if problem.objective.judges_predictions or not tried:
         choice = comparison.choose(candidates, problem.n_models, fixed, share, found.linear)
     else:
         # The best is kept as it is: the first of those that are sorted.

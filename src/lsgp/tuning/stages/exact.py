@@ -11,7 +11,7 @@ import numpy as np
 
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.contender import Contender, Start
-from lsgp.tuning.evidence import make_exact, maximize_evidence
+from lsgp.tuning.evidence import maximize_evidence
 from lsgp.tuning.plan import LAST_EVIDENCE_ITERATIONS, N_TRIED
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import EXACT_STREAM, Found, Job, Runner
@@ -47,11 +47,10 @@ class _Trial:
     def __init__(
         self, problem: TuningProblem, contenders: Sequence[Contender], runner: Runner
     ) -> None:
-        given = problem.parameters.given
         self.problem = problem
         self.comparison = problem.compare_on(problem.draw(N_TRIED, problem.random(runner.stream)))
         self.contenders = contenders
-        self.models = [make_exact(c.model, given) for c in contenders]
+        self.models = [problem.make_exact(c.model) for c in contenders]
         began = time.monotonic()
         tasks = [partial(self._judge, k) for k in range(len(contenders))]
         self.losses = runner.run(tasks, [])

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where rows are few: exact GPs with each kernel and transform, averaged by their evidence."""
+"""Exact GPs with each kernel and transform, averaged by their evidence.
+
+Where rows are few, beside others; alone where all rows are asked for as neighbors.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from functools import partial
 
 import numpy as np
 
+from lsgp.solvers.exact_system import exact_bytes
 from lsgp.tuning.clock import OutOfTimeError
 from lsgp.tuning.contender import Contender, Start
-from lsgp.tuning.evidence import ExactGP, make_exact, maximize_evidence
+from lsgp.tuning.evidence import ExactGP, maximize_evidence
 from lsgp.tuning.plan import (
     FIRST_EVIDENCE_ITERATIONS,
     LAST_EVIDENCE_ITERATIONS,
@@ -28,19 +32,19 @@ class Likely:
         return 0  # not by local solves
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
-        if not problem.has_few_rows:
+        is_asked_for = problem.is_exact_on_request
+        if not problem.has_few_rows and not is_asked_for:
             return
         runner.report(0, "exact GPs")
-        given = problem.specification.given
         starts = [
-            Start(start.space, make_exact(start.model, given), len(problem.y))
+            Start(start.space, problem.make_exact(start.model), len(problem.y))
             for start in problem.starts
         ]
         tuned: dict[int, ExactGP] = {}  # by the number of the start, as far as they are
         try:
             every = list(range(len(starts)))
             _maximize(runner, starts, every, tuned, FIRST_EVIDENCE_ITERATIONS)
-            likeliest = _likeliest(tuned)
+            likeliest = _likeliest(tuned, problem)
             # Those that are optimized further are compared with each other, and with no others.
             further: dict[int, ExactGP] = {k: tuned[k] for k in likeliest}
             tuned = further
@@ -52,10 +56,13 @@ class Likely:
         _judge(problem, starts, tuned, found, runner)
 
 
-def _likeliest(tuned: dict[int, ExactGP]) -> list[int]:
+def _likeliest(tuned: dict[int, ExactGP], problem: TuningProblem) -> list[int]:
     """Numbers of the likeliest, the best first."""
+    n_averaged = N_AVERAGED
+    if problem.is_exact_on_request:
+        n_averaged = min(n_averaged, problem.n_models)
     numbers = sorted(tuned)
-    order = np.argsort([-tuned[k].log_evidence for k in numbers], kind="stable")[:N_AVERAGED]
+    order = np.argsort([-tuned[k].log_evidence for k in numbers], kind="stable")[:n_averaged]
     return [numbers[i] for i in order]
 
 
@@ -72,7 +79,13 @@ def _maximize(
         model = tuned[k].model if k in tuned else starts[k].model
         one = starts[k].space.problem(model)
         problem = job.problem
-        tuned[k] = maximize_evidence(one, problem.exact_parameters, n_iterations, problem.clock)
+        tuned[k] = maximize_evidence(
+            one,
+            problem.exact_parameters,
+            n_iterations,
+            problem.clock,
+            problem.has_evidence_prior,
+        )
 
     runner.run([partial(maximize, k) for k in numbers], [])
 
@@ -85,12 +98,15 @@ def _judge(
     runner: Runner,
 ) -> None:
     """Leave-one-out predictions of the likeliest, and their odds."""
-    numbers = _likeliest(tuned)
+    numbers = _likeliest(tuned, problem)
     if not numbers:
         return
     log_evidence = np.array([tuned[k].log_evidence for k in numbers])
     odds = np.exp(log_evidence - log_evidence.max())
-    kept = np.flatnonzero(odds > SMALLEST_ODDS)[: problem.exact_room].tolist()
+    room = problem.exact_room
+    if problem.is_exact_on_request:
+        room = problem.resources.memory_budget // exact_bytes(len(problem.y))
+    kept = np.flatnonzero(odds > SMALLEST_ODDS)[:room].tolist()
     last = [starts[numbers[i]]._replace(model=tuned[numbers[i]].model) for i in kept]
 
     def judge(start: Start, job: Job) -> None:
