@@ -65,6 +65,12 @@ class LeveledSolver:
     ) -> Predictions:
         return self._join([s.leave_out(rows, block, groups) for _, s in self.levels])
 
+    def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
+        return self._join([s.predict_without(queries, rows, block) for _, s in self.levels])
+
+    def work(self, n_queries: int) -> float:
+        return sum(solver.work(n_queries) for _, solver in self.levels)
+
     def _join(self, predictions: list[Predictions]) -> Predictions:
         return join_targets([columns for columns, _ in self.levels], predictions)
 

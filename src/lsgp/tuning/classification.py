@@ -19,7 +19,6 @@ from lsgp.method.contract import (
 )
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import N_SHAPE, Latent, Link, latent_of, link_loss, log_pool
-from lsgp.tuning.calibration import calibrate
 from lsgp.tuning.comparison import Choice, Comparison, Judgement
 from lsgp.tuning.leave_one_out import Sample
 from lsgp.tuning.linear import LinearCandidate
@@ -132,7 +131,7 @@ class LabelComparison(Comparison):
         """Fit the link to the latents of leave-one-out predictions, and score it."""
         failed = bool((predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any())
         if calibrates_scale and not failed:
-            model, predictions = calibrate(model, predictions, self.y, self.noise, self.given)
+            model, predictions = self.calibrated(model, predictions)
         predicted = distribution_of(predictions, 0.0)
         latent = self.labels.latent(predicted)
         failed = failed or not np.isfinite(latent.mean).all()

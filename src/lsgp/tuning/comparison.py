@@ -75,9 +75,7 @@ class Comparison:
         """
         failed = (predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
         if calibrates_scale and not failed:
-            model, predictions = calibrate(
-                model, predictions, self.y, self.noise, self.given, self.signal_range(model)
-            )
+            model, predictions = self.calibrated(model, predictions)
         predicted = distribution_of(predictions, model.noise_of(self.noise))
         losses = np.full(len(self.y), BAD_LOSS)
         if not failed:
@@ -85,6 +83,13 @@ class Comparison:
         losses = np.where(np.isfinite(losses), losses, BAD_LOSS)
         error = float(losses.std() / np.sqrt(len(losses)))
         return Judgement(model, predicted, float(losses.mean()), error)
+
+    def calibrated(
+        self, model: LocalModel, predictions: Predictions
+    ) -> tuple[LocalModel, Predictions]:
+        """With the scale that makes the observations likeliest."""
+        signal_range = self.signal_range(model)
+        return calibrate(model, predictions, self.y, self.noise, self.given, signal_range)
 
     def _losses(
         self,
