@@ -74,6 +74,8 @@ def test_fit_drops_and_counts_incomplete_rows(cli_files, tmp_path, capsys):
         (["--target", "y", "--features", "x,zz"], "Did you mean 'z'?"),
         (["--target", "y", "--features", "x,id"], "'id' of data.csv holds text, but inputs must"),
         (["--target", "id"], "Column 'id' of data.csv holds text, but targets must be numbers."),
+        (["--target", "id"], "If these 300 different texts are labels, say --task classification."),
+        (["--target", "id", "--task", "regression"], "holds text, but targets must be numbers."),
         (["--target", "y", "--features", "x,y"], "'y' is both --target and in --features"),
         (["--target", "y", "--weight", "y"], "Column 'y' is both --target and --weight."),
         (["--target", "y,y"], "names a column twice"),
