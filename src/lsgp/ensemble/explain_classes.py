@@ -31,8 +31,8 @@ from lsgp.solvers.failures import Failures
 
 Array = NDArray[np.float64]
 
-#: Steps of the way on which contributions are added up (Gauss-Legendre): what their sum is off by,
-#: some 1e-4, is divided by their sizes.
+#: Steps of the way on which contributions are added up (Gauss-Legendre); what their sum is off
+#: by is divided among them by their sizes.
 N_STEPS = 48
 
 
