@@ -14,6 +14,9 @@ from lsgp.method.contract import LocalModel, Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.tuning.calibration import PRIOR_OBSERVATIONS, calibrate, coverage_factor
 from lsgp.tuning.parameters import SHARED_BOUNDS
+from lsgp.tuning.plan import LARGEST_CALIBRATED_SIGNAL
+
+SIGNAL_RANGE = (SHARED_BOUNDS["signal_variance"][0], LARGEST_CALIBRATED_SIGNAL)
 
 
 def make_predictions(n=4000, n_targets=1, dof=math.inf, signal=1.0, seed=0):
@@ -68,7 +71,7 @@ def log_density(model, predictions, observed, noise):
 def test_global_scale_is_found_whatever_the_model_believed(wrong, n_targets):
     model, predictions, observed, noise = make_predictions(n_targets=n_targets, signal=1.7)
     start = rescaled(model, predictions, wrong, math.inf)
-    found, calibrated = calibrate(*start, observed, noise, frozenset())
+    found, calibrated = calibrate(*start, observed, noise, frozenset(), SIGNAL_RANGE)
     # The standard error of a variance from 4000 is 2 percent.
     assert found.signal_variance == pytest.approx(1.7, rel=0.07)
     assert (calibrated.scale == found.signal_variance).all()
@@ -79,7 +82,7 @@ def test_global_scale_is_found_whatever_the_model_believed(wrong, n_targets):
 def test_local_scale_and_its_degrees_of_freedom_are_found(signal, dof):
     model, predictions, observed, noise = make_predictions(20_000, dof=6.0, signal=2.0)
     start = rescaled(model, predictions, signal, dof)
-    found, calibrated = calibrate(*start, observed, noise, frozenset())
+    found, calibrated = calibrate(*start, observed, noise, frozenset(), SIGNAL_RANGE)
     # Fewer degrees of freedom and more scale are nearly as likely: the density tells.
     assert found.signal_variance == pytest.approx(2.0, rel=0.4)
     best = log_density(model, predictions, observed, noise)
@@ -96,7 +99,7 @@ def test_local_scale_and_its_degrees_of_freedom_are_found(signal, dof):
 def test_calibration_does_not_depend_on_where_it_starts(start_dof, start_signal):
     model, predictions, observed, noise = make_predictions(3000, dof=6.0, signal=2.0, seed=1)
     start = rescaled(model, predictions, start_signal, start_dof)
-    found, _ = calibrate(*start, observed, noise, frozenset())
+    found, _ = calibrate(*start, observed, noise, frozenset(), SIGNAL_RANGE)
     # The likeliest on a fine grid, well inside the bounds.
     assert math.log(found.signal_variance) == pytest.approx(0.622, abs=2e-3)
     assert math.log(found.scale_dof) == pytest.approx(2.030, abs=2e-3)
@@ -105,7 +108,7 @@ def test_calibration_does_not_depend_on_where_it_starts(start_dof, start_signal)
 def test_calibration_ends_at_the_bound_when_the_likeliest_scale_lies_beyond_it():
     model, predictions, observed, noise = make_predictions(dof=1.2, seed=4)
     start = rescaled(model, predictions, 1.0, 10.0)
-    found, _ = calibrate(*start, observed, noise, frozenset())
+    found, _ = calibrate(*start, observed, noise, frozenset(), SIGNAL_RANGE)
     assert math.log(found.scale_dof) == pytest.approx(SHARED_BOUNDS["scale_dof"][0])
 
 
@@ -115,14 +118,16 @@ def test_calibration_ends_at_the_bound_when_the_likeliest_scale_lies_beyond_it()
 def test_calibration_never_lowers_the_log_density(n, dof, seed):
     model, predictions, observed, noise = make_predictions(n, dof=dof, seed=seed)
     observed = observed + np.random.default_rng(seed).normal(size=observed.shape)
-    found, calibrated = calibrate(model, predictions, observed, noise, frozenset())
+    found, calibrated = calibrate(model, predictions, observed, noise, frozenset(), SIGNAL_RANGE)
     before = log_density(model, predictions, observed, noise)
     assert log_density(found, calibrated, observed, noise) >= before - 1e-12
 
 
 def test_means_and_variances_are_not_touched():
     model, predictions, observed, noise = make_predictions(200, dof=6.0)
-    found, calibrated = calibrate(model, predictions, 3.0 * observed, noise, frozenset())
+    found, calibrated = calibrate(
+        model, predictions, 3.0 * observed, noise, frozenset(), SIGNAL_RANGE
+    )
     assert calibrated.mean is predictions.mean
     assert calibrated.variance is predictions.variance
     assert found.replace(signal_variance=1.0, scale_dof=1.0) == model.replace(
@@ -134,7 +139,7 @@ def test_means_and_variances_are_not_touched():
 def test_what_is_given_stays(name):
     model, predictions, observed, noise = make_predictions(500, dof=6.0)
     start = rescaled(model, predictions, 5.0, 20.0)
-    found, _ = calibrate(*start, observed, noise, frozenset({name}))
+    found, _ = calibrate(*start, observed, noise, frozenset({name}), SIGNAL_RANGE)
     assert getattr(found, name) == getattr(start[0], name)
     other = "scale_dof" if name == "signal_variance" else "signal_variance"
     assert getattr(found, other) != getattr(start[0], other)
@@ -144,14 +149,14 @@ def test_what_is_given_stays(name):
 def test_with_all_given_nothing_is_calibrated(dof):
     model, predictions, observed, noise = make_predictions(100, dof=dof)
     given = frozenset({"signal_variance", "scale_dof"})
-    found, calibrated = calibrate(model, predictions, 10.0 * observed, noise, given)
+    found, calibrated = calibrate(model, predictions, 10.0 * observed, noise, given, SIGNAL_RANGE)
     assert found is model
     assert calibrated is predictions
 
 
 def test_perfect_predictions_do_not_make_the_scale_vanish():
     model, predictions, _, noise = make_predictions(100)
-    found, _ = calibrate(model, predictions, predictions.mean, noise, frozenset())
+    found, _ = calibrate(model, predictions, predictions.mean, noise, frozenset(), SIGNAL_RANGE)
     assert 0.0 < found.signal_variance < 1e-3
 
 

@@ -41,7 +41,8 @@ def test_calibration_finds_a_scale_far_above_the_range_of_the_descent(scale_dof,
         np.full(n, scale_dof),
         np.zeros(n, np.int32),
     )
-    changed, calibrated = calibrate(model, predictions, y, np.ones(n), frozenset())
+    signal_range = Parameters(frozenset(), is_isotropic=False).signal_range(model)
+    changed, calibrated = calibrate(model, predictions, y, np.ones(n), frozenset(), signal_range)
     std = np.sqrt(calibrated.scale[:, 0] * (calibrated.variance + tiny))
     np.testing.assert_allclose(std, 1.0, rtol=0.1)
     if tiny == 1e-8:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp import LSGPClassifier, LSGPRegressor, TuningStoppedWarning
 from lsgp.cli.classes import (
     has_labels,
     known_labels,
@@ -299,7 +299,8 @@ def interrupts_end_tuning() -> Iterator[None]:
     previous = signal.signal(signal.SIGINT, interrupt)
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Tuning was interrupted")
+            # A note in the words of the command line says it.
+            warnings.simplefilter("ignore", TuningStoppedWarning)
             yield
     finally:
         signal.signal(signal.SIGINT, previous)
