@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tuned import make_data, regressor
 
-from lsgp.inputs.copies import without_copies
+from lsgp.inputs.copies import find_copies
 from lsgp.inputs.rows import check_training_rows
 
 
@@ -26,7 +26,7 @@ def test_a_table_three_times_is_fitted_as_once():
         UserWarning,
         match=re.escape(
             "160 of 240 rows are copies of others, with the same inputs and targets: each counts "
-            "once, and rows are numbered from 0 to 79 without them. If they are observations of "
+            "once, and leave-one-out leaves it out with its copies. If they are observations of "
             "their own, give sample_weight=numpy.ones(len(y))."
         ),
     ):
@@ -39,7 +39,58 @@ def test_a_table_three_times_is_fitted_as_once():
         np.testing.assert_array_equal(one, other)
     assert thrice.tuning_.n_copies == 160
     assert once.tuning_.n_copies == 0
-    assert len(thrice.loo().rows) == 80
+    left_out = thrice.loo()
+    np.testing.assert_array_equal(left_out.rows, np.arange(240))
+    np.testing.assert_allclose(left_out.observed, y[three], rtol=1e-12)
+    np.testing.assert_array_equal(left_out.predicted.mean, once.loo().predicted.mean[three])
+
+
+def copied(n=60, **settings):
+    """A model of a table with every third row again, and that table."""
+    X, y = make_data(n)
+    again = np.concatenate([np.arange(n), np.arange(0, n, 3)])
+    with pytest.warns(UserWarning, match="20 of 80 rows are copies"):
+        return regressor(**settings).fit(X[again], y[again]), X[again], y[again]
+
+
+def test_users_see_the_rows_that_they_gave(tmp_path):
+    model, X, y = copied()
+    model.save(tmp_path / "m.lsgp")
+    for own in (model, type(model).load(tmp_path / "m.lsgp")):
+        assert own.ensemble_.n_rows == 80
+        assert "of 80 rows" in own.describe()
+        sampled = own.loo(n_points=30, random_state=1)
+        np.testing.assert_allclose(sampled.observed, y[sampled.rows], rtol=1e-12)
+        found = own.explain(X[70:], exclude=np.arange(70, 80))
+        for q, row in enumerate(range(70, 80)):
+            seen = found.rows[q][found.rows[q] >= 0]
+            assert not np.any((X[seen] == X[row]).all(axis=1))
+            np.testing.assert_allclose(found.observed[q, : len(seen)], y[seen], rtol=1e-9)
+        left_out = own.loo()
+        expected = [found.predicted.mean, left_out.predicted.mean[70:]]
+        np.testing.assert_allclose(*expected, rtol=1e-9, atol=1e-9)
+
+
+def test_the_last_copy_takes_the_row_with_it():
+    model, X, y = copied()
+    before = model.predict(X[:5])
+    model.forget(np.arange(60, 80))  # all the second ones
+    assert model.ensemble_.n_rows == 60
+    np.testing.assert_array_equal(model.predict(X[:5]), before)
+    np.testing.assert_allclose(model.loo().observed, y[:60], rtol=1e-12)
+
+    model, _, _ = copied()
+    model.forget([0, 60])  # both of one row
+    assert len(model.fitted_[0].problem.X) == 59
+    np.testing.assert_allclose(model.loo().observed, np.delete(y, [0, 60]), rtol=1e-12)
+
+
+def test_rows_that_come_later_follow():
+    model, _, y = copied()
+    more, labels = make_data(7, seed=3)
+    model.partial_fit(more, labels)
+    assert model.ensemble_.n_rows == 87
+    np.testing.assert_allclose(model.loo().observed, np.append(y, labels), rtol=1e-9)
 
 
 def test_weights_say_that_copies_count():
@@ -60,10 +111,13 @@ def test_nothing_is_left_out_where_nothing_is_tuned():
 def test_the_first_of_each_stays_in_its_place():
     X = np.array([[3.0], [1.0], [3.0], [2.0], [1.0]])
     y = np.array([0.3, 0.1, 0.3, 0.2, 0.5])
-    rows, n_copies = without_copies(rows_of(X, y))
-    assert n_copies == 1
+    given = rows_of(X, y)
+    copies = find_copies(given)
+    assert copies.n_copies == 1
+    rows = copies.of_models(given)
     np.testing.assert_array_equal(rows.X[:, 0], [3.0, 1.0, 2.0, 1.0])
     np.testing.assert_array_equal(rows.y[:, 0], [0.3, 0.1, 0.2, 0.5])
+    np.testing.assert_array_equal(rows.X[copies.own], given.X)
 
 
 @pytest.mark.parametrize(
@@ -77,18 +131,16 @@ def test_the_first_of_each_stays_in_its_place():
 )
 def test_rows_that_differ_in_what_was_given_are_no_copies(given):
     X, y = np.array([[0.0], [0.0], [1.0], [2.0]]), np.array([0.5, 0.5, 0.7, 0.9])
-    assert without_copies(rows_of(X, y, **given)).n_copies == 0
-    assert without_copies(rows_of(X, y)).n_copies == 1
+    assert find_copies(rows_of(X, y, **given)) is None
+    assert find_copies(rows_of(X, y)).n_copies == 1
 
 
 def test_counts_may_agree_by_chance():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 4, (200, 1)).astype(float), rng.integers(0, 3, 200).astype(float)
-    rows, n_copies = without_copies(rows_of(X, y))
-    assert n_copies == 0
-    assert len(rows.X) == 200
+    assert find_copies(rows_of(X, y)) is None
 
 
 def test_zeros_of_both_signs_are_one_number():
     X, y = np.array([[0.0], [-0.0], [1.0]]), np.array([0.5, 0.5, 0.1])
-    assert without_copies(rows_of(X, y)).n_copies == 1
+    assert find_copies(rows_of(X, y)).n_copies == 1

@@ -55,7 +55,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         How a point's weight falls with its distance.
     n_neighbors : int or "auto"
         Size of the neighborhood.
-    bandwidth : "adaptive" or float
+    bandwidth : "adaptive", "fixed" or float
         Radius of the localizer: the distance to the last of the neighbors, or a number in
         the units of the (transformed) inputs, in which case all points within it are used.
     trend : {"linear", "constant", "none"} or pair of floats

@@ -29,7 +29,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
-from lsgp.inputs.copies import without_copies
+from lsgp.inputs.copies import Copies, find_copies
 from lsgp.inputs.frames import make_frame
 from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification, specify
@@ -160,11 +160,12 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         settings = self._settings()
         specification = specify(settings, rows.X.shape[1])
         self._warn_if_slow(specification)
-        n_copies = 0
         # Equal rows of labels are observations that agree.
-        if self.objective is not None and labels is None:
-            rows, n_copies = without_copies(rows)
-            _warn_of_copies(n_copies, len(rows.X))
+        is_checked = self.objective is not None and labels is None
+        copies = find_copies(rows) if is_checked else None
+        if copies is not None:
+            _warn_of_copies(copies)
+            rows = copies.of_models(rows)
         if labels is not None:
             scaler = labels.scaler
         elif settings["normalize_y"]:
@@ -181,7 +182,8 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         is_known = labels is not None and labels.n_classes == 1
         if self.objective is not None and len(rows.X) > 2 and not is_known:
             tuned = self._tune(specification, rows, scaler, queries, progress, labels)
-            tuned = tuned._replace(result=replace(tuned.result, n_copies=n_copies))
+            if copies is not None:
+                tuned = tuned._replace(result=replace(tuned.result, n_copies=copies.n_copies))
             models = build_tuned(tuned, self.backend, self.dtype, specification.n_neighbors)
         else:
             given = build_given(specification, rows, scaler, self.backend, self.dtype)
@@ -196,6 +198,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             mean_noise_variance=rows.mean_noise_variance,
             tuning=None if tuned is None else tuned.result,
             groups=rows.groups,
+            copies=copies,
         )
         return ensemble, tuned
 
@@ -647,12 +650,10 @@ def _require_spread(std: Array) -> None:
         )
 
 
-def _warn_of_copies(n_copies: int, n_distinct: int) -> None:
-    if n_copies:
-        warnings.warn(
-            f"{n_copies} of {n_copies + n_distinct} rows are copies of others, with the same "
-            f"inputs and targets: each counts once, and rows are numbered from 0 to "
-            f"{n_distinct - 1} without them. If they are observations of their own, give "
-            "sample_weight=numpy.ones(len(y)).",
-            stacklevel=4,
-        )
+def _warn_of_copies(copies: Copies) -> None:
+    warnings.warn(
+        f"{copies.n_copies} of {len(copies.own)} rows are copies of others, with the same inputs "
+        "and targets: each counts once, and leave-one-out leaves it out with its copies. If they "
+        "are observations of their own, give sample_weight=numpy.ones(len(y)).",
+        stacklevel=4,
+    )

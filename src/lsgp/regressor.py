@@ -52,9 +52,10 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         Size of the neighborhood. As many as there are rows, or more, with the default or the
         rectangular localizer: an exact GP, tuned by its evidence (up to 10,000 rows, unless
         the scale is local, or queries or groups are given).
-    bandwidth : "adaptive" or float
+    bandwidth : "adaptive", "fixed" or float
         Radius of the localizer: the distance to the last of the neighbors, or a number in
         the units of the (transformed) inputs, in which case all points within it are used.
+        "fixed": one such radius for all queries, which is tuned.
     trend : {"linear", "constant", "none"}, None or pair of floats
         Local trend at the query, where None is "none"; as numbers, the prior variances of its
         constant and its slope, relative to the signal variance. Infinite ones are an unknown

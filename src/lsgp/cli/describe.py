@@ -17,12 +17,11 @@ from lsgp.inputs.settings import Kinds
 def describe_model(model: Estimator) -> dict[str, Any]:
     """Names, sizes, hyperparameters and tuning of a fitted estimator."""
     tuning = model.tuning_
-    n_train, n_inputs = model.fitted_[0].problem.X.shape
     return {
         **_describe_targets(model),
         "features": input_names(model.ensemble_),
-        "n_train": n_train,
-        "n_inputs": n_inputs,
+        "n_train": model.ensemble_.n_rows,
+        "n_inputs": model.n_features_in_,
         "models": [_describe(fitted) for fitted in model.fitted_],
         "scale_factor": model.scale_factor_,
         "tuning": None

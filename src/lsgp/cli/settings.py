@@ -15,6 +15,7 @@ NAMES = (
     "localizer",
     "n_neighbors",
     "bandwidth",
+    "localizer_metric",
     "trend",
     "scale",
     "objective",
@@ -41,7 +42,13 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     add("--kernel", "rbf, matern12, matern32, matern52 or auto", metavar="NAME")
     add("--localizer", "smooth, epanechnikov, gaussian, hilbert, rectangular", metavar="NAME")
     add("--n-neighbors", "size of the neighborhood", type=_whole_or("auto"), metavar="N")
-    add("--bandwidth", "fixed radius of the localizer", type=_number_or("adaptive"), metavar="H")
+    add(
+        "--bandwidth",
+        "radius of the localizer: a number, fixed (one for all, tuned) or adaptive",
+        type=_number_or("adaptive", "fixed"),
+        metavar="H",
+    )
+    add("--localizer-metric", "scaled or inputs: whose distances say what is near", metavar="NAME")
     add(
         "--trend",
         "linear, constant, none, or two prior variances",
@@ -129,12 +136,13 @@ def _whole_or(word: str) -> Any:
     return parse
 
 
-def _number_or(word: str) -> Any:
+def _number_or(*words: str) -> Any:
     def parse(text: str) -> Any:
         try:
-            return text if text == word else float(text)
+            return text if text in words else float(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor {word!r}") from None
+            listed = " nor ".join(map(repr, words))
+            raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor {listed}") from None
 
     return parse
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from lsgp.backends import choose_backend
 from lsgp.compute.text import count
 from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.inputs.copies import Copies
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.combination import combine
@@ -43,6 +45,8 @@ class Ensemble:
         What was tried; None if nothing was tuned.
     groups : Groups or None
         Rows that leave-one-out leaves out together.
+    copies : Copies or None
+        Rows that were given more than once, of which models have one each.
     classification : Classification or None
         Of labels, whose one-hot columns the models predict: how those become probabilities.
     """
@@ -56,6 +60,7 @@ class Ensemble:
     mean_noise_variance: float | None = None
     tuning: TuningResult | None = None
     groups: Groups | None = None
+    copies: Copies | None = None
     classification: Classification | None = None
 
     def __repr__(self) -> str:
@@ -89,7 +94,16 @@ class Ensemble:
 
     @property
     def n_rows(self) -> int:
-        return len(self.heaviest.problem.X)
+        """Of the rows that were given."""
+        return len(self.heaviest.problem.X) if self.copies is None else len(self.copies.own)
+
+    def model_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Numbers in the models of rows that were given; -1 stays."""
+        return rows if self.copies is None else np.where(rows < 0, -1, self.copies.own[rows])
+
+    def given_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Numbers of rows of the models as they were given, the first of copies; -1 stays."""
+        return rows if self.copies is None else np.where(rows < 0, -1, self.copies.first[rows])
 
     @property
     def n_inputs(self) -> int:

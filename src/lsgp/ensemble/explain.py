@@ -184,7 +184,7 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
 
     Solved one query at a time in double precision.
     """
-    left_out = check_left_out(exclude, len(X), ensemble.n_rows)
+    left_out = check_left_out(exclude, len(X), ensemble)
     failures = Failures()
     queries = [fitted.inputs_of(X) for fitted in ensemble.models]
     parts = [
@@ -212,7 +212,7 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     shape = (*rows.shape, *ensemble.target_shape)
     extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
     return Explanation(
-        rows=rows,
+        rows=ensemble.given_rows(rows),
         distances=pad([m.distances for m in merged], np.inf, np.float64),
         weights=pad([m.weights for m in merged], 0.0, np.float64),
         coefficients=coefficients[:, :, 0] if n_columns == 1 else coefficients,
@@ -257,12 +257,12 @@ class Part(NamedTuple):
 
 
 def check_left_out(
-    exclude: ArrayLike | None, n_queries: int, n_rows: int
+    exclude: ArrayLike | None, n_queries: int, ensemble: Ensemble
 ) -> NDArray[np.int32] | None:
     """A training row for each query that it is predicted without."""
     if exclude is None:
         return None
-    rows = np.asarray(exclude)
+    rows, n_rows = np.asarray(exclude), ensemble.n_rows
     is_valid = rows.shape == (n_queries,) and np.issubdtype(rows.dtype, np.integer)
     if not is_valid or np.any((rows < -1) | (rows >= n_rows)):
         raise ValueError(
@@ -270,7 +270,7 @@ def check_left_out(
             f"{n_rows} training rows for each of {n_queries} queries. Give one row number per "
             "query, or -1 for none."
         )
-    return rows.astype(np.int32)
+    return ensemble.model_rows(rows).astype(np.int32)
 
 
 def explain_one(

@@ -156,7 +156,7 @@ def explain_classes(
     Solved one query at a time in double precision.
     """
     own, heaviest = classification_of(ensemble), ensemble.heaviest
-    left_out = check_left_out(exclude, len(X), ensemble.n_rows)
+    left_out = check_left_out(exclude, len(X), ensemble)
     failures = Failures()
     queries = [fitted.inputs_of(X) for fitted in ensemble.models]
     parts = [

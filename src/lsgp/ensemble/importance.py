@@ -105,7 +105,7 @@ def importance(ensemble: Ensemble, resources: Resources, n_points: int | None = 
             variants[:, 1 + k * len(others) + r, j] = X[other, j]
     per_row = variants.shape[1]
     means = predict_mean_without(
-        ensemble, variants.reshape(-1, d), np.repeat(rows, per_row), resources
+        ensemble, variants.reshape(-1, d), np.repeat(ensemble.model_rows(rows), per_row), resources
     ).reshape(n_used, per_row, -1)
     std = ensemble.target_scaler.std
     squares = (((means - y[:, None]) / std) ** 2).mean(axis=2)

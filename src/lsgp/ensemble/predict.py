@@ -85,15 +85,19 @@ def predict_distribution(
 def leave_one_out(
     ensemble: Ensemble, rows: NDArray[np.int64], resources: Resources
 ) -> LeaveOneOutResult:
-    """Training rows, each predicted without itself, or its group, and with its own noise."""
+    """Training rows, each predicted without itself and its copies, or its group.
+
+    With its own noise.
+    """
+    own = ensemble.model_rows(rows)
 
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
-        part = rows[start:stop].astype(np.int32)
+        part = own[start:stop].astype(np.int32)
         solved: Predictions = fitted.solver.leave_out(part, block, ensemble.group_numbers)
         return distribution_of(solved, fitted.model.noise_of(fitted.problem.noise[part]))
 
     predicted = _gather(ensemble, answer, len(rows), resources)
-    scaled = np.asarray(ensemble.heaviest.problem.y[rows], dtype=float)
+    scaled = np.asarray(ensemble.heaviest.problem.y[own], dtype=float)
     observed = ensemble.in_shape(ensemble.target_scaler.inverse_mean(scaled))
     return LeaveOneOutResult(rows, observed, predicted, assess(predicted, observed))
 

@@ -39,7 +39,7 @@ def add_rows(ensemble: Ensemble, rows: TrainingRows, policy: Policy) -> Ensemble
         noise = noise * (rows.mean_noise_variance / ensemble.mean_noise_variance)
     scaled = ensemble.target_scaler.transform(rows.y)
     changed = _Changed(_append)
-    n_before, n_added = ensemble.n_rows, len(rows.X)
+    n_before, n_added = len(ensemble.heaviest.problem.X), len(rows.X)
     sizes = _Sizes(ensemble, n_before + n_added, policy)
     models = []
     for fitted in ensemble.models:
@@ -54,12 +54,18 @@ def add_rows(ensemble: Ensemble, rows: TrainingRows, policy: Policy) -> Ensemble
     groups = ensemble.groups
     if groups is not None or rows.groups is not None:
         groups = (groups or Groups.none(n_before)).extend(rows.groups or Groups.none(n_added))
-    return replace(ensemble, models=tuple(models), groups=groups)
+    copies = None if ensemble.copies is None else ensemble.copies.extend(n_added)
+    return replace(ensemble, models=tuple(models), groups=groups, copies=copies)
 
 
 def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble:
-    """The ensemble without these rows, given as a mask or by their numbers."""
-    kept = _kept_rows(rows, ensemble.n_rows)
+    """The ensemble without these rows, given as a mask or by their numbers.
+
+    Of copies, one is forgotten with the last of them.
+    """
+    kept, copies = _kept_rows(rows, ensemble.n_rows), ensemble.copies
+    if copies is not None:
+        copies, kept = copies.keep(kept)
     changed = _Changed(lambda array: np.ascontiguousarray(array[kept]))
     sizes = _Sizes(ensemble, int(np.count_nonzero(kept)), policy)
     models = []
@@ -72,7 +78,7 @@ def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble
         )
         models.append(sizes.change(fitted, problem, fitted.index.keep_rows(kept)))
     groups = None if ensemble.groups is None else ensemble.groups.keep(kept)
-    return replace(ensemble, models=tuple(models), groups=groups)
+    return replace(ensemble, models=tuple(models), groups=groups, copies=copies)
 
 
 class _Sizes:

@@ -90,14 +90,15 @@ def training_rows(
 
 def inputs_of_rows(ensemble: Ensemble, rows: ArrayLike) -> Array:
     """Inputs of these training rows, (k, d), in the units of the data."""
-    fitted = ensemble.heaviest
-    scaled = np.asarray(fitted.problem.X[np.asarray(rows)], dtype=np.float64)
+    fitted, own = ensemble.heaviest, ensemble.model_rows(np.asarray(rows))
+    scaled = np.asarray(fitted.problem.X[own], dtype=np.float64)
     return np.asarray(fitted.transform.inverse_transform(scaled), dtype=np.float64)
 
 
 def targets_of_rows(ensemble: Ensemble, rows: ArrayLike) -> Array:
     """Targets of these training rows, (k, t), in the units of the data."""
-    scaled = np.asarray(ensemble.heaviest.problem.y[np.asarray(rows)], dtype=np.float64)
+    own = ensemble.model_rows(np.asarray(rows))
+    scaled = np.asarray(ensemble.heaviest.problem.y[own], dtype=np.float64)
     return ensemble.target_scaler.inverse_mean(scaled)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsgp.inputs.rows import TrainingRows
 
@@ -14,37 +15,75 @@ from lsgp.inputs.rows import TrainingRows
 CONTINUOUS = 0.5
 
 
-class Distinct(NamedTuple):
-    """Rows without copies."""
+class Copies(NamedTuple):
+    """Which rows that were given are one and the same: models have one of each, users see all."""
 
-    rows: TrainingRows
-    n_copies: int  # that are gone
+    own: NDArray[np.int64]  # (n,) number in the models of each row that was given
+    first: NDArray[np.int64]  # (k,) the row that was given first of each that models have
+
+    @property
+    def n_copies(self) -> int:
+        return len(self.own) - len(self.first)
+
+    def of_models(self, rows: TrainingRows) -> TrainingRows:
+        """Of the rows that were given, those that models have."""
+        X, y, noise = (np.ascontiguousarray(a[self.first]) for a in (rows.X, rows.y, rows.noise))
+        return rows._replace(X=X, y=y, noise=noise)
+
+    def extend(self, n_added: int) -> Copies:
+        """With more rows behind, each for itself."""
+        n, k = len(self.own), len(self.first)
+        return Copies(
+            np.append(self.own, np.arange(k, k + n_added)),
+            np.append(self.first, np.arange(n, n + n_added)),
+        )
+
+    def keep(self, kept: NDArray[np.bool_]) -> tuple[Copies, NDArray[np.bool_]]:
+        """With some of the rows that were given (n,); and which of the models' (k,) are left."""
+        left = np.bincount(self.own[kept], minlength=len(self.first)) > 0
+        renumbered = np.cumsum(left) - 1
+        own = renumbered[self.own[kept]]
+        return Copies(own, np.unique(own, return_index=True)[1]), left
 
 
-def without_copies(rows: TrainingRows) -> Distinct:
-    """The rows with one of each, in their order, where it is unlikely that they agree by chance.
+def find_copies(rows: TrainingRows) -> Copies | None:
+    """Rows that are one and the same, where it is unlikely that they agree by chance.
 
     A row that is predicted from its own copies is no test of a model: leaving one out leaves the
     others, and whatever interpolates wins. Where weights or groups were given, they say how often
-    a row counts, and what is left out with it: all stay.
+    a row counts, and what is left out with it: all count.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from lsgp.inputs.copies import without_copies
+    >>> from lsgp.inputs.copies import find_copies
     >>> from lsgp.inputs.rows import check_training_rows
     >>> X, y = np.array([[0.0], [1.0], [0.0]]), np.array([[0.3], [0.7], [0.3]])
-    >>> distinct = without_copies(check_training_rows(X, y, None, None, None))
-    >>> len(distinct.rows.X), distinct.n_copies
-    (2, 1)
+    >>> find_copies(check_training_rows(X, y, None, None, None)).own
+    array([0, 1, 0])
     """
     if rows.weight is not None or rows.groups is not None:
-        return Distinct(rows, 0)
-    columns = [rows.X, rows.y, rows.noise.reshape(len(rows.X), -1)]
+        return None
     # Adding 0 makes one of both zeros.
-    kept = np.sort(np.unique(np.column_stack(columns) + 0.0, axis=0, return_index=True)[1])
-    n_copies = len(rows.X) - len(kept)
-    if not n_copies or len(np.unique(rows.y[kept], axis=0)) < CONTINUOUS * len(kept):
-        return Distinct(rows, 0)
-    X, y, noise = (np.ascontiguousarray(array[kept]) for array in (rows.X, rows.y, rows.noise))
-    return Distinct(rows._replace(X=X, y=y, noise=noise), n_copies)
+    table = np.column_stack([rows.X, rows.y, rows.noise.reshape(len(rows.X), -1)]) + 0.0
+    suspects = _with_equal_keys(table)
+    if not len(suspects):
+        return None
+    _, first, own = np.unique(table[suspects], axis=0, return_index=True, return_inverse=True)
+    representative = np.arange(len(table))
+    representative[suspects] = suspects[first[own.reshape(-1)]]
+    kept, own = np.unique(representative, return_inverse=True)
+    if len(kept) == len(table) or len(np.unique(rows.y[kept], axis=0)) < CONTINUOUS * len(kept):
+        return None
+    return Copies(own.reshape(-1), kept)
+
+
+def _with_equal_keys(table: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows that share a key, which equal rows do: few others, where sorting all takes seconds."""
+    keys = np.zeros(len(table), np.uint64)
+    for column in np.ascontiguousarray(table.T).view(np.uint64):
+        keys = (keys ^ (keys >> np.uint64(29)) ^ column) * np.uint64(0x9E3779B97F4A7C15)
+    order = np.argsort(keys, kind="stable")
+    is_next_equal = np.diff(keys[order]) == 0
+    is_suspect = np.append(is_next_equal, False) | np.append(False, is_next_equal)
+    return np.sort(order[is_suspect])

@@ -63,6 +63,7 @@ class Specification(NamedTuple):
     n_neighbors: int | None  # None: not given, or a fixed bandwidth
     input_transforms: tuple[Kinds, ...]  # those that tuning may choose from
     is_isotropic: bool  # one lengthscale for all inputs
+    tunes_bandwidth: bool = False  # one radius for all queries, that tuning chooses
     bounds: Mapping[str, np.ndarray] | None = None  # of a kernel object's logarithms, (k, 2)
 
     @property
@@ -73,6 +74,7 @@ class Specification(NamedTuple):
             own.correlation.formula is not None
             and own.localizer == DEFAULT_LOCALIZER
             and own.bandwidth is None
+            and not self.tunes_bandwidth
             and not own.normalize
             and self.n_neighbors is None
             and not self.given & {"localizer_decay", "scale_dof"}
@@ -98,8 +100,9 @@ class Specification(NamedTuple):
         ]
         return (
             any(kernel_of(kernel).is_like(model.kernel) for kernel in self.kernels)
-            and (own.localizer, own.bandwidth, own.normalize, own.localizer_metric)
-            == (model.localizer, model.bandwidth, model.normalize, model.localizer_metric)
+            and (own.localizer, own.normalize, own.localizer_metric)
+            == (model.localizer, model.normalize, model.localizer_metric)
+            and self._admits_bandwidth(model.bandwidth)
             and self.scale in ("auto", "local" if model.is_local_scale else "global")
             and is_switched_on[0] == is_switched_on[1]
             and all(
@@ -110,6 +113,9 @@ class Specification(NamedTuple):
             and (not self.is_isotropic or len(set(model.lengthscale)) == 1)
             and (len(self.input_transforms) > 1 or kinds in self.input_transforms)
         )
+
+    def _admits_bandwidth(self, bandwidth: float | None) -> bool:
+        return bandwidth is not None if self.tunes_bandwidth else bandwidth == self.model.bandwidth
 
 
 def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
@@ -215,6 +221,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         n_neighbors=_n_neighbors(settings["n_neighbors"]),
         input_transforms=_input_transforms(settings["input_transform"], n_inputs),
         is_isotropic=is_isotropic,
+        tunes_bandwidth=_tunes_bandwidth(settings),
         bounds=None if translation is None else translation.bounds,
     )
 
@@ -321,11 +328,29 @@ def _trend(trend: Any, given: set[str], largest: float) -> tuple[float, float]:
     return float(pair[0]), float(pair[1])
 
 
+def _tunes_bandwidth(settings: dict[str, Any]) -> bool:
+    """Whether there is one radius for all queries, for tuning to choose."""
+    bandwidth, objective = settings["bandwidth"], settings["objective"]
+    if not isinstance(bandwidth, str) or bandwidth != "fixed":
+        return False
+    if objective is None:
+        raise ValueError(
+            "bandwidth='fixed' is a radius that tuning chooses, but objective=None tunes nothing. "
+            "Give a number, or an objective."
+        )
+    if objective == "marginal_likelihood":
+        raise ValueError(
+            "bandwidth='fixed' cannot be chosen by objective='marginal_likelihood', which is of "
+            "other rows for every radius. Give a number, or another objective."
+        )
+    return True
+
+
 def _bandwidth(value: Any, lengthscale: np.ndarray, longest: float) -> float | None:
-    if isinstance(value, str) and value == "adaptive":
+    if isinstance(value, str) and value in ("adaptive", "fixed"):
         return None
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"bandwidth={value!r} is neither 'adaptive' nor a radius.")
+        raise ValueError(f"bandwidth={value!r} is neither 'adaptive', 'fixed' nor a radius.")
     if not math.isfinite(value) or value <= 0:
         raise ValueError(f"bandwidth={value!r} must be positive and finite.")
     _require_within("bandwidth", value, 1.0 / longest, longest)

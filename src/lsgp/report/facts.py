@@ -95,7 +95,7 @@ class View:
 def leave_one_out(model: LSGPRegressor, n_points: int, random_state: int) -> Observations:
     """Training rows, a sample of them if there are many, predicted without themselves."""
     loo = model.loo(n_points=n_points, random_state=random_state)
-    n_total = len(model.fitted_[0].problem.X)
+    n_total = model.ensemble_.n_rows
     note = "" if len(loo.rows) == n_total else _sampled(len(loo.rows), n_total, "training rows")
     return Observations(
         "loo",
@@ -164,7 +164,8 @@ def _count_training_rows(model: LSGPRegressor, X: Array, y: Array) -> int:
     fitted = model.fitted_[0]
     lengthscale = np.asarray(fitted.model.lengthscale, dtype=float)
     found = fitted.index.nearest_with_distances(fitted.inputs_of(X), lengthscale, 1)
-    known = columns_of(targets_of_rows(model.ensemble_, found.neighbors[:, 0]))
+    nearest = model.ensemble_.given_rows(found.neighbors[:, 0])
+    known = columns_of(targets_of_rows(model.ensemble_, nearest))
     is_same = np.all(np.isclose(known, y, rtol=1e-6, atol=0.0), axis=1)
     return int(np.sum((found.distances[:, 0] == 0.0) & is_same))
 

@@ -31,7 +31,7 @@ MOST_BARS, MOST_EFFECTS, MOST_CANDIDATES = 25, 6, 24
 
 def tiles(model: LSGPRegressor, views: Sequence[View]) -> str:
     """The numbers to see first: of the first target, on the data given for it where there are."""
-    n = len(model.fitted_[0].problem.X)
+    n = model.ensemble_.n_rows
     d = model.n_features_in_
     items = [(f"{n:,}", f"training rows, {count(d, 'input')}")]
     if views:
@@ -244,7 +244,7 @@ def tuning_section(model: LSGPEstimator) -> str:
 
 
 def _summary(model: LSGPEstimator) -> str:
-    n = len(model.fitted_[0].problem.X)
+    n = model.ensemble_.n_rows
     n_models = len(model.fitted_)
     models = "one model" if n_models == 1 else f"a combination of {n_models} models"
     source = model.ensemble_.heaviest.solver.describe_source()

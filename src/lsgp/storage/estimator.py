@@ -51,6 +51,7 @@ def save_estimator(
         "groups": None
         if ensemble.groups is None
         else records.groups_record(ensemble.groups, store),
+        "copies": None if ensemble.copies is None else store.add("copies", ensemble.copies.own),
         "classification": classes.classification_record(ensemble.classification, store),
     }
     texts = {"library_version": _library_version(), "estimator": json.dumps(state)}
@@ -129,7 +130,8 @@ def _read_ensemble(
     mean_noise = decode(state["mean_noise_variance"])
     is_mean = isinstance(mean_noise, float) and 0 < mean_noise < math.inf
     records.require(mean_noise is None or is_mean, "mean_noise_variance is not positive")
-    tuning, groups = state["tuning"], state.get("groups")  # which version 0.1.0 did not keep
+    # Version 0.1.0 kept neither groups nor copies.
+    tuning, groups, copies = state["tuning"], state.get("groups"), state.get("copies")
     n_rows = len(models[0].problem.X)
     return Ensemble(
         models=models,
@@ -141,6 +143,7 @@ def _read_ensemble(
         mean_noise_variance=mean_noise,
         tuning=None if tuning is None else records.read_tuning(tuning, arrays, n_inputs),
         groups=None if groups is None else records.read_groups(groups, arrays, n_rows),
+        copies=None if copies is None else records.read_copies(arrays[copies], n_rows),
         # Files of 0.1.0 have none.
         classification=classes.read_classification(
             state.get("classification"), arrays, n_inputs, len(models), n_targets

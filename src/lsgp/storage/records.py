@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from lsgp.backends import BACKENDS, choose_backend
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs import sklearn_kernels
+from lsgp.inputs.copies import Copies
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import KINDS, InputTransform
 from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
@@ -329,6 +330,14 @@ def read_groups(record: Record, arrays: dict[str, Array], n: int) -> Groups:
     require(len(set(labels)) == len(labels), "a label of groups is there twice")
     require(numbers.min() >= -1 and numbers.max() < len(labels), "a group has no label")
     return Groups(numbers, tuple(labels))
+
+
+def read_copies(own: Array, n: int) -> Copies:
+    """``own`` are the numbers in models of ``n`` rows."""
+    require(own.dtype == np.int64 and own.ndim == 1, f"copies of {own.dtype}")
+    numbers, first = np.unique(own, return_index=True)
+    require(np.array_equal(numbers, np.arange(n)), f"copies are not of {n} rows")
+    return Copies(own, first)
 
 
 # -- what tuning tried -------------------------------------------------------------------------

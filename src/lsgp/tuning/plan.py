@@ -40,6 +40,9 @@ LAST_N_NEIGHBORS = 512
 
 #: Polished candidates that are then varied and enlarged: the third is seldom in the combination.
 N_VARIED = 2
+#: Where one radius serves all queries: by what it is varied, how many rows say which one to begin
+#: with, and how many neighbors none of them may have.
+RADIUS_STEP, N_ASKED, MOST_WITHIN = 2.0**0.5, 256, 512
 #: Fraction by which more neighbors must lower the loss to be worth their cost,
 WORTH_MORE_NEIGHBORS = 0.005
 #: and the same of a log density, which has no zero, as a difference.

@@ -6,6 +6,7 @@ It is frozen: stages read it, and return what they found.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -39,6 +40,8 @@ from lsgp.tuning.plan import (
     MOST_FOR_EXCHANGE,
     MOST_FOR_LINEAR,
     MOST_INTEGRATED_PAIRS,
+    MOST_WITHIN,
+    N_ASKED,
     N_AVERAGED,
     N_COMPARED,
     N_COMPARED_SLOWLY,
@@ -54,7 +57,7 @@ from lsgp.tuning.result import Candidate
 Array = NDArray[np.float64]
 
 #: Numbers of the random streams of a tuning run; stages have theirs, by their place in the list.
-IMITATION_STREAM, COMPARISON_STREAM, FIRST_STAGE_STREAM = 0, 1, 2
+IMITATION_STREAM, COMPARISON_STREAM, FIRST_STAGE_STREAM, RADIUS_STREAM = 0, 1, 2, 1000
 
 
 class WarmStart(NamedTuple):
@@ -166,11 +169,17 @@ class TuningProblem:
             usual = N_NEIGHBORS_IN_GAPS if self.is_in_gaps else FIRST_N_NEIGHBORS
             wanted = self.specification.n_neighbors or usual
             n_neighbors = max(1, min(wanted, len(self.y) - 1))
-        return tuple(
+        starts = [
             Start(space, model.replace(kernel=kernel), n_neighbors)
             for space in self._spaces(all_kinds, first)
             for kernel in self._kernels()
-        )
+        ]
+        if self.specification.tunes_bandwidth:
+            starts = [
+                Start(start.space, self.with_radius(start.space, start.model, None), None)
+                for start in starts
+            ]
+        return tuple(starts)
 
     def _kernels(self) -> tuple[Any, ...]:
         kernels, wanted = self.specification.kernels, self.objective.breadth.kernels
@@ -208,6 +217,30 @@ class TuningProblem:
             self.rows.group_numbers,
             imitation,
         )
+
+    def with_radius(
+        self, space: LeaveOneOut, model: LocalModel, radius: float | None
+    ) -> LocalModel:
+        """The model with this bandwidth, as far as it does not reach too many rows.
+
+        None: that within which half of the rows have as many neighbors as usual.
+        """
+        rows = self.draw(N_ASKED, self.random(RADIUS_STREAM))
+        n = len(self.y)
+        found = space.index.nearest_with_distances(
+            space.X[rows],
+            model.localizer_scale,
+            min(MOST_WITHIN, n - 1),
+            space.exclusions(rows),
+        )
+        # Rows of few others have those at infinity, and rows on top of each other have no radius.
+        distances = found.distances * model.localizer_unit
+        longest = distances[:, -1].min() if n - 1 >= MOST_WITHIN else math.inf
+        if radius is None:
+            usual = distances[:, min(FIRST_N_NEIGHBORS, n - 1) - 1]
+            radius = float(np.median(usual))
+        chosen = min(radius, longest)
+        return model.replace(bandwidth=chosen if 0 < chosen < math.inf else model.localizer_unit)
 
     def mixed_space(self, spaces: list[LeaveOneOut]) -> LeaveOneOut:
         """The rows with each input as the space of the same place has it."""
@@ -325,6 +358,7 @@ class TuningProblem:
             and is_plain
             and own.correlation.formula is not None
             and own.bandwidth is None
+            and not specification.tunes_bandwidth
             and not own.normalize
             and own.noise_levels is None
             and self.labels is None

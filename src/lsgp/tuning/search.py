@@ -39,6 +39,7 @@ from lsgp.tuning.stages.polish import Polish
 from lsgp.tuning.stages.rank import Rank
 from lsgp.tuning.stages.stage import Found, Runner, Stage
 from lsgp.tuning.stages.vary import Vary
+from lsgp.tuning.stages.widen import Widen
 
 STAGES: tuple[Stage, ...] = (
     First(),
@@ -49,6 +50,7 @@ STAGES: tuple[Stage, ...] = (
     Polish(),
     Mix(),
     Vary(),
+    Widen(),
     Enlarge(),
     Exact(),
     EnlargeMore(),

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 #: list, so that the others find what they found.
 LIKELY_STREAM, RANK_STREAM, POLISH_STREAM, MIX_STREAM, VARY_STREAM = range(5)
 ENLARGE_STREAM, EXACT_STREAM, ENLARGE_MORE_STREAM = range(5, 8)
-FIRST_STREAM, INTEGRATE_STREAM, LINEAR_STREAM = range(8, 11)
+FIRST_STREAM, INTEGRATE_STREAM, LINEAR_STREAM, WIDEN_STREAM = range(8, 12)
 
 #: Seconds between looks at pending interrupts.
 INTERRUPT_POLL = 0.2
@@ -93,6 +93,9 @@ class Job:
             for _ in range(effort.n_rounds):
                 problem.clock.check()
                 space = space.suited(model)
+                if problem.specification.tunes_bandwidth:
+                    # Other lengthscales are another ellipsoid, which may reach more.
+                    model = problem.with_radius(space, model, model.bandwidth)
                 sample = space.sample(
                     model, problem.draw(effort.n_targets, self.rng), start.n_neighbors
                 )
@@ -106,6 +109,8 @@ class Job:
                     problem.clock,
                 )
                 space = space.suited(model)
+                if problem.specification.tunes_bandwidth:
+                    model = problem.with_radius(space, model, model.bandwidth)
                 judged = problem.evaluate(
                     Start(space, model, start.n_neighbors), self.comparison, began
                 )
