@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -21,6 +20,7 @@ from lsgp.backends import choose_backend
 from lsgp.backends.contract import Resources
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.threads import resolve_n_jobs
+from lsgp.compute.warn import warn_user
 from lsgp.ensemble import update, view
 from lsgp.ensemble.build import build_given, build_tuned, with_known_noise
 from lsgp.ensemble.describe import describe, describe_html
@@ -259,10 +259,9 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             unknown = f"the kernel {model.kernel}"
             if model.localizer_metric != "scaled" and model.correlation.formula is not None:
                 unknown = f"localizer_metric={model.localizer_metric!r} with several lengthscales"
-            warnings.warn(
+            warn_user(
                 f"The native core does not know {unknown}: it runs on the reference backend, "
                 "which is much slower.",
-                stacklevel=4,
             )
 
     def _add_rows(self, rows: TrainingRows) -> Self:
@@ -510,11 +509,10 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
 
     def relevance_frame(self, library: str = "pandas") -> Any:
         """The former name of `importance_frame`."""
-        warnings.warn(
+        warn_user(
             "relevance_frame is now importance_frame, and says what predictions depend on. The "
             "former name will go.",
             FutureWarning,
-            stacklevel=2,
         )
         return self.importance_frame(library)
 
@@ -651,9 +649,8 @@ def _require_spread(std: Array) -> None:
 
 
 def _warn_of_copies(copies: Copies) -> None:
-    warnings.warn(
+    warn_user(
         f"{copies.n_copies} of {len(copies.own)} rows are copies of others, with the same inputs "
         "and targets: each counts once, and leave-one-out leaves it out with its copies. If they "
         "are observations of their own, give sample_weight=numpy.ones(len(y)).",
-        stacklevel=4,
     )

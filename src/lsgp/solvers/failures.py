@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.compute.warn import warn_user
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
 
@@ -76,12 +75,11 @@ class Failures:
         if self.first_jittered is None:
             return
         query, n_duplicates = self.first_jittered
-        warnings.warn(
+        warn_user(
             f"{self.is_jittered(n_queries).sum()} of {n_queries} local systems needed jitter "
             f"(first: query {query}, with {n_duplicates} duplicate neighbors): they were solved "
             f"with more noise than noise_variance={model.noise_variance:.3g}. Increase "
             "noise_variance.",
-            stacklevel=4,
         )
 
 

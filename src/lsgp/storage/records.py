@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from dataclasses import fields
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import BACKENDS, choose_backend
+from lsgp.compute.warn import warn_user
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs import sklearn_kernels
 from lsgp.inputs.copies import Copies
@@ -153,9 +153,8 @@ def known_backend(name: str) -> str:
     """The backend that a file asks for; "auto" where there is no such backend here."""
     if name == "auto" or name in BACKENDS:
         return name
-    warnings.warn(
+    warn_user(
         f"The model was saved on the backend {name!r}, which is not here: it runs on another one.",
-        stacklevel=4,
     )
     return "auto"
 

@@ -12,12 +12,12 @@ inside.
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.compute.warn import warn_user
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
 
@@ -79,10 +79,9 @@ def _within_reach(X: Array, distances: Array) -> Array:
     largest = 0.5 * float(np.linalg.norm(np.ptp(X, axis=0)))
     share = float(np.mean(distances > largest)) if largest > 0 else 0.0
     if share > OUTSIDE_SHARE:
-        warnings.warn(
+        warn_user(
             f"{share:.0%} of the queries lie outside the training inputs, farther away than those "
             "are wide: no training row is like them, so tuning cannot be for them. Predictions "
             "there follow the trend; check them with explain().",
-            stacklevel=7,
         )
     return np.minimum(distances, largest) if largest > 0 else distances

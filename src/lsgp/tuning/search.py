@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ import numpy as np
 
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.progress import progress_bar
+from lsgp.compute.warn import warn_user
 from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
@@ -144,21 +144,19 @@ def _search(
                 stage.run(problem, found, Runner(problem, comparison, stream, report))
     except OutOfTimeError:
         clock = problem.clock
-        warnings.warn(
+        warn_user(
             f"Tuning stopped after {clock.elapsed:.1f} s (max_tuning_time={clock.max_seconds:g}), "
             "before all that it tries: the model uses the best hyperparameters found so far. More "
             "time, or more threads (n_jobs), may find better ones.",
             TuningStoppedWarning,
-            stacklevel=6,
         )
         return False
     except KeyboardInterrupt:
         if INTERRUPTS.is_second():
             raise
-        warnings.warn(
+        warn_user(
             "Tuning was interrupted: the model uses the best hyperparameters found so far.",
             TuningStoppedWarning,
-            stacklevel=6,
         )
         return False
     return True
@@ -255,10 +253,9 @@ def _count_at_bounds(
     # Labels are steps, faster than any range allows for, and links are fitted to what comes of it.
     if n_cut and problem.labels is None:
         told = " and ".join(f"{name} in {n} of {len(members)} models" for name, n in n_cut.items())
-        warnings.warn(
+        warn_user(
             f"Tuning ended at a bound of {told}: the targets change faster, or differ more in "
             "size, than the ranges of hyperparameters allow for. Check the scaling of the inputs "
             "and targets, and how predictions do in loo().",
-            stacklevel=6,
         )
     return dict(sorted(counts.items()))
