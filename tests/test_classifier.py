@@ -377,8 +377,8 @@ def test_leave_one_out_predictions_are_those_without_the_row():
 
 def test_leave_one_out_of_few_rows_leaves_rows_out_of_logistic_regression_too():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 30))
-    y = (X[:, 0] > 0).astype(int)
+    X = rng.normal(size=(150, 12))
+    y = (rng.uniform(size=150) < 1.0 / (1.0 + np.exp(-X.sum(axis=1)))).astype(int)
     model = LSGPClassifier(random_state=0).fit(X, y)
     assert model.ensemble_.classification.linear, "the data are made for logistic regression"
     assert model.loo().assessment.log_loss > 1.5 * model.calibration(X, y).log_loss

@@ -15,6 +15,7 @@ from lsgp.solvers.exact_system import ExactSystem
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork"),
+    pytest.mark.filterwarnings("ignore::lsgp.TuningStoppedWarning"),
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning"),
 ]
 

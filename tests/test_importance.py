@@ -80,6 +80,13 @@ def test_ranking_agrees_with_permutation_on_held_out_rows():
     assert np.all(np.abs(found.values[5:]) < 0.03)
 
 
+def surely_less(values, errors):
+    """Which values (i, j) are less than which, by more than twice what they may be off by."""
+    joint = np.sqrt(errors[:, None] ** 2 + errors**2)
+    return values[:, None] + 2.0 * joint < values
+
+
+@pytest.mark.filterwarnings("ignore:.* rows are copies of others")
 @pytest.mark.parametrize("name", ["yacht", "boston", "concrete", "kin8nm", "powerplant", "protein"])
 def test_ranking_agrees_on_real_tables(name):
     data = load_dataset(name, data_folder())
@@ -88,13 +95,16 @@ def test_ranking_agrees_on_real_tables(name):
     model = LSGPRegressor(
         kernel="matern32", n_models=1, n_neighbors=64, n_tuning_points=100, random_state=0
     ).fit(X, y)
-    held_out = permutation_importance(
+    permuted = permutation_importance(
         model, data.X[test[:500]], data.y[test[:500]], n_repeats=10, random_state=0
-    ).importances_mean
-    found = model.importance()
+    )
+    held_out, found = permuted.importances_mean, model.importance()
     assert found.order[0] == np.argmax(held_out)
     assert len(set(found.order[:3]) & set(np.argsort(-held_out)[:3])) >= 2
-    assert spearmanr(found.values, held_out)[0] > 0.8
+    # Of the six inputs of yacht, 31 rows held out tell but one apart from the others.
+    assert spearmanr(found.values, held_out)[0] > (0.7 if name == "yacht" else 0.8)
+    assert not np.any(surely_less(found.values, found.standard_errors).T
+                      & surely_less(held_out, permuted.importances_std))  # fmt: skip
 
 
 def test_importance_is_the_same_every_time_and_on_any_number_of_threads():
@@ -172,9 +182,9 @@ def test_effects_do_not_ask_where_no_data_are():
 
     class Spy:
         def __get__(self, transform, owner):
-            def watch(X):
+            def watch(X, *more):
                 asked.append(np.array(X))
-                return original(transform, X)
+                return original(transform, X, *more)
 
             return watch
 

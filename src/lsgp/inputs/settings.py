@@ -81,6 +81,12 @@ class Specification(NamedTuple):
         )
 
     @property
+    def states_bounds(self) -> bool:
+        """Whether a kernel object has other bounds than those that nobody chose."""
+        unchosen = np.log([1e-5, 1e5])
+        return any(not np.allclose(b, unchosen) for b in (self.bounds or {}).values())
+
+    @property
     def admits_mixing(self) -> bool:
         """Whether tuning may try another transform for each input."""
         return (
@@ -253,11 +259,20 @@ def _number(
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name}={value!r} is not a number. Give a number, or None.")
     least = "zero or positive" if zero_allowed else "positive"
-    if not math.isfinite(value) or value < 0 or (value == 0 and not zero_allowed):
+    number = _as_float(value)
+    if not math.isfinite(number) or number < 0 or (number == 0 and not zero_allowed):
         raise ValueError(f"{name}={value!r} must be {least} and finite.")
-    _require_within(name, value, *limits)
+    _require_within(name, number, *limits)
     given.add(name)
-    return float(value)
+    return number
+
+
+def _as_float(value: Any) -> float:
+    """In double precision, which knows the limits that single precision does not."""
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return math.inf
 
 
 def _require_within(name: str, value: Any, low: float, high: float) -> None:
@@ -299,6 +314,10 @@ def _lengthscale(
     return np.ascontiguousarray(np.broadcast_to(lengthscale, (n_inputs,)), dtype=float)
 
 
+#: Prior variances of a trend are not less, relative to the signal's, unless there is none.
+SMALLEST_VARIANCE = 1e-100
+
+
 def _trend(trend: Any, given: set[str], largest: float) -> tuple[float, float]:
     if trend is None:
         trend = "none"
@@ -325,6 +344,8 @@ def _trend(trend: Any, given: set[str], largest: float) -> tuple[float, float]:
             f"trend={trend!r} must have prior variances of at most {largest:g}, or inf."
         )
     given |= {"constant_variance", "slope_variance"}
+    # Next to the signal's variance, which is 1, that is none; and one over it is no number.
+    pair[pair < SMALLEST_VARIANCE] = 0.0
     return float(pair[0]), float(pair[1])
 
 
@@ -351,16 +372,17 @@ def _bandwidth(value: Any, lengthscale: np.ndarray, longest: float) -> float | N
         return None
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"bandwidth={value!r} is neither 'adaptive', 'fixed' nor a radius.")
-    if not math.isfinite(value) or value <= 0:
+    radius = _as_float(value)
+    if not math.isfinite(radius) or radius <= 0:
         raise ValueError(f"bandwidth={value!r} must be positive and finite.")
-    _require_within("bandwidth", value, 1.0 / longest, longest)
-    relative = math.log(value) - float(np.mean(np.log(lengthscale)))
+    _require_within("bandwidth", radius, 1.0 / longest, longest)
+    relative = math.log(radius) - float(np.mean(np.log(lengthscale)))
     if abs(relative) > math.log(longest):
         raise ValueError(
             f"bandwidth={value!r} and lengthscale={lengthscale} differ by a factor of more than "
             f"{longest:g}. Check their units."
         )
-    return float(value)
+    return radius
 
 
 def _n_neighbors(value: Any) -> int | None:

@@ -334,7 +334,7 @@ class TuningProblem:
             # What is pooled of labels are probabilities, by links that are fitted to each model.
             self.labels is None
             # The priors are our own, and know of no bounds.
-            and self.specification.bounds is None
+            and not self.specification.states_bounds
             and self.exact_room >= N_MEMBERS + N_AVERAGED
             and n * n * d <= MOST_INTEGRATED_PAIRS
             # A constant target has no scale to start from.
