@@ -156,7 +156,7 @@ def test_kriging_is_the_system_of_kriging(name, smoothness, drift):
             0.5,
             BASES[drift],
         )
-        assert (mean[i], std[i] ** 2) == pytest.approx(expected, rel=2e-5)
+        assert (mean[i], std[i] ** 2) == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from scipy.special import gamma
 from lsgp.method.kernels import KERNELS
 
 #: Prior variance, relative to the partial sill, of a drift of which nothing is known.
-UNKNOWN_DRIFT = 1e6
+UNKNOWN_DRIFT = math.inf
 #: A nugget of zero, relative to the partial sill: what keeps close rows solvable.
 SMALLEST_NUGGET = 1e-10
 #: Share of the partial sill that a variogram has reached at the effective range.
