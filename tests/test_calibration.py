@@ -259,3 +259,17 @@ def test_calibration_of_an_estimator_is_that_of_its_predictions():
         ValueError, match=r"^y has shape \(49,\), but the predictions for X have shape \(50,\)\. "
     ):
         model.calibration(X[100:], y[101:])
+
+
+def test_the_factor_can_be_switched_off():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 2))
+    y = np.sin(6 * X[:, 0]) + 0.3 * rng.standard_t(2, size=300)
+    settings = {"kernel": "rbf", "n_tuning_points": 60, "random_state": 0, "n_models": 2}
+    plain = LSGPRegressor(calibrate=False, **settings).fit(X, y)
+    scaled = LSGPRegressor(**settings).fit(X, y)
+    assert scaled.scale_factor_ != 1.0
+    assert plain.scale_factor_ == plain.tuning_.scale_factor == 1.0
+    np.testing.assert_array_equal(plain.predict(X), scaled.predict(X))
+    std = [model.predict(X, return_std=True)[1] for model in (plain, scaled)]
+    np.testing.assert_allclose(std[1], scaled.scale_factor_ * std[0], rtol=1e-12)

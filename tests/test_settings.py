@@ -23,7 +23,7 @@ BAD_SETTINGS = [
     ("n_neighbors", True, ValueError, "n_neighbors=True is neither 'auto' nor a whole number."),
     ("bandwidth", -1.0, ValueError, "bandwidth=-1.0 must be positive and finite."),
     ("bandwidth", np.inf, ValueError, "bandwidth=inf must be positive and finite."),
-    ("bandwidth", "wide", ValueError, "bandwidth='wide' is neither 'adaptive' nor a radius."),
+    ("bandwidth", "wide", ValueError, "bandwidth='wide' is neither 'adaptive', 'fixed' nor a radius."),
     (
         "trend",
         "cubic",
@@ -92,6 +92,7 @@ BAD_SETTINGS = [
         "input_transform=3 is neither a string nor a list. Give one string, one entry per input, "
         "or None.",
     ),
+    ("calibrate", 1, TypeError, "calibrate=1 is neither True nor False."),
     ("normalize_y", "yes", TypeError, "normalize_y='yes' is neither True nor False."),
     (
         "normalize_localizer",

@@ -187,8 +187,8 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             random_state=random_state,
             verbose=verbose,
         )
-        # One-hot columns are always scaled: not a setting of a classifier.
-        del self.normalize_y
+        # One-hot columns are always scaled, and links calibrated: not settings of a classifier.
+        del self.normalize_y, self.calibrate
         self.class_weight = class_weight
 
     # -- fitting ---------------------------------------------------------------------------
@@ -370,6 +370,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         return {
             **super()._settings(),
             "normalize_y": True,
+            "calibrate": True,
             "objective": objective,
             "localizer_metric": "scaled",
         }

@@ -86,6 +86,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         normalize_y: bool = True,
         normalize_localizer: bool | str = False,
         localizer_metric: str = "scaled",
+        calibrate: bool = True,
         backend: str = "auto",
         dtype: str = "float64",
         n_jobs: int | None = None,
@@ -113,6 +114,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         self.normalize_y = normalize_y
         self.normalize_localizer = normalize_localizer
         self.localizer_metric = localizer_metric
+        self.calibrate = calibrate
         self.backend = backend
         self.dtype = dtype
         self.n_jobs = n_jobs
@@ -182,8 +184,12 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         is_known = labels is not None and labels.n_classes == 1
         if self.objective is not None and len(rows.X) > 2 and not is_known:
             tuned = self._tune(specification, rows, scaler, queries, progress, labels)
+            result = tuned.result
             if copies is not None:
-                tuned = tuned._replace(result=replace(tuned.result, n_copies=copies.n_copies))
+                result = replace(result, n_copies=copies.n_copies)
+            if not settings["calibrate"]:
+                result = replace(result, scale_factor=1.0)
+            tuned = tuned._replace(result=result)
             models = build_tuned(tuned, self.backend, self.dtype, specification.n_neighbors)
         else:
             given = build_given(specification, rows, scaler, self.backend, self.dtype)

@@ -102,6 +102,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         In which metric points are near: divided by the lengthscales, as the kernel sees them,
         or the (transformed) inputs as they are, where the paper's ball is. They differ with
         a lengthscale for each input; "inputs" then runs on the slower reference backend.
+    calibrate : bool
+        Whether tuning ends with a factor on the scale of all predictions, `scale_factor_`, by
+        which 95 % intervals cover in leave-one-out. False: scales as the models have them.
     backend : {"auto", "cpu", "reference"}
         Where local systems are solved.
     dtype : {"float64", "float32"}

@@ -86,8 +86,13 @@ def known_labels(labels: pl.Series) -> NDArray[np.bool_]:
 
 def make_classifier(settings: dict[str, Any], run: dict[str, Any], n_inputs: int) -> LSGPClassifier:
     """The estimator, its settings checked before any row is read."""
-    if "normalize_y" in settings:
-        raise CommandError("--no-normalize is for numbers, and the target is a label.")
+    for name, option in (
+        ("normalize_y", "--no-normalize"),
+        ("calibrate", "--no-calibrate"),
+        ("localizer_metric", "--localizer-metric"),
+    ):
+        if name in settings:
+            raise CommandError(f"{option} is for numbers, and the target is a label.")
     model = LSGPClassifier(**settings, **run)
     model.check_settings(n_inputs)
     return model

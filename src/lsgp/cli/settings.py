@@ -25,6 +25,7 @@ NAMES = (
     "max_tuning_time",
     "input_transform",
     "normalize_y",
+    "calibrate",
     "normalize_localizer",
     "backend",
     "dtype",
@@ -83,6 +84,12 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         "--no-normalize",
         "do not center and scale the targets",
         dest="normalize_y",
+        action="store_false",
+    )
+    add(
+        "--no-calibrate",
+        "leave the scale of predictions as the models have it",
+        dest="calibrate",
         action="store_false",
     )
     add(

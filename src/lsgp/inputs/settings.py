@@ -142,6 +142,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         _require_choice("objective", settings["objective"], ("auto", *ALL_OBJECTIVES), "or None")
 
     _flag(settings, "normalize_y")
+    _flag(settings, "calibrate")
     limits = LIMITS[settings["dtype"]]
     spread = (1.0 / limits.variance, limits.variance)
     signal = _number(settings, "signal_variance", given, spread)
