@@ -30,7 +30,7 @@ reproduce: $(VENV)/installed.stamp  ## The paper's figures and tables (ARGS=--qu
 	$(PY) -m lsgp reproduce --deep-gp benchmarks/deep_gp.py $(ARGS)
 
 test: $(VENV)/installed.stamp  ## Run the tests
-	$(PY) -m pytest -q tests $(ARGS)
+	$(PY) -m pytest -q -n auto --dist worksteal tests $(ARGS)
 
 bench: $(VENV)/installed.stamp  ## Measure the speed of the native core
 	$(PY) benchmarks/core_speed.py

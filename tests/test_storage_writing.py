@@ -89,12 +89,13 @@ seconds = (time.perf_counter() - began) / 2
 random = random.Random(0)
 seen, n_partial = set(), 0
 for _ in range(n_killed):
+    models.reverse()  # so that the first to be written is another one each time
     child = os.fork()
     if child == 0:
         while True:
             for model in models:
                 model.save(path)
-    time.sleep(random.uniform(0, 4 * seconds))
+    time.sleep(random.uniform(0, 6 * seconds))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     loaded = LSGPRegressor.load(path)  # with its checksums
