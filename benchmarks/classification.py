@@ -111,7 +111,9 @@ def catboost(X: Array, y: Codes, queries: Array) -> tuple[Any, Array]:
         )
         model.fit(fit_X, fit_y, eval_set=(held_X, held_y), early_stopping_rounds=50)
         best = min(best, (log_loss(model.predict_proba(held_X), held_y), model), key=lambda b: b[0])
-    return best[1], best[1].predict_proba(queries)
+    settings = best[1].get_params() | {"iterations": int(1.1 * best[1].get_best_iteration()) + 1}
+    model = CatBoostClassifier(**settings).fit(X, y)
+    return model, model.predict_proba(queries)
 
 
 def xgboost(X: Array, y: Codes, queries: Array) -> tuple[Any, Array]:
@@ -133,7 +135,12 @@ def xgboost(X: Array, y: Codes, queries: Array) -> tuple[Any, Array]:
         )
         model.fit(fit_X, fit_y, eval_set=[(held_X, held_y)], verbose=False)
         best = min(best, (log_loss(model.predict_proba(held_X), held_y), model), key=lambda b: b[0])
-    return best[1], best[1].predict_proba(queries)
+    settings = best[1].get_params() | {
+        "n_estimators": int(1.1 * best[1].best_iteration) + 1,
+        "early_stopping_rounds": None,
+    }
+    model = xgb.XGBClassifier(**settings).fit(X, y)
+    return model, model.predict_proba(queries)
 
 
 def hist_gradient_boosting(X: Array, y: Codes, queries: Array) -> tuple[Any, Array]:

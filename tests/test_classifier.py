@@ -403,7 +403,7 @@ def test_contributions_of_neighbors_add_up_to_the_probability(n_classes, setting
     X, y = make_data(150, n_classes)
     model = LSGPClassifier(**settings).fit(X, y)
     explained = model.explain(X[:6])
-    total = explained.start + explained.contributions.sum(axis=1) + explained.linear
+    total = explained.start + explained.contributions.sum(axis=1) + explained.others
     assert np.allclose(total, model.predict_proba(X[:6]), atol=1e-9)
     assert np.allclose(explained.contributions.sum(axis=2), 0.0, atol=1e-9)
     # A neighbor speaks for its own class, as far as it is near.

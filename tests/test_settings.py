@@ -23,7 +23,12 @@ BAD_SETTINGS = [
     ("n_neighbors", True, ValueError, "n_neighbors=True is neither 'auto' nor a whole number."),
     ("bandwidth", -1.0, ValueError, "bandwidth=-1.0 must be positive and finite."),
     ("bandwidth", np.inf, ValueError, "bandwidth=inf must be positive and finite."),
-    ("bandwidth", "wide", ValueError, "bandwidth='wide' is neither 'adaptive', 'fixed' nor a radius."),
+    (
+        "bandwidth",
+        "wide",
+        ValueError,
+        "bandwidth='wide' is neither 'adaptive', 'fixed' nor a radius.",
+    ),
     (
         "trend",
         "cubic",

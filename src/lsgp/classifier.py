@@ -505,7 +505,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         >>> X = np.linspace(0, 1, 200)[:, None]
         >>> model = LSGPClassifier(objective=None).fit(X, X[:, 0] > 0.5)
         >>> explained = model.explain([[0.4]])
-        >>> total = explained.start + explained.contributions.sum(axis=1) + explained.linear
+        >>> total = explained.start + explained.contributions.sum(axis=1) + explained.others
         >>> bool(np.allclose(total, model.predict_proba([[0.4]])))
         True
         """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lsgp.cli.saved import Estimator
-from lsgp.ensemble.describe import describe_integrated
+from lsgp.ensemble.describe import describe_integrated, describe_laplace
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import input_names, target_names
 from lsgp.inputs.settings import Kinds
@@ -59,13 +59,17 @@ def describe_models(model: Estimator) -> list[tuple[str, str]]:
     if ensemble.integrated:
         share = sum(fitted.weight for fitted in ensemble.integrated)
         weighted.append((share, describe_integrated(ensemble)))
-    linear = () if ensemble.classification is None else ensemble.classification.linear
-    for member in linear:
-        kinds = _describe_kinds(member.transform.kinds)
-        text = f"logistic regression, all rows, {kinds} inputs, ridge {member.ridge:g}"
-        weighted.append((member.weight, text))
+    own = ensemble.classification
+    if own is not None:
+        for member in own.linear:
+            kinds = _describe_kinds(member.transform.kinds)
+            text = f"logistic regression, all rows, {kinds} inputs, ridge {member.ridge:g}"
+            weighted.append((member.weight, text))
+        if own.laplace:
+            share = sum(member.weight for member in own.laplace)
+            weighted.append((share, describe_laplace(own.laplace)))
     weighted.sort(key=lambda one: -one[0])
-    if len(model.fitted_) == 1 and not linear:
+    if len(weighted) == 1:
         return [("Kernel", weighted[0][1])]
     return [
         ("" if k else "Models", f"{text}, weight {weight:.2f}")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.transforms import InputTransform
+from lsgp.method.laplace import LaplaceGP
 from lsgp.method.link import LinearLogits, Link
 
 Array = NDArray[np.float64]
@@ -29,8 +30,22 @@ class LinearMember:
 
 
 @dataclass(frozen=True, eq=False)
+class LaplaceMember:
+    """GP classification of the rows that were fitted, which is pooled with the models."""
+
+    transform: InputTransform
+    center: Array  # (d,) of the transformed inputs
+    gp: LaplaceGP
+    weight: float  # in the pool
+
+    def log_proba(self, X: Array) -> Array:
+        Z = np.asarray(self.transform.transform(X), dtype=float) - self.center
+        return self.gp.log_proba(Z)
+
+
+@dataclass(frozen=True, eq=False)
 class Classification:
-    """What a classifier has beside its models, whose weights and the linear ones' sum to 1.
+    """What a classifier has beside its models, whose weights and those of the others sum to 1.
 
     Attributes
     ----------
@@ -39,6 +54,7 @@ class Classification:
     links : tuple of Link
         One for each model, in their order.
     linear : tuple of LinearMember
+    laplace : tuple of LaplaceMember
     label_name : str or None
         Name of the column of labels.
     """
@@ -46,7 +62,13 @@ class Classification:
     classes: NDArray[Any]
     links: tuple[Link, ...]
     linear: tuple[LinearMember, ...] = ()
+    laplace: tuple[LaplaceMember, ...] = ()
     label_name: str | None = None
+
+    @property
+    def others(self) -> tuple[LinearMember | LaplaceMember, ...]:
+        """Members of the pool that are no models of the ensemble."""
+        return (*self.linear, *self.laplace)
 
     @property
     def n_classes(self) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lsgp.backends.contract import Resources
 from lsgp.ensemble import view
 from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
-from lsgp.ensemble.classification import Classification, LinearMember
+from lsgp.ensemble.classification import Classification, LaplaceMember, LinearMember
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import Answer, in_blocks
@@ -20,6 +20,7 @@ from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import Latent, latent_of, log_pool
 from lsgp.solvers.solver import Block
 from lsgp.tuning.classification import Labels, default_link, fit_link
+from lsgp.tuning.laplace import laplace_held_out
 from lsgp.tuning.linear import held_out
 from lsgp.tuning.search import Tuned
 
@@ -70,9 +71,11 @@ def classify_tuned(
     linear = tuple(
         LinearMember(one.transform, one.logits, one.ridge, weight) for one, weight in tuned.linear
     )
-    return replace(
-        ensemble, classification=Classification(classes, tuple(links), linear, label_name)
+    laplace = tuple(
+        LaplaceMember(one.transform, one.center, one.gp, weight) for one, weight in tuned.laplace
     )
+    own = Classification(classes, tuple(links), linear, laplace, label_name)
+    return replace(ensemble, classification=own)
 
 
 def classify_given(
@@ -85,7 +88,9 @@ def classify_given(
 ) -> Ensemble:
     """The ensemble with links fitted to leave-one-out latents of some rows; none: default ones."""
     start = Classification(
-        classes, tuple(default_link(labels.prior) for _ in ensemble.models), (), label_name
+        classes,
+        tuple(default_link(labels.prior) for _ in ensemble.models),
+        label_name=label_name,
     )
     ensemble = replace(ensemble, classification=start)
     if not len(rows):
@@ -107,7 +112,7 @@ def predict_log_proba(ensemble: Ensemble, X: Array, resources: Resources) -> Arr
 
     def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
         latents = [_latent(ensemble, one) for one in predicted]
-        out[start:stop] = _pool(ensemble, latents, _linear_log_proba(own, X[start:stop]))
+        out[start:stop] = _pool(ensemble, latents, _others_log_proba(own, X[start:stop]))
 
     in_blocks(ensemble, _predict(X), len(X), consume, resources)
     return out
@@ -122,7 +127,7 @@ def predict_proba_with_std(
 
     def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
         latents = [_latent(ensemble, one) for one in predicted]
-        linear = _linear_log_proba(own, X[start:stop])
+        linear = _others_log_proba(own, X[start:stop])
         proba[start:stop] = np.exp(_pool(ensemble, latents, linear))
         std[start:stop] = _std(ensemble, latents, linear, proba[start:stop])
 
@@ -136,7 +141,7 @@ def leave_one_out_classes(
     """Training rows, each predicted without itself."""
     own = classification_of(ensemble)
     latents = _latents(ensemble, _leave_out(rows), len(rows), resources)
-    log_p = _pool(ensemble, latents, _linear_held_out(ensemble, rows))
+    log_p = _pool(ensemble, latents, _others_held_out(ensemble, rows))
     codes, proba = codes_of_rows(ensemble, rows), np.exp(log_p)
     return LeaveOneOutClasses(
         rows,
@@ -199,9 +204,9 @@ def _latent(ensemble: Ensemble, predicted: PredictiveDistribution) -> Latent:
 
 
 def pool_weights(ensemble: Ensemble) -> Array:
-    """Of the models, and behind them of the linear members."""
-    linear = classification_of(ensemble).linear
-    return np.array([*ensemble.weights, *(member.weight for member in linear)])
+    """Of the models, and behind them of the other members."""
+    others = classification_of(ensemble).others
+    return np.array([*ensemble.weights, *(member.weight for member in others)])
 
 
 def _member_log_proba(
@@ -216,14 +221,14 @@ def _pool(ensemble: Ensemble, latents: list[Latent], linear: list[Array]) -> Arr
     return log_pool(_member_log_proba(ensemble, latents, linear), pool_weights(ensemble))
 
 
-def _linear_log_proba(own: Classification, X: Array) -> list[Array]:
-    return [member.log_proba(X) for member in own.linear]
+def _others_log_proba(own: Classification, X: Array) -> list[Array]:
+    return [member.log_proba(X) for member in own.others]
 
 
-def _linear_held_out(ensemble: Ensemble, rows: NDArray[np.int64]) -> list[Array]:
+def _others_held_out(ensemble: Ensemble, rows: NDArray[np.int64]) -> list[Array]:
     """Log probabilities of rows by fits without them: there are few rows where these are pooled."""
     own = classification_of(ensemble)
-    if not own.linear:
+    if not own.others:
         return []
     everything = np.arange(ensemble.n_rows)
     X, codes = view.inputs_of_rows(ensemble, everything), codes_of_rows(ensemble, everything)
@@ -232,6 +237,9 @@ def _linear_held_out(ensemble: Ensemble, rows: NDArray[np.int64]) -> list[Array]
     for member in own.linear:
         Z = np.asarray(member.transform.transform(X), dtype=float)
         held.append(held_out(Z, codes, weight, own.prior, member.ridge, rows))
+    for laplace in own.laplace:
+        Z = np.asarray(laplace.transform.transform(X), dtype=float) - laplace.center
+        held.append(laplace_held_out(laplace.gp, Z, codes, weight, rows))
     return held
 
 

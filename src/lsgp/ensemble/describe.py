@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lsgp.backends.contract import Resources
 from lsgp.compute.text import count, percents
 from lsgp.ensemble import view
-from lsgp.ensemble.classification import LinearMember
+from lsgp.ensemble.classification import LaplaceMember, LinearMember
 from lsgp.ensemble.effects import Effect, effects, sketch
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
@@ -198,8 +198,11 @@ def model_rows(ensemble: Ensemble) -> list[tuple[str, ...]]:
     if ensemble.integrated:
         rows.append((integrated, partial(_integrated_row, ensemble)))
     if ensemble.classification is not None:
-        linear = ensemble.classification.linear
+        linear, laplace = ensemble.classification.linear, ensemble.classification.laplace
         rows += [(member.weight, partial(_linear_row, member)) for member in linear]
+        if laplace:
+            share = sum(member.weight for member in laplace)
+            rows.append((share, partial(_laplace_row, laplace)))
     rows.sort(key=lambda row: -row[0])
     shares = percents([share for share, _ in rows])
     return [row(share) for (_, row), share in zip(rows, shares, strict=True)]
@@ -240,6 +243,16 @@ def _model_row(fitted: FittedModel, share: str) -> tuple[str, ...]:
 def _describe_kinds(kinds: Kinds) -> str:
     counts = Counter("as given" if kind is None else kind for kind in kinds)
     return ", ".join(kind if len(counts) == 1 else f"{n} {kind}" for kind, n in counts.items())
+
+
+def describe_laplace(members: Sequence[LaplaceMember]) -> str:
+    """The members that are averaged by their evidence, in a few words."""
+    return f"{count(len(members), 'exact GP')} of log odds"
+
+
+def _laplace_row(members: Sequence[LaplaceMember], share: str) -> tuple[str, ...]:
+    kinds = dict.fromkeys(_describe_kinds(member.transform.kinds) for member in members)
+    return (share, describe_laplace(members), " or ".join(kinds), "all rows", "global", "")
 
 
 def _linear_row(member: LinearMember, share: str) -> tuple[str, ...]:

@@ -65,11 +65,12 @@ class ClassExplanation:
         The row's class, as a place in ``classes``; -1 pads.
     contributions : array of shape (q, w, C)
         What the row moved the probability of each class by.
-    linear : array of shape (q, C)
-        What logistic regression moved it by, where it is a member; 0 elsewhere.
+    others : array of shape (q, C)
+        What members that are no local models moved it by: logistic regression and GPs of log odds,
+        where rows are few; 0 elsewhere.
     start : array of shape (q, C)
         Probabilities without any neighbor's word:
-        ``start + contributions.sum(axis=1) + linear`` are the probabilities.
+        ``start + contributions.sum(axis=1) + others`` are the probabilities.
     probabilities : array of shape (q, C)
     n_effective : array of shape (q,)
         Effective number of neighbors, averaged over the models.
@@ -86,7 +87,7 @@ class ClassExplanation:
     weights: Array
     codes: NDArray[np.int64]
     contributions: Array
-    linear: Array
+    others: Array
     start: Array
     probabilities: Array
     n_effective: Array
@@ -164,9 +165,9 @@ def explain_classes(
         for fitted, transformed in zip(ensemble.models, queries, strict=True)
     ]
     failures.raise_if_any(len(X), heaviest.model)
-    linear = [member.log_proba(X) for member in own.linear]
+    others = [member.log_proba(X) for member in own.others]
     walked = [
-        _walk(ensemble, parts, [log_p[q] for log_p in linear], q, queries[0][q])
+        _walk(ensemble, parts, [log_p[q] for log_p in others], q, queries[0][q])
         for q in range(len(X))
     ]
     shape = (len(X), own.n_classes)
@@ -184,7 +185,7 @@ def explain_classes(
         weights=pad([one.weights for one in walked], 0.0, np.float64),
         codes=codes,
         contributions=contributions,
-        linear=np.reshape([one.linear for one in walked], shape),
+        others=np.reshape([one.others for one in walked], shape),
         start=np.reshape([one.start for one in walked], shape),
         probabilities=np.reshape([one.proba for one in walked], shape),
         n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
@@ -203,7 +204,7 @@ class _Walked(NamedTuple):
     distances: Array  # (k,)
     weights: Array  # (k,)
     contributions: Array  # (k, C)
-    linear: Array  # (C,)
+    others: Array  # (C,)
     start: Array  # (C,)
     proba: Array  # (C,)
 
@@ -223,19 +224,19 @@ class _Member(NamedTuple):
 
 
 def _walk(
-    ensemble: Ensemble, parts: list[Part], linear: list[Array], q: int, query: Array
+    ensemble: Ensemble, parts: list[Part], others: list[Array], q: int, query: Array
 ) -> _Walked:
     own = classification_of(ensemble)
     members = [_member(ensemble, k, part, q) for k, part in enumerate(parts)]
-    of_linear = [member.weight for member in own.linear]
+    of_others = [member.weight for member in own.others]
     log_prior = np.log(own.prior)
     rows = np.unique(np.concatenate([member.rows for member in members]))
-    contributions, by_linear = np.zeros((len(rows), own.n_classes)), np.zeros(own.n_classes)
+    contributions, by_others = np.zeros((len(rows), own.n_classes)), np.zeros(own.n_classes)
 
     def proba_at(t: float) -> Array:
         log_p = [member.link.log_proba(member.at(t)) for member in members]
-        log_p += [((1.0 - t) * log_prior + t * one)[None] for one in linear]
-        return np.exp(log_pool(log_p, [*(m.weight for m in members), *of_linear]))[0]
+        log_p += [((1.0 - t) * log_prior + t * one)[None] for one in others]
+        return np.exp(log_pool(log_p, [*(m.weight for m in members), *of_others]))[0]
 
     for node, step in zip(*np.polynomial.legendre.leggauss(N_STEPS), strict=True):
         t, dt = 0.5 * (node + 1.0), 0.5 * step
@@ -243,10 +244,10 @@ def _walk(
         for member in members:
             moved = member.weight * _log_proba_by_parts(member, t)
             contributions[np.searchsorted(rows, member.rows)] += dt * _by_pool(p, moved)  # [C7]
-        for weight, one in zip(of_linear, linear, strict=True):
-            by_linear += dt * _by_pool(p, weight * (one - log_prior)[None])[0]
+        for weight, one in zip(of_others, others, strict=True):
+            by_others += dt * _by_pool(p, weight * (one - log_prior)[None])[0]
     start, proba = proba_at(0.0), proba_at(1.0)
-    rest = proba - start - contributions.sum(axis=0) - by_linear
+    rest = proba - start - contributions.sum(axis=0) - by_others
     size = np.abs(contributions)
     contributions += rest * size / np.maximum(size.sum(axis=0), np.finfo(float).tiny)
     weights = np.zeros(len(rows))
@@ -259,7 +260,7 @@ def _walk(
     distances = np.sqrt((z**2).sum(axis=1))
     order = np.lexsort([rows, distances])
     return _Walked(
-        rows[order], distances[order], weights[order], contributions[order], by_linear, start, proba
+        rows[order], distances[order], weights[order], contributions[order], by_others, start, proba
     )
 
 

@@ -9,12 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.ensemble.classification import Classification, LinearMember
+from lsgp.compute.blas import one_blas_thread
+from lsgp.ensemble.classification import Classification, LaplaceMember, LinearMember
+from lsgp.method.kernels import KERNELS
+from lsgp.method.laplace import Covariance, LaplaceGP
 from lsgp.method.link import LinearLogits, Link
-from lsgp.storage.records import ArrayStore, Record, read_transform, require, require_number
+from lsgp.storage.records import (
+    ArrayStore,
+    Record,
+    read_transform,
+    require,
+    require_finite,
+    require_number,
+)
 from lsgp.storage.values import decode, encode
 
 LINK_NUMBERS = ("slope", "base_width", "latent_width", "prior_share")
+COVARIANCE_NUMBERS = ("slope_variance", "amplitude", "constant_variance")
 
 
 def classification_record(own: Classification | None, store: ArrayStore) -> Record | None:
@@ -32,6 +43,9 @@ def classification_record(own: Classification | None, store: ArrayStore) -> Reco
             for link in own.links
         ],
         "linear": [_linear_record(one, f"linear.{k}.", store) for k, one in enumerate(own.linear)],
+        "laplace": [
+            _laplace_record(one, f"laplace.{k}.", store) for k, one in enumerate(own.laplace)
+        ],
     }
 
 
@@ -46,6 +60,26 @@ def _linear_record(member: LinearMember, prefix: str, store: ArrayStore) -> Reco
         "input_transform": list(member.transform.kinds),
         "prior_share": member.logits.prior_share,
         "ridge": member.ridge,
+        "weight": member.weight,
+    }
+
+
+def _laplace_record(member: LaplaceMember, prefix: str, store: ArrayStore) -> Record:
+    gp, covariance = member.gp, member.gp.covariance
+    arrays = {
+        "mean": member.center,
+        "Z": gp.Z,
+        "codes": gp.codes,
+        "row_weight": gp.weight,
+        "lengthscale": covariance.lengthscale,
+        **member.transform.to_arrays(),
+    }
+    return {
+        "arrays": {name: store.add(prefix + name, array) for name, array in arrays.items()},
+        "input_transform": list(member.transform.kinds),
+        "kernel": covariance.kernel,
+        **{name: getattr(covariance, name) for name in COVARIANCE_NUMBERS},
+        "prior_share": gp.prior_share,
         "weight": member.weight,
     }
 
@@ -71,7 +105,8 @@ def read_classification(
     links = tuple(_read_link(one, prior) for one in record["links"])
     require(len(links) == n_models, f"{len(links)} links for {n_models} models")
     linear = tuple(_read_linear(one, arrays, n_inputs, prior) for one in record["linear"])
-    return Classification(classes, links, linear, name)
+    laplace = tuple(_read_laplace(one, arrays, n_inputs, prior) for one in record["laplace"])
+    return Classification(classes, links, linear, laplace, name)
 
 
 def _read_link(record: Record, prior: NDArray[np.float64]) -> Link:
@@ -101,6 +136,39 @@ def _read_linear(
     transform = read_transform(record["input_transform"], own, n_inputs)
     logits = LinearLogits(own["coefficients"], own["intercept"], record["prior_share"], prior)
     return LinearMember(transform, logits, record["ridge"], record["weight"])
+
+
+def _read_laplace(
+    record: Record, arrays: dict[str, NDArray[Any]], n_inputs: int, prior: NDArray[np.float64]
+) -> LaplaceMember:
+    own = {name: arrays[stored] for name, stored in record["arrays"].items()}
+    Z, codes, weight = own["Z"], own["codes"], own["row_weight"]
+    n = len(Z)
+    for name, shape in (
+        ("Z", (n, n_inputs)),
+        ("mean", (n_inputs,)),
+        ("lengthscale", (n_inputs,)),
+        ("row_weight", (n,)),
+    ):
+        is_right = own[name].shape == shape and own[name].dtype == np.float64
+        require(is_right, f"{name} of shape {own[name].shape} for {n} rows")
+        require_finite(name, own[name])
+    require(codes.dtype == np.int64 and codes.shape == (n,), f"codes of shape {codes.shape}")
+    require(n > 0 and codes.min() >= 0 and codes.max() < len(prior), "a code is of no class")
+    require((own["lengthscale"] > 0).all() and (weight >= 0).all(), "a scale is not positive")
+    require(record["kernel"] in KERNELS, f"unknown kernel {record['kernel']!r}")
+    for name in ("weight", *COVARIANCE_NUMBERS):
+        require_number(name, record[name])
+    _require_share(record["prior_share"])
+    transform = read_transform(record["input_transform"], own, n_inputs)
+    covariance = Covariance(
+        record["kernel"],
+        own["lengthscale"],
+        *(record[name] for name in COVARIANCE_NUMBERS),
+    )
+    with one_blas_thread():  # as in tuning: sums must not depend on how many there are
+        gp = LaplaceGP.fit(covariance, Z, codes, weight, prior, record["prior_share"])
+    return LaplaceMember(transform, own["mean"], gp, record["weight"])
 
 
 def _read_values(record: Any, n: int, name: str) -> NDArray[np.float64]:

@@ -36,8 +36,10 @@ from lsgp.tuning.plan import (
     FEW_ROWS,
     FIRST_N_NEIGHBORS,
     LAST_N_NEIGHBORS,
+    MOST_CLASSES_FOR_LAPLACE,
     MOST_FOR_EVIDENCE,
     MOST_FOR_EXCHANGE,
+    MOST_FOR_LAPLACE,
     MOST_FOR_LINEAR,
     MOST_INTEGRATED_PAIRS,
     MOST_WITHIN,
@@ -420,6 +422,22 @@ class TuningProblem:
             and len(self.y) <= MOST_FOR_LINEAR
             and self.n_models > 1
             and not self.is_in_gaps
+        )
+
+    @property
+    def admits_laplace(self) -> bool:
+        """Whether exact GP classification may be a member: what was given is for local models."""
+        n, specification = len(self.y), self.specification
+        return (
+            self.labels is not None
+            and self.labels.n_classes <= MOST_CLASSES_FOR_LAPLACE
+            and n <= MOST_FOR_LAPLACE
+            and self.n_models > 1
+            and not self.is_in_gaps
+            and self.rows.groups is None
+            and specification.admits_exact
+            and specification.bounds is None
+            and N_MATRICES * exact_bytes(n) <= self.resources.memory_budget
         )
 
     # -- how models are judged -------------------------------------------------------------

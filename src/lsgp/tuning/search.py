@@ -24,14 +24,16 @@ from lsgp.compute.warn import warn_user
 from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
+from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.linear import LinearCandidate
-from lsgp.tuning.plan import BAD_LOSS, exact_share
+from lsgp.tuning.plan import BAD_LOSS, LAPLACE_SHARE, SMALLEST_ODDS, exact_share
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
 from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore
 from lsgp.tuning.stages.exact import Exact
 from lsgp.tuning.stages.first import First
 from lsgp.tuning.stages.integrate import Integrate
+from lsgp.tuning.stages.laplace import Laplace
 from lsgp.tuning.stages.likely import Likely
 from lsgp.tuning.stages.linear import Linear
 from lsgp.tuning.stages.mix import Mix
@@ -63,6 +65,7 @@ class Tuned(NamedTuple):
     members: tuple[tuple[Contender, float], ...]
     result: TuningResult
     linear: tuple[tuple[LinearCandidate, float], ...] = ()  # beside them, of labels
+    laplace: tuple[tuple[LaplaceCandidate, float], ...] = ()  # likewise
 
 
 def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -> Tuned:
@@ -71,11 +74,37 @@ def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -
     Where rows are few and set apart, twice, with both halves.
     """
     if not problem.tunes_twice:
-        return _tune_once(problem, watch)
-    first = _tune_once(problem, _part_of(watch, 0.0))
-    if not first.result.is_complete:
-        return first
-    return _merge(first, _tune_once(problem.exchanged(), _part_of(watch, 0.5)))
+        tuned = _tune_once(problem, watch)
+    else:
+        tuned = _tune_once(problem, _part_of(watch, 0.0))
+        if tuned.result.is_complete:
+            tuned = _merge(tuned, _tune_once(problem.exchanged(), _part_of(watch, 0.5)))
+    if problem.admits_laplace and tuned.result.is_complete:
+        return _with_laplace(problem, tuned)
+    return tuned
+
+
+def _with_laplace(problem: TuningProblem, tuned: Tuned) -> Tuned:
+    """Exact GP classification, averaged by its evidence, with its share of the pool."""
+    found = Found()
+    with one_blas_thread(), _with_pool(problem) as pooled:
+        if not _run_stages((Laplace(),), pooled, pooled.comparison(), found, None):
+            return tuned._replace(result=replace(tuned.result, is_complete=False))
+    log_evidence = np.array([candidate.log_evidence for candidate in found.laplace])
+    odds = np.exp(log_evidence - log_evidence.max())
+    odds = np.where(odds > SMALLEST_ODDS, odds, 0.0)
+    shares = LAPLACE_SHARE * odds / odds.sum()
+    rest = 1.0 - LAPLACE_SHARE
+    return tuned._replace(
+        members=tuple((contender, rest * weight) for contender, weight in tuned.members),
+        linear=tuple((candidate, rest * weight) for candidate, weight in tuned.linear),
+        laplace=tuple((c, float(w)) for c, w in zip(found.laplace, shares, strict=True) if w),
+        result=replace(
+            tuned.result,
+            weights=rest * tuned.result.weights,
+            seconds=problem.clock.elapsed,
+        ),
+    )
 
 
 def _part_of(watch: Callable[[float], None] | None, start: float) -> Callable[[float], None] | None:
@@ -133,6 +162,16 @@ def _search(
 ) -> bool:
     """Run the stages; False if they were cut short."""
     stages = (Likely(),) if problem.is_exact_on_request else STAGES
+    return _run_stages(stages, problem, comparison, found, watch)
+
+
+def _run_stages(
+    stages: tuple[Stage, ...],
+    problem: TuningProblem,
+    comparison: Comparison,
+    found: Found,
+    watch: Callable[[float], None] | None,
+) -> bool:
     work = sum(stage.work(problem) for stage in stages)
     try:
         with progress_bar("Tuning", work, problem.resources.verbose > 0, watch) as advance:

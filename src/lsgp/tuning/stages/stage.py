@@ -20,6 +20,7 @@ from lsgp.tuning.clock import OutOfTimeError
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.descent import descend_on_sample
+from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import Effort
@@ -31,7 +32,7 @@ Result = TypeVar("Result")
 #: list, so that the others find what they found.
 LIKELY_STREAM, RANK_STREAM, POLISH_STREAM, MIX_STREAM, VARY_STREAM = range(5)
 ENLARGE_STREAM, EXACT_STREAM, ENLARGE_MORE_STREAM = range(5, 8)
-FIRST_STREAM, INTEGRATE_STREAM, LINEAR_STREAM, WIDEN_STREAM = range(8, 12)
+FIRST_STREAM, INTEGRATE_STREAM, LINEAR_STREAM, WIDEN_STREAM, LAPLACE_STREAM = range(8, 13)
 
 #: Seconds between looks at pending interrupts.
 INTERRUPT_POLL = 0.2
@@ -51,6 +52,7 @@ class Found:
     frontier: list[Contender] = field(default_factory=list)  # of each leader, its best size
     exact: list[Contender] = field(default_factory=list)
     linear: list[LinearCandidate] = field(default_factory=list)  # of labels
+    laplace: list[LaplaceCandidate] = field(default_factory=list)  # of labels
 
     @property
     def all(self) -> list[Contender]:

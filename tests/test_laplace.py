@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""GP classification of few rows by Laplace's approximation."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_expit
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+from lsgp import LSGPClassifier
+from lsgp.method.laplace import Covariance, LaplaceGP, find_mode
+from lsgp.tuning.laplace import laplace_held_out
+
+SETTINGS = {
+    "random_state": 0,
+    "n_tuning_points": 40,
+    "kernel": "matern32",
+    "input_transform": "standardize",
+}
+
+
+def make_labels(n, n_classes=2, seed=0, noise=0.3):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.5, 1.5, (n, 2))
+    value = np.sin(2.0 * X[:, 0]) + X[:, 1] + noise * rng.normal(size=n)
+    edges = np.quantile(value, np.arange(1, n_classes) / n_classes)
+    return X, np.searchsorted(edges, value)
+
+
+def make_gp(X, y, prior_share=1e-12, **hyperparameters):
+    values = {"slope_variance": 0.0, "amplitude": 2.0, "constant_variance": 0.0}
+    covariance = Covariance("rbf", np.array([0.7, 1.3]), **{**values, **hyperparameters})
+    prior = np.bincount(y) / len(y)
+    return LaplaceGP.fit(covariance, X, y, np.ones(len(y)), prior, prior_share)
+
+
+def test_two_classes_agree_with_scikit_learn():
+    X, y = make_labels(60)
+    gp = make_gp(X, y)
+    kernel = ConstantKernel(2.0, "fixed") * RBF([0.7, 1.3], "fixed")
+    other = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
+    assert gp.log_evidence == pytest.approx(other.log_marginal_likelihood_value_, rel=1e-6)
+    queries = make_labels(40, seed=1)[0]
+    # It integrates the sigmoid by five error functions, and this by MacKay's formula.
+    np.testing.assert_allclose(
+        np.exp(gp.log_proba(queries)), other.predict_proba(queries), atol=0.012
+    )
+    np.testing.assert_array_equal(
+        np.exp(gp.log_proba(queries)).argmax(axis=1), other.predict(queries)
+    )
+
+
+def test_the_mode_is_the_maximum_of_the_posterior():
+    X, y = make_labels(25)
+    K = make_gp(X, y).covariance.between(X, X)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 25)
+    mode = find_mode(K, y.astype(float), weight)
+    K_inverse = np.linalg.inv(K + 1e-10 * np.eye(25))
+
+    def value(f):
+        return 0.5 * f @ K_inverse @ f - (weight * log_expit((2 * y - 1) * f)).sum()
+
+    found = minimize(value, mode.f + 0.1, method="BFGS", options={"gtol": 1e-8})
+    assert value(mode.f) <= found.fun + 1e-6
+    # A row of weight 2 is that row twice.
+    twice = np.append(np.arange(25), 3)
+    again = find_mode(K[np.ix_(twice, twice)], y[twice].astype(float), np.ones(26))
+    doubled = find_mode(K, y.astype(float), np.where(np.arange(25) == 3, 2.0, 1.0))
+    np.testing.assert_allclose(again.f[:25], doubled.f, atol=1e-6)
+    assert again.log_evidence == pytest.approx(doubled.log_evidence, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_leaving_one_out_is_close_to_a_fit_without_it(n_classes):
+    X, y = make_labels(80, n_classes)
+    gp = make_gp(X, y)
+    rows = np.arange(0, 80, 9)
+    without = []
+    for row in rows:
+        kept = np.arange(80) != row
+        known = (y[kept], np.ones(79), gp.prior, gp.prior_share)
+        without.append(LaplaceGP.fit(gp.covariance, X[kept], *known).log_proba(X[[row]])[0])
+    np.testing.assert_allclose(np.exp(gp.leave_one_out()[rows]), np.exp(without), atol=0.03)
+    folds = laplace_held_out(gp, X, y, np.ones(80), rows)
+    np.testing.assert_allclose(np.exp(folds).sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(np.exp(folds), np.exp(without), atol=0.25)
+
+
+def test_rows_that_are_sure_do_not_break_it():
+    X = np.linspace(-1, 1, 40)[:, None] * np.ones(2)
+    y = (X[:, 0] > 0).astype(int)
+    log_proba = make_gp(X, y, amplitude=1e4, prior_share=1e-3).log_proba(X)
+    assert np.isfinite(log_proba).all()
+    assert (log_proba < 0).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_few_rows_have_them_and_more_or_other_settings_do_not(n_classes):
+    X, y = make_labels(90, n_classes)
+    model = LSGPClassifier(**SETTINGS).fit(X, y)
+    own = model.ensemble_.classification
+    assert own.laplace
+    weights = [*model.ensemble_.weights, *(member.weight for member in own.others)]
+    assert sum(weights) == pytest.approx(1.0)
+    assert "exact GP" in model.describe()
+    assert "of log odds" in model.describe()
+    for settings in ({"n_models": 1}, {"n_neighbors": 20}, {"localizer": "epanechnikov"}):
+        other = LSGPClassifier(**{**SETTINGS, **settings}).fit(X, y)
+        assert not other.ensemble_.classification.laplace
+
+
+def test_they_help_where_rows_are_few():
+    X, y = make_labels(1100, noise=0.6)
+    with_, without = [], []
+    for k in range(4):
+        part = slice(100 * k, 100 * k + 100)
+        model = LSGPClassifier(**SETTINGS).fit(X[part], y[part])
+        with_.append(model.calibration(X[400:], y[400:]).log_loss)
+        other = LSGPClassifier(**SETTINGS, localizer_decay=1.0).fit(X[part], y[part])
+        assert not other.ensemble_.classification.laplace
+        without.append(other.calibration(X[400:], y[400:]).log_loss)
+    assert np.mean(with_) < np.mean(without)
+
+
+def test_files_and_pickles_keep_every_bit(tmp_path):
+    X, y = make_labels(70, 3)
+    model = LSGPClassifier(**SETTINGS).fit(X, y)
+    model.save(tmp_path / "m.lsgp")
+    expected = model.predict_proba(X)
+    for other in (LSGPClassifier.load(tmp_path / "m.lsgp"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict_proba(X), expected)
+        np.testing.assert_array_equal(other.loo().probabilities, model.loo().probabilities)
