@@ -34,6 +34,10 @@ TEST_SHARE = 0.1
 N_BINS = 15
 #: Probabilities of peers are cut here: some say 0, whose log loss is infinite.
 SMALLEST = 1e-7
+#: Threads of every method; each has as many.
+N_JOBS = -1
+#: More classes than this: steps of boosting are larger, and fewer are tried.
+MANY_CLASSES = 6
 #: scikit-learn's Gaussian process classifier takes n² memory and n³ time for each class.
 MOST_FOR_GP = 1000
 
@@ -63,7 +67,7 @@ def split(X: Array, y: Codes, seed: int) -> tuple[Array, Codes, Array, Codes]:
 def lsgp(X: Array, y: Codes, queries: Array) -> tuple[Any, Array]:
     from lsgp import LSGPClassifier
 
-    model = LSGPClassifier(random_state=0, n_jobs=-1).fit(X, y)
+    model = LSGPClassifier(random_state=0, n_jobs=N_JOBS).fit(X, y)
     return model, model.predict_proba(queries)
 
 
@@ -72,6 +76,8 @@ def lightgbm(X: Array, y: Codes, queries: Array) -> tuple[Any, Array]:
 
     fit_X, held_X, fit_y, held_y = _hold_out(X, y)
     grid = [(15, 0.05), (63, 0.05)] if len(y) > 1000 else [(4, 0.03), (15, 0.03)]
+    if y.max() >= MANY_CLASSES:
+        grid = [(31, 0.1)]
     best: tuple[float, Any] = (np.inf, None)
     for n_leaves, rate in grid:
         model = lgb.LGBMClassifier(
@@ -84,6 +90,7 @@ def lightgbm(X: Array, y: Codes, queries: Array) -> tuple[Any, Array]:
             colsample_bytree=0.7,
             reg_lambda=1,
             verbose=-1,
+            n_jobs=N_JOBS,
             random_state=0,
         )
         stop = lgb.early_stopping(40, verbose=False)
@@ -98,7 +105,7 @@ def catboost(X: Array, y: Codes, queries: Array) -> tuple[Any, Array]:
     from catboost import CatBoostClassifier
 
     fit_X, held_X, fit_y, held_y = _hold_out(X, y)
-    has_many = y.max() > 5
+    has_many = y.max() >= MANY_CLASSES
     best: tuple[float, Any] = (np.inf, None)
     for depth in (6,) if y.max() > 1 else (4, 8):
         model = CatBoostClassifier(
@@ -107,6 +114,7 @@ def catboost(X: Array, y: Codes, queries: Array) -> tuple[Any, Array]:
             depth=depth,
             verbose=0,
             allow_writing_files=False,
+            thread_count=N_JOBS,
             random_seed=0,
         )
         model.fit(fit_X, fit_y, eval_set=(held_X, held_y), early_stopping_rounds=50)
@@ -121,15 +129,17 @@ def xgboost(X: Array, y: Codes, queries: Array) -> tuple[Any, Array]:
 
     fit_X, held_X, fit_y, held_y = _hold_out(X, y)
     best: tuple[float, Any] = (np.inf, None)
-    for depth in (4, 8):
+    has_many = y.max() >= MANY_CLASSES
+    for depth in (6,) if has_many else (4, 8):
         model = xgb.XGBClassifier(
             n_estimators=1200,
-            learning_rate=0.08,
+            learning_rate=0.15 if has_many else 0.08,
             max_depth=depth,
             subsample=0.8,
             colsample_bytree=0.7,
             early_stopping_rounds=40,
             tree_method="hist",
+            n_jobs=N_JOBS,
             eval_metric="mlogloss" if y.max() > 1 else "logloss",
             random_state=0,
         )
@@ -149,7 +159,7 @@ def hist_gradient_boosting(X: Array, y: Codes, queries: Array) -> tuple[Any, Arr
     models = [
         HistGradientBoostingClassifier(
             max_iter=600,
-            learning_rate=0.06,
+            learning_rate=0.15 if y.max() >= MANY_CLASSES else 0.06,
             max_leaf_nodes=n_leaves,
             l2_regularization=1.0,
             early_stopping=True,
@@ -165,7 +175,7 @@ def extra_trees(X: Array, y: Codes, queries: Array) -> tuple[Any, Array]:
     from sklearn.ensemble import ExtraTreesClassifier
 
     models = [
-        ExtraTreesClassifier(500, min_samples_leaf=n, max_features=m, random_state=0, n_jobs=-1)
+        ExtraTreesClassifier(500, min_samples_leaf=n, max_features=m, random_state=0, n_jobs=N_JOBS)
         for n in (1, 3)
         for m in ("sqrt", 0.5)
     ]
@@ -182,7 +192,7 @@ def svc(X: Array, y: Codes, queries: Array) -> tuple[Any, Array]:
     part = np.random.default_rng(0).permutation(len(y))[:4000]
     d = X.shape[1]
     grid = {"svc__C": [0.3, 1, 3, 10, 30], "svc__gamma": [g / d for g in (0.1, 0.3, 1, 3, 10)]}
-    search = GridSearchCV(make_pipeline(StandardScaler(), SVC()), grid, cv=3, n_jobs=-1)
+    search = GridSearchCV(make_pipeline(StandardScaler(), SVC()), grid, cv=3, n_jobs=N_JOBS)
     search.fit(X[part], y[part])
     # Platt's sigmoid on held-out decisions.
     model = CalibratedClassifierCV(search.best_estimator_, cv=5, ensemble=False).fit(X, y)

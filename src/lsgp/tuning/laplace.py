@@ -49,6 +49,8 @@ def fit_laplace(
     for stretch in LAPLACE_STRETCHES:
         start: LaplaceGP | None = None
         for amplitude in LAPLACE_AMPLITUDES:
+            if best is not None and amplitude < best.covariance.amplitude:
+                continue  # what is stretched varies less, and needs no less of it
             clock.check()
             covariance = Covariance(
                 str(model.kernel),

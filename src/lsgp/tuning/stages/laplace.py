@@ -22,17 +22,19 @@ class Laplace:
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         runner.report(0, "GP classification")
         spaces = {start.space.kinds: start.space for start in problem.starts}
-        kernels = problem.specification.kernels
-        tried = [kernel for kernel in LAPLACE_KERNELS if kernel in kernels] or kernels[:1]
-        tasks = [partial(_fit, space, kernel) for space in spaces.values() for kernel in tried]
-        found.laplace += runner.run(tasks, [])
+        for candidates in runner.run([partial(_fit, space) for space in spaces.values()], []):
+            found.laplace += candidates
 
 
-def _fit(space: LeaveOneOut, kernel: str, job: Job) -> LaplaceCandidate:
+def _fit(space: LeaveOneOut, job: Job) -> list[LaplaceCandidate]:
+    """With the lengthscales of the first kernel, stretched for each."""
     problem, labels = job.problem, job.problem.labels
     assert labels is not None, "GP classification is of labels"
-    model = problem.make_exact(problem.specification.model.replace(kernel=kernel))
+    kernels = problem.specification.kernels
+    tried = [kernel for kernel in LAPLACE_KERNELS if kernel in kernels] or kernels[:1]
+    model = problem.make_exact(problem.specification.model.replace(kernel=tried[0]))
     tuned = maximize_evidence(
         space.problem(model), problem.exact_parameters, FIRST_EVIDENCE_ITERATIONS, problem.clock
     )
-    return fit_laplace(tuned.model, space.X, space.transform, labels, problem.clock)
+    known = (space.X, space.transform, labels, problem.clock)
+    return [fit_laplace(tuned.model.replace(kernel=kernel), *known) for kernel in tried]
