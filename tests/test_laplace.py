@@ -11,7 +11,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from lsgp import LSGPClassifier
-from lsgp.method.laplace import Covariance, LaplaceGP, find_mode
+from lsgp.solvers.laplace import Covariance, LaplaceGP, find_mode
 from lsgp.tuning.laplace import laplace_held_out
 
 SETTINGS = {

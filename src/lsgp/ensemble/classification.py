@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.transforms import InputTransform
-from lsgp.method.laplace import LaplaceGP
 from lsgp.method.link import LinearLogits, Link
+from lsgp.solvers.laplace import LaplaceGP
 
 Array = NDArray[np.float64]
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.compute.blas import one_blas_thread
 from lsgp.ensemble.classification import Classification, LaplaceMember, LinearMember
 from lsgp.method.kernels import KERNELS
-from lsgp.method.laplace import Covariance, LaplaceGP
 from lsgp.method.link import LinearLogits, Link
+from lsgp.solvers.laplace import Covariance, LaplaceGP
 from lsgp.storage.records import (
     ArrayStore,
     Record,
@@ -166,8 +165,7 @@ def _read_laplace(
         own["lengthscale"],
         *(record[name] for name in COVARIANCE_NUMBERS),
     )
-    with one_blas_thread():  # as in tuning: sums must not depend on how many there are
-        gp = LaplaceGP.fit(covariance, Z, codes, weight, prior, record["prior_share"])
+    gp = LaplaceGP.fit(covariance, Z, codes, weight, prior, record["prior_share"])
     return LaplaceMember(transform, own["mean"], gp, record["weight"])
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import LocalModel
-from lsgp.method.laplace import Covariance, LaplaceGP
+from lsgp.solvers.laplace import Covariance, LaplaceGP
 from lsgp.tuning.classification import Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.linear import folds_of

@@ -24,10 +24,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import expit, log_expit
 
+from lsgp.compute import lapack
+from lsgp.compute.blas import one_blas_thread
 from lsgp.method.kernels import kernel_of
 from lsgp.method.link import mix_with_prior
 
@@ -82,7 +84,7 @@ def find_mode(K: Array, y: Array, weight: Array, start: Array | None = None) -> 
         root = np.sqrt(W)
         B = root[:, None] * K * root
         B[np.diag_indices(n)] += 1.0
-        B = cholesky(B, lower=True, overwrite_a=True, check_finite=False)
+        lapack.factor(B)
         b = W * f + weight * (y - p)
         g = b - root * cho_solve((B, True), root * (K @ b), check_finite=False)
         new = K @ g
@@ -91,7 +93,7 @@ def find_mode(K: Array, y: Array, weight: Array, start: Array | None = None) -> 
             break
     likelihood = float((weight * log_expit(sign * f)).sum())
     value = likelihood - 0.5 * float(f @ g) - float(np.log(np.diag(B)).sum())
-    return Mode(f, g, root, B, value)
+    return Mode(f, g, root, np.tril(B), value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,13 +120,15 @@ class LaplaceGP:
         start: LaplaceGP | None = None,
     ) -> LaplaceGP:
         """Find the modes, from those of similar hyperparameters on if there are any."""
-        K = covariance.between(Z, Z)
         wanted = [1] if len(prior) == 2 else list(range(len(prior)))
         starts = [None] * len(wanted) if start is None else [mode.f for mode in start.modes]
-        modes = tuple(
-            find_mode(K, (codes == c).astype(float), weight, f)
-            for c, f in zip(wanted, starts, strict=True)
-        )
+        # Whoever fits it again has the same bits, however many threads BLAS has.
+        with one_blas_thread():
+            K = covariance.between(Z, Z)
+            modes = tuple(
+                find_mode(K, (codes == c).astype(float), weight, f)
+                for c, f in zip(wanted, starts, strict=True)
+            )
         return cls(covariance, Z, codes, weight, prior, prior_share, modes)
 
     def __reduce__(self) -> tuple[Any, ...]:
