@@ -346,6 +346,14 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         checked: Array = validate_data(self, X, dtype=np.float64, reset=False, ensure_min_samples=0)
         return checked
 
+    def _lazily(self, method: str, X: Any, **options: Any) -> Any:
+        """What the method says of a Dask collection, when it is asked for."""
+        # Here, because it imports Dask, which whoever gives such a collection has.
+        from lsgp.distributed.lazy import predict_lazily
+
+        check_is_fitted(self)
+        return predict_lazily(self, X, method, **options)
+
     @property
     def fitted_(self) -> tuple[FittedModel, ...]:
         check_is_fitted(self)
