@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lsgp.inputs.transforms.exact_sums import exact_mean
+
 Array = NDArray[np.float64]
 
 
@@ -93,7 +95,7 @@ def check_training_rows(
         numbered = None if numbered is None else numbered.keep(kept)
     if noise_variance is not None:
         largest = float(noise.max())
-        mean_noise_variance = largest * float((noise / largest).mean())  # which cannot overflow
+        mean_noise_variance = exact_mean(noise, largest)  # which cannot overflow
         noise = noise / mean_noise_variance
         _require_alike("noise_variance", noise, "Check the units of the rows that stand out.")
     if weight is not None:

@@ -263,7 +263,8 @@ class TuningProblem:
         """Training rows to predict, in order."""
         eligible = self.eligible
         if eligible is None:
-            eligible = np.arange(len(self.y), dtype=np.int32)
+            n = len(self.y)
+            return np.sort(rng.choice(n, size=min(size, n), replace=False).astype(np.int32))
         return np.sort(rng.choice(eligible, size=min(size, len(eligible)), replace=False))
 
     @property
