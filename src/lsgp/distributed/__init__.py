@@ -6,6 +6,7 @@ Imports every room of the house but the estimators, which hand themselves over; 
 what one machine calls, on some of the rows, so that results are the same to the last bit.
 """
 
+from lsgp.distributed.fitting import fit
 from lsgp.distributed.lazy import (
     LazyDistribution,
     predict,
@@ -13,9 +14,12 @@ from lsgp.distributed.lazy import (
     predict_interval,
     predict_proba,
 )
+from lsgp.distributed.model import DistributedModel
 
 __all__ = [
+    "DistributedModel",
     "LazyDistribution",
+    "fit",
     "predict",
     "predict_distribution",
     "predict_interval",

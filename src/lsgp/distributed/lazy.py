@@ -138,7 +138,7 @@ def predict_lazily(model: Estimator | AnyPath, X: Any, method: str, **options: A
     """What a method of the estimator says of a Dask collection, lazily."""
     question = ask(_known(model), method, **options)
     carriage = carry(model)
-    _check(_known(model), X)
+    check_collection(_known(model), X)
     is_array = hasattr(X, "chunks")
     return (of_array if is_array else of_frame)(X, question, carriage)
 
@@ -150,7 +150,7 @@ def _known(model: Estimator | AnyPath) -> Estimator:
     return model
 
 
-def _check(estimator: Any, X: Any) -> None:
+def check_collection(estimator: Any, X: Any) -> None:
     """Refuse at once what chunks would be refused for, with the same words."""
     if not hasattr(X, "chunks"):
         meta = X._meta
@@ -189,7 +189,9 @@ def of_array(X: Any, question: Question, carriage: Any) -> Any:
         meta=meta,
         name=_name(X, question, carriage),
     )
-    return _bundle(question, [stacked] if n_parts == 1 else [stacked[k] for k in range(n_parts)])
+    return bundle(
+        question.method, [stacked] if n_parts == 1 else [stacked[k] for k in range(n_parts)]
+    )
 
 
 def answer_chunk(
@@ -202,11 +204,8 @@ def answer_chunk(
 
 def of_frame(X: Any, question: Question, carriage: Any) -> Any:
     """Dask series, or data frames of several columns, with the divisions of X."""
-    width, is_single = len(question.columns), len(question.parts) == 1
-    columns = list(question.columns)
-    if not is_single:
-        columns = [f"{column}_{part}" for part in question.parts for column in columns]
-    is_series = is_single and not question.shape
+    columns = frame_columns(question)
+    is_series = len(question.parts) == 1 and not question.shape
     meta = make_meta(X._meta, columns, question.dtype)
     answered = X.map_partitions(
         answer_partition,
@@ -217,9 +216,21 @@ def of_frame(X: Any, question: Question, carriage: Any) -> Any:
         meta=meta[columns[0]] if is_series else meta,
         token=_name(X, question, carriage),
     )
-    if is_single:
+    return split_frame(answered, question, columns)
+
+
+def frame_columns(question: Question) -> list[str]:
+    """Names of the columns of all parts of the answer."""
+    if len(question.parts) == 1:
+        return list(question.columns)
+    return [f"{column}_{part}" for part in question.parts for column in question.columns]
+
+
+def split_frame(answered: Any, question: Question, columns: list[str]) -> Any:
+    """A series or a data frame for each part of the answer, with the names of the targets."""
+    if len(question.parts) == 1:
         return answered
-    parts = []
+    parts, width = [], len(question.columns)
     for k in range(len(question.parts)):
         own = columns[k * width : (k + 1) * width]
         if question.shape:
@@ -227,7 +238,7 @@ def of_frame(X: Any, question: Question, carriage: Any) -> Any:
         else:
             part = answered[own[0]].rename(question.columns[0])
         parts.append(part)
-    return _bundle(question, parts)
+    return bundle(question.method, parts)
 
 
 def make_meta(meta: Any, columns: list[str], dtype: np.dtype[Any]) -> Any:
@@ -263,7 +274,8 @@ def _name(X: Any, question: Question, carriage: Any) -> str:
     return f"lsgp-{question.method}-{tokenize(own, carriage.token)}"
 
 
-def _bundle(question: Question, parts: list[Any]) -> Any:
-    if question.method == "predict_distribution":
+def bundle(method: str, parts: list[Any]) -> Any:
+    """The parts of an answer as the method gives them."""
+    if method == "predict_distribution":
         return LazyDistribution(*parts)
     return parts[0] if len(parts) == 1 else tuple(parts)
