@@ -22,7 +22,7 @@ NEW = np.concatenate([rng.normal(size=(60, 2)) ** 3, rng.uniform(-30, 30, size=(
 
 @pytest.fixture(scope="module", autouse=True)
 def client():
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as own:
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as own:
         yield own
 
 

@@ -53,9 +53,11 @@ class Cluster:
         )
 
     def send(self, value: Any) -> Future:
-        """Something that many tasks need, once to each worker."""
-        (future,) = self.client.scatter([value], broadcast=True, hash=False)
-        return future
+        """Something that many tasks need, once to each worker that needs it.
+
+        As a task rather than scattered: that can be done again when its worker is gone.
+        """
+        return self.submit("send", _same, value)
 
     def finish(
         self,
@@ -124,3 +126,7 @@ class Cluster:
     @property
     def n_threads(self) -> int:
         return max(1, sum(self.client.nthreads().values()))
+
+
+def _same(value: Any) -> Any:
+    return value

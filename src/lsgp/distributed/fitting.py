@@ -132,7 +132,7 @@ def fit(
     >>> import lsgp.distributed
     >>> from distributed import Client
     >>> from lsgp import LSGPRegressor
-    >>> with Client(processes=False, dashboard_address=None) as client:
+    >>> with Client(processes=False, dashboard_address=":0") as client:
     ...     X = da.random.default_rng(0).uniform(size=(20_000, 2), chunks=(5_000, 2))
     ...     model = LSGPRegressor(objective=None, n_neighbors=20)
     ...     fitted = lsgp.distributed.fit(model, X, X.sum(axis=1), n_partitions=3)

@@ -72,7 +72,7 @@ class DistributedModel:
         self._parts = parts  # futures of them, or delayed
         self._whole = whole  # of few rows, which need no partitions
         self._folder = folder
-        self._sent: dict[str, Any] = {}
+        self._sent: Any = None
 
     @property
     def estimator(self) -> Any:
@@ -209,7 +209,7 @@ class DistributedModel:
 
     def _inputs(self, chunk: Any, names: str, k: int, question: Question) -> tuple[Any, ...]:
         """What the last task of a chunk needs: what partitions say of its queries."""
-        head, parts = self._carried_head(), self._carried_parts()
+        head, parts = self._carried_head(), self._parts
 
         def task(function: Any, what: str, *arguments: Any) -> Any:
             return dask.delayed(function)(*arguments, dask_key_name=f"{names}-{what}-{k}")
@@ -230,16 +230,11 @@ class DistributedModel:
         return answered, others, head, question
 
     def _carried_head(self) -> Any:
-        """What is in tasks for the head: where there is a cluster, a future of it."""
-        client = running_client()
-        if client is None:
-            return self._sent.setdefault("", dask.delayed(self._head, pure=False))
-        if client.id not in self._sent:
-            (self._sent[client.id],) = client.scatter([self._head], broadcast=True, hash=False)
-        return self._sent[client.id]
-
-    def _carried_parts(self) -> list[Any]:
-        return self._parts
+        """One task for the head, which all others ask for it."""
+        if self._sent is None:
+            key = f"lsgp-head-{uuid.uuid4().hex}"
+            self._sent = dask.delayed(self._head, name=key, traverse=False)
+        return self._sent
 
     # -- files -----------------------------------------------------------------------------
 

@@ -42,6 +42,8 @@ class RowStore:
 
     def keep(self, rows: Rows) -> None:
         """Rows that will be wanted again soon; sorted by their numbers, each once."""
+        if not rows.n:
+            return
         with self._lock:
             self._kept.appendleft(rows)
             while len(self._kept) > 1 and sum(part.n for part in self._kept) > MOST_KEPT:
