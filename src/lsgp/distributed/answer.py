@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from lsgp.backends.contract import LARGEST_SYSTEM
 from lsgp.distributed.head import Head, PartModel
-from lsgp.distributed.index import limits_of, padded_with
+from lsgp.distributed.index import padded_with
 from lsgp.distributed.lazy import Question
-from lsgp.distributed.parts import Ask, Hits, nearest_of_all, search
+from lsgp.distributed.parts import Ask, Hits, flat, nearby, nearest_of_all, search
 from lsgp.distributed.solver import FoundSolver
 from lsgp.method.contract import LocalProblem
-from lsgp.search.neighborhoods import require_few
+from lsgp.search.neighborhoods import Neighborhoods, require_few
 
 Array = NDArray[np.float64]
 
@@ -87,8 +87,8 @@ def answer_home(
     for start in range(0, len(piece.places), BLOCK):
         block = Piece._make(values[start : start + BLOCK] for values in piece)
         asks = _asks(block.X, head)
-        hits = [search(part.numbers, None, part.index_of(k), own) for k, own in enumerate(asks)]
-        limits = [_limits(own, found) for own, found in zip(asks, hits, strict=True)]
+        found = [nearby(part.numbers, None, part.index_of(k), own) for k, own in enumerate(asks)]
+        limits = [_limits(own, near) for own, near in zip(asks, found, strict=True)]
         reached = [
             _boxes(head, k).reached(own.queries, own.lengthscale, limits[k])
             for k, own in enumerate(asks)
@@ -99,9 +99,8 @@ def answer_home(
         done = np.flatnonzero(~is_pending)
         solvers = []
         for k, fitted in enumerate(part.models):
-            width = _width(asks[k], hits[k], len(block.X), start)
-            neighbors = padded_with(hits[k], hits[k].place, len(block.X), width).neighbors
-            own_neighbors = np.ascontiguousarray(neighbors[done])
+            _require_few(asks[k], found[k], start)
+            own_neighbors = np.ascontiguousarray(found[k].neighbors[done])
             solvers.append(_solver(head, k, fitted.problem, own_neighbors))
         if len(done):
             answered.append(block.places[done])
@@ -110,7 +109,8 @@ def answer_home(
             continue
         pending.append(Piece(block.places[is_pending], block.X[is_pending]))
         for k, own in enumerate(asks):
-            brought[k].append(_bring(part, k, hits[k], block.places, is_pending))
+            mine = Neighborhoods._make(values[is_pending] for values in found[k])
+            brought[k].append(_bring(part, k, flat(mine, part.numbers), pending[-1].places))
             for p in np.flatnonzero(reached[k].any(axis=1)):
                 which = np.flatnonzero(reached[k][p])
                 wanted = None if own.n_neighbors is None else limits[k]
@@ -142,7 +142,7 @@ def answer_others(
             for places, ask in asked.get((number, k), []):
                 hits = search(part.numbers, None, part.index_of(k), ask)
                 if len(hits.query):
-                    found[k].append(_bring(part, k, hits, places, np.ones(len(places), bool)))
+                    found[k].append(_bring(part, k, hits, places))
     return found
 
 
@@ -209,31 +209,25 @@ def _asks(X: Array, head: Head) -> list[Ask]:
     return asks
 
 
-def _limits(ask: Ask, hits: Hits) -> Array:
+def _limits(ask: Ask, near: Neighborhoods) -> Array:
+    """Squared distances within which other partitions may have more."""
     if ask.n_neighbors is None:
         assert ask.within is not None
         return np.full(len(ask.queries), ask.within**2)
-    return limits_of(hits, len(ask.queries), ask.n_neighbors)
+    if near.distances.shape[1] < ask.n_neighbors:
+        return np.full(len(ask.queries), np.inf)
+    return near.distances[:, -1]
 
 
 def _boxes(head: Head, k: int) -> Any:
     return head.boxes.transformed(head.models[k].transform)
 
 
-def _width(ask: Ask, hits: Hits, n_queries: int, first_query: int) -> int:
-    """The largest neighborhood; refused if no system may be so large."""
-    if ask.n_neighbors is not None:
-        return ask.n_neighbors
-    return _require_few(hits, n_queries, ask.within, ask.lengthscale, first_query)
-
-
-def _require_few(
-    hits: Hits, n_queries: int, radius: float | None, lengthscale: Array, first_query: int
-) -> int:
-    assert radius is not None
-    counts = np.bincount(hits.query, minlength=n_queries)
-    require_few(counts, LARGEST_SYSTEM, radius, lengthscale, first_query)
-    return int(counts.max(initial=0))
+def _require_few(ask: Ask, near: Neighborhoods, first_query: int) -> None:
+    """Refuse a radius with more rows than a system may have."""
+    if ask.within is not None:
+        counts = np.count_nonzero(near.neighbors >= 0, axis=1)
+        require_few(counts, LARGEST_SYSTEM, ask.within, ask.lengthscale, first_query)
 
 
 def _solver(head: Head, k: int, problem: LocalProblem, neighbors: NDArray[np.int32]) -> FoundSolver:
@@ -241,19 +235,11 @@ def _solver(head: Head, k: int, problem: LocalProblem, neighbors: NDArray[np.int
     return FoundSolver(problem, own.index, neighbors, own.n_neighbors, own.backend_name)
 
 
-def _bring(
-    part: PartModel,
-    k: int,
-    hits: Hits,
-    places: NDArray[np.int64],
-    is_wanted: NDArray[np.bool_],
-) -> Brought:
-    """Hits of the queries that are wanted, with their rows, each once."""
-    chosen = is_wanted[hits.query]
-    kept = Hits._make(values[chosen] for values in hits)
-    rows, own = np.unique(kept.place, return_inverse=True)
+def _bring(part: PartModel, k: int, hits: Hits, places: NDArray[np.int64]) -> Brought:
+    """Hits of queries of these places, with their rows, each once."""
+    rows, own = np.unique(hits.place, return_inverse=True)
     problem = part.models[k].problem
-    hits = kept._replace(query=places[kept.query], place=own.reshape(-1))
+    hits = hits._replace(query=places[hits.query], place=own.reshape(-1))
     return Brought(hits, problem.X[rows], problem.y[rows], problem.noise[rows])
 
 
@@ -274,15 +260,17 @@ def _merged(
     hits = nearest_of_all(Hits.none(), moved, n_neighbors)
     hits = hits._replace(query=order[np.searchsorted(places[order], hits.query)])
     model = head.models[k].model
-    width = n_neighbors
-    if width is None:
-        width = _require_few(hits, len(places), model.scaled_bandwidth, model.localizer_scale, 0)
     # By query, in which they stay in order.
     stable = np.argsort(hits.query, kind="stable")
     hits = Hits._make(values[stable] for values in hits)
-    neighbors = padded_with(hits, hits.place, len(places), min(width, head.n_rows)).neighbors
+    width = n_neighbors
+    if width is None:
+        width = int(np.bincount(hits.query, minlength=1).max())
+    found = padded_with(hits, hits.place, len(places), min(width, head.n_rows))
+    within = None if n_neighbors is not None else model.scaled_bandwidth
+    _require_few(Ask(found.distances, model.localizer_scale, n_neighbors, within), found, 0)
     X, y, noise = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
-    return _solver(head, k, LocalProblem(X, y, noise, model), neighbors)
+    return _solver(head, k, LocalProblem(X, y, noise, model), found.neighbors)
 
 
 def _join(answers: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:

@@ -23,6 +23,7 @@ from lsgp.inputs.transforms.column_statistics import (
 from lsgp.inputs.transforms.exact_sums import Whole, sums_of_shares
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import NeighborIndex, build_index
+from lsgp.search.neighborhoods import Neighborhoods
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -226,8 +227,11 @@ def make_index(rows: Rows, transform: InputTransform, unit: Array) -> NeighborIn
     return build_index(np.ascontiguousarray(transform.transform(rows.X), dtype=float), unit)
 
 
-def search(numbers: Numbers, groups: Any, index: NeighborIndex, ask: Ask) -> Hits:
-    """The nearest rows of a partition, or all within the radius, as far as they are wanted."""
+def nearby(numbers: Numbers, groups: Any, index: NeighborIndex, ask: Ask) -> Neighborhoods:
+    """The nearest rows of a partition, or all within the radius, as far as they are wanted.
+
+    By their places in the partition, and with squared distances.
+    """
     excluded = None
     if ask.rows is not None:
         place = np.minimum(np.searchsorted(numbers, ask.rows), len(numbers) - 1)
@@ -235,23 +239,33 @@ def search(numbers: Numbers, groups: Any, index: NeighborIndex, ask: Ask) -> Hit
     own_groups = None if ask.query_groups is None else groups
     exclusions = Exclusions(excluded, ask.radius, own_groups, ask.query_groups)
     queries = np.ascontiguousarray(ask.queries)
-    if ask.n_neighbors is None:
+    if ask.n_neighbors is not None:
+        width = min(ask.n_neighbors, len(numbers))
+        near = index.nearest_with_squares(queries, ask.lengthscale, width, exclusions)
+    else:
         assert ask.within is not None
         counts = index.count_within(queries, ask.lengthscale, ask.within, exclusions)
         width = int(counts.max(initial=0))
-    else:
-        counts = np.full(len(queries), min(ask.n_neighbors, len(numbers)))
-        width = int(counts.max(initial=0))
-    if not width:
-        return Hits.none()
-    near = index.nearest_with_squares(queries, ask.lengthscale, width, exclusions)
-    is_wanted = (near.neighbors >= 0) & (np.arange(width) < counts[:, None])
+        near = index.nearest_with_squares(queries, ask.lengthscale, max(width, 1), exclusions)
+        outside = np.arange(max(width, 1)) >= counts[:, None]
+        near.neighbors[outside], near.distances[outside] = -1, np.inf
     if ask.limits is not None:
-        is_wanted &= near.distances <= ask.limits[:, None]
-    place = near.neighbors[is_wanted].astype(np.int64)
-    return Hits(
-        np.nonzero(is_wanted)[0].astype(np.int64), near.distances[is_wanted], numbers[place], place
-    )
+        beyond = near.distances > ask.limits[:, None]
+        near.neighbors[beyond], near.distances[beyond] = -1, np.inf
+    return near
+
+
+def flat(near: Neighborhoods, numbers: Numbers) -> Hits:
+    """Neighborhoods of a partition, one neighbor behind the other."""
+    is_there = near.neighbors >= 0
+    place = near.neighbors[is_there].astype(np.int64)
+    query = np.repeat(np.arange(len(is_there)), np.count_nonzero(is_there, axis=1))
+    return Hits(query, near.distances[is_there], numbers[place], place)
+
+
+def search(numbers: Numbers, groups: Any, index: NeighborIndex, ask: Ask) -> Hits:
+    """`nearby`, as hits."""
+    return flat(nearby(numbers, groups, index, ask), numbers)
 
 
 def search_rows(rows: Rows, index: NeighborIndex, ask: Ask) -> Found:
