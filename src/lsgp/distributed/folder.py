@@ -145,7 +145,9 @@ def write_head(head: Head, folder: Path) -> None:
             }
         )
     settings = estimator.get_params(deep=False)
-    state = estimator_state(type(estimator).__name__, settings, estimator.ensemble_, models, store)
+    state = estimator_state(
+        type(estimator).__name__, settings, estimator.ensemble_, lambda: models, store
+    )
     cuts = head.regions.cuts
     regions = np.array([cut[:1] + cut[2:] for cut in cuts], np.int64).reshape(-1, 3)
     layout = {

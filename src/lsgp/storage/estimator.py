@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -30,10 +31,13 @@ def save_estimator(
 ) -> None:
     """Write an estimator to one file."""
     store = records.ArrayStore()
-    models = [
-        records.fitted_model_record(fitted, f"models.{k}.", store)
-        for k, fitted in enumerate(ensemble.models)
-    ]
+
+    def models() -> list[dict[str, Any]]:
+        return [
+            records.fitted_model_record(fitted, f"models.{k}.", store)
+            for k, fitted in enumerate(ensemble.models)
+        ]
+
     state = estimator_state(class_name, settings, ensemble, models, store)
     write_model_file(path, Contents(estimator_texts(state), store.arrays))
 
@@ -47,10 +51,13 @@ def estimator_state(
     class_name: str,
     settings: dict[str, Any],
     ensemble: Ensemble,
-    models: list[dict[str, Any]],
+    models: Callable[[], list[dict[str, Any]]],
     store: records.ArrayStore,
 ) -> dict[str, Any]:
-    """All that is known of an estimator, with its arrays in the store; ``models`` are records."""
+    """All that is known of an estimator, with its arrays in the store, in a fixed order.
+
+    ``models`` makes the records of the models when it is their turn.
+    """
     scaler, tuning = ensemble.target_scaler, ensemble.tuning
     return {
         "class": class_name,
@@ -65,7 +72,7 @@ def estimator_state(
         },
         "scale_factor": encode(ensemble.scale_factor, "scale_factor_"),
         "mean_noise_variance": encode(ensemble.mean_noise_variance, "mean_noise_variance_"),
-        "models": models,
+        "models": models(),
         "tuning": None if tuning is None else records.tuning_record(tuning, store),
         "groups": None
         if ensemble.groups is None
