@@ -73,7 +73,7 @@ CASES = {
     "powers": (skewed, {"input_transform": ["yeo-johnson", None]}, {}),
     "weights": (skewed, {}, {"sample_weight": rng.uniform(-0.3, 2, size=N).clip(0)}),
     "known noise": (skewed, {}, {"noise_variance": rng.uniform(0.01, 2, size=N)}),
-    "all rows": (skewed, {"n_neighbors": N, "localizer": "smooth"}, {}),
+    "all rows": (lambda: skewed(300), {"n_neighbors": 300, "localizer": "smooth"}, {}),
     "as it is": (skewed, {"normalize_y": False, "n_neighbors": 7}, {}),
 }
 
