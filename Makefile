@@ -16,15 +16,18 @@ endif
 SOURCES := $(shell find src -name __pycache__ -prune -o -name '*.py[co]' -prune -o -print) CMakeLists.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo reproduce test bench compare lint format docs clean
+.PHONY: help install demo cluster-demo reproduce test bench compare lint format docs clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(VENV)/installed.stamp  ## Build the package and install it in .venv
 
 demo: $(VENV)/installed.stamp  ## A small end-to-end run on the terminal
 	$(PY) -m lsgp demo
+
+cluster-demo: $(VENV)/installed.stamp  ## A cluster on this machine, in a minute
+	$(PY) benchmarks/cluster_demo.py $(ARGS)
 
 reproduce: $(VENV)/installed.stamp  ## The paper's figures and tables (ARGS=--quick: minutes)
 	$(PY) -m lsgp reproduce --deep-gp benchmarks/deep_gp.py $(ARGS)

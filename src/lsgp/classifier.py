@@ -27,6 +27,7 @@ from lsgp.ensemble.explain_classes import ClassExplanation, explain_classes
 from lsgp.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
 from lsgp.inputs.labels import check_labels, classes_of, encode_labels
+from lsgp.inputs.lazy import is_dask
 from lsgp.inputs.rows import check_training_rows, names_of_targets
 from lsgp.inputs.settings import specify
 from lsgp.inputs.transforms import TargetScaler
@@ -395,6 +396,8 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         >>> model.predict([[0], [3]])
         array([0, 1])
         """
+        if is_dask(X):
+            return self._lazily("predict", X)
         log_proba = self.predict_log_proba(X)
         return np.asarray(self.classes_[np.argmax(log_proba, axis=1)])
 
@@ -422,6 +425,8 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         >>> probabilities.sum(axis=1)
         array([1., 1.])
         """
+        if is_dask(X):
+            return self._lazily("predict_proba", X, return_std=return_std)
         X = self._check_queries(X)
         if return_std:
             return predict_proba_with_std(self._ready(), X, self._resources())
@@ -429,6 +434,8 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
 
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Logarithms of `predict_proba`, (q, C)."""
+        if is_dask(X):
+            return self._lazily("predict_log_proba", X)
         X = self._check_queries(X)
         return predict_log_proba(self._ready(), X, self._resources())
 

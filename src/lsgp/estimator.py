@@ -29,7 +29,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
-from lsgp.inputs.copies import Copies, find_copies
+from lsgp.inputs.copies import find_copies
 from lsgp.inputs.frames import make_frame
 from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification, specify
@@ -166,16 +166,16 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         is_checked = self.objective is not None and labels is None
         copies = find_copies(rows) if is_checked else None
         if copies is not None:
-            _warn_of_copies(copies)
+            self._warn_of_copies(copies.n_copies, len(copies.own))
             rows = copies.of_models(rows)
         if labels is not None:
             scaler = labels.scaler
         elif settings["normalize_y"]:
             scaler = TargetScaler.fit(rows.y, rows.weight)
-            _require_spread(scaler.std)
         else:
             scaler = TargetScaler(np.zeros(rows.y.shape[1]), np.ones(rows.y.shape[1]))
-            _require_targets(rows.y, LIMITS[self.dtype].target)
+        if labels is None:
+            self._check_targets(scaler, rows.y)
         if rows.mean_noise_variance is not None and self.noise_variance is None:
             specification = with_known_noise(specification, rows.mean_noise_variance, scaler)
         names = getattr(self, "feature_names_in_", None)
@@ -207,6 +207,13 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             copies=copies,
         )
         return ensemble, tuned
+
+    def _check_targets(self, scaler: TargetScaler, y: Array) -> None:
+        """Refuse targets that numbers have too few digits for; the extremes of y are enough."""
+        if self._settings()["normalize_y"]:
+            _require_spread(scaler.std)
+        else:
+            _require_targets(y, LIMITS[self.dtype].target)
 
     def _settings(self) -> dict[str, Any]:
         """The settings that say what a local model is."""
@@ -269,6 +276,13 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
                 f"The native core does not know {unknown}: it runs on the reference backend, "
                 "which is much slower.",
             )
+
+    def _warn_of_copies(self, n_copies: int, n_rows: int) -> None:
+        warn_user(
+            f"{n_copies} of {n_rows} rows are copies of others, with the same inputs "
+            "and targets: each counts once, and leave-one-out leaves it out with its copies. If "
+            "they are observations of their own, give sample_weight=numpy.ones(len(y)).",
+        )
 
     def _add_rows(self, rows: TrainingRows) -> Self:
         # At once, and last: a failure, or a prediction in another thread, sees the old models.
@@ -351,6 +365,14 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         checked: Array = validate_data(self, X, dtype=np.float64, reset=False, ensure_min_samples=0)
         return checked
+
+    def _lazily(self, method: str, X: Any, **options: Any) -> Any:
+        """What the method says of a Dask collection, when it is asked for."""
+        # Here, because it imports Dask, which whoever gives such a collection has.
+        from lsgp.distributed.lazy import predict_lazily
+
+        check_is_fitted(self)
+        return predict_lazily(self, X, method, **options)
 
     @property
     def fitted_(self) -> tuple[FittedModel, ...]:
@@ -652,11 +674,3 @@ def _require_spread(std: Array) -> None:
             f"y has a standard deviation of {std.min():g}, less than {SMALLEST_SPREAD:g}. Use "
             "smaller units."
         )
-
-
-def _warn_of_copies(copies: Copies) -> None:
-    warn_user(
-        f"{copies.n_copies} of {len(copies.own)} rows are copies of others, with the same inputs "
-        "and targets: each counts once, and leave-one-out leaves it out with its copies. If they "
-        "are observations of their own, give sample_weight=numpy.ones(len(y)).",
-    )

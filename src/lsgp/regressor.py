@@ -24,6 +24,7 @@ from lsgp.ensemble.predict import (
 from lsgp.ensemble.prior import sample_prior
 from lsgp.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
+from lsgp.inputs.lazy import is_dask
 from lsgp.inputs.recipes import kriging_settings, paper_settings
 from lsgp.inputs.rows import check_training_rows, names_of_targets
 from lsgp.method.distribution import PredictiveDistribution
@@ -403,6 +404,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         Parameters
         ----------
         X : array-like of shape (q, d)
+            Or a Dask array or data frame: then the result is lazy, with its chunks.
         return_std : bool
         kind : {"observation", "latent"}
             Whether the standard deviation is that of a new observation, noise included, or
@@ -423,10 +425,12 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         >>> mean.round(1)
         array([1. , 0.1])
         """
+        check_kind(kind)
+        if is_dask(X):
+            return self._lazily("predict", X, return_std=return_std, kind=kind)
         if return_std:
             predicted = self.predict_distribution(X, kind=kind)
             return predicted.mean, predicted.std
-        check_kind(kind)
         X = self._check_queries(X)
         return predict_mean(self._ready(), X, self._resources())
 
@@ -444,6 +448,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         Returns
         -------
         PredictiveDistribution
+            Of a Dask collection, its parts: ``mean``, ``scale`` and ``dof``.
 
         Examples
         --------
@@ -455,6 +460,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         True
         """
         check_kind(kind)
+        if is_dask(X):
+            lazy: PredictiveDistribution = self._lazily("predict_distribution", X, kind=kind)
+            return lazy
         X = self._check_queries(X)
         return predict_distribution(self._ready(), X, kind, self._resources())
 
@@ -483,6 +491,10 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         >>> bool(low[0] < 1 < high[0])
         True
         """
+        check_kind(kind)
+        if is_dask(X):
+            low, high = self._lazily("predict_interval", X, level=level, kind=kind)
+            return low, high
         return self.predict_distribution(X, kind=kind).interval(level)
 
     def predict_gradient(

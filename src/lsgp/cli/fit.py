@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,10 @@ class Rows(NamedTuple):
 
 
 def run(options: argparse.Namespace, voice: Voice) -> None:
+    if options.scheduler is not None:
+        # Here, because it needs an extra.
+        import_module("lsgp.cli.cluster").fit(options, voice)
+        return
     started = time.perf_counter()
     check_output(options.output, (options.data, options.queries))
     with open_table(options.data, options.format, options.separator) as table:

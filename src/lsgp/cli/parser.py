@@ -153,7 +153,17 @@ def _fit(parser: Parser) -> None:
     _add_table_options(parser)
     add_settings(parser)
     _add_run_options(parser)
+    _add_scheduler(parser)
     _add_voice_options(parser)
+
+
+def _add_scheduler(parser: Parser) -> None:
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="run on this Dask cluster, e.g. tcp://host:8786, or `local`: data and output are "
+        "folders of Parquet, and the model may be a folder",
+    )
 
 
 def _predict(parser: Parser) -> None:
@@ -191,6 +201,7 @@ def _predict(parser: Parser) -> None:
     keep.add_argument("--keep-none", action="store_true", help="write predictions alone")
     _add_output_format(what)
     _add_common_options(parser)
+    _add_scheduler(parser)
 
 
 def _evaluate(parser: Parser) -> None:

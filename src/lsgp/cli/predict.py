@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ SUFFIXES = ("mean", "std", "low", "high")
 
 
 def run(options: argparse.Namespace, voice: Voice) -> None:
+    if options.scheduler is not None:
+        # Here, because it needs an extra.
+        import_module("lsgp.cli.cluster").predict(options, voice)
+        return
     started = time.perf_counter()
     output_kind = format_of(options.output, options.output_format, "--output-format")
     if options.output != "-":

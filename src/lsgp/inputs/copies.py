@@ -64,6 +64,30 @@ def find_copies(rows: TrainingRows) -> Copies | None:
     """
     if rows.weight is not None or rows.groups is not None:
         return None
+    representative = _representatives(rows)
+    if representative is None:
+        return None
+    kept, own = np.unique(representative, return_inverse=True)
+    if len(kept) == len(rows.X) or not is_continuous(
+        len(np.unique(rows.y[kept], axis=0)), len(kept)
+    ):
+        return None
+    return Copies(own.reshape(-1), kept)
+
+
+def first_of_equals(rows: TrainingRows) -> NDArray[np.int64] | None:
+    """The first of each of the rows that are equal, in order; None if all differ."""
+    representative = _representatives(rows)
+    return None if representative is None else np.unique(representative)
+
+
+def is_continuous(n_targets: int, n_rows: int) -> bool:
+    """Whether so many distinct targets of so many distinct rows are unlikely to agree by chance."""
+    return n_targets >= CONTINUOUS * n_rows
+
+
+def _representatives(rows: TrainingRows) -> NDArray[np.int64] | None:
+    """The first row that is equal to each, (n,); None if it is itself for all."""
     # Adding 0 makes one of both zeros.
     table = np.column_stack([rows.X, rows.y, rows.noise.reshape(len(rows.X), -1)]) + 0.0
     suspects = _with_equal_keys(table)
@@ -72,10 +96,7 @@ def find_copies(rows: TrainingRows) -> Copies | None:
     _, first, own = np.unique(table[suspects], axis=0, return_index=True, return_inverse=True)
     representative = np.arange(len(table))
     representative[suspects] = suspects[first[own.reshape(-1)]]
-    kept, own = np.unique(representative, return_inverse=True)
-    if len(kept) == len(table) or len(np.unique(rows.y[kept], axis=0)) < CONTINUOUS * len(kept):
-        return None
-    return Copies(own.reshape(-1), kept)
+    return representative
 
 
 def _with_equal_keys(table: NDArray[np.float64]) -> NDArray[np.intp]:

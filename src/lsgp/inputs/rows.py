@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lsgp.inputs.transforms.exact_sums import exact_mean
+
 Array = NDArray[np.float64]
 
 
@@ -93,11 +95,11 @@ def check_training_rows(
         numbered = None if numbered is None else numbered.keep(kept)
     if noise_variance is not None:
         largest = float(noise.max())
-        mean_noise_variance = largest * float((noise / largest).mean())  # which cannot overflow
+        mean_noise_variance = exact_mean(noise, largest)  # which cannot overflow
         noise = noise / mean_noise_variance
-        _require_alike("noise_variance", noise, "Check the units of the rows that stand out.")
+        require_alike("noise_variance", noise, "Check the units of the rows that stand out.")
     if weight is not None:
-        _require_alike("sample_weight", weight, "Give rows that do not count the weight 0.")
+        require_alike("sample_weight", weight, "Give rows that do not count the weight 0.")
         noise = noise / weight
     return TrainingRows(X, y, weight, noise, mean_noise_variance, numbered)
 
@@ -136,7 +138,7 @@ def _row_values(name: str, values: ArrayLike, n: int) -> Array:
     return numbers
 
 
-def _require_alike(name: str, values: Array, remedy: str) -> None:
+def require_alike(name: str, values: Array, remedy: str) -> None:
     """Refuse numbers whose products would be no finite, positive numbers."""
     low, high = float(values.min()), float(values.max())
     if low < 1.0 / LARGEST_RATIO or high > LARGEST_RATIO:

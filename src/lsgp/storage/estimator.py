@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
 from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.storage import classes, records
 from lsgp.storage.model_file import (
@@ -29,8 +31,35 @@ def save_estimator(
 ) -> None:
     """Write an estimator to one file."""
     store = records.ArrayStore()
+
+    def models() -> list[dict[str, Any]]:
+        return [
+            records.fitted_model_record(fitted, f"models.{k}.", store)
+            for k, fitted in enumerate(ensemble.models)
+        ]
+
+    state = estimator_state(class_name, settings, ensemble, models, store)
+    write_model_file(path, Contents(estimator_texts(state), store.arrays))
+
+
+def estimator_texts(state: dict[str, Any]) -> dict[str, str]:
+    """The texts of a file that holds such a state."""
+    return {"library_version": _library_version(), "estimator": json.dumps(state)}
+
+
+def estimator_state(
+    class_name: str,
+    settings: dict[str, Any],
+    ensemble: Ensemble,
+    models: Callable[[], list[dict[str, Any]]],
+    store: records.ArrayStore,
+) -> dict[str, Any]:
+    """All that is known of an estimator, with its arrays in the store, in a fixed order.
+
+    ``models`` makes the records of the models when it is their turn.
+    """
     scaler, tuning = ensemble.target_scaler, ensemble.tuning
-    state = {
+    return {
         "class": class_name,
         "parameters": {name: encode(value, name) for name, value in settings.items()},
         "n_features": ensemble.n_inputs,
@@ -43,10 +72,7 @@ def save_estimator(
         },
         "scale_factor": encode(ensemble.scale_factor, "scale_factor_"),
         "mean_noise_variance": encode(ensemble.mean_noise_variance, "mean_noise_variance_"),
-        "models": [
-            records.fitted_model_record(fitted, f"models.{k}.", store)
-            for k, fitted in enumerate(ensemble.models)
-        ],
+        "models": models(),
         "tuning": None if tuning is None else records.tuning_record(tuning, store),
         "groups": None
         if ensemble.groups is None
@@ -54,8 +80,6 @@ def save_estimator(
         "copies": None if ensemble.copies is None else store.add("copies", ensemble.copies.own),
         "classification": classes.classification_record(ensemble.classification, store),
     }
-    texts = {"library_version": _library_version(), "estimator": json.dumps(state)}
-    write_model_file(path, Contents(texts, store.arrays))
 
 
 def saved_class(path: Path) -> str:
@@ -86,9 +110,14 @@ def load_estimator(
                 f"does not know. Update lsgp to {contents.texts.get('library_version')}, which "
                 "saved it."
             )
-        settings = {name: decode(value) for name, value in state["parameters"].items()}
-        settings["backend"] = records.known_backend(settings["backend"])
-        return settings, _read_ensemble(state, contents.arrays, settings["backend"], check_arrays)
+        settings = read_settings(state)
+        models = tuple(
+            records.read_fitted_model(
+                record, contents.arrays, state["n_features"], settings["backend"], check_arrays
+            )
+            for record in state["models"]
+        )
+        return settings, read_ensemble(state, contents.arrays, models)
     except ModelFileError:
         raise
     except Exception as error:
@@ -97,17 +126,21 @@ def load_estimator(
         raise damaged(path, f"its contents contradict each other ({fact})") from error
 
 
-def _read_ensemble(
-    state: dict[str, Any], arrays: dict[str, Any], backend: str, check_values: bool
+def read_settings(state: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an estimator."""
+    settings = {name: decode(value) for name, value in state["parameters"].items()}
+    settings["backend"] = records.known_backend(settings["backend"])
+    return settings
+
+
+def read_ensemble(
+    state: dict[str, Any], arrays: dict[str, Any], models: tuple[FittedModel, ...]
 ) -> Ensemble:
+    """The ensemble of these models, checked."""
     n_inputs, input_names = state["n_features"], state["feature_names"]
     records.require(type(n_inputs) is int and n_inputs >= 1, f"{n_inputs!r} inputs")
     if input_names is not None:
         _require_names(input_names, n_inputs, "inputs")
-    models = tuple(
-        records.read_fitted_model(record, arrays, n_inputs, backend, check_values)
-        for record in state["models"]
-    )
     records.require(models, "no model")
     shapes = {(*fitted.problem.X.shape, *fitted.problem.y.shape) for fitted in models}
     records.require(len(shapes) == 1, f"models of different shapes {sorted(shapes)}")

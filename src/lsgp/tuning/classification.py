@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lsgp.inputs.transforms import TargetScaler
+from lsgp.inputs.transforms.exact_sums import exact_mean, rounded, sums_of_shares
 from lsgp.method.contract import (
     STATUS_NOT_POSITIVE_DEFINITE,
     LocalModel,
@@ -50,9 +51,17 @@ class Labels:
     def of(
         cls, codes: NDArray[np.int64], weight: Array | None, n_classes: int, scaler: TargetScaler
     ) -> Labels:
-        relative = np.ones(len(codes)) if weight is None else weight / weight.mean()
-        shares = np.bincount(codes, relative, n_classes) + 1.0
-        return cls(codes, relative, shares / shares.sum(), scaler)
+        if weight is None:
+            counts = np.bincount(codes, minlength=n_classes).astype(float)
+            return cls(codes, np.ones(len(codes)), prior_of(counts), scaler)
+        largest = float(weight.max())
+        relative = weight / exact_mean(weight, largest)
+        # Exact sums, so that rows in parts give the same bits.
+        top = float(relative.max())
+        counts = np.array(
+            [rounded(sums_of_shares(relative[codes == k], top))[0] for k in range(n_classes)]
+        )
+        return cls(codes, relative, prior_of(top * counts), scaler)
 
     @property
     def n_classes(self) -> int:
@@ -62,6 +71,12 @@ class Labels:
         """Latent shares from a distribution of scaled columns (q, t)."""
         mean = self.scaler.inverse_mean(predicted.mean)
         return latent_of(mean, self.scaler.inverse_scale(predicted.scale), self.n_classes)
+
+
+def prior_of(counts: Array) -> Array:
+    """Shares of classes of which there are so many rows (C,), by their weights; none is 0."""
+    shares = counts + 1.0
+    return np.asarray(shares / shares.sum())
 
 
 def one_hot(codes: NDArray[np.integer], n_classes: int) -> Array:

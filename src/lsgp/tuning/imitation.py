@@ -76,7 +76,7 @@ def _within_reach(X: Array, distances: Array) -> Array:
 
     Targets that left out more than that would have no neighbors to be predicted from.
     """
-    largest = 0.5 * float(np.linalg.norm(np.ptp(X, axis=0)))
+    largest = 0.5 * float(np.linalg.norm(X.max(axis=0) - X.min(axis=0)))
     share = float(np.mean(distances > largest)) if largest > 0 else 0.0
     if share > OUTSIDE_SHARE:
         warn_user(

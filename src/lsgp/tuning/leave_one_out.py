@@ -142,6 +142,10 @@ class LeaveOneOut:
         neighbors[is_there] = places[: -len(sample.targets)]
         return self.part(rows), Sample(places[-len(sample.targets) :], neighbors)
 
+    def at_hand(self, sample: Sample) -> tuple[LeaveOneOut, Sample]:
+        """What a sample is evaluated on: itself here, where all rows are in memory."""
+        return self, sample
+
     def exclusions(self, targets: NDArray[np.int32]) -> Exclusions:
         """What each target is predicted without."""
         radius = None if self.imitation is None else self.imitation.radius[targets]

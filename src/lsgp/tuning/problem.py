@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,8 +108,12 @@ class TuningProblem:
         max_seconds: float | None = None,
         warm_starts: tuple[WarmStart, ...] = (),
         labels: Labels | None = None,
-    ) -> TuningProblem:
-        """Transform and index the rows, and see where the queries lie among them."""
+        **where: Any,
+    ) -> Self:
+        """Transform and index the rows, and see where the queries lie among them.
+
+        ``where`` the rows lie is for problems whose rows are not in memory.
+        """
         given = cls(
             rows=rows,
             y=y,
@@ -123,6 +127,7 @@ class TuningProblem:
             seed=seed,
             clock=Clock(max_seconds),
             labels=labels,
+            **where,
         )
         first: LeaveOneOut | None = None
         if queries is not None:
@@ -137,7 +142,7 @@ class TuningProblem:
             given = given._split()
         return replace(given, starts=given._starts(first, warm_starts), is_warm=bool(warm_starts))
 
-    def _split(self) -> TuningProblem:
+    def _split(self) -> Self:
         """With the rows to compare on set apart: at most half of them."""
         all_rows = self.draw(len(self.y), self.random(COMPARISON_STREAM))
         mixed = self.random(COMPARISON_STREAM).permutation(all_rows)
@@ -265,7 +270,8 @@ class TuningProblem:
         """Training rows to predict, in order."""
         eligible = self.eligible
         if eligible is None:
-            eligible = np.arange(len(self.y), dtype=np.int32)
+            n = len(self.y)
+            return np.sort(rng.choice(n, size=min(size, n), replace=False).astype(np.int32))
         return np.sort(rng.choice(eligible, size=min(size, len(eligible)), replace=False))
 
     @property
@@ -459,10 +465,10 @@ class TuningProblem:
     def evaluate(self, start: Start, comparison: Comparison, began: float) -> Contender:
         """Leave-one-out predictions of the compared points, calibrated, and their loss."""
         space, model, n_neighbors = start
-        sample = space.sample(model, comparison.rows, n_neighbors)
-        predictions = space.predict(model, sample)
+        part, sample = space.at_hand(space.sample(model, comparison.rows, n_neighbors))
+        predictions = part.predict(model, sample)
         judged = comparison.judge(
-            model, predictions, self.objective.calibrates_scale, space.problem(model), sample
+            model, predictions, self.objective.calibrates_scale, part.problem(model), sample
         )
         return _contender(start, judged, began)
 

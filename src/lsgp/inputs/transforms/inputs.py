@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.inputs.transforms.column_statistics import BLOCK_VALUES, column_statistics, subsample
+from lsgp.inputs.transforms.column_statistics import (
+    ColumnStatistics,
+    column_statistics,
+    subsample,
+)
+from lsgp.inputs.transforms.exact_sums import BLOCK_VALUES
 from lsgp.inputs.transforms.yeo_johnson import (
     differentiate_yeo_johnson,
     fit_power,
@@ -271,7 +276,23 @@ def fit_transform_kind(
     X = np.asarray(X)
     if X.ndim != 2 or len(X) == 0:
         raise ValueError(f"X has shape {X.shape}, but must be (n, d) with at least one row.")
-    n, d = X.shape
+    rows = subsample(len(X), LARGEST_SAMPLE)
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    return transform_of(
+        column_statistics(X, weight), lambda j: X[:, j] if rows is None else X[rows, j], kind
+    )
+
+
+def transform_of(
+    statistics: ColumnStatistics,
+    sample: Callable[[int], NDArray[Any]],
+    kind: str | Sequence[str | None] | None,
+) -> InputTransform:
+    """The transform of training inputs with these statistics, and with these values of column j.
+
+    Of many rows the values are those of a `subsample` of `LARGEST_SAMPLE`.
+    """
+    d = len(statistics.center)
     kinds = (kind,) * d if kind is None or isinstance(kind, str) else tuple(kind)
     for name in kinds:
         if name not in KINDS:
@@ -281,9 +302,6 @@ def fit_transform_kind(
             f"input_transform has {len(kinds)} kinds, but X has {d} columns. "
             "Pass one kind for all columns, or one per column."
         )
-    rows = subsample(n, LARGEST_SAMPLE)
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    statistics = column_statistics(X, weight)
     transformed = np.array([name is not None for name in kinds], dtype=bool)
     center = np.where(transformed, statistics.center, 0.0)
     scale = np.where(transformed, statistics.scale, 1.0)
@@ -295,14 +313,14 @@ def fit_transform_kind(
         offsets[j + 1] = offsets[j]
         if name not in ("yeo-johnson", "half-rank") or np.isinf(scale[j]):
             continue
-        sample = (X[:, j] if rows is None else X[rows, j]).astype(np.float64)
+        values_of = sample(j).astype(np.float64)
         if name == "yeo-johnson":
-            power[j] = fit_power(sample)
+            power[j] = fit_power(values_of)
             if power[j] != 1.0:
-                of_powers = column_statistics(yeo_johnson(sample, power[j])[:, np.newaxis])
+                of_powers = column_statistics(yeo_johnson(values_of, power[j])[:, np.newaxis])
                 center[j], scale[j] = of_powers.center[0], of_powers.scale[0]
         else:
-            column_knots, ranks = _rank_knots(sample, statistics.low[j], statistics.high[j])
+            column_knots, ranks = _rank_knots(values_of, statistics.low[j], statistics.high[j])
             knots.append(column_knots)
             values.append(0.5 * ((column_knots - center[j]) / scale[j] + ranks))
             offsets[j + 1] += len(column_knots)

@@ -49,7 +49,10 @@ def _mix(job: Job, best: Contender) -> None:
     (own,) = set(best.space.kinds)
     targets = problem.draw(min(N_MIXED, effort.n_targets), job.rng)
     sample = data[str(own)].sample(best.model, targets, best.n_neighbors)
-    kinds, model = mix_transforms(data, str(own), best.model, sample, problem.objective)
+    gathered = {kind: space.at_hand(sample) for kind, space in data.items()}
+    parts = {kind: part for kind, (part, _) in gathered.items()}
+    sample = gathered[str(own)][1]
+    kinds, model = mix_transforms(parts, str(own), best.model, sample, problem.objective)
     if len(set(kinds)) > 1:
         space = problem.mixed_space([data[str(kind)] for kind in kinds])
         job.optimize(Start(space, model, best.n_neighbors), effort)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A fitted model of rows on a cluster: what all partitions share, and what each has."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.distributed.carriage import Estimator
+from lsgp.distributed.parts import Rows
+from lsgp.distributed.regions import Boxes, Regions
+from lsgp.distributed.solver import FoundSolver
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.inputs.transforms import InputTransform
+from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.search.index import NeighborIndex, build_index
+from lsgp.solvers.local import LocalSolver
+from lsgp.solvers.solver import Solver
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """What every task needs to know; small, whatever the number of rows."""
+
+    estimator: Estimator  # whose models have no rows
+    units: tuple[Array, ...]  # of the indexes of each model
+    regions: Regions
+    part_of_region: NDArray[np.int64]  # empty regions are answered by another one
+    boxes: Boxes  # of the partitions, in the inputs as they were given
+    sizes: tuple[int, ...]  # rows of each partition
+
+    @property
+    def models(self) -> tuple[FittedModel, ...]:
+        return self.estimator.ensemble_.models
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.sizes)
+
+    def with_solvers(self, solvers: Sequence[Solver]) -> Estimator:
+        """The estimator, to be asked for what these solvers can solve, on one thread."""
+        estimator: Any = copy.copy(self.estimator)
+        estimator.n_jobs, estimator.verbose = 1, 0
+        # Queries come as arrays from here on; their names have been checked.
+        vars(estimator).pop("feature_names_in_", None)
+        models = tuple(
+            replace(own, solver=solver) for own, solver in zip(self.models, solvers, strict=True)
+        )
+        estimator.ensemble_ = replace(self.estimator.ensemble_, models=models)
+        found: Estimator = estimator
+        return found
+
+
+def empty_model(
+    transform: InputTransform,
+    model: LocalModel,
+    n_neighbors: int | None,
+    weight: float,
+    backend_name: str,
+    n_targets: int,
+    dtype: Any,
+) -> FittedModel:
+    """A model without rows."""
+    d = transform.n_features
+    problem = LocalProblem(
+        np.empty((0, d), dtype), np.empty((0, n_targets), dtype), np.empty(0, dtype), model
+    )
+    index: Any = None
+    nothing = np.empty((0, 0), np.int32)
+    solver = FoundSolver(problem, index, nothing, n_neighbors, backend_name)
+    return FittedModel.build(transform, solver, weight)
+
+
+class PartModel(NamedTuple):
+    """The rows of a partition as each of the models has them."""
+
+    numbers: NDArray[np.int64]  # (k,) in all of the data
+    models: tuple[FittedModel, ...]
+
+    def index_of(self, k: int) -> NeighborIndex:
+        index: Any = self.models[k].index
+        found: NeighborIndex = index
+        return found
+
+
+def build_part(rows: Rows, head: Head) -> PartModel:
+    """What one machine does with all rows, with those of a partition."""
+    made: dict[tuple[bytes, ...], tuple[Array, NeighborIndex]] = {}
+    scaler = head.estimator.ensemble_.target_scaler
+    y = scaler.transform(rows.y)
+    models = []
+    for fitted, unit in zip(head.models, head.units, strict=True):
+        # Models of one transform share its inputs and its index.
+        arrays = fitted.transform.to_arrays()
+        key: tuple[bytes, ...] = (repr(fitted.transform.kinds).encode(), unit.tobytes())
+        key += tuple(array.tobytes() for array in arrays.values())
+        if key not in made:
+            X = np.ascontiguousarray(fitted.transform.transform(rows.X), dtype=float)
+            made[key] = X, build_index(X, unit)
+        X, index = made[key]
+        dtype = fitted.problem.X.dtype
+        own, targets, noise = (np.ascontiguousarray(a, dtype=dtype) for a in (X, y, rows.noise))
+        problem = LocalProblem(own, targets, noise, fitted.model)
+        size = None if fitted.n_neighbors is None else min(fitted.n_neighbors, len(own))
+        solver = LocalSolver(problem, index, size, fitted.solver.backend.name)
+        models.append(replace(fitted, solver=solver))
+    return PartModel(rows.numbers, tuple(models))

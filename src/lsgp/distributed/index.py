@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Neighbor search among all partitions, exact: the neighbors, and the bits, of one index.
+
+A query is first answered by the partition whose box it is in or next to. Others are asked only if
+their box is nearer than the last neighbor found there: in few dimensions, few are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.distributed.parts import (
+    Ask,
+    Found,
+    Hits,
+    Rows,
+    in_order,
+    make_index,
+    nearest_of_all,
+    rank_in_query,
+    search_rows,
+)
+from lsgp.distributed.store import RowStore
+from lsgp.inputs.transforms import InputTransform
+from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.index import NeighborIndex, SearchIndex
+from lsgp.search.metric import factor_between
+from lsgp.search.neighborhoods import Neighborhoods, require_few
+
+Array = NDArray[np.float64]
+
+
+class ClusterIndex:
+    """An index of each partition, in one transform of the inputs: a `SearchIndex`."""
+
+    def __init__(self, store: RowStore, transform: InputTransform, unit: Array) -> None:
+        self.store, self.transform, self.unit = store, transform, unit
+        self.boxes = store.boxes.transformed(transform)
+        cluster = store.cluster
+        self.parts = [
+            cluster.submit("index", make_index, part, transform, unit) for part in store.parts
+        ]
+
+    def in_unit(self, unit: Array) -> ClusterIndex:
+        """The same rows, for searches in metrics near another unit."""
+        return ClusterIndex(self.store, self.transform, unit)
+
+    @property
+    def n(self) -> int:
+        return self.store.n
+
+    @property
+    def d(self) -> int:
+        return len(self.unit)
+
+    @property
+    def recall(self) -> float:
+        return 1.0
+
+    def describe(self) -> str:
+        return (
+            f"exact search (recall 1.0) among {self.n} points of {self.d} inputs, in "
+            f"{len(self.parts)} partitions"
+        )
+
+    def nearest(
+        self,
+        queries: Array,
+        lengthscale: Array,
+        n_neighbors: int,
+        exclusions: Exclusions = NO_EXCLUSIONS,
+    ) -> NDArray[np.int32]:
+        return self._nearest(queries, lengthscale, n_neighbors, exclusions).neighbors
+
+    def nearest_with_distances(
+        self,
+        queries: Array,
+        lengthscale: Array,
+        n_neighbors: int,
+        exclusions: Exclusions = NO_EXCLUSIONS,
+    ) -> Neighborhoods:
+        found = self._nearest(queries, lengthscale, n_neighbors, exclusions)
+        return found._replace(distances=np.sqrt(found.distances))
+
+    def within(
+        self,
+        queries: Array,
+        lengthscale: Array,
+        radius: float,
+        *,
+        max_neighbors: int,
+        first_query: int = 0,
+        exclusions: Exclusions = NO_EXCLUSIONS,
+    ) -> NDArray[np.int32]:
+        factor_between(self.unit, lengthscale)
+        ask = self._ask(queries, lengthscale, None, radius, exclusions)
+        limits = np.full(len(queries), radius**2)
+        reached = self.boxes.reached(queries, lengthscale, limits)
+        hits = nearest_of_all(Hits.none(), self._answers(ask, reached), None)
+        counts = np.bincount(hits.query, minlength=len(queries))
+        require_few(counts, max_neighbors, radius, lengthscale, first_query)
+        return padded(hits, len(queries), int(counts.max(initial=0))).neighbors
+
+    def _nearest(
+        self, queries: Array, lengthscale: Array, n_neighbors: int, exclusions: Exclusions
+    ) -> Neighborhoods:
+        factor_between(self.unit, lengthscale)
+        if not len(queries):
+            return padded(Hits.none(), 0, n_neighbors)
+        ask = self._ask(queries, lengthscale, n_neighbors, None, exclusions)
+        squares = self.boxes.squares(queries, lengthscale)
+        home = np.argmin(squares, axis=0)
+        at_home = np.arange(len(self.parts))[:, None] == home
+        first = in_order([Hits.none(), *self._answers(ask, at_home)])
+        limits = limits_of(first, len(queries), n_neighbors)
+        others = self.boxes.reached(queries, lengthscale, limits) & ~at_home
+        rest = self._answers(ask._replace(limits=limits), others)
+        hits = nearest_of_all(first, rest, n_neighbors)
+        return padded(hits, len(queries), n_neighbors)
+
+    def _ask(
+        self,
+        queries: Array,
+        lengthscale: Array,
+        n_neighbors: int | None,
+        within: float | None,
+        exclusions: Exclusions,
+    ) -> Ask:
+        rows, radius, _, groups = exclusions
+        return Ask(
+            np.ascontiguousarray(queries),
+            np.asarray(lengthscale, dtype=float),
+            n_neighbors,
+            within,
+            None,
+            rows,
+            radius,
+            groups,
+        )
+
+    def _answers(self, ask: Ask, asked: NDArray[np.bool_]) -> list[Hits]:
+        """What the partitions answer that are asked, (P, q); their rows are kept for later."""
+        cluster, store = self.store.cluster, self.store
+        which = [(p, np.flatnonzero(asked[p])) for p in np.flatnonzero(asked.any(axis=1))]
+        futures = [
+            cluster.submit("search", search_rows, store.parts[p], self.parts[p], ask.pick(own))
+            for p, own in which
+        ]
+        found: list[Found] = cluster.gather(futures)
+        if found:
+            joined = Rows.join([each.rows for each in found])
+            store.keep(joined.pick(np.argsort(joined.numbers, kind="stable")))
+        return [
+            each.hits._replace(
+                query=own[each.hits.query], number=each.rows.numbers[each.hits.place]
+            )
+            for each, (_, own) in zip(found, which, strict=True)
+        ]
+
+    # Rows of a cluster are as they were fitted.
+
+    def add_rows(self, X: Array) -> SearchIndex:
+        raise NotImplementedError("Rows on a cluster cannot be added to. Fit again with all rows.")
+
+    def keep_rows(self, kept: NDArray[np.bool_]) -> SearchIndex:
+        raise NotImplementedError("Rows on a cluster cannot be removed. Fit again without them.")
+
+    def compact(self) -> NeighborIndex:
+        raise NotImplementedError("Rows on a cluster have no single tree. Save the model instead.")
+
+
+def limits_of(hits: Hits, n_queries: int, n_neighbors: int) -> Array:
+    """Squared distance of the last neighbor of each query; infinite if there are too few."""
+    limits = np.full(n_queries, np.inf)
+    is_last = rank_in_query(hits.query) == n_neighbors - 1
+    limits[hits.query[is_last]] = hits.square[is_last]
+    return limits
+
+
+def padded(hits: Hits, n_queries: int, width: int) -> Neighborhoods:
+    """Neighbors as arrays (q, width), by their numbers in all of the data."""
+    return padded_with(hits, hits.number, n_queries, width)
+
+
+def padded_with(hits: Hits, values: NDArray[Any], n_queries: int, width: int) -> Neighborhoods:
+    """The same with other numbers (h,) of the neighbors."""
+    neighbors = np.full((n_queries, width), -1, np.int32)
+    squares = np.full((n_queries, width), np.inf)
+    rank = rank_in_query(hits.query)
+    neighbors[hits.query, rank] = values
+    squares[hits.query, rank] = hits.square
+    return Neighborhoods(neighbors, squares)

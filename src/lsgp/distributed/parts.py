@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of one partition, and what workers do with them: pure functions, one per kind of task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.distributed.regions import Regions
+from lsgp.inputs.copies import first_of_equals
+from lsgp.inputs.rows import TrainingRows
+from lsgp.inputs.transforms import InputTransform
+from lsgp.inputs.transforms.column_statistics import (
+    Range,
+    first_moments,
+    second_moments,
+    total_weight,
+)
+from lsgp.inputs.transforms.exact_sums import Whole, sums_of_shares
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import NeighborIndex, build_index
+from lsgp.search.neighborhoods import Neighborhoods
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+#: Rows of a chunk of the data that regions are made from.
+N_SAMPLED = 2000
+
+
+class Rows(NamedTuple):
+    """Some of the rows, numbered as in all of the data, in the order of their numbers."""
+
+    numbers: Numbers  # (k,)
+    X: Array  # (k, d) as given
+    y: Array  # (k, t) as given
+    noise: Array  # (k,)
+    weight: Array | None = None  # (k,)
+    groups: NDArray[np.int32] | None = None  # (k,)
+
+    def pick(self, places: NDArray[Any]) -> Rows:
+        return Rows._make(None if column is None else column[places] for column in self)
+
+    @classmethod
+    def join(cls, parts: Sequence[Rows]) -> Rows:
+        columns = zip(*parts, strict=True)
+        return cls._make(None if c[0] is None else np.concatenate(c) for c in columns)
+
+    @property
+    def n(self) -> int:
+        return len(self.numbers)
+
+
+# -- statistics ----------------------------------------------------------------------------------
+
+
+class Moments(NamedTuple):
+    """Exact sums over rows, which can be added."""
+
+    weight: Whole  # (2, 1)
+    X: Whole  # (2, d)
+    y: Whole  # (2, t)
+
+    def join(self, other: Moments) -> Moments:
+        return Moments(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class Extents(NamedTuple):
+    X: Range
+    y: Range
+
+
+class Means(NamedTuple):
+    X: Array
+    y: Array
+
+
+def first_sums(rows: Rows, extents: Extents) -> Moments:
+    """Of values, in units of their ranges."""
+    return Moments(
+        total_weight(rows.n, rows.weight, extents.X),
+        first_moments(rows.X, rows.weight, extents.X),
+        first_moments(rows.y, rows.weight, extents.y),
+    )
+
+
+def second_sums(rows: Rows, extents: Extents, means: Means) -> Moments:
+    """Of squared differences from the means."""
+    return Moments(
+        total_weight(rows.n, rows.weight, extents.X),
+        second_moments(rows.X, rows.weight, extents.X, means.X),
+        second_moments(rows.y, rows.weight, extents.y, means.y),
+    )
+
+
+def noise_sums(rows: Rows, largest: float) -> Whole:
+    return sums_of_shares(rows.noise, largest)
+
+
+def weight_range(rows: Rows) -> tuple[float, float]:
+    assert rows.weight is not None
+    return float(rows.weight.min()), float(rows.weight.max())
+
+
+def weight_sums(rows: Rows, largest: float) -> Whole:
+    assert rows.weight is not None
+    return sums_of_shares(rows.weight, largest)
+
+
+def class_counts(rows: Rows, n_classes: int) -> NDArray[np.int64]:
+    return np.bincount(codes_of(rows.y, n_classes), minlength=n_classes)
+
+
+def class_sums(rows: Rows, mean_weight: float, largest: float, n_classes: int) -> Whole:
+    """Of the weights of each class, (2, C), relative to the mean weight."""
+    assert rows.weight is not None
+    relative, codes = rows.weight / mean_weight, codes_of(rows.y, n_classes)
+    sums = [sums_of_shares(relative[codes == k], largest) for k in range(n_classes)]
+    return np.concatenate(sums, axis=1)
+
+
+def codes_of(y: Array, n_classes: int) -> NDArray[np.int64]:
+    """Classes of rows with these one-hot columns, as `one_hot` made them."""
+    if n_classes == 2:
+        return (y[:, 0] > 0.5).astype(np.int64)
+    return np.argmax(y, axis=1)
+
+
+# -- copies --------------------------------------------------------------------------------------
+
+
+class FoundCopies(NamedTuple):
+    dropped: Numbers  # rows that are copies of earlier ones
+    n_kept: int
+
+
+def dropped_copies(rows: Rows) -> FoundCopies:
+    """Copies of rows; those of a row lie in one partition, since they are where it is."""
+    first = first_of_equals(_training(rows))
+    if first is None:
+        return FoundCopies(np.empty(0, np.int64), rows.n)
+    is_dropped = np.ones(rows.n, bool)
+    is_dropped[first] = False
+    return FoundCopies(rows.numbers[is_dropped], len(first))
+
+
+def distinct_targets(rows: Rows, dropped: Numbers, bucket: int, n_buckets: int) -> Array:
+    """Distinct targets of the rows that are kept, as far as they fall in this bucket."""
+    y = np.unique(rows.y[~np.isin(rows.numbers, dropped)] + 0.0, axis=0)
+    keys = np.zeros(len(y), np.uint64)
+    for column in np.ascontiguousarray(y.T).view(np.uint64):
+        keys = (keys ^ (keys >> np.uint64(29)) ^ column) * np.uint64(0x9E3779B97F4A7C15)
+    return y[(keys >> np.uint64(32)) % np.uint64(n_buckets) == bucket]
+
+
+def count_distinct(parts: Sequence[Array]) -> int:
+    return len(np.unique(np.concatenate(parts), axis=0))
+
+
+def _training(rows: Rows) -> TrainingRows:
+    return TrainingRows(rows.X, rows.y, None, rows.noise, None, None)
+
+
+def settle(rows: Rows, mean_noise: float | None, dropped: Numbers | None) -> Rows:
+    """The rows as models have them: noise relative to its mean and weight, copies gone."""
+    noise = rows.noise
+    if mean_noise is not None:
+        noise = noise / mean_noise
+    if rows.weight is not None:
+        noise = noise / rows.weight
+    settled = rows._replace(noise=noise)
+    if dropped is not None and len(dropped):
+        place = np.searchsorted(dropped, rows.numbers)
+        is_kept = dropped[np.minimum(place, len(dropped) - 1)] != rows.numbers
+        settled = settled._replace(numbers=rows.numbers - place).pick(is_kept)
+    return settled
+
+
+# -- the search ----------------------------------------------------------------------------------
+
+
+class Ask(NamedTuple):
+    """Queries of a search, in a transform of the inputs; what each is found without."""
+
+    queries: Array  # (q, d)
+    lengthscale: Array  # (d,)
+    n_neighbors: int | None
+    within: float | None  # radius, where there is no number of neighbors
+    limits: Array | None = None  # (q,) squared distances beyond which nothing is wanted
+    rows: NDArray[np.int32] | None = None  # (q,) as in `Exclusions`, numbers in all of the data
+    radius: Array | None = None
+    query_groups: NDArray[np.int32] | None = None
+
+    def pick(self, which: NDArray[Any]) -> Ask:
+        parts: dict[str, Any] = {
+            name: None if (own := getattr(self, name)) is None else own[which]
+            for name in ("queries", "limits", "rows", "radius", "query_groups")
+        }
+        return self._replace(**parts)
+
+
+class Hits(NamedTuple):
+    """Neighbors, one behind the other."""
+
+    query: NDArray[np.int64]  # (h,) which query found it
+    square: Array  # (h,) squared distance
+    number: Numbers  # (h,) in all of the data
+    place: NDArray[np.int64]  # (h,) in the partition
+
+    @classmethod
+    def none(cls) -> Hits:
+        empty = np.empty(0, np.int64)
+        return cls(empty, np.empty(0), empty, empty)
+
+
+class Found(NamedTuple):
+    hits: Hits  # whose places are among the rows
+    rows: Rows  # that were found, each once
+
+
+def make_index(rows: Rows, transform: InputTransform, unit: Array) -> NeighborIndex:
+    """The index of a partition in one transform of the inputs."""
+    return build_index(np.ascontiguousarray(transform.transform(rows.X), dtype=float), unit)
+
+
+def nearby(numbers: Numbers, groups: Any, index: NeighborIndex, ask: Ask) -> Neighborhoods:
+    """The nearest rows of a partition, or all within the radius, as far as they are wanted.
+
+    By their places in the partition, and with squared distances.
+    """
+    excluded = None
+    if ask.rows is not None:
+        place = np.minimum(np.searchsorted(numbers, ask.rows), len(numbers) - 1)
+        excluded = np.where(numbers[place] == ask.rows, place, -1).astype(np.int32)
+    own_groups = None if ask.query_groups is None else groups
+    exclusions = Exclusions(excluded, ask.radius, own_groups, ask.query_groups)
+    queries = np.ascontiguousarray(ask.queries)
+    if ask.n_neighbors is not None:
+        width = min(ask.n_neighbors, len(numbers))
+        near = index.nearest_with_squares(queries, ask.lengthscale, width, exclusions)
+    else:
+        assert ask.within is not None
+        counts = index.count_within(queries, ask.lengthscale, ask.within, exclusions)
+        width = int(counts.max(initial=0))
+        near = index.nearest_with_squares(queries, ask.lengthscale, max(width, 1), exclusions)
+        outside = np.arange(max(width, 1)) >= counts[:, None]
+        near.neighbors[outside], near.distances[outside] = -1, np.inf
+    if ask.limits is not None:
+        beyond = near.distances > ask.limits[:, None]
+        near.neighbors[beyond], near.distances[beyond] = -1, np.inf
+    return near
+
+
+def flat(near: Neighborhoods, numbers: Numbers) -> Hits:
+    """Neighborhoods of a partition, one neighbor behind the other."""
+    is_there = near.neighbors >= 0
+    place = near.neighbors[is_there].astype(np.int64)
+    query = np.repeat(np.arange(len(is_there)), np.count_nonzero(is_there, axis=1))
+    return Hits(query, near.distances[is_there], numbers[place], place)
+
+
+def search(numbers: Numbers, groups: Any, index: NeighborIndex, ask: Ask) -> Hits:
+    """`nearby`, as hits."""
+    return flat(nearby(numbers, groups, index, ask), numbers)
+
+
+def search_rows(rows: Rows, index: NeighborIndex, ask: Ask) -> Found:
+    """The neighbors, with their rows; without numbers, which the rows have."""
+    hits = search(rows.numbers, rows.groups, index, ask)
+    places, own = np.unique(hits.place, return_inverse=True)
+    # As small as can be: millions of them travel.
+    small = hits._replace(
+        query=hits.query.astype(np.int32),
+        number=hits.number[:0],
+        place=own.reshape(-1).astype(np.int32),
+    )
+    return Found(small, rows.pick(places))
+
+
+def in_order(hits: Sequence[Hits]) -> Hits:
+    """Hits of several searches for different queries, by query; those of a query stay in order."""
+    joined = Hits._make(np.concatenate(parts) for parts in zip(*hits, strict=True))
+    order = np.argsort(joined.query, kind="stable")
+    return Hits._make(part[order] for part in joined)
+
+
+def nearest_of_all(first: Hits, others: Sequence[Hits], n_neighbors: int | None) -> Hits:
+    """The nearest of several searches: by query, then by distance, then by row.
+
+    ``first`` are in this order; of queries that others found nothing for they are all.
+    """
+    others = [hits for hits in others if len(hits.query)]
+    if not others:
+        return first
+    is_mixed = np.zeros(1 + max(h.query.max(initial=0) for h in (first, *others)), bool)
+    for hits in others:
+        is_mixed[hits.query] = True
+    is_again = is_mixed[first.query]
+    mixed = [Hits._make(part[is_again] for part in first), *others]
+    joined = Hits._make(np.concatenate(parts) for parts in zip(*mixed, strict=True))
+    order = np.lexsort((joined.number, joined.square, joined.query))
+    joined = Hits._make(part[order] for part in joined)
+    if n_neighbors is not None:
+        is_kept = rank_in_query(joined.query) < n_neighbors
+        joined = Hits._make(part[is_kept] for part in joined)
+    return in_order([Hits._make(part[~is_again] for part in first), joined])
+
+
+def rank_in_query(query: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many of the same query stand before each, in sorted order."""
+    starts = np.concatenate([[True], query[1:] != query[:-1]])[: len(query)]
+    first = np.maximum.accumulate(np.where(starts, np.arange(len(query)), 0))
+    return np.arange(len(query)) - first
+
+
+def take(rows: Rows, wanted: Numbers) -> Rows:
+    """Those of the wanted rows (sorted numbers) that are here."""
+    place = np.minimum(np.searchsorted(rows.numbers, wanted), rows.n - 1)
+    return rows.pick(place[rows.numbers[place] == wanted])
+
+
+# -- from chunks to partitions -------------------------------------------------------------------
+
+
+def split(chunk: Rows, first_number: int, regions: Regions) -> list[Rows]:
+    """The rows of a chunk, by region."""
+    chunk = chunk._replace(numbers=chunk.numbers + first_number)
+    found = regions.find(chunk.X)
+    order = np.argsort(found, kind="stable")
+    ends = np.searchsorted(found[order], np.arange(regions.n_regions + 1))
+    return [chunk.pick(order[start:stop]) for start, stop in pairwise(ends)]
+
+
+def piece(pieces: Sequence[Rows], number: int) -> Rows:
+    return pieces[number]
+
+
+def join(pieces: Sequence[Rows]) -> Rows:
+    """A partition, from pieces of all chunks in their order."""
+    joined = Rows.join(pieces)
+    # So that copies of views of chunks do not keep those alive.
+    return Rows._make(None if c is None else np.ascontiguousarray(c) for c in joined)
+
+
+def bounds(rows: Rows) -> tuple[int, Array, Array]:
+    if not rows.n:
+        empty = np.empty(rows.X.shape[1])
+        return 0, empty, empty
+    return rows.n, rows.X.min(axis=0), rows.X.max(axis=0)

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Training data as chunks: Dask arrays, data frames, or folders of Parquet, with what comes beside.
+
+A chunk is checked where it is read, with the checks of one machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import dask
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.class_weight import compute_sample_weight
+
+from lsgp.distributed.parts import N_SAMPLED, Rows
+from lsgp.inputs.labels import check_labels, encode_labels
+from lsgp.inputs.lazy import is_dask
+from lsgp.inputs.transforms.column_statistics import Range
+from lsgp.tuning.classification import one_hot
+
+Array = NDArray[np.float64]
+
+
+class Raw(NamedTuple):
+    """A chunk as it was given."""
+
+    X: Any
+    y: Any
+    weight: Any
+    noise: Any
+    groups: Any
+
+
+class Table(NamedTuple):
+    """Chunks of rows, each a delayed `Raw`, and the names of what they hold."""
+
+    chunks: list[Any]
+    n_inputs: int
+    input_names: list[str] | None
+    target_names: list[str] | None
+    target_shape: tuple[int, ...]
+    has_noise: bool
+    has_weight: bool
+
+    @classmethod
+    def of(cls, X: Any, y: Any, sample_weight: Any, noise_variance: Any, groups: Any) -> Table:
+        """From collections of as many rows, or names of columns of a data frame."""
+        if isinstance(X, str | os.PathLike):
+            import dask.dataframe as dd
+
+            X = dd.read_parquet(os.fspath(X))
+        if not is_dask(X):
+            raise TypeError(
+                f"X is a {type(X).__name__}. Give a Dask array, a Dask data frame or the path of "
+                "a folder of Parquet; for data in memory, call fit of the estimator."
+            )
+        beside = {"y": y, "weight": sample_weight, "noise": noise_variance, "groups": groups}
+        has = [beside[name] is not None for name in ("noise", "weight")]
+        if not hasattr(X, "chunks"):
+            return _of_frame(X, beside, has)
+        if X.ndim != 2:
+            raise ValueError(f"X is a Dask array of {X.ndim} dimensions. Give one of shape (n, d).")
+        pieces = [_pieces(name, value, X) for name, value in [("X", X), *beside.items()]]
+        chunks = [dask.delayed(Raw, pure=True)(*chunk) for chunk in zip(*pieces, strict=True)]
+        names = None if hasattr(y, "chunks") else _names(y)
+        shape = () if getattr(y, "ndim", 1) == 1 else (int(y.shape[1]),)
+        return cls(chunks, int(X.shape[1]), None, names, shape, *has)
+
+
+def _of_frame(frame: Any, beside: dict[str, Any], has: list[bool]) -> Table:
+    """Chunks of one data frame: several would be cut each in its own way."""
+    taken = [name for value in beside.values() for name in _column_names(value)]
+    missing = [name for name in taken if name not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"{missing[0]!r} is not a column of X, which has "
+            f"{', '.join(map(repr, map(str, frame.columns)))}."
+        )
+    inputs = [name for name in frame.columns if name not in taken]
+    target = beside["y"]
+    names, is_table = _names(target), hasattr(target, "columns")
+    if _column_names(target):
+        names, is_table = _column_names(target), not isinstance(target, str)
+    roles: dict[str, Any] = {"X": inputs}
+    added: dict[str, Any] = {}
+    for role, value in beside.items():
+        if _column_names(value):
+            roles[role] = value if isinstance(value, str) else list(value)
+        elif is_dask(value) and not hasattr(value, "chunks"):
+            columns = list(value.columns) if hasattr(value, "columns") else [None]
+            own = [f"lsgp {role} {k}" for k in range(len(columns))]
+            for name, column in zip(own, columns, strict=True):
+                added[name] = value if column is None else value[column]
+            roles[role] = own if hasattr(value, "columns") else own[0]
+        elif value is None or np.ndim(value) == 0:
+            roles[role] = value
+        else:
+            raise TypeError(
+                f"{role} is a {type(value).__name__}, but X is a Dask data frame. Give the name "
+                "of a column of X, or a Dask series of the same partitions."
+            )
+    if added:
+        frame = frame.assign(**added)
+    is_column = {role: isinstance(value, str | list) for role, value in roles.items()}
+    chunks = [
+        dask.delayed(raw_of_frame, pure=True)(piece, roles, is_column)
+        for piece in frame.to_delayed()
+    ]
+    shape = (len(names or roles["y"]),) if is_table else ()
+    input_names = inputs if all(isinstance(name, str) for name in inputs) else None
+    return Table(chunks, len(inputs), input_names, names, shape, *has)
+
+
+def raw_of_frame(frame: Any, roles: dict[str, Any], is_column: dict[str, bool]) -> Raw:
+    """The columns of a partition, by their roles; a number stands for all rows."""
+    values = {role: frame[own] if is_column[role] else own for role, own in roles.items()}
+    return Raw(values["X"], values["y"], values["weight"], values["noise"], values["groups"])
+
+
+def _column_names(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    is_list = isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value)
+    return list(value) if is_list else []
+
+
+def _names(values: Any) -> list[str] | None:
+    found: list[Any] = [getattr(values, "name", None)]
+    if hasattr(values, "columns"):
+        found = list(values.columns)
+    return found if found and all(isinstance(name, str) and name for name in found) else None
+
+
+def _pieces(name: str, value: Any, X: Any) -> Sequence[Any]:
+    """The pieces of a collection that lie beside the chunks of X."""
+    n_chunks = len(X.chunks[0])
+    if value is None or (np.ndim(value) == 0 and not is_dask(value)):
+        return [value] * n_chunks
+    return list(_as_array(name, value, X).to_delayed().reshape(-1))
+
+
+def _as_array(name: str, value: Any, X: Any) -> Any:
+    """A Dask array with the row chunks of X, and all columns together."""
+    rows = X.chunks[0]
+    is_known = not np.isnan(rows).any()
+    if not is_dask(value):
+        if not is_known:
+            raise ValueError(
+                f"X has chunks of unknown sizes, so that {name} cannot be cut like it. Call "
+                "X.compute_chunk_sizes() first."
+            )
+        value = da.from_array(np.asarray(value), chunks=-1)
+    elif not hasattr(value, "chunks"):
+        value = value.to_dask_array(lengths=rows if is_known else None)
+    if is_known and value.shape[0] != X.shape[0]:
+        raise ValueError(f"{name} has {value.shape[0]} rows, but X has {X.shape[0]}.")
+    wanted = dict.fromkeys(range(1, value.ndim), -1)
+    if is_known and value.chunks[0] != rows:
+        wanted[0] = rows
+    elif len(value.chunks[0]) != len(rows):
+        raise ValueError(f"{name} has {len(value.chunks[0])} chunks, but X has {len(rows)}.")
+    return value.rechunk(wanted) if wanted else value
+
+
+# -- what workers do with a chunk -----------------------------------------------------------------
+
+
+class Encoding(NamedTuple):
+    """How targets, weights and groups of a chunk become numbers."""
+
+    is_of_labels: bool
+    class_weight: Any = None  # by label, or None
+    classes: NDArray[Any] | None = None  # known after the first pass
+    groups: NDArray[Any] | None = None
+
+
+class Survey(NamedTuple):
+    """What one pass over a chunk tells."""
+
+    n: int  # rows that count
+    n_given: int
+    X: Range | None
+    y: Range | None
+    noise: tuple[float, float]
+    labels: NDArray[Any] | None
+    counts: NDArray[np.int64] | None
+    groups: NDArray[Any] | None
+    sample: Array
+
+
+def survey(raw: Raw, encoding: Encoding, number: int) -> Survey:
+    """Check a chunk, and say what is in it."""
+    labels = counts = None
+    if encoding.is_of_labels and len(raw.X):
+        labels, counts = np.unique(check_labels(np.asarray(raw.y)), return_counts=True)
+    rows = read(raw, encoding._replace(classes=labels))
+    groups = None if raw.groups is None else np.unique(np.asarray(raw.groups))
+    if not rows.n:
+        nothing = (np.inf, -np.inf)
+        sample = np.empty((0, rows.X.shape[1]))
+        return Survey(0, len(raw.X), None, None, nothing, labels, counts, groups, sample)
+    chosen = np.random.default_rng(number).choice(rows.n, min(rows.n, N_SAMPLED), replace=False)
+    return Survey(
+        rows.n,
+        len(raw.X),
+        Range.of(rows.X, rows.weight),
+        Range.of(rows.y, rows.weight),
+        _ends(rows.noise),
+        labels,
+        counts,
+        groups,
+        rows.X[np.sort(chosen)],
+    )
+
+
+def _ends(values: Array) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
+
+
+def read(raw: Raw, encoding: Encoding) -> Rows:
+    """The rows of a chunk that count, numbered from 0."""
+    X = check_array(raw.X, dtype=np.float64, order="C", ensure_min_samples=0, input_name="X")
+    n = len(X)
+    weight = None if raw.weight is None else _values("sample_weight", raw.weight, n)
+    if encoding.is_of_labels:
+        labels = check_labels(np.asarray(raw.y))
+        if encoding.class_weight is not None:
+            by_class = np.ones(0) if not n else compute_sample_weight(encoding.class_weight, labels)
+            weight = by_class if weight is None else by_class * weight
+        classes = encoding.classes if encoding.classes is not None else labels[:0]
+        codes = encode_labels(labels, classes, "classes") if n else np.empty(0, np.int64)
+        y = one_hot(codes, len(classes))
+    else:
+        y = check_array(
+            raw.y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y"
+        )
+        y = np.ascontiguousarray(y.reshape(n, -1))
+    if len(y) != n:
+        raise ValueError(f"y has {len(y)} rows in a chunk of which X has {n}.")
+    noise = np.ones(n) if raw.noise is None else _values("noise_variance", raw.noise, n)
+    groups = None
+    if raw.groups is not None:
+        known = encoding.groups if encoding.groups is not None else np.unique(raw.groups)
+        groups = np.searchsorted(known, np.asarray(raw.groups)).astype(np.int32)
+    rows = Rows(np.arange(n), X, y, noise, weight, groups)
+    if weight is not None:
+        rows = rows.pick(weight > 0)
+        rows = rows._replace(numbers=np.arange(rows.n))
+    return rows
+
+
+def _values(name: str, values: Any, n: int) -> Array:
+    """One finite number per row, of which none is negative."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim == 0:
+        numbers = np.full(n, numbers)
+    if numbers.shape != (n,):
+        raise ValueError(f"{name} has shape {numbers.shape} in a chunk of {n} rows of X.")
+    if not np.isfinite(numbers).all():
+        raise ValueError(
+            f"{name} has {np.count_nonzero(~np.isfinite(numbers))} values that are NaN or "
+            "infinite. Remove those rows."
+        )
+    if (numbers < 0).any() or (name == "noise_variance" and (numbers == 0).any()):
+        raise ValueError(
+            f"{name} has values from {numbers.min():g}. Weights may not be negative, and noise "
+            "variances must be positive."
+        )
+    return numbers

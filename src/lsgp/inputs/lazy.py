@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which inputs are Dask collections: data that are not there yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array, data frame or series; Dask is not imported to find out.
+
+    Examples
+    --------
+    >>> from lsgp.inputs.lazy import is_dask
+    >>> is_dask([[1.0]])
+    False
+    """
+    module = type(X).__module__.partition(".")[0]
+    return module in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Models of rows in partitions: neighborhoods, hyperparameters and bits of one machine."""
+
+import warnings
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client
+
+import lsgp.distributed
+from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.distributed import fitting
+from lsgp.distributed.regions import Boxes, Regions
+
+N = 900
+rng = np.random.default_rng(1)
+NEW = np.concatenate([rng.normal(size=(60, 2)) ** 3, rng.uniform(-30, 30, size=(20, 2))])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def client():
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as own:
+        yield own
+
+
+@pytest.fixture
+def in_parts(monkeypatch):
+    """However few rows there are."""
+    monkeypatch.setattr(fitting, "MOST_GATHERED", 0)
+
+
+def skewed(n=N):
+    return rng.normal(size=(n, 2)) ** 3
+
+
+def with_copies(n=N):
+    X = skewed(n)
+    X[n // 3 : n // 2] = X[0]
+    X[n // 2 :: 7] = X[1 : 1 + len(X[n // 2 :: 7])]
+    return X
+
+
+def on_a_grid(n=N):
+    return np.stack(np.meshgrid(np.arange(30), np.arange(30)), axis=-1).reshape(-1, 2)[:n] * 1.0
+
+
+def constant(n=N):
+    return np.column_stack([rng.normal(size=n), np.full(n, 3.0)])
+
+
+def equal(n=N):
+    return np.ones((n, 2))
+
+
+def f(X):
+    return np.sin(X[:, 0]) + 0.2 * X[:, 1] + 0.1 * rng.normal(size=len(X))
+
+
+GIVEN = {"objective": None, "n_neighbors": 25}
+
+CASES = {
+    "skewed": (skewed, {}, {}),
+    "copies": (with_copies, {}, {}),
+    "ties": (on_a_grid, {"localizer": "epanechnikov"}, {}),
+    "constant input": (constant, {}, {}),
+    "equal rows": (equal, {}, {}),
+    "bandwidth": (skewed, {"bandwidth": 0.05, "n_neighbors": "auto"}, {}),
+    "single precision": (skewed, {"dtype": "float32"}, {}),
+    "half rank": (skewed, {"input_transform": "half-rank"}, {}),
+    "powers": (skewed, {"input_transform": ["yeo-johnson", None]}, {}),
+    "weights": (skewed, {}, {"sample_weight": rng.uniform(-0.3, 2, size=N).clip(0)}),
+    "known noise": (skewed, {}, {"noise_variance": rng.uniform(0.01, 2, size=N)}),
+    "all rows": (lambda: skewed(300), {"n_neighbors": 300, "localizer": "smooth"}, {}),
+    "as it is": (skewed, {"normalize_y": False, "n_neighbors": 7}, {}),
+}
+
+
+def chunked(X, y, beside, size=211):
+    lazy = {name: da.from_array(values, chunks=size) for name, values in beside.items()}
+    return da.from_array(X, chunks=(size, 1)), da.from_array(y, chunks=size), lazy
+
+
+def assert_same(model, one, queries, **options):
+    found, wanted = model.predict(queries, **options), one.predict(queries, **options)
+    if not isinstance(found, tuple):
+        found, wanted = (found,), (wanted,)
+    for own, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_given_hyperparameters_predict_the_bits_of_one_machine(name, in_parts):
+    make, settings, beside = CASES[name]
+    X = make()
+    y = f(X)
+    one = LSGPRegressor(**{**GIVEN, **settings}).fit(X, y, **beside)
+    lazy_X, lazy_y, lazy = chunked(X, y, beside)
+    model = lsgp.distributed.fit(
+        LSGPRegressor(**{**GIVEN, **settings}), lazy_X, lazy_y, n_partitions=5, **lazy
+    )
+    assert_same(model, one, NEW, return_std=True)
+    np.testing.assert_array_equal(model.predict(X[:50]), one.predict(X[:50]))
+
+
+@pytest.mark.parametrize("n_partitions", [1, 3, 17])
+def test_predictions_do_not_depend_on_the_number_of_partitions(n_partitions, in_parts):
+    X = with_copies()
+    y = np.column_stack([f(X), 30 * f(X)])
+    noise = rng.uniform(0.1, 1, size=N)
+    one = LSGPRegressor(**GIVEN).fit(X, y, noise_variance=noise)
+    assert one.ensemble_.heaviest.model.noise_levels is not None
+    lazy_X, _, lazy = chunked(X, y[:, 0], {"noise_variance": noise})
+    model = lsgp.distributed.fit(
+        LSGPRegressor(**GIVEN),
+        lazy_X,
+        da.from_array(y, chunks=(100, 1)),
+        n_partitions=n_partitions,
+        **lazy,
+    )
+    assert_same(model, one, NEW, return_std=True, kind="latent")
+    for own, other in zip(model.predict_interval(NEW), one.predict_interval(NEW), strict=True):
+        np.testing.assert_array_equal(own, other)
+    distribution, expected = model.predict_distribution(NEW), one.predict_distribution(NEW)
+    np.testing.assert_array_equal(distribution.dof, expected.dof)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3])
+@pytest.mark.parametrize("weight", [None, "balanced"])
+def test_probabilities_are_those_of_one_machine(n_classes, weight, in_parts):
+    X = skewed()
+    y = np.array(["a", "b", "c"])[np.digitize(f(X), [-0.5, 0.5]) % n_classes]
+    settings = {**GIVEN, "class_weight": weight, "random_state": 0}
+    one = LSGPClassifier(**settings).fit(X, y)
+    lazy_X, lazy_y, _ = chunked(X, y, {})
+    model = lsgp.distributed.fit(LSGPClassifier(**settings), lazy_X, lazy_y, n_partitions=4)
+    np.testing.assert_array_equal(model.classes_, one.classes_)
+    assert_same(model, one, NEW)
+    np.testing.assert_array_equal(model.predict_proba(NEW), one.predict_proba(NEW))
+
+
+TUNED = {
+    "n_tuning_points": 60,
+    "n_neighbors": 12,
+    "kernel": "matern32",
+    "random_state": 0,
+    "n_models": 3,
+}
+MANY = 10_300
+
+
+def tuned_data():
+    X = rng.normal(size=(MANY, 2)) ** 3
+    return X, f(X)
+
+
+def assert_tuned_alike(model, one):
+    assert len(model.estimator.ensemble_.models) == len(one.ensemble_.models)
+    for own, other in zip(model.estimator.ensemble_.models, one.ensemble_.models, strict=True):
+        assert own.transform.kinds == other.transform.kinds
+        assert own.weight == other.weight
+        np.testing.assert_array_equal(own.model.lengthscale, other.model.lengthscale)
+        assert own.model.noise_variance == other.model.noise_variance
+        assert own.model.signal_variance == other.model.signal_variance
+    assert_same(model, one, NEW, **({} if hasattr(one, "classes_") else {"return_std": True}))
+
+
+def test_tuning_finds_the_hyperparameters_of_one_machine():
+    X, y = tuned_data()
+    one = LSGPRegressor(**TUNED).fit(X, y)
+    lazy_X, lazy_y, _ = chunked(X, y, {}, 2_000)
+    model = lsgp.distributed.fit(LSGPRegressor(**TUNED), lazy_X, lazy_y, n_partitions=5)
+    assert_tuned_alike(model, one)
+    assert model.tuning_.loss == one.tuning_.loss
+
+
+def test_tuning_leaves_copies_groups_and_gaps_out_as_one_machine_does():
+    X, y = tuned_data()
+    X[100:200], y[100:200] = X[:100], y[:100]
+    settings = {**TUNED, "input_transform": "standardize", "n_models": 1, "n_tuning_points": 30}
+    groups = rng.integers(50, size=MANY)
+    gap = NEW[:40] + 5
+    for beside in ({}, {"groups": groups}, {"queries": gap}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            one = LSGPRegressor(**settings).fit(X, y, **beside)
+            own = dict(beside)
+            if "groups" in own:
+                own["groups"] = da.from_array(groups, chunks=2_000)
+            lazy_X, lazy_y, _ = chunked(X, y, {}, 2_000)
+            model = lsgp.distributed.fit(
+                LSGPRegressor(**settings), lazy_X, lazy_y, n_partitions=3, **own
+            )
+        assert model.tuning_.n_copies == one.tuning_.n_copies == (0 if "groups" in beside else 100)
+        assert_tuned_alike(model, one)
+
+
+def test_a_tuned_classifier_is_that_of_one_machine():
+    X, y = tuned_data()
+    labels = np.digitize(y, [-0.5, 0.5])
+    settings = {
+        "n_tuning_points": 60,
+        "n_neighbors": 12,
+        "kernel": "matern32",
+        "input_transform": "standardize",
+        "random_state": 0,
+        "n_models": 2,
+    }
+    one = LSGPClassifier(**settings).fit(X, labels)
+    lazy_X, lazy_y, _ = chunked(X, labels, {}, 2_000)
+    model = lsgp.distributed.fit(LSGPClassifier(**settings), lazy_X, lazy_y, n_partitions=3)
+    assert_tuned_alike(model, one)
+    np.testing.assert_array_equal(model.predict_proba(NEW), one.predict_proba(NEW))
+
+
+def test_few_rows_are_gathered_and_fitted_here(tmp_path):
+    X = skewed(60)
+    y = f(X)
+    one = LSGPRegressor(random_state=0).fit(X, y)
+    model = lsgp.distributed.fit(
+        LSGPRegressor(random_state=0), da.from_array(X, chunks=(20, 2)), da.from_array(y, chunks=20)
+    )
+    assert_same(model, one, NEW, return_std=True)
+    assert repr(model).startswith("DistributedModel(LSGPRegressor of 60 rows, 2 inputs")
+    model.save(tmp_path / "model")
+    assert_same(lsgp.distributed.DistributedModel.load(tmp_path / "model"), one, NEW)
+
+
+# -- tables, files ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    X = skewed()
+    frame = pd.DataFrame(X, columns=["east", "north"]).assign(depth=f(X))
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for k in range(4):
+        frame.iloc[k * 225 : (k + 1) * 225].to_parquet(folder / f"{k}.parquet")
+    return folder, frame
+
+
+def test_folders_of_parquet_are_fitted_by_name(parquet, in_parts):
+    folder, frame = parquet
+    one = LSGPRegressor(**GIVEN).fit(frame[["east", "north"]], frame["depth"])
+    model = lsgp.distributed.fit(LSGPRegressor(**GIVEN), str(folder), "depth", n_partitions=3)
+    queries = pd.DataFrame(NEW, columns=["east", "north"], index=np.arange(80) * 3)
+    lazy = dd.from_pandas(queries, npartitions=3)
+    mean, std = model.predict(lazy, return_std=True)
+    assert mean.name == "depth"
+    assert mean.divisions == lazy.divisions
+    expected = one.predict(queries, return_std=True)
+    np.testing.assert_array_equal(mean.compute(), expected[0])
+    np.testing.assert_array_equal(std.compute(), expected[1])
+    assert mean.compute().index.equals(queries.index)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(lazy[["north", "east"]])
+
+
+def test_lazy_predictions_keep_chunks(in_parts):
+    X = skewed()
+    lazy_X, lazy_y, _ = chunked(X, f(X), {})
+    model = lsgp.distributed.fit(LSGPRegressor(**GIVEN), lazy_X, lazy_y, n_partitions=3)
+    queries = da.from_array(NEW, chunks=((30, 0, 50), (1, 1)))
+    low, high = model.predict_interval(queries)
+    assert low.chunks == high.chunks == ((30, 0, 50),)
+    np.testing.assert_array_equal(low, model.predict_interval(NEW)[0])
+
+
+def test_a_saved_model_is_loaded_lazily_and_predicts_the_same(tmp_path, in_parts):
+    X = skewed()
+    y = np.where(f(X) > 0, "up", "down")
+    lazy_X, lazy_y, _ = chunked(X, y, {})
+    model = lsgp.distributed.fit(
+        LSGPClassifier(**GIVEN, random_state=0), lazy_X, lazy_y, n_partitions=3
+    )
+    folder = tmp_path / "model"
+    model.save(folder)
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "manifest.lsgp",
+        *(f"partition-{k:05d}.lsgp" for k in range(model.n_partitions)),
+    ]
+    loaded = lsgp.distributed.DistributedModel.load(folder)
+    expected = model.predict_proba(NEW)
+    np.testing.assert_array_equal(loaded.predict_proba(NEW), expected)
+    assert loaded.n_rows == N
+    assert repr(loaded).endswith(f"{model.n_partitions} partitions in {folder})")
+    loaded.save(folder)  # over itself
+    again = lsgp.distributed.DistributedModel.load(folder)
+    np.testing.assert_array_equal(again.predict_proba(NEW), expected)
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_save_that_fails_leaves_what_was_there(tmp_path, in_parts, monkeypatch):
+    X = skewed()
+    lazy_X, lazy_y, _ = chunked(X, f(X), {})
+    model = lsgp.distributed.fit(LSGPRegressor(**GIVEN), lazy_X, lazy_y, n_partitions=3)
+    folder = tmp_path / "model"
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lsgp.distributed.model.write_head", fail)
+        with pytest.raises(KeyboardInterrupt):
+            model.save(folder)
+        assert list(tmp_path.iterdir()) == []
+        with pytest.raises(ValueError, match=r"holds no manifest\.lsgp"):
+            lsgp.distributed.DistributedModel.load(folder)
+    model.save(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr("lsgp.distributed.model.write_head", fail)
+        with pytest.raises(KeyboardInterrupt):
+            model.save(folder)
+    assert_same(lsgp.distributed.DistributedModel.load(folder), model, NEW)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("mine")
+    with pytest.raises(ValueError, match="holds something else"):
+        model.save(tmp_path / "other")
+
+
+def test_what_one_machine_refuses_is_refused(in_parts):
+    X, y = skewed(), np.zeros(N)
+    bad = X.copy()
+    bad[500, 1] = np.nan
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        lsgp.distributed.fit(LSGPRegressor(), *chunked(bad, y, {})[:2])
+    with pytest.raises(TypeError, match=r"X is a ndarray\. Give a Dask array"):
+        lsgp.distributed.fit(LSGPRegressor(), X, y)
+    with pytest.raises(ValueError, match="y has 10 rows, but X has 900"):
+        lsgp.distributed.fit(LSGPRegressor(), da.from_array(X), da.zeros(10))
+    with pytest.raises(ValueError, match="kernel='cubic' is not one of"):
+        lsgp.distributed.fit(LSGPRegressor(kernel="cubic"), *chunked(X, y, {})[:2])
+
+
+# -- regions ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [skewed, with_copies, on_a_grid, constant, equal])
+@pytest.mark.parametrize("n_regions", [1, 3, 17, 2000])
+def test_regions_take_every_row_once_and_keep_equal_rows_together(make, n_regions):
+    X = make()
+    regions = Regions.of_sample(X, n_regions)
+    found = regions.find(X)
+    assert regions.n_regions <= n_regions
+    assert set(found) == set(range(regions.n_regions))
+    _, own = np.unique(X, axis=0, return_inverse=True)
+    assert all(len(set(found[own.reshape(-1) == k])) == 1 for k in range(own.max() + 1))
+
+
+def test_boxes_are_no_farther_than_their_points():
+    X = skewed()
+    found = Regions.of_sample(X, 7).find(X)
+    parts = [X[found == p] for p in range(7)]
+    boxes = Boxes(*(np.array([getattr(p, side)(axis=0) for p in parts]) for side in ("min", "max")))
+    lengthscale = np.array([0.3, 2.0])
+    for p, part in enumerate(parts):
+        distances = (((NEW[:, None] - part) / lengthscale) ** 2).sum(axis=2).min(axis=1)
+        assert (boxes.squares(NEW, lengthscale)[p] <= distances * (1 + 1e-12)).all()
+        assert boxes.reached(NEW, lengthscale, distances)[p].all()

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Predictions of Dask collections: lazy, in their chunks, and with the bits of one machine."""
+
+import pickle
+from types import SimpleNamespace
+
+import cloudpickle
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+
+import lsgp.distributed
+from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.distributed import carriage
+
+rng = np.random.default_rng(0)
+X = rng.uniform(size=(300, 2))
+Y = np.column_stack([np.sin(6 * X[:, 0]), X[:, 1] ** 2])
+NEW = rng.uniform(size=(70, 2))
+LABELS = np.where(Y[:, 0] > 0.2, "up", np.where(Y[:, 1] > 0.4, "mid", "down"))
+
+FAST = {"objective": None, "n_neighbors": 30}
+ONE = LSGPRegressor(**FAST).fit(pd.DataFrame(X, columns=["a", "b"]), pd.Series(Y[:, 0], name="z"))
+PLAIN = LSGPRegressor(**FAST).fit(X, Y[:, 0])
+TWO = LSGPRegressor(**FAST).fit(X, Y)
+CLASSES = LSGPClassifier(**FAST).fit(X, LABELS)
+
+QUESTIONS = {
+    "mean": (PLAIN, lambda m, q: m.predict(q)),
+    "mean and std": (PLAIN, lambda m, q: m.predict(q, return_std=True)),
+    "latent": (PLAIN, lambda m, q: m.predict(q, return_std=True, kind="latent")),
+    "interval": (PLAIN, lambda m, q: m.predict_interval(q, level=0.8)),
+    "two targets": (TWO, lambda m, q: m.predict(q, return_std=True)),
+    "interval of two": (TWO, lambda m, q: m.predict_interval(q)),
+    "labels": (CLASSES, lambda m, q: m.predict(q)),
+    "probabilities": (CLASSES, lambda m, q: m.predict_proba(q)),
+    "with std": (CLASSES, lambda m, q: m.predict_proba(q, return_std=True)),
+    "log": (CLASSES, lambda m, q: m.predict_log_proba(q)),
+}
+
+
+def as_list(found):
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_arrays_keep_their_chunks_and_give_the_bits_of_one_machine(name):
+    model, question = QUESTIONS[name]
+    queries = da.from_array(NEW, chunks=((30, 0, 1, 39), (1, 1)))
+    lazy = as_list(question(model, queries))
+    expected = as_list(question(model, NEW))
+    assert len(lazy) == len(expected)
+    for found, wanted in zip(lazy, expected, strict=True):
+        assert isinstance(found, da.Array)
+        assert found.chunks[0] == (30, 0, 1, 39)
+        assert found.shape == wanted.shape
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found.compute(scheduler="threads"), wanted)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_data_frames_keep_divisions_index_and_names(name):
+    model, question = QUESTIONS[name]
+    frame = pd.DataFrame(NEW, index=np.arange(0, 140, 2))
+    queries = dd.from_pandas(frame, npartitions=3)
+    expected = as_list(question(model, NEW))
+    for found, wanted in zip(as_list(question(model, queries)), expected, strict=True):
+        assert found.divisions == queries.divisions
+        values = found.compute(scheduler="threads")
+        assert values.index.equals(frame.index)
+        np.testing.assert_array_equal(values.to_numpy(), wanted)
+        if wanted.ndim == 2:
+            names = ["y0", "y1"] if model is TWO else ["down", "mid", "up"]
+            assert list(found.columns) == names
+
+
+def test_the_name_of_the_target_is_the_name_of_the_series():
+    queries = dd.from_pandas(pd.DataFrame(NEW, columns=["a", "b"]), npartitions=2)
+    mean, std = ONE.predict(queries, return_std=True)
+    assert mean.name == "z"
+    assert std.name == "z"
+
+
+def test_the_parts_of_a_distribution_are_those_of_one_machine():
+    for model in (PLAIN, TWO):
+        expected = model.predict_distribution(NEW)
+        found = model.predict_distribution(da.from_array(NEW, chunks=(20, 2)))
+        np.testing.assert_array_equal(found.mean, expected.mean)
+        np.testing.assert_array_equal(found.scale, expected.scale)
+        np.testing.assert_array_equal(found.dof, expected.dof)
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    def fail(block):
+        raise AssertionError
+
+    queries = da.from_array(NEW, chunks=(20, 2)).map_blocks(fail, dtype=float, meta=NEW[:0])
+    lazy = PLAIN.predict(queries)
+    with pytest.raises(AssertionError):
+        lazy.compute(scheduler="synchronous")
+
+
+def test_unknown_chunk_sizes_stay_unknown():
+    queries = da.from_array(NEW, chunks=(20, 2))
+    some = queries[queries[:, 0] > 0.5]
+    np.testing.assert_array_equal(PLAIN.predict(some), PLAIN.predict(NEW[NEW[:, 0] > 0.5]))
+
+
+def test_what_chunks_would_be_refused_for_is_refused_at_once():
+    with pytest.raises(ValueError, match="X has 3 features, but LSGPRegressor is expecting 2"):
+        PLAIN.predict(da.ones((10, 3)))
+    wrong = dd.from_pandas(pd.DataFrame(NEW, columns=["b", "a"]), npartitions=2)
+    with pytest.raises(ValueError, match="feature names should match"):
+        ONE.predict(wrong)
+    with pytest.raises(ValueError, match="X is a Dask array of 1 dimensions"):
+        PLAIN.predict(da.ones(10))
+    with pytest.raises(ValueError, match="kind='sum' is not one of"):
+        PLAIN.predict(da.ones((10, 2)), kind="sum")
+
+
+def test_a_saved_model_is_opened_once_per_process_by_its_path(tmp_path, processes):
+    path = tmp_path / "model.lsgp"
+    PLAIN.save(path)
+    queries = da.from_array(NEW, chunks=(10, 2))
+    found = lsgp.distributed.predict(path, queries, return_std=True)
+    for part, wanted in zip(found, PLAIN.predict(NEW, return_std=True), strict=True):
+        np.testing.assert_array_equal(part.compute(), wanted)
+
+    def n_open():
+        return len(carriage._open)
+
+    assert set(processes.run(n_open).values()) == {1}
+
+
+def test_a_path_that_a_worker_does_not_see_is_named(tmp_path):
+    path = tmp_path / "model.lsgp"
+    PLAIN.save(path)
+    lazy = lsgp.distributed.predict(path, da.from_array(NEW, chunks=(10, 2)))
+    carriage._open.clear()
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"model\.lsgp is not there on the worker"):
+        lazy.compute(scheduler="synchronous")
+
+
+def test_a_model_in_memory_is_sent_to_each_worker_once(processes):
+    model = LSGPRegressor(**FAST).fit(X, Y[:, 0])
+    queries = da.from_array(NEW, chunks=(10, 2))
+    for _ in range(2):
+        np.testing.assert_array_equal(model.predict(queries).compute(), model.predict(NEW))
+    assert len(carriage._sent[model.ensemble_]) == 1
+    (future,) = carriage._sent[model.ensemble_].values()
+    assert len(processes.who_has([future])[future.key]) == 2
+    frame = dd.from_pandas(pd.DataFrame(NEW), npartitions=3)
+    np.testing.assert_array_equal(model.predict(frame).compute(), model.predict(NEW))
+
+
+def test_other_processes_without_a_cluster_get_the_model_by_a_file():
+    held = carriage.Held(PLAIN, "token")
+    opened = pickle.loads(pickle.dumps(held)).open()
+    assert opened is not PLAIN
+    np.testing.assert_array_equal(opened.predict(NEW), PLAIN.predict(NEW))
+
+
+@pytest.mark.parametrize("is_frame", [False, True])
+def test_a_graph_of_10000_partitions_over_a_large_model_is_small(is_frame, processes, tmp_path):
+    n = 10_000
+    if is_frame:
+        queries = dd.from_map(_zeros, range(n), meta=_zeros(0))
+    else:
+        queries = da.zeros((n * 20, 2), chunks=(20, 2))
+    model = LSGPRegressor(**FAST).fit(X, Y[:, 0])
+    path = tmp_path / "model.lsgp"
+    model.save(path)
+    for given in (path,) if is_frame else (model, path):
+        (lazy,) = dask.optimize(lsgp.distributed.predict(given, queries))
+        graph = dict(lazy.__dask_graph__())
+        assert len(graph) >= n
+        pickled = cloudpickle.dumps(graph)
+        # Whatever the size of the model: nothing of its ensemble is there.
+        assert len(pickled) < 5_000_000
+        assert b"NeighborIndex" not in pickled
+        assert b"FittedModel" not in pickled
+
+
+def _zeros(k):
+    return pd.DataFrame(np.zeros((20, 2)))
+
+
+def test_a_task_uses_one_thread_of_the_core():
+    seen = []
+
+    def predict(X, **options):
+        seen.append(options)
+        return X[:, 0]
+
+    ensemble = PLAIN.ensemble_
+    shell = SimpleNamespace(n_jobs=8, verbose=1, predict=predict)
+    estimator = carriage.opened(shell, ensemble)
+    assert (estimator.n_jobs, estimator.verbose) == (1, 0)
+    assert shell.n_jobs == 8
