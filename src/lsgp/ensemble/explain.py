@@ -230,7 +230,7 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         dof=dof,
         extrapolation=extrapolation,
         is_extrapolating=extrapolation > 1.0,
-        is_beyond_range=is_beyond_range_of(heaviest, X, queries[0]),
+        is_beyond_range=is_beyond_range_of(ensemble, X, queries[0]),
         input_names=view.input_names(ensemble),
         target_names=view.target_names(ensemble),
     )
@@ -333,12 +333,23 @@ def pad(parts: list[NDArray[Any]], fill: Any, dtype: Any) -> NDArray[Any]:
     return padded
 
 
-def is_beyond_range_of(fitted: FittedModel, X: Array, queries: Array) -> NDArray[np.bool_]:
-    """Whether an input is outside the training range; transforms are monotone, so compare there."""
+def is_beyond_range_of(ensemble: Ensemble, X: Array, queries: Array) -> NDArray[np.bool_]:
+    """Whether columns are outside the training range, or at a level never seen, (q, d).
+
+    Transforms are monotone, so compare there.
+    """
+    fitted = ensemble.heaviest
     low, high = fitted.extent.input_range
     queries = queries.astype(low.dtype)
     beyond: NDArray[np.bool_] = (queries < low) | (queries > high)
     # A constant column is 0 after its transform: only its center remembers the constant.
     constant = np.isinf(fitted.transform.scale)
     beyond[:, constant] = X[:, constant] != fitted.transform.center[constant]
-    return beyond
+    if ensemble.encoder is None:
+        return beyond
+    return np.column_stack(
+        [
+            beyond[:, span].any(axis=1) | each.is_unseen(X[:, span])
+            for each, span in zip(ensemble.encoder.encodings, ensemble.spans, strict=True)
+        ]
+    )

@@ -190,7 +190,7 @@ def explain_classes(
         n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
         extrapolation=extrapolation,
         is_extrapolating=extrapolation > 1.0,
-        is_beyond_range=is_beyond_range_of(heaviest, X, queries[0]),
+        is_beyond_range=is_beyond_range_of(ensemble, X, queries[0]),
         classes=own.classes,
         input_names=view.input_names(ensemble),
     )

@@ -27,8 +27,20 @@ def input_names(ensemble: Ensemble) -> list[str]:
     """Names of the inputs: the columns of the data frame that was fitted, or x0, x1, ..."""
     if ensemble.input_names is not None:
         return ensemble.input_names
-    d = ensemble.n_inputs
+    d = ensemble.n_columns
     return ["x"] if d == 1 else [f"x{j}" for j in range(d)]
+
+
+def names_of_model_inputs(ensemble: Ensemble) -> list[str]:
+    """Names of what the columns became, as the models have it."""
+    return input_names(ensemble) if ensemble.encoder is None else ensemble.encoder.inputs
+
+
+def shown_cell(ensemble: Ensemble, row: Array, column: int) -> float | str:
+    """What a column holds in a row of inputs (e,), for people."""
+    if ensemble.encoder is None:
+        return float(row[column])
+    return ensemble.encoder.encodings[column].show(row[ensemble.spans[column]])
 
 
 def input_number(ensemble: Ensemble, given: int | str) -> int:
@@ -108,8 +120,16 @@ def columns_of(values: ArrayLike) -> Array:
     return array[:, None] if array.ndim == 1 else array
 
 
+class EncodedRows(NamedTuple):
+    """Rows whose columns are inputs of the models already, for estimators to take as they are."""
+
+    inputs: Array  # (n, e)
+
+
 def as_table(ensemble: Ensemble, X: Array) -> Any:
     """Inputs as a table with the names that were fitted, if any, as scikit-learn expects them."""
+    if ensemble.encoder is not None:
+        return EncodedRows(X)
     if ensemble.input_names is None:
         return X
     library = installed_library()
