@@ -14,6 +14,7 @@ import pytest
 from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.inputs.encoding import fit_encoder, needs_encoding, read_table
 
+
 def mixed(n=300, seed=0):
     """A table of every kind, and targets that depend on most of it."""
     rng = np.random.default_rng(seed)

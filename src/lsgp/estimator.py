@@ -71,6 +71,9 @@ WORTHWHILE = 0.01
 N_QUICK_POINTS = 300
 QUICK_SETTINGS = {"kernel": "matern32", "input_transform": "standardize", "n_neighbors": 48}
 
+#: How scikit-learn begins what it says of missing values.
+NAN_ERROR = "Input X contains NaN."
+
 #: Inputs whose effects are shown unless some are asked for.
 N_STRONGEST = 6
 
@@ -455,7 +458,17 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             return X.inputs
         if self.ensemble_.encoder is not None:
             return self.ensemble_.encoder.encode(X)
-        checked: Array = validate_data(self, X, dtype=np.float64, reset=False, ensure_min_samples=0)
+        try:
+            checked: Array = validate_data(
+                self, X, dtype=np.float64, reset=False, ensure_min_samples=0
+            )
+        except ValueError as error:
+            if not str(error).startswith(NAN_ERROR):
+                raise
+            raise ValueError(
+                f"{NAN_ERROR} The model was fitted on rows without missing values. Complete the "
+                "queries, or fit on rows of which some miss the same."
+            ) from None
         return checked
 
     @property
