@@ -217,6 +217,26 @@ def test_unseen_levels_are_predicted_flagged_and_less_sure():
         assert np.mean(std) > np.mean(usual)
 
 
+@pytest.mark.parametrize(("n_levels", "rows_per_level"), [(20, 30), (120, 5)])
+def test_intervals_at_levels_never_seen_cover(n_levels, rows_per_level):
+    rng = np.random.default_rng(1)
+    n = n_levels * rows_per_level
+    level = rng.permutation(np.repeat(np.arange(n_levels), rows_per_level))
+    x = rng.uniform(size=n)
+    y = np.sin(6 * x) + rng.normal(size=n_levels)[level] + 0.2 * rng.normal(size=n)
+    X = pd.DataFrame({"x": x, "level": [f"level {k}" for k in level]})
+    is_new = level >= 0.5 * n_levels
+    settings = {"kernel": "rbf", "input_transform": "standardize", "n_models": 1}
+    for objective in ("crps", None):
+        model = LSGPRegressor(**settings, objective=objective, n_tuning_points=150, random_state=0)
+        model.fit(X[~is_new], y[~is_new])
+        covered = model.calibration(X[is_new], y[is_new]).coverage_at(0.9)
+        assert 0.75 < covered <= 1.0
+        known = model.predict(X[~is_new][:20], return_std=True)[1]
+        new = model.predict(X[is_new][:20], return_std=True)[1]
+        assert new.mean() > 1.5 * known.mean()
+
+
 def test_holes_where_there_were_none_are_filled_in_with_a_warning(fitted):
     model, X, _ = fitted
     holes = X.assign(day=pd.NaT)
@@ -345,6 +365,18 @@ def test_importance_has_one_bar_per_column_and_effects_know_levels(fitted):
     assert color.direction == "differs"
     assert size.direction == "rises"
     assert day.grid[0] >= 18262  # days from 1970 of 2020
+
+
+def test_cycles_of_dates_have_effects_of_their_own():
+    days = pd.date_range("2018-01-01", periods=900)
+    weekend = 3.0 * np.asarray(days.day_of_week >= 5)
+    season = 2.0 * np.sin(2 * np.pi * np.asarray(days.day_of_year) / 365.25)
+    model = LSGPRegressor(objective=None, lengthscale=2.0, noise_variance=0.01)
+    model.fit(pd.DataFrame({"day": days}), weekend + season)
+    season, week = model.effects(["day: day of year", "day: weekday"])
+    assert abs(season.grid[np.argmax(season.effect)] - 91) < 40
+    assert week.levels[5:] == ("Sat", "Sun")
+    assert week.effect[5:].min() > week.effect[:5].max() + 1.0
 
 
 def test_gradients_are_of_numbers_alone(fitted):

@@ -94,6 +94,9 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         Whether tuning starts from the models of the previous call to `fit`.
     input_transform : {"auto", "standardize", "yeo-johnson", "half-rank"}, list or None
         Monotone transform of the inputs, one for all or one per input. None: as they are.
+    categorical_features : sequence of str, int or bool, default=None
+        Columns that are categories though they look like numbers, by name, number or flag. Texts
+        are categories by themselves: see the guide to mixed tables.
     normalize_localizer : bool
         Whether weights are divided by the bandwidth, as in the paper.
     backend : {"auto", "cpu", "reference"}
@@ -120,8 +123,10 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         depend on is `importance()`.
     tuning_ : TuningResult or None
         What was tried and how it scored; None if nothing was tuned.
+    encoding_ : list of dict
+        What became of each column of a table with texts, dates or missing values; else empty.
     n_features_in_ : int
-        Number of inputs.
+        Number of inputs: of columns, whatever they became.
     feature_names_in_ : array of shape (d,)
         Names of the inputs, where X was a data frame.
 
@@ -214,7 +219,8 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like or data frame of shape (n, d)
+            Numbers; or columns of any kind, with missing values, which are encoded.
         y : array-like of shape (n,)
             Labels of any one type. With a single class, its probability is 1 everywhere.
         sample_weight : array-like of shape (n,), default=None

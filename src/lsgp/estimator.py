@@ -25,7 +25,7 @@ from lsgp.compute.warn import warn_user
 from lsgp.ensemble import update, view
 from lsgp.ensemble.build import build_given, build_tuned, with_known_noise
 from lsgp.ensemble.describe import describe, describe_encoding, describe_html
-from lsgp.ensemble.effects import Effect, effects
+from lsgp.ensemble.effects import Effect, cycle_effect, effects
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
@@ -69,7 +69,12 @@ LEAST_TIME_TO_CHOOSE = 10.0
 #: better by this share: half of the standard error of such a comparison, on diamonds.
 WORTHWHILE = 0.01
 N_QUICK_POINTS = 300
-QUICK_SETTINGS = {"kernel": "matern32", "input_transform": "standardize", "n_neighbors": 48}
+QUICK_SETTINGS = {
+    "kernel": "matern32",
+    "input_transform": "standardize",
+    "n_neighbors": 48,
+    "scale": "local",
+}
 
 #: How scikit-learn begins what it says of missing values.
 NAN_ERROR = "Input X contains NaN."
@@ -535,7 +540,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         >>> X = [["red", 1.0], ["blue", 2.0], ["red", None], ["green", 4.0]]
         >>> model = LSGPRegressor(objective=None).fit(X, [1.0, 2.0, 3.0, 4.0])
         >>> [(each["column"], each["kind"], len(each["inputs"])) for each in model.encoding_]
-        [('x0', 'category', 3), ('x1', 'number', 1)]
+        [('x0', 'category', 4), ('x1', 'number', 1)]
         """
         check_is_fitted(self)
         return describe_encoding(self.ensemble_)
@@ -612,7 +617,8 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         inputs : sequence of int or str, default=None
-            By number or name; None: the six most important, most important first.
+            By number or name; None: the six most important, most important first. Of a date, its
+            cycles have names too: "day: weekday".
         target : int or str
             Which target, if there are several.
         n_points : int, default=None
@@ -633,12 +639,18 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         ensemble = self._ready()
+        which, resources = view.target_number(ensemble, target), self._resources()
+        cycles = view.cycles_of(ensemble)
         if inputs is None:
-            numbers = [int(j) for j in self.importance().order[:N_STRONGEST]]
-        else:
-            numbers = [view.input_number(ensemble, each) for each in inputs]
-        which = view.target_number(ensemble, target)
-        return effects(ensemble, numbers, self._resources(), which, n_points)
+            inputs = [int(j) for j in self.importance().order[:N_STRONGEST]]
+        numbers = [view.input_number(ensemble, each) for each in inputs if each not in cycles]
+        plain = iter(effects(ensemble, numbers, resources, which, n_points))
+        return [
+            cycle_effect(ensemble, *cycles[str(each)], resources, which)
+            if each in cycles
+            else next(plain)
+            for each in inputs
+        ]
 
     @property
     def relevance_(self) -> Array:

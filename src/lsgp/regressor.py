@@ -98,6 +98,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     input_transform : {"auto", "standardize", "yeo-johnson", "half-rank"}, list or None
         Monotone transform of the inputs, one for all or one per input. None: as they are.
         "auto": chosen by tuning, also per input where that pays.
+    categorical_features : sequence of str, int or bool, default=None
+        Columns that are categories though they look like numbers, by name, number or flag. Texts
+        are categories by themselves: see the guide to mixed tables.
     normalize_y : bool
         Whether the targets are centered and scaled to unit variance inside.
     normalize_localizer : bool or "paper"
@@ -140,8 +143,10 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         What was tried and how it scored; None if nothing was tuned.
     target_names_ : list of str or None
         Names of the columns of y, where it was a data frame or a series.
+    encoding_ : list of dict
+        What became of each column of a table with texts, dates or missing values; else empty.
     n_features_in_ : int
-        Number of inputs.
+        Number of inputs: of columns, whatever they became.
     feature_names_in_ : array of shape (d,)
         Names of the inputs, where X was a data frame.
 
@@ -292,7 +297,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like or data frame of shape (n, d)
+            Numbers; or columns of any kind, with missing values, which are encoded.
         y : array-like of shape (n,) or (n, t)
             Several columns share the neighborhoods and one factorization.
         sample_weight : array-like of shape (n,), default=None
@@ -360,7 +366,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
 
         Hyperparameters, input transforms and the scaling of y stay as they are; predictions
         are those of a model with the same ones on all of the rows. The rows are numbered on
-        from those there are. On an estimator that is not fitted this is `fit`.
+        from those there are. On an estimator that is not fitted this is `fit`. Categories may
+        have new levels; what levels do to the target goes on with the rows.
 
         Call `fit` with all of the data now and then when what it learnt no longer fits them:
         `loo` tells.

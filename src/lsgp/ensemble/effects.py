@@ -22,13 +22,14 @@ from lsgp.ensemble.importance import affordable_rows
 from lsgp.ensemble.predict import predict_mean
 from lsgp.inputs.encoding.categories import OneHot, Order, Statistics
 from lsgp.inputs.encoding.columns import Column
-from lsgp.inputs.encoding.dates import DAY, Date
+from lsgp.inputs.encoding.dates import DAY, PERIODS, Date
 from lsgp.inputs.encoding.encodings import Number
 
 Array = NDArray[np.float64]
 
 #: Pieces that the range of an input is cut into, and rows that there are in each at least.
 N_PIECES, ROWS_PER_PIECE = 20, 5
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 #: Levels of a category whose effects are shown.
 N_LEVELS = 20
 #: A curve bends if it goes back by more than this share of its height.
@@ -127,6 +128,39 @@ def effects(
         if int(j) not in drawn:
             drawn[int(j)] = _of_levels(ensemble, int(j), X, resources, target)
     return [drawn[int(j)] for j in inputs]
+
+
+def cycle_effect(
+    ensemble: Ensemble, column: int, cycle: str, resources: Resources, target: int = 0
+) -> Effect:
+    """The effect of a cycle of a date, with the time that has passed as it is.
+
+    The mean prediction with all rows at a place of the cycle: the grid is the day of the year, the
+    hour, or the weekdays as levels.
+    """
+    assert ensemble.encoder is not None
+    encoding = ensemble.encoder.encodings[column]
+    assert isinstance(encoding, Date)
+    place = 1 + 2 * encoding.cycles.index(cycle) + ensemble.spans[column].start
+    levels = WEEKDAYS if cycle == "weekday" else ()
+    per_cycle = {"weekday": 7.0, "hour": 24.0, "day of year": PERIODS["day of year"]}[cycle]
+    grid = np.arange(7.0) if levels else np.linspace(0.0, per_cycle, N_PIECES + 1)
+    # 1970 began on a Thursday.
+    angle = 2.0 * np.pi * ((grid + 4.0) % 7.0 if levels else grid) / per_cycle
+    n_used = affordable_rows(ensemble, len(grid))
+    X = view.training_rows(ensemble, n_used).X
+    moved = np.repeat(X[None], len(grid), axis=0)
+    moved[:, :, place], moved[:, :, place + 1] = np.sin(angle)[:, None], np.cos(angle)[:, None]
+    means = predict_mean(ensemble, moved.reshape(-1, X.shape[1]), resources)
+    changes = means.reshape(len(grid), len(X), -1)[..., target]
+    changes = changes - changes.mean(axis=0)
+    effect = changes.mean(axis=1)
+    error = changes.std(axis=1) / np.sqrt(len(X))
+    std = float(ensemble.target_scaler.std[target])
+    is_flat = np.ptp(effect) <= max(FLAT_ERRORS * float(error.max()), FLAT_SHARE * std)
+    direction = "flat" if is_flat else ("differs" if levels else "bends")
+    name = f"{encoding.name}: {cycle}"
+    return Effect(name, column, grid, effect, error, direction, len(X), levels)
 
 
 class _Axis(NamedTuple):

@@ -19,6 +19,7 @@ from lsgp.compute.text import count
 from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.predict import widen
 from lsgp.inputs.frames import make_frame, name_columns
 from lsgp.method.contract import Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
@@ -219,11 +220,15 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         observed=scaler.inverse_mean(scaled).reshape(shape),
         contributions=(scaled * coefficients * scaler.std).reshape(shape),
         baseline=scaler.mean.reshape(ensemble.target_shape),
-        predicted=PredictiveDistribution(
-            ensemble.in_shape(predicted.mean),
-            ensemble.in_shape(predicted.scale),
-            dof,
-            failures.is_jittered(len(X)),
+        predicted=widen(
+            ensemble,
+            X,
+            PredictiveDistribution(
+                ensemble.in_shape(predicted.mean),
+                ensemble.in_shape(predicted.scale),
+                dof,
+                failures.is_jittered(len(X)),
+            ),
         ),
         n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
         local_scale=ensemble.in_shape(scaler.inverse_scale(ensemble.scale_factor * scale)),
@@ -349,7 +354,7 @@ def is_beyond_range_of(ensemble: Ensemble, X: Array, queries: Array) -> NDArray[
         return beyond
     return np.column_stack(
         [
-            beyond[:, span].any(axis=1) | each.is_unseen(X[:, span])
+            each.is_unseen(X[:, span]) if each.kind == "category" else beyond[:, span].any(axis=1)
             for each, span in zip(ensemble.encoder.encodings, ensemble.spans, strict=True)
         ]
     )

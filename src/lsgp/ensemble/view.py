@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.ensemble import Ensemble
+from lsgp.inputs.encoding.dates import Date
 from lsgp.inputs.frames import installed_library, make_frame
 
 Array = NDArray[np.float64]
@@ -54,6 +55,18 @@ def input_number(ensemble: Ensemble, given: int | str) -> int:
         f"{given!r} is not an input of the model. Its inputs are {', '.join(names)}: give a name, "
         f"or a number from 0 to {len(names) - 1}."
     )
+
+
+def cycles_of(ensemble: Ensemble) -> dict[str, tuple[int, str]]:
+    """The cycles of dates by name ("day: weekday"): the column, and which of them."""
+    if ensemble.encoder is None:
+        return {}
+    return {
+        f"{each.name}: {cycle}": (j, cycle)
+        for j, each in enumerate(ensemble.encoder.encodings)
+        if isinstance(each, Date)
+        for cycle in each.cycles
+    }
 
 
 def target_names(ensemble: Ensemble) -> list[str]:

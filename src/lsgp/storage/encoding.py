@@ -23,7 +23,7 @@ TYPES: dict[str, Any] = {
     kind.__name__: kind for kind in (LeftOut, Number, Date, TimeOfDay, OneHot, Order, Statistics)
 }
 #: Fields that are arrays of the file; `levels` are the bytes of a JSON list, of any length.
-ARRAYS = ("counts", "sums", "means", "shrinkage")
+ARRAYS = ("counts", "sums", "means", "shrinkage", "variance")
 FLAGS = ("is_flagged", "has_rare", "has_doubt")
 COUNTS = ("n_levels", "n_targets")
 TEXTS = ("name", "why", "note")
@@ -77,8 +77,8 @@ def read_encoder(
     n = len(encoder.inputs)
     require(n == n_inputs, f"columns become {n} inputs, and models have {n_inputs}")
     numbers = sum(isinstance(each, Number) for each in encodings)
-    statistics = sum(len(each.inputs) for each in encodings if isinstance(each, Statistics))
-    e = n_inputs - statistics
+    of_categories = (each for each in encodings if isinstance(each, Statistics | OneHot))
+    e = n_inputs - sum(len(each.inputs) for each in of_categories)
     p = 1 + (e if e > MOST_CUBED else 3 * e)
     imputation = _read_arrays(
         record["imputation"],
@@ -106,6 +106,10 @@ def _read_encoding(record: Record, arrays: dict[str, NDArray[Any]], n_targets: i
         name: _read_value(name, value, arrays) for name, value in record.items() if name != "type"
     }
     encoding: Encoding = TYPES[kind](**values)
+    if isinstance(encoding, Statistics | OneHot):
+        found = encoding.variance.shape
+        require(found == (n_targets,), f"variance of {encoding.name!r} has shape {found}")
+        require((encoding.variance >= 0).all(), f"variance of {encoding.name!r} is negative")
     if isinstance(encoding, Statistics):
         k, s = len(encoding.levels), len(encoding.targets)
         shapes = {"counts": (k,), "sums": (k, s), "means": (s,), "shrinkage": (s,)}
@@ -141,7 +145,7 @@ def _read_value(name: str, value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
         require(value in KINDS, f"unknown kind of column {value!r}")
     elif name == "zone":
         require(value is None or isinstance(value, str), f"zone is {value!r}")
-    elif name == "share_missing":
+    elif name in ("share_missing", "usual_doubt"):
         require_number(name, value)
         require(value <= 1, f"{name} is {value!r}")
     elif name == "fill":

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from lsgp.inputs.encoding.adjustment import Adjustment, adjust
 from lsgp.inputs.encoding.categories import (
     FEWEST_ROWS,
+    OneHot,
     Order,
     Statistics,
+    analyze,
     fit_one_hot,
     fit_statistics,
     with_missing,
@@ -130,9 +132,9 @@ class Encoder:
     >>> X = [["red", 1.0], ["blue", 2.0], ["red", np.nan], ["green", 4.0]]
     >>> encoder, inputs = fit_encoder(read_table(X), np.arange(4.0)[:, None])
     >>> encoder.inputs
-    ['x0 is red', 'x0 is blue', 'x0 is green', 'x1']
+    ['x0 is red', 'x0 is blue', 'x0 is green', 'x0: doubt', 'x1']
     >>> encoder.encode([["yellow", 3.0]])
-    array([[0., 0., 0., 3.]])
+    array([[0., 0., 0., 1., 3.]])
     """
 
     encodings: tuple[Encoding, ...]
@@ -193,13 +195,24 @@ class Encoder:
         return replace(self, encodings=tuple(encodings)), self._assemble(parts)
 
     def _plain(self) -> list[int]:
-        """Inputs that are no statistics of targets."""
+        """Inputs that are not of categories."""
         return [
             j
             for each, span in zip(self.encodings, self.spans, strict=True)
-            if not isinstance(each, Statistics)
+            if not isinstance(each, Statistics | OneHot)
             for j in range(span.start, span.stop)
         ]
+
+    def extra_variance(self, X: Array, n_targets: int) -> Array:
+        """What predictions of queries X (n, e) do not know of rare and unseen levels, (n, t).
+
+        In squared units of the targets.
+        """
+        total = np.zeros((len(X), n_targets))
+        for each, span in zip(self.encodings, self.spans, strict=True):
+            if isinstance(each, Statistics | OneHot):
+                total += each.extra_variance(X[:, span])
+        return total
 
     def _read(self, X: Any) -> list[tuple[Encoding, Column]]:
         by_place = cells_of_queries(X, self.names, self.has_names, self._left_out())
@@ -278,7 +291,7 @@ def fit_encoder(
         Rows whose statistics are without each other's targets; -1 for none.
     """
     weight = np.ones(table.n_rows) if weight is None else weight
-    encodings = [_fit_column(column, plan) for column in table.columns]
+    encodings = [_fit_column(column, plan, y.shape[1]) for column in table.columns]
     many = [j for j, each in enumerate(encodings) if each is None]
     # Without categories of many levels, which are then fitted to what is left.
     plain = tuple(
@@ -291,12 +304,20 @@ def fit_encoder(
     places = encoder._numbers()
     if places:
         encoder = replace(encoder, imputation=Imputation.fit(X[:, places], plan.fills_by_others))
-    if many:
-        columns = [with_missing(table.columns[j]) for j in many]
+    few = [j for j, each in enumerate(encodings) if isinstance(each, OneHot)]
+    if many or few:
+        columns = [with_missing(table.columns[j]) for j in (*many, *few)]
         codes = [column.values.astype(np.int64) for column in columns]
-        adjusted = adjust(encoder._assemble([X]), y, weight, codes)
+        plain_inputs = encoder._assemble([X])[:, encoder._plain()]
+        adjusted = adjust(plain_inputs, y, weight, codes)
         found = list(plain)
-        for j, column, partial in zip(many, columns, adjusted.partial, strict=True):
+        for j, own, partial in zip((*many, *few), codes, adjusted.partial, strict=True):
+            one_hot = plain[j]
+            if isinstance(one_hot, OneHot):
+                variances = analyze(own, partial, weight)
+                if variances is not None:
+                    found[j] = replace(one_hot, variance=variances.among)
+        for j, column, partial in zip(many, columns, adjusted.partial, strict=False):
             share = float(np.isnan(table.columns[j].values).mean())
             statistics = fit_statistics(column, partial, weight)
             if statistics is None:
@@ -312,7 +333,7 @@ def fit_encoder(
     return encoder, encoder._assemble(parts)
 
 
-def _fit_column(column: Column, plan: Plan) -> Encoding | None:
+def _fit_column(column: Column, plan: Plan, n_targets: int) -> Encoding | None:
     """The encoding of one column; None for one by statistics of targets, which wait for others."""
     hole = np.isnan(column.values)
     share_missing = float(hole.mean())
@@ -333,7 +354,8 @@ def _fit_column(column: Column, plan: Plan) -> Encoding | None:
             return leave_out("nearly every row has a level of its own")
         if column.kind == "ordered":
             return Order(column.name, column.levels, share_missing, is_flagged)
-        return fit_one_hot(column) if len(distinct) <= max(plan.most_one_hot, 2) else None
+        is_few = len(distinct) <= max(plan.most_one_hot, 2)
+        return fit_one_hot(column, n_targets) if is_few else None
     if column.kind == "date":
         cycles = possible_cycles(column) if plan.has_cycles else ()
         fill = float(np.median(column.values[~hole]))
