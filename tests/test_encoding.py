@@ -417,6 +417,12 @@ def test_classes_of_mixed_tables():
     model = LSGPClassifier(objective=None).fit(X, labels)
     assert np.mean(model.predict(X) == labels) > 0.8
     new = X.iloc[:5].assign(shop="new shop")
+    # Nothing is known of it: probabilities are nearer to one half.
+    sure, unsure = (np.abs(model.predict_proba(each)[:, 0] - 0.5) for each in (X.iloc[:5], new))
+    assert unsure.mean() < sure.mean()
+    explained = model.explain(new)
+    total = explained.start + explained.contributions.sum(axis=1) + explained.linear
+    np.testing.assert_allclose(total, model.predict_proba(new), rtol=1e-6)
     model.partial_fit(new, labels[:5])
     assert model.predict(new).shape == (5,)
     tuned = LSGPClassifier(random_state=0, n_models=1, n_tuning_points=100, kernel="rbf")

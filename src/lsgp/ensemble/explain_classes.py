@@ -25,6 +25,7 @@ from lsgp.ensemble.explain import (
     is_beyond_range_of,
     pad,
 )
+from lsgp.ensemble.predict import widen_scaled
 from lsgp.inputs.frames import make_frame, name_columns
 from lsgp.method.link import Latent, Link, latent_of, log_pool
 from lsgp.solvers.failures import Failures
@@ -163,6 +164,7 @@ def explain_classes(
         explain_one(fitted, transformed, failures, left_out, ensemble.group_numbers)
         for fitted, transformed in zip(ensemble.models, queries, strict=True)
     ]
+    parts = [part._replace(predicted=widen_scaled(ensemble, X, part.predicted)) for part in parts]
     failures.raise_if_any(len(X), heaviest.model)
     linear = [member.log_proba(X) for member in own.linear]
     walked = [

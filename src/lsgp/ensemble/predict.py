@@ -93,6 +93,16 @@ def widen(
     return replace(predicted, scale=np.sqrt(predicted.scale**2 + extra))
 
 
+def widen_scaled(
+    ensemble: Ensemble, X: Array, predicted: PredictiveDistribution
+) -> PredictiveDistribution:
+    """`widen` of one model's predictions (q, t), in scaled units."""
+    if ensemble.encoder is None:
+        return predicted
+    extra = ensemble.encoder.extra_variance(X, ensemble.n_targets) / ensemble.target_scaler.std**2
+    return replace(predicted, scale=np.sqrt(predicted.scale**2 + extra))
+
+
 def leave_one_out(
     ensemble: Ensemble, rows: NDArray[np.int64], resources: Resources
 ) -> LeaveOneOutResult:
