@@ -351,14 +351,15 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         progress.end()
         return self
 
-    def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> float:
+    def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> Array:
         # Of two classes, one column: whether a row is of the second.
         codes, held_codes = (
             part.y[:, 0] if part.y.shape[1] == 1 else part.y.argmax(axis=1) for part in (rows, held)
         )
         self.class_weight = None
         self._fit(X, codes, rows.weight, rows.group_numbers, None, np.unique([*codes, *held_codes]))
-        return float(self.calibration(X_held, held_codes).log_loss)
+        places = np.searchsorted(self.classes_, held_codes)
+        return -self.predict_log_proba(X_held)[np.arange(len(places)), places]
 
     def _check_settings(self) -> None:
         super()._check_settings()

@@ -707,12 +707,13 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         return sample_prior(self._ready(), query, points, n_samples, rng)
 
-    def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> float:
+    def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> Array:
         std = rows.y.std(axis=0)
         std = np.where(std > 0, std, 1.0)
         groups = None if rows.groups is None else rows.group_numbers
         self.fit(X, rows.y / std, rows.weight, groups=groups)
-        return float(self.calibration(X_held, held.y / std).crps)
+        losses = self.predict_distribution(X_held).crps(held.y / std)
+        return np.asarray(losses).reshape(len(X_held), -1).mean(axis=1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
