@@ -63,7 +63,7 @@ SMALLEST_SPREAD = 1e-300
 N_LEARNT, N_HELD = 3000, 1000
 #: of tables of at least this many rows,
 FEWEST_TO_CHOOSE = 60
-#: and if tuning has this many seconds: half a dozen quick fits take about as long,
+#: and if tuning has this many seconds: up to four quick fits take about a second each,
 LEAST_TIME_TO_CHOOSE = 10.0
 #: each of one model, tuned on this many points. What is preferred stays, unless the other is
 #: better by this share, and by this many standard errors of the difference: on flights_raw, whose
