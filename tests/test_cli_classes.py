@@ -121,8 +121,8 @@ def test_fit_drops_rows_without_a_label(folder, capsys, tmp_path):
     summary = json_of(capsys, "fit", folder / "holes.csv", "--target", "species", "--features",
                       "x,z", *QUICK, "-o", tmp_path / "m.lsgp")  # fmt: skip
     assert summary["n_rows_without_target"] == 3
-    assert summary["n_rows_incomplete"] == 1
-    assert summary["n_train"] == 296
+    assert summary["n_rows_with_holes"] == 1
+    assert summary["n_train"] == 297
 
 
 def test_explain_and_info_speak_of_classes(folder, capsys):

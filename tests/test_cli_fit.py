@@ -10,15 +10,19 @@ from cli_runs import QUICK, error_of, json_of, make_frame, run_ok
 from lsgp import LSGPRegressor
 
 
-def test_fit_uses_all_numbers_without_another_role_and_names_the_rest(cli_files, tmp_path, capsys):
+def test_fit_uses_all_columns_without_another_role_and_names_the_useless(
+    cli_files, tmp_path, capsys
+):
     output = tmp_path / "m.lsgp"
     run_ok("fit", cli_files / "data.csv", "--target", "y", "--group", "station", "--weight", "w",
            *QUICK, "-o", output)  # fmt: skip
     model = LSGPRegressor.load(output)
-    assert list(model.feature_names_in_) == ["x", "z", "y2"]
+    assert list(model.feature_names_in_) == ["id", "x", "z", "y2"]
+    assert model.ensemble_.encoder.inputs == ["x", "z", "y2"]
     assert model.target_names_ == ["y"]
     captured = capsys.readouterr()
-    assert "not used, because they hold no numbers: id" in captured.err
+    said = "column 'id' is left out: nearly every row has a level of its own"
+    assert said in captured.err
     assert "Inputs         x, z, y2" in captured.out
 
 
@@ -55,13 +59,14 @@ def test_fit_passes_weights_and_noise_to_the_estimator(cli_files, tmp_path):
         np.testing.assert_array_equal(loaded.predict(queries), model.predict(queries))
 
 
-def test_fit_drops_and_counts_incomplete_rows(cli_files, tmp_path, capsys):
+def test_fit_counts_rows_without_a_target_and_uses_holes(cli_files, tmp_path, capsys):
     arguments = ["fit", cli_files / "missing.csv", "--target", "y", "--features", "x,z", *QUICK,
                  "-o", tmp_path / "m.lsgp"]  # fmt: skip
     summary = json_of(capsys, *arguments)
-    assert (summary["n_rows"], summary["n_train"]) == (300, 291)
+    assert (summary["n_rows"], summary["n_train"]) == (300, 297)
     assert summary["n_rows_without_target"] == 3
-    assert summary["n_rows_incomplete"] == 6
+    assert summary["n_rows_incomplete"] == 0
+    assert summary["n_rows_with_holes"] == 6
     run_ok(*arguments)
     assert "3 rows of" in capsys.readouterr().err
     assert "Row 8 of" in error_of(capsys, *arguments, "--strict")
@@ -72,7 +77,10 @@ def test_fit_drops_and_counts_incomplete_rows(cli_files, tmp_path, capsys):
     [
         (["--target", "Y"], "has no column 'Y'. Did you mean 'y'? It has: id, x, z, y, y2"),
         (["--target", "y", "--features", "x,zz"], "Did you mean 'z'?"),
-        (["--target", "y", "--features", "x,id"], "'id' of data.csv holds text, but inputs must"),
+        (["--target", "y", "--ignore", "y"], "Column 'y' is both --target and --ignore."),
+        (["--target", "y", "--ignore", "x", "--categorical", "x"], "--categorical and --ignore."),
+        (["--target", "y", "--categorical", "no"], "has no column 'no'."),
+        (["--target", "y", "--features", "x", "--categorical", "z"], "--categorical, but no input"),
         (["--target", "id"], "Column 'id' of data.csv holds text, but targets must be numbers."),
         (["--target", "id"], "If these 300 different texts are labels, say --task classification."),
         (["--target", "id", "--task", "regression"], "holds text, but targets must be numbers."),
@@ -112,9 +120,9 @@ def test_a_stray_cell_does_not_drop_its_column(tmp_path, capsys):
         f"lsgp: 2 cells of column 'x' of {data} are no numbers and count as missing: '-' in row "
         "17, 'n.d.' in row 200\n"
     ) in captured.err
-    assert f"2 rows of {data} dropped: a missing value" in captured.err
+    assert f"2 rows of {data} used without some of the inputs" in captured.err
     summary = json_of(capsys, *arguments)
-    assert (summary["n_unreadable_cells"], summary["n_train"]) == (2, 298)
+    assert (summary["n_unreadable_cells"], summary["n_train"]) == (2, 300)
     line = error_of(capsys, *arguments, "--strict")
     assert line == (
         f"lsgp fit: Row 17 of {data} has no finite number in 'x', which --strict refuses. "

@@ -37,7 +37,7 @@ FILES = {
     "spaces.csv": (b"  \n  \n", "is empty: it has no line with column names."),
     "header.csv": (b"x,z,y\n", "has column names, but no rows to learn from."),
     "no-target.csv": (with_column(range(9)).replace("y", "t", 1), "has no column 'y'."),
-    "only-target.csv": (b"y\n1\n2\n", "has no column of numbers beside y."),
+    "only-target.csv": (b"y\n1\n2\n", "has no column beside y that can be an input."),
     "nan-target.csv": (b"x,z,y\n" + b"1,2,nan\n" * 9, "has no complete row among 9: 9 have no"),
     "infinite.csv": (with_column(["inf"] * 9), "has no complete row among 9: 0 have no target"),
     "semicolons.csv": (BODY.replace(b",", b";"), "say so with --separator ';'."),

@@ -19,8 +19,9 @@ from small_regression import QUERIES, X, Y, raises, regressor, with_value
     ],
 )
 def test_values_that_are_not_finite_are_refused(value, text):
-    with pytest.raises(ValueError, match="^" + re.escape(f"Input X {text}")):
-        regressor().fit(with_value(X, value), Y)
+    if np.isinf(value):  # NaN is missing, where there is some to learn from
+        with pytest.raises(ValueError, match="^" + re.escape(f"Input X {text}")):
+            regressor().fit(with_value(X, value), Y)
     with pytest.raises(ValueError, match="^" + re.escape(f"Input y {text}")):
         regressor().fit(X, with_value(Y, value))
     with pytest.raises(ValueError, match="^" + re.escape(f"Input X {text}")):
@@ -30,7 +31,12 @@ def test_values_that_are_not_finite_are_refused(value, text):
 @pytest.mark.parametrize(
     ("bad_X", "bad_y", "error", "text"),
     [
-        (np.full((120, 2), "a", object), Y, ValueError, "could not convert string to float: 'a'"),
+        (
+            np.full((120, 2), "a", object),
+            Y,
+            ValueError,
+            "No column of X is of use: 'x0' is",
+        ),
         (X, np.full(120, "a", object), ValueError, "could not convert string to float: 'a'"),
         (X[:, 0], Y, ValueError, "Expected 2D array, got 1D array instead"),
         (X[None], Y, ValueError, "Found array with dim 3"),

@@ -3,6 +3,7 @@
 
 import copy
 import dataclasses
+import datetime as dt
 import pickle
 import tracemalloc
 from functools import partial
@@ -207,9 +208,39 @@ def grown():
     return model.forget(np.arange(3))
 
 
+def mixed():
+    """A model of a table with a column of every kind."""
+    rng = np.random.default_rng(0)
+    n = 200
+    grades = pd.Categorical(rng.choice(["low", "high"], n), ["low", "high"], ordered=True)
+    shop = rng.integers(0, 60, n)
+    table = pd.DataFrame(
+        {
+            "size": np.where(np.arange(n) % 9 == 0, np.nan, rng.normal(size=n)),
+            "color": rng.choice(["red", "green"], n),
+            "day": pd.date_range("2020-01-01", periods=n),
+            "at": [dt.time(k % 24) for k in range(n)],
+            "shop": [f"shop {k}" for k in shop],
+            "grade": grades,
+            "same": "same",
+        }
+    )
+    return LSGPRegressor(objective=None, n_neighbors=20).fit(table, rng.normal(size=60)[shop])
+
+
+def queries_of(model):
+    """Queries that a model takes."""
+    if model.ensemble_.encoder is None:
+        return QUERIES
+    names = ("size", "color", "day", "at", "shop", "grade", "same")
+    cells = (0.3, "red", pd.Timestamp("2020-05-05"), dt.time(12), "shop 7", "low", "same")
+    return pd.DataFrame([cells], columns=names)
+
+
 #: skops cannot store a pandas series with an index of its own, which is among the odd settings.
 STORED = {name: partial(fit_case, name) for name in CASES if name != "odd_settings"} | {
-    "grown": grown
+    "grown": grown,
+    "mixed": mixed,
 }
 #: What users who give a kernel object have to trust beside our own.
 KERNELS = {
@@ -227,7 +258,7 @@ def test_skops_keeps_models_of_trusted_types(name):
     needed = KERNELS if name == "kernel_object" else set()
     assert found - set(TRUSTED_TYPES) == needed
     loaded = skops_io.loads(stored, trusted=[*TRUSTED_TYPES, *needed])
-    assert same_predictions(loaded, model)
+    assert same_predictions(loaded, model, queries_of(model))
     assert vars(loaded).keys() == vars(model).keys()
 
 

@@ -28,7 +28,13 @@ from lsgp.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
 from lsgp.inputs.labels import check_labels, classes_of, encode_labels
 from lsgp.inputs.lazy import is_dask
-from lsgp.inputs.rows import check_training_rows, names_of_targets
+from lsgp.inputs.rows import (
+    TrainingRows,
+    check_targets,
+    check_training_rows,
+    n_rows_of,
+    names_of_targets,
+)
 from lsgp.inputs.settings import specify
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.tuning.classification import Labels, one_hot
@@ -89,6 +95,9 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         Whether tuning starts from the models of the previous call to `fit`.
     input_transform : {"auto", "standardize", "yeo-johnson", "half-rank"}, list or None
         Monotone transform of the inputs, one for all or one per input. None: as they are.
+    categorical_features : sequence of str, int or bool, default=None
+        Columns that are categories though they look like numbers, by name, number or flag. Texts
+        are categories by themselves: see the guide to mixed tables.
     normalize_localizer : bool
         Whether weights are divided by the bandwidth, as in the paper.
     backend : {"auto", "cpu", "reference"}
@@ -115,8 +124,10 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         depend on is `importance()`.
     tuning_ : TuningResult or None
         What was tried and how it scored; None if nothing was tuned.
+    encoding_ : list of dict
+        What became of each column of a table with texts, dates or missing values; else empty.
     n_features_in_ : int
-        Number of inputs.
+        Number of inputs: of columns, whatever they became.
     feature_names_in_ : array of shape (d,)
         Names of the inputs, where X was a data frame.
 
@@ -154,6 +165,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         max_tuning_time: float | None = None,
         warm_start: bool = False,
         input_transform: Any = "auto",
+        categorical_features: Any = None,
         normalize_localizer: bool = False,
         backend: str = "auto",
         dtype: str = "float64",
@@ -180,6 +192,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             max_tuning_time=max_tuning_time,
             warm_start=warm_start,
             input_transform=input_transform,
+            categorical_features=categorical_features,
             normalize_localizer=normalize_localizer,
             backend=backend,
             dtype=dtype,
@@ -207,7 +220,8 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like or data frame of shape (n, d)
+            Numbers; or columns of any kind, with missing values, which are encoded.
         y : array-like of shape (n,)
             Labels of any one type. With a single class, its probability is 1 everywhere.
         sample_weight : array-like of shape (n,), default=None
@@ -263,7 +277,13 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
                 f"class_weight={self.class_weight!r} needs all rows at once. Give a dictionary of "
                 "weights, or call fit with all rows."
             )
-        X_checked, y_checked = validate_data(self, X, y, dtype=np.float64, order="C", reset=False)
+        is_encoded = self.ensemble_.encoder is not None
+        if is_encoded:
+            y_checked = check_targets(y, n_rows_of(X), multi_output=False)
+        else:
+            X_checked, y_checked = validate_data(
+                self, X, y, dtype=np.float64, order="C", reset=False
+            )
         labels = check_labels(y_checked)
         if classes is not None and not np.array_equal(classes_of(labels, classes), self.classes_):
             raise ValueError(
@@ -273,6 +293,8 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         codes = encode_labels(labels, self.classes_, "classes of the model")
         columns = one_hot(codes, len(self.classes_))
         weight = self._weigh(labels, sample_weight)
+        if is_encoded:
+            return self._add_encoded(X, columns, weight, None)
         return self._add_rows(self._check_more_rows(X_checked, columns, weight, None))
 
     def _fit(
@@ -287,10 +309,12 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         progress = FitProgress(self)
         fitted = self._copy()
         fitted._check_settings()
-        X_checked, y_checked = validate_data(fitted, X, y, dtype=np.float64, order="C")
-        where: Array | None = None
-        if queries is not None:
-            where = validate_data(fitted, queries, dtype=np.float64, reset=False)
+        table, encoder = fitted._read_table(X), None
+        if table is None:
+            X_checked, y_checked = validate_data(fitted, X, y, dtype=np.float64, order="C")
+        else:
+            y_checked = check_targets(y, table.n_rows, multi_output=False)
+            X_checked = np.arange(table.n_rows, dtype=float)[:, None]
         observed = check_labels(y_checked)
         known = classes_of(observed, classes)
         codes = encode_labels(observed, known, "classes")
@@ -304,11 +328,18 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         )
         if len(rows.y) < len(codes):
             codes = codes[np.asarray(fitted._weigh(observed, sample_weight)) > 0]
+        if table is not None:
+            encoder, rows = fitted._encode(table, rows)
+        where: Array | None = None
+        if queries is not None and encoder is not None:
+            where = encoder.encode(queries)
+        elif queries is not None:
+            where = validate_data(fitted, queries, dtype=np.float64, reset=False)
         scaler = TargetScaler.fit(rows.y, rows.weight)
         labels = Labels.of(codes, rows.weight, len(known), scaler)
         names = [str(label) for label in known.tolist()]
         shape, columns = ((), names[1:]) if len(known) == 2 else ((len(known),), names)
-        ensemble, tuned = fitted._build(rows, where, shape, columns, progress, labels)
+        ensemble, tuned = fitted._build(rows, where, shape, columns, progress, labels, encoder)
         column = names_of_targets(y)
         name = None if column is None else column[0]
         if tuned is not None:
@@ -320,6 +351,16 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         self._become(fitted)
         progress.end()
         return self
+
+    def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> Array:
+        # Of two classes, one column: whether a row is of the second.
+        codes, held_codes = (
+            part.y[:, 0] if part.y.shape[1] == 1 else part.y.argmax(axis=1) for part in (rows, held)
+        )
+        self.class_weight = None
+        self._fit(X, codes, rows.weight, rows.group_numbers, None, np.unique([*codes, *held_codes]))
+        places = np.searchsorted(self.classes_, held_codes)
+        return -self.predict_log_proba(X_held)[np.arange(len(places)), places]
 
     def _check_settings(self) -> None:
         super()._check_settings()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -12,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -23,13 +24,22 @@ from lsgp.compute.threads import resolve_n_jobs
 from lsgp.compute.warn import warn_user
 from lsgp.ensemble import update, view
 from lsgp.ensemble.build import build_given, build_tuned, with_known_noise
-from lsgp.ensemble.describe import describe, describe_html
-from lsgp.ensemble.effects import Effect, effects
+from lsgp.ensemble.describe import describe, describe_encoding, describe_html
+from lsgp.ensemble.effects import Effect, cycle_effect, effects
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
 from lsgp.inputs.copies import find_copies
+from lsgp.inputs.encoding import (
+    Encoder,
+    Plan,
+    Table,
+    choices_of,
+    fit_encoder,
+    needs_encoding,
+    read_table,
+)
 from lsgp.inputs.frames import make_frame
 from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification, specify
@@ -48,6 +58,27 @@ Array = NDArray[np.float64]
 DTYPES = ("float64", "float32")
 #: Standard deviations of targets below have no digits to spare.
 SMALLEST_SPREAD = 1e-300
+
+#: Encodings are chosen by models of this many rows, on others that are held out,
+N_LEARNT, N_HELD = 3000, 1000
+#: of tables of at least this many rows,
+FEWEST_TO_CHOOSE = 60
+#: and if tuning has this many seconds: up to four quick fits take about a second each,
+LEAST_TIME_TO_CHOOSE = 10.0
+#: each of one model, tuned on this many points. What is preferred stays, unless the other is
+#: better by this share, and by this many standard errors of the difference: on flights_raw, whose
+#: targets have heavy tails, either was better by 3 % on some of three samples.
+WORTHWHILE, SURE_ERRORS = 0.01, 2.0
+N_QUICK_POINTS = 300
+QUICK_SETTINGS = {
+    "kernel": "matern32",
+    "input_transform": "standardize",
+    "n_neighbors": 48,
+    "scale": "local",
+}
+
+#: How scikit-learn begins what it says of missing values.
+NAN_ERROR = "Input X contains NaN."
 
 #: Inputs whose effects are shown unless some are asked for.
 N_STRONGEST = 6
@@ -83,6 +114,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         max_tuning_time: float | None = None,
         warm_start: bool = False,
         input_transform: Any = "auto",
+        categorical_features: Any = None,
         normalize_y: bool = True,
         normalize_localizer: bool | str = False,
         localizer_metric: str = "scaled",
@@ -111,6 +143,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         self.max_tuning_time = max_tuning_time
         self.warm_start = warm_start
         self.input_transform = input_transform
+        self.categorical_features = categorical_features
         self.normalize_y = normalize_y
         self.normalize_localizer = normalize_localizer
         self.localizer_metric = localizer_metric
@@ -154,6 +187,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         target_names: list[str] | None,
         progress: FitProgress,
         labels: Labels | None = None,
+        encoder: Encoder | None = None,
     ) -> tuple[Ensemble, Tuned | None]:
         """Tune what is not given, and index the rows.
 
@@ -205,6 +239,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             tuning=None if tuned is None else tuned.result,
             groups=rows.groups,
             copies=copies,
+            encoder=encoder,
         )
         return ensemble, tuned
 
@@ -214,6 +249,65 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             _require_spread(scaler.std)
         else:
             _require_targets(y, LIMITS[self.dtype].target)
+
+    def _read_table(self, X: Any) -> Table | None:
+        """The columns of a table that has more than numbers, to be encoded; None of others."""
+        if self.categorical_features is None and not needs_encoding(X):
+            return None
+        table = read_table(X, self.categorical_features)
+        validate_data(self, X, skip_check_array=True)  # names and number of the columns
+        return table
+
+    def _encode(self, table: Table, rows: TrainingRows) -> tuple[Encoder, TrainingRows]:
+        """Inputs of training rows, of which so far the numbers are known, (n, 1)."""
+        kept = table.take(rows.X[:, 0].astype(np.int64))
+        plan = self._choose_plan(kept, rows)
+        encoder, X = fit_encoder(kept, rows.y, plan, rows.weight, rows.group_numbers)
+        return encoder, rows._replace(X=X)
+
+    def _choose_plan(self, table: Table, rows: TrainingRows) -> Plan:
+        """How columns are encoded, where there is a choice: what predicts held-out rows best.
+
+        Not by leave-one-out: the statistics of a level know the rows that would be left out.
+        """
+        plan, n = Plan(), table.n_rows
+        is_open = np.ndim(self.lengthscale or 0.0) == 0 and isinstance(self.input_transform, str)
+        has_time = self.max_tuning_time is None or self.max_tuning_time >= LEAST_TIME_TO_CHOOSE
+        choices = choices_of(table)
+        if self.objective is None or not (choices and is_open and has_time) or n < FEWEST_TO_CHOOSE:
+            return plan
+        learnt, held = _held_out(rows, int(check_random_state(self.random_state).randint(2**31)))
+        quick = clone(self).set_params(categorical_features=None, warm_start=False, verbose=0)
+        quick.set_params(n_models=1, n_tuning_points=N_QUICK_POINTS, max_tuning_time=None)
+        for name, value in QUICK_SETTINGS.items():
+            if isinstance(getattr(self, name), str) and getattr(self, name) == "auto":
+                quick.set_params(**{name: value})
+
+        def judge(plan: Plan) -> Array:
+            part = rows.keep(learnt)
+            encoder, X = fit_encoder(
+                table.take(learnt), part.y, plan, part.weight, part.group_numbers
+            )
+            # As queries, which have their own columns here rather than a frame.
+            X_held = encoder.encode_table(table.take(held))
+            return quick._judge(X, part, X_held, rows.keep(held))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plan = plan._replace(**{choice.field: choice.preferred for choice in choices})
+            best = judge(plan)
+            for choice in choices:
+                other = plan._replace(**{choice.field: choice.other})
+                losses = judge(other)
+                gain = best - losses
+                error = float(gain.std()) / np.sqrt(len(gain))
+                if gain.mean() > max(WORTHWHILE * best.mean(), SURE_ERRORS * error):
+                    plan, best = other, losses
+        return plan
+
+    def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> Array:
+        """Losses of held-out rows by a model of others, (k,); inputs are encoded."""
+        raise NotImplementedError
 
     def _settings(self) -> dict[str, Any]:
         """The settings that say what a local model is."""
@@ -289,6 +383,31 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         self.ensemble_ = update.add_rows(self.ensemble_, rows, self._policy())
         return self
 
+    def _add_encoded(
+        self,
+        X: Any,
+        y: Array,
+        sample_weight: ArrayLike | None,
+        noise_variance: ArrayLike | None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows of a table that is encoded; categories may have new levels."""
+        encoder = self.ensemble_.encoder
+        assert encoder is not None
+        numbers = np.arange(len(y), dtype=float)[:, None]
+        rows = self._check_more_rows(numbers, y, sample_weight, noise_variance, groups)
+        kept = rows.X[:, 0].astype(np.int64)
+        weight = np.zeros(len(y))
+        weight[kept] = 1.0 if rows.weight is None else rows.weight
+        own = np.full(len(y), -1, np.int32)
+        if rows.group_numbers is not None:
+            own[kept] = rows.group_numbers
+        grown, inputs = encoder.extend(X, y, weight, None if rows.groups is None else own)
+        rows = rows._replace(X=np.ascontiguousarray(inputs[kept]))
+        added = update.add_rows(self.ensemble_, rows, self._policy())
+        self.ensemble_ = replace(added, encoder=grown)
+        return self
+
     def _check_more_rows(
         self,
         X: Array,
@@ -361,9 +480,23 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             )
         return self.ensemble_.on(self.backend)
 
-    def _check_queries(self, X: ArrayLike) -> Array:
+    def _check_queries(self, X: Any) -> Array:
         check_is_fitted(self)
-        checked: Array = validate_data(self, X, dtype=np.float64, reset=False, ensure_min_samples=0)
+        if isinstance(X, view.EncodedRows):
+            return X.inputs
+        if self.ensemble_.encoder is not None:
+            return self.ensemble_.encoder.encode(X)
+        try:
+            checked: Array = validate_data(
+                self, X, dtype=np.float64, reset=False, ensure_min_samples=0
+            )
+        except ValueError as error:
+            if not str(error).startswith(NAN_ERROR):
+                raise
+            raise ValueError(
+                f"{NAN_ERROR} The model was fitted on rows without missing values. Complete the "
+                "queries, or fit on rows of which some miss the same."
+            ) from None
         return checked
 
     def _lazily(self, method: str, X: Any, **options: Any) -> Any:
@@ -424,6 +557,24 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         say nothing about the kernel's.
         """
         return np.array([fitted.model.lengthscale for fitted in self.fitted_], dtype=float)
+
+    @property
+    def encoding_(self) -> list[dict[str, Any]]:
+        """What became of each column of a table with more than numbers; empty for others.
+
+        For each column its name, its kind, what became of it, its inputs, how many levels it has
+        and what share of it is missing.
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> X = [["red", 1.0], ["blue", 2.0], ["red", None], ["green", 4.0]]
+        >>> model = LSGPRegressor(objective=None).fit(X, [1.0, 2.0, 3.0, 4.0])
+        >>> [(each["column"], each["kind"], len(each["inputs"])) for each in model.encoding_]
+        [('x0', 'category', 4), ('x1', 'number', 1)]
+        """
+        check_is_fitted(self)
+        return describe_encoding(self.ensemble_)
 
     def importance(self, n_points: int | None = None) -> Importance:
         """How much predictions depend on each input, with standard errors.
@@ -497,7 +648,8 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         inputs : sequence of int or str, default=None
-            By number or name; None: the six most important, most important first.
+            By number or name; None: the six most important, most important first. Of a date, its
+            cycles have names too: "day: weekday".
         target : int or str
             Which target, if there are several.
         n_points : int, default=None
@@ -518,12 +670,18 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         ensemble = self._ready()
+        which, resources = view.target_number(ensemble, target), self._resources()
+        cycles = view.cycles_of(ensemble)
         if inputs is None:
-            numbers = [int(j) for j in self.importance().order[:N_STRONGEST]]
-        else:
-            numbers = [view.input_number(ensemble, each) for each in inputs]
-        which = view.target_number(ensemble, target)
-        return effects(ensemble, numbers, self._resources(), which, n_points)
+            inputs = [int(j) for j in self.importance().order[:N_STRONGEST]]
+        numbers = [view.input_number(ensemble, each) for each in inputs if each not in cycles]
+        plain = iter(effects(ensemble, numbers, resources, which, n_points))
+        return [
+            cycle_effect(ensemble, *cycles[str(each)], resources, which)
+            if each in cycles
+            else next(plain)
+            for each in inputs
+        ]
 
     @property
     def relevance_(self) -> Array:
@@ -543,6 +701,13 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             FutureWarning,
         )
         return self.importance_frame(library)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
 
     # -- what it shows of itself -----------------------------------------------------------
 
@@ -650,11 +815,30 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         )
         for name, value in parameters.items():
             setattr(estimator, name, value)
-        estimator.n_features_in_ = ensemble.n_inputs
+        estimator.n_features_in_ = ensemble.n_columns
         if ensemble.input_names is not None:
             estimator.feature_names_in_ = np.array(ensemble.input_names, dtype=object)
         estimator.ensemble_ = ensemble
         return estimator
+
+
+def _held_out(rows: TrainingRows, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to learn from, and others to judge by: whole groups, where there are any."""
+    n = len(rows.y)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(n)[: N_LEARNT + N_HELD]
+    n_held = min(N_HELD, len(order) // 4)
+    groups = rows.group_numbers
+    if groups is None:
+        return np.sort(order[n_held:]), np.sort(order[:n_held])
+    keys = np.where(groups >= 0, groups, groups.max(initial=0) + 1 + np.arange(n))
+    rank = rng.permutation(int(keys.max()) + 1)
+    by_group = order[np.argsort(rank[keys[order]], kind="stable")]
+    last = keys[by_group[n_held - 1]]
+    is_held = np.isin(keys[by_group], keys[by_group[:n_held]]) | (keys[by_group] == last)
+    if is_held.all():
+        is_held = keys[by_group] != keys[by_group[-1]]
+    return np.sort(by_group[~is_held]), np.sort(by_group[is_held])
 
 
 def _require_targets(y: Array, largest: float) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,13 @@ from lsgp.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
 from lsgp.inputs.lazy import is_dask
 from lsgp.inputs.recipes import kriging_settings, paper_settings
-from lsgp.inputs.rows import check_training_rows, names_of_targets
+from lsgp.inputs.rows import (
+    TrainingRows,
+    check_targets,
+    check_training_rows,
+    n_rows_of,
+    names_of_targets,
+)
 from lsgp.method.distribution import PredictiveDistribution
 
 Array = NDArray[np.float64]
@@ -93,6 +99,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     input_transform : {"auto", "standardize", "yeo-johnson", "half-rank"}, list or None
         Monotone transform of the inputs, one for all or one per input. None: as they are.
         "auto": chosen by tuning, also per input where that pays.
+    categorical_features : sequence of str, int or bool, default=None
+        Columns that are categories though they look like numbers, by name, number or flag. Texts
+        are categories by themselves: see the guide to mixed tables.
     normalize_y : bool
         Whether the targets are centered and scaled to unit variance inside.
     normalize_localizer : bool or "paper"
@@ -138,8 +147,10 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         What was tried and how it scored; None if nothing was tuned.
     target_names_ : list of str or None
         Names of the columns of y, where it was a data frame or a series.
+    encoding_ : list of dict
+        What became of each column of a table with texts, dates or missing values; else empty.
     n_features_in_ : int
-        Number of inputs.
+        Number of inputs: of columns, whatever they became.
     feature_names_in_ : array of shape (d,)
         Names of the inputs, where X was a data frame.
 
@@ -290,7 +301,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like or data frame of shape (n, d)
+            Numbers; or columns of any kind, with missing values, which are encoded.
         y : array-like of shape (n,) or (n, t)
             Several columns share the neighborhoods and one factorization.
         sample_weight : array-like of shape (n,), default=None
@@ -323,16 +335,25 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         progress = FitProgress(self)
         fitted = self._copy()
         fitted._check_settings()
-        X_checked, y_checked = validate_data(
-            fitted, X, y, dtype=np.float64, multi_output=True, y_numeric=True, order="C"
-        )
-        where: Array | None = None
-        if queries is not None:
-            where = validate_data(fitted, queries, dtype=np.float64, reset=False)
+        table, encoder = fitted._read_table(X), None
+        if table is None:
+            X_checked, y_checked = validate_data(
+                fitted, X, y, dtype=np.float64, multi_output=True, y_numeric=True, order="C"
+            )
+        else:
+            y_checked = check_targets(y, table.n_rows, multi_output=True)
+            X_checked = np.arange(table.n_rows, dtype=float)[:, None]
         columns = np.ascontiguousarray(y_checked.reshape(len(X_checked), -1), dtype=np.float64)
         rows = check_training_rows(X_checked, columns, sample_weight, noise_variance, groups)
-        names = names_of_targets(y)
-        fitted.ensemble_ = fitted._build(rows, where, y_checked.shape[1:], names, progress)[0]
+        if table is not None:
+            encoder, rows = fitted._encode(table, rows)
+        where: Array | None = None
+        if queries is not None and encoder is not None:
+            where = encoder.encode(queries)
+        elif queries is not None:
+            where = validate_data(fitted, queries, dtype=np.float64, reset=False)
+        names, shape = names_of_targets(y), y_checked.shape[1:]
+        fitted.ensemble_ = fitted._build(rows, where, shape, names, progress, None, encoder)[0]
         self._become(fitted)
         progress.end()
         return self
@@ -349,7 +370,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
 
         Hyperparameters, input transforms and the scaling of y stay as they are; predictions
         are those of a model with the same ones on all of the rows. The rows are numbered on
-        from those there are. On an estimator that is not fitted this is `fit`.
+        from those there are. On an estimator that is not fitted this is `fit`. Categories may
+        have new levels; what levels do to the target goes on with the rows.
 
         Call `fit` with all of the data now and then when what it learnt no longer fits them:
         `loo` tells.
@@ -379,22 +401,28 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
             return self.fit(
                 X, y, sample_weight=sample_weight, noise_variance=noise_variance, groups=groups
             )
-        X_checked, y_checked = validate_data(
-            self,
-            X,
-            y,
-            dtype=np.float64,
-            multi_output=True,
-            y_numeric=True,
-            order="C",
-            reset=False,
-        )
+        is_encoded = self.ensemble_.encoder is not None
+        if is_encoded:
+            y_checked = check_targets(y, n_rows_of(X), multi_output=True)
+        else:
+            X_checked, y_checked = validate_data(
+                self,
+                X,
+                y,
+                dtype=np.float64,
+                multi_output=True,
+                y_numeric=True,
+                order="C",
+                reset=False,
+            )
         if y_checked.shape[1:] != self.ensemble_.target_shape:
             raise ValueError(
                 f"y has shape {y_checked.shape}, but the model was fitted to targets of shape "
                 f"{('n', *self.ensemble_.target_shape)}. Give the same targets."
             )
-        columns = y_checked.reshape(len(X_checked), -1).astype(np.float64)
+        columns = y_checked.reshape(len(y_checked), -1).astype(np.float64)
+        if is_encoded:
+            return self._add_encoded(X, columns, sample_weight, noise_variance, groups)
         rows = self._check_more_rows(X_checked, columns, sample_weight, noise_variance, groups)
         return self._add_rows(rows)
 
@@ -506,7 +534,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         constant in the training data has derivative 0. The derivative of a standard deviation
         that is infinite (2 degrees of freedom or fewer) is NaN. "matern12" has a kink at every
         training point, where the mean of both sides is given. Kernel objects of scikit-learn
-        have no derivative of their own: theirs is by central differences, the rest is not.
+        have no derivative of their own: theirs is by central differences, the rest is not. Of a
+        table with more than numbers, categories, dates and cells that are missing have none: NaN.
 
         Parameters
         ----------
@@ -686,9 +715,20 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         (3, 2)
         """
         points = self._check_queries(X)
-        query = self._check_queries(np.asarray(x0, dtype=float).reshape(1, -1))
+        is_encoded = self.ensemble_.encoder is not None
+        query = self._check_queries(
+            [list(cast(Any, x0))] if is_encoded else np.asarray(x0, dtype=float).reshape(1, -1)
+        )
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         return sample_prior(self._ready(), query, points, n_samples, rng)
+
+    def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> Array:
+        std = rows.y.std(axis=0)
+        std = np.where(std > 0, std, 1.0)
+        groups = None if rows.groups is None else rows.group_numbers
+        self.fit(X, rows.y / std, rows.weight, groups=groups)
+        losses = self.predict_distribution(X_held).crps(held.y / std)
+        return np.asarray(losses).reshape(len(X_held), -1).mean(axis=1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from lsgp import LSGPClassifier
 from lsgp.cli.console import Voice, write_json, write_table
-from lsgp.cli.csv_table import MISSING
 from lsgp.cli.errors import CommandError, list_names, require_columns
 from lsgp.cli.models import (
     input_columns,
@@ -25,7 +24,6 @@ from lsgp.cli.models import (
 from lsgp.cli.outputs import open_output
 from lsgp.cli.table import Table
 from lsgp.cli.tables import (
-    finite_rows,
     n_unreadable,
     open_table,
     say_how_read,
@@ -34,6 +32,7 @@ from lsgp.cli.tables import (
 from lsgp.compute.text import count
 from lsgp.ensemble.class_assessment import ClassAssessment, ClassScores
 from lsgp.ensemble.classify import classification_of
+from lsgp.inputs.encoding.text import MISSING
 
 #: Kinds of columns that are labels if nobody says otherwise; "code" is as in 007.
 LABEL_KINDS = ("text", "flag", "code")
@@ -144,9 +143,9 @@ def predict_classes(
                 "copy with --keep (or none: --keep-none), or rename these."
             )
         if output_kind == "csv":
-            table.keep_as_text([one for one in kept if one not in inputs])
+            table.keep_as_text([one for one in kept if one not in inputs.names])
         labels = pl.Series(label_column, own.classes.tolist())
-        schema: dict[str, Any] = {one: table.type_of(one, one in inputs) for one in kept}
+        schema: dict[str, Any] = {one: table.type_of(one, one in inputs.numbers) for one in kept}
         schema |= {label_column: labels.dtype, **dict.fromkeys(columns, pl.Float64())}
         with (
             open_output(
@@ -154,10 +153,10 @@ def predict_classes(
             ) as output,
             voice.progress("Predicting", table.total) as advance,
         ):
-            for chunk in table.chunks(inputs, kept):
-                is_complete = finite_rows(chunk.frame, inputs)
+            for chunk in table.chunks(inputs.numbers, [*inputs.texts, *kept]):
+                is_complete = inputs.complete_rows(chunk.frame, options.strict)
                 if options.strict and not is_complete.all():
-                    refuse_missing(chunk, is_complete, inputs, table.name)
+                    refuse_missing(chunk, is_complete, inputs.names, table.name)
                 proba = np.full((chunk.frame.height, len(columns)), np.nan)
                 if is_complete.any():
                     rows = rows_for(model, chunk.frame, inputs, is_complete)
@@ -215,10 +214,11 @@ def read_labels(
         name = label_column(model, options.target, table)
         table.keep_as_text([name])
         frames, n_rows = [], 0
-        for chunk in table.chunks(inputs, [name]):
-            kept = finite_rows(chunk.frame, inputs) & known_labels(chunk.frame[name])
+        for chunk in table.chunks(inputs.numbers, [*inputs.texts, name]):
+            kept = inputs.complete_rows(chunk.frame, options.strict)
+            kept &= known_labels(chunk.frame[name])
             if options.strict and not kept.all():
-                refuse_missing(chunk, kept, inputs, table.name)
+                refuse_missing(chunk, kept, inputs.names, table.name)
             n_rows += chunk.frame.height
             frames.append(chunk.frame.filter(pl.Series(kept)))
     if not sum(frame.height for frame in frames):
@@ -267,10 +267,11 @@ def evaluate_classes(model: LSGPClassifier, options: argparse.Namespace, voice: 
         name = label_column(model, options.target, table)
         table.keep_as_text([name])
         with voice.progress("Predicting", table.total) as advance:
-            for chunk in table.chunks(inputs, [name]):
-                kept = finite_rows(chunk.frame, inputs) & known_labels(chunk.frame[name])
+            for chunk in table.chunks(inputs.numbers, [*inputs.texts, name]):
+                kept = inputs.complete_rows(chunk.frame, options.strict)
+                kept &= known_labels(chunk.frame[name])
                 if options.strict and not kept.all():
-                    refuse_missing(chunk, kept, inputs, table.name)
+                    refuse_missing(chunk, kept, inputs.names, table.name)
                 n_rows += chunk.frame.height
                 n_dropped += int(np.count_nonzero(~kept))
                 if kept.any():

@@ -20,20 +20,13 @@ import numpy as np
 import polars as pl
 
 from lsgp.cli.errors import CommandError
-from lsgp.cli.table import MAX_CHUNK_ROWS, MAX_UNREADABLE, Chunk, Column, Unreadable
+from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column, Unreadable
+from lsgp.inputs.encoding.text import CODE, INTEGER, MAX_UNREADABLE, MISSING, TRUTHS
 
 BLOCK_BYTES = 8 * 2**20
 #: A row that takes more than this is no row: rather a quote that is never closed.
 MAX_ROW_BYTES = 64 * 2**20
 MAX_HEADER_BYTES = 4 * 2**20
-
-#: What stands for a missing number, beside nothing at all.
-MISSING = ("", "NA", "N/A", "NaN", "nan", "NAN", "na", "n/a", "null", "NULL", "None", "none", "?")
-TRUTHS = {"true": "1", "True": "1", "TRUE": "1", "false": "0", "False": "0", "FALSE": "0"}
-
-#: Digits that are no number: 007, or the zip code 02134.
-CODE = r"^[+-]?0\d"
-INTEGER = r"^[+-]?\d+$"
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -22,6 +22,7 @@ def describe_model(model: Estimator) -> dict[str, Any]:
         "features": input_names(model.ensemble_),
         "n_train": model.ensemble_.n_rows,
         "n_inputs": model.n_features_in_,
+        "encoding": model.encoding_,
         "models": [_describe(fitted) for fitted in model.fitted_],
         "scale_factor": model.scale_factor_,
         "tuning": None

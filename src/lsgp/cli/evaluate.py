@@ -85,13 +85,14 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     with open_table(options.data, options.format, options.separator) as table:
         inputs = input_columns(model, table)
         targets = target_columns(model, options.target, table)
-        numbers = list(dict.fromkeys([*inputs, *targets]))
+        numbers = list(dict.fromkeys([*inputs.numbers, *targets]))
         scores = [Scores() for _ in targets]
         with voice.progress("Predicting", table.total) as advance:
-            for chunk in table.chunks(numbers):
-                kept = finite_rows(chunk.frame, numbers)
+            for chunk in table.chunks(numbers, inputs.texts):
+                kept = finite_rows(chunk.frame, targets)
+                kept &= inputs.complete_rows(chunk.frame, options.strict)
                 if options.strict and not kept.all():
-                    refuse_missing(chunk, kept, numbers, table.name)
+                    refuse_missing(chunk, kept, [*inputs.names, *targets], table.name)
                 n_rows += chunk.frame.height
                 n_dropped += int(np.count_nonzero(~kept))
                 if kept.any():

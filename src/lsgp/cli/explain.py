@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from lsgp.cli.console import Voice, write_json, write_table
 from lsgp.cli.errors import CommandError, list_names
-from lsgp.cli.models import input_columns, queries_as_rows, refuse_missing, rows_for
+from lsgp.cli.models import Inputs, input_columns, queries_as_rows, refuse_missing, rows_for
 from lsgp.cli.outputs import check_output, open_output
 from lsgp.cli.saved import Estimator, load_model
 from lsgp.cli.table import Chunk, Table
 from lsgp.cli.tables import (
-    finite_rows,
     format_of,
     n_unreadable,
     open_table,
@@ -76,7 +75,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
 
 
 def explain_rows(
-    model: Estimator, table: Table, inputs: list[str], options: argparse.Namespace
+    model: Estimator, table: Table, inputs: Inputs, options: argparse.Namespace
 ) -> Iterator[Explained]:
     """Explain the rows that were asked for, in the order of the table."""
     wanted = None if options.rows is None else set(options.rows)
@@ -84,7 +83,7 @@ def explain_rows(
         wanted = set(range(1, N_ON_TERMINAL + 1))
     last_wanted = None if wanted is None else max(wanted)
     n_rows = 0
-    for chunk in table.chunks(inputs):
+    for chunk in table.chunks(inputs.numbers, inputs.texts):
         advance = chunk.advance
         for part in chunk.frame.iter_slices(BLOCK_SIZE):
             numbers = np.arange(n_rows + 1, n_rows + part.height + 1)
@@ -103,14 +102,14 @@ def explain_rows(
 def _explain(
     model: Estimator,
     block: Chunk,
-    inputs: list[str],
+    inputs: Inputs,
     is_wanted: NDArray[np.bool_],
     strict: bool,
     where: str,
 ) -> Explained:
-    is_complete = finite_rows(block.frame, inputs)
+    is_complete = inputs.complete_rows(block.frame, strict)
     if strict and not is_complete[is_wanted].all():
-        refuse_missing(block, is_complete | ~is_wanted, inputs, where)
+        refuse_missing(block, is_complete | ~is_wanted, inputs.names, where)
     kept = is_wanted & is_complete
     n_missing = int(np.count_nonzero(is_wanted & ~is_complete))
     if not kept.any():

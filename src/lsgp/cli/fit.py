@@ -35,9 +35,13 @@ from lsgp.cli.settings import given_settings
 from lsgp.cli.table import Table
 from lsgp.cli.tables import (
     NUMERIC_KINDS,
+    USELESS_KINDS,
+    bounded_rows,
+    can_be_input,
     finite_rows,
     n_unreadable,
     open_table,
+    present_rows,
     require_numbers,
     say_how_read,
 )
@@ -59,11 +63,21 @@ class Roles(NamedTuple):
     weight: str | None
     noise_variance: str | None
     labels: Sequence[str] = ()  # one column, in the place of targets
+    texts: Sequence[str] = ()  # features that are not read as numbers
+
+    @property
+    def needed(self) -> list[str]:
+        """Numbers without which a row is of no use."""
+        more = [name for name in (self.weight, self.noise_variance) if name is not None]
+        return [*self.targets, *more]
+
+    @property
+    def number_features(self) -> list[str]:
+        return [name for name in self.features if name not in self.texts]
 
     @property
     def numbers(self) -> list[str]:
-        more = [name for name in (self.weight, self.noise_variance) if name is not None]
-        return [*self.targets, *self.features, *more]
+        return list(dict.fromkeys([*self.needed, *self.number_features]))
 
 
 class Rows(NamedTuple):
@@ -72,7 +86,8 @@ class Rows(NamedTuple):
     frame: pl.DataFrame
     n_read: int
     n_without_target: int
-    n_incomplete: int  # with a target, without one of the other numbers or the group
+    n_incomplete: int  # with a target, without a weight, noise or group, or with infinite inputs
+    n_holes: int  # in inputs, of the rows that stay
 
 
 def run(options: argparse.Namespace, voice: Voice) -> None:
@@ -98,6 +113,10 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         require_repeated(frame[roles.labels[0]], table.name)
     with interrupts_end_tuning():
         _fit(model, frame, roles, queries)
+    useless = [each for each in model.encoding_ if not each["inputs"]]
+    for each in useless:
+        voice.note(f"column {each['column']!r} is {each['became']}")
+    unused = [*roles.left_out, *(each["column"] for each in useless)]
     if model.tuning_ is not None and not model.tuning_.is_complete:
         tuning = model.tuning_
         voice.note(
@@ -117,7 +136,8 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         "n_rows_without_target": rows.n_without_target,
         "n_rows_incomplete": rows.n_incomplete,
         "n_unreadable_cells": n_unreadable(table),
-        "columns_not_used": roles.left_out,
+        "n_rows_with_holes": rows.n_holes,
+        "columns_not_used": unused,
         **describe_model(model),
         "leave_one_out": scores,
         "seconds": time.perf_counter() - started,
@@ -127,7 +147,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         [
             ("Model", f"{options.output}, in {summary['seconds']:.1f} s"),
             ("Target", list_names([*roles.targets, *roles.labels])),
-            ("Inputs", list_names(roles.features)),
+            ("Inputs", list_names([name for name in roles.features if name not in unused])),
             ("Rows", f"{frame.height:,} of {rows.n_read:,}"),
             *describe_models(model),
             ("Leave-one-out", said),
@@ -174,9 +194,12 @@ def make_model(
         "memory_budget": options.memory_budget,
         "verbose": int(voice.shows_progress),
     }
+    settings = given_settings(options)
+    if options.categorical:
+        settings["categorical_features"] = list(options.categorical)
     if is_of_labels:
-        return make_classifier(given_settings(options), run, n_inputs)
-    model = LSGPRegressor(**given_settings(options), **run)
+        return make_classifier(settings, run, n_inputs)
+    model = LSGPRegressor(**settings, **run)
     specify(model.get_params(deep=False), n_inputs)
     return model
 
@@ -203,46 +226,81 @@ def find_roles(options: argparse.Namespace, table: Table, is_of_labels: bool = F
         if option != "--group":
             require_numbers([name], table, f"values of {option}")
     left_out: list[str] = []
+    categorical, ignored = options.categorical or [], options.ignore or []
+    require_columns([*categorical, *ignored], table.columns, table.name)
+    for name in ignored:
+        if name in taken or name in (*categorical, *(options.features or [])):
+            used = taken.get(name, "--categorical" if name in categorical else "--features")
+            raise CommandError(f"Column {name!r} is both {used} and --ignore.")
     if options.features is None:
-        free = {name: column for name, column in table.columns.items() if name not in taken}
-        # A column of numbers with much text in it must not be left out in silence.
-        mixed = [name for name, column in free.items() if column.kind == "mixed"]
-        require_numbers(mixed, table, "inputs")
-        features = [name for name, column in free.items() if column.kind in NUMERIC_KINDS]
+        free = {
+            name: column
+            for name, column in table.columns.items()
+            if name not in taken and name not in ignored
+        }
+        features = [name for name, column in free.items() if can_be_input(column.kind)]
         left_out = [name for name in free if name not in features]
         if not features:
             raise CommandError(
-                f"{table.name} has no column of numbers beside {list_names(taken)}. A model needs "
-                "at least one input."
+                f"{table.name} has no column beside {list_names(taken)} that can be an input. A "
+                "model needs at least one."
             )
     else:
         features = list(dict.fromkeys(options.features))
-        require_numbers(features, table, "inputs")
+        require_columns(features, table.columns, table.name)
         for name in features:
+            if not can_be_input(table.columns[name].kind):
+                kind = table.columns[name].kind
+                raise CommandError(
+                    f"Column {name!r} of {table.name} is {kind}, and cannot be an input."
+                    if kind in USELESS_KINDS
+                    else f"Column {name!r} of {table.name} is of type {kind}, and cannot be an "
+                    "input."
+                )
             # A group (a station, say) may tell something; a target may not.
             if name in targets:
                 raise CommandError(f"Column {name!r} is both --target and in --features.")
+    for name in categorical:
+        if name not in features:
+            raise CommandError(f"Column {name!r} is --categorical, but no input.")
+    texts = [
+        name
+        for name in features
+        if name in categorical or table.columns[name].kind not in (*NUMERIC_KINDS, "mixed")
+    ]
+    # A column of numbers with much text in it must not become something else in silence.
+    require_numbers([name for name in features if name not in texts], table, "inputs")
     labels = []
     if is_of_labels:
         targets, labels = [], targets
-    return Roles(targets, features, left_out, *others.values())._replace(labels=labels)
+    roles = Roles(targets, features, left_out, *others.values())
+    return roles._replace(labels=labels, texts=texts)
 
 
-def read_rows(table: Table, roles: Roles, strict: bool, voice: Voice) -> Rows:
-    """All rows that are complete, in memory."""
+def read_rows(
+    table: Table, roles: Roles, strict: bool, voice: Voice, needs_inputs: bool = False
+) -> Rows:
+    """All rows that are complete, in memory; with all inputs, if they are needed."""
     others = [*roles.labels, *([] if roles.group is None else [roles.group])]
-    table.keep_as_text(others)
-    frames, n_read, n_without_target, n_incomplete = [], 0, 0, 0
+    texts = list(dict.fromkeys([*others, *roles.texts]))
+    table.keep_as_text(texts)
+    frames, n_read, n_without_target, n_incomplete, n_holes = [], 0, 0, 0, 0
     with voice.progress(f"Reading {table.name}", table.total) as advance:
-        for chunk in table.chunks(roles.numbers, others):
+        for chunk in table.chunks(roles.numbers, texts):
             has_target = finite_rows(chunk.frame, roles.targets)
             for name in roles.labels:
                 has_target &= known_labels(chunk.frame[name])
-            is_complete = has_target & finite_rows(chunk.frame, roles.numbers)
+            is_complete = has_target & finite_rows(chunk.frame, roles.needed)
+            is_complete &= bounded_rows(chunk.frame, roles.number_features)
+            has_all = present_rows(chunk.frame, roles.features)
+            if strict or needs_inputs:
+                is_complete &= has_all
+            n_holes += int(np.count_nonzero(is_complete & ~has_all))
             if roles.group is not None:
                 is_complete &= chunk.frame[roles.group].is_not_null().to_numpy()
             if strict and not is_complete.all():
-                refuse_missing(chunk, is_complete, [*roles.numbers, *others], table.name)
+                named = list(dict.fromkeys([*roles.numbers, *roles.features, *others]))
+                refuse_missing(chunk, is_complete, named, table.name)
             n_read += chunk.frame.height
             n_without_target += int(np.count_nonzero(~has_target))
             n_incomplete += int(np.count_nonzero(has_target & ~is_complete))
@@ -253,14 +311,15 @@ def read_rows(table: Table, roles: Roles, strict: bool, voice: Voice) -> Rows:
             f"{table.name} has no complete row among {n_read}: {n_without_target} have no target, "
             f"{n_incomplete} miss another value."
         )
-    return Rows(pl.concat(frames, rechunk=True), n_read, n_without_target, n_incomplete)
+    frame = pl.concat(frames, rechunk=True)
+    return Rows(frame, n_read, n_without_target, n_incomplete, n_holes)
 
 
 def report_left_out(roles: Roles, table: Table, voice: Voice) -> None:
     unnamed = [name for name in roles.left_out if table.columns[name].kind == "unnamed"]
     others = [name for name in roles.left_out if name not in unnamed]
     if others:
-        voice.note(f"not used, because they hold no numbers: {list_names(others)}")
+        voice.note(f"not used, because there is nothing to learn from: {list_names(others)}")
     if unnamed:
         voice.note(f"not used, because they have no name: {list_names(unnamed)}")
 
@@ -270,15 +329,18 @@ def report_dropped(rows: Rows, name: str, voice: Voice) -> None:
         voice.note(f"{count(rows.n_without_target, 'row')} of {name} dropped: no target")
     if rows.n_incomplete:
         voice.note(f"{count(rows.n_incomplete, 'row')} of {name} dropped: a missing value")
+    if rows.n_holes:
+        voice.note(f"{count(rows.n_holes, 'row')} of {name} used without some of the inputs")
 
 
 def read_queries(options: argparse.Namespace, roles: Roles, voice: Voice) -> pl.DataFrame | None:
     if options.queries is None:
         return None
     with open_table(options.queries, None, options.separator) as table:
-        require_numbers(roles.features, table, "inputs")
-        only_inputs = Roles([], roles.features, [], None, None, None)
-        rows = read_rows(table, only_inputs, options.strict, voice)
+        require_columns(roles.features, table.columns, table.name)
+        require_numbers(roles.number_features, table, "inputs")
+        only_inputs = Roles([], roles.features, [], None, None, None, texts=roles.texts)
+        rows = read_rows(table, only_inputs, options.strict, voice, needs_inputs=True)
     say_how_read(table, voice)
     report_dropped(rows, table.name, voice)
     return rows.frame.select(roles.features)

@@ -15,6 +15,7 @@ from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import list_names
 from lsgp.cli.saved import load_model
 from lsgp.compute.threads import resolve_n_jobs
+from lsgp.ensemble.view import names_of_model_inputs
 
 #: What lsgp uses, and what it uses if it is there.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "polars")
@@ -70,12 +71,17 @@ def describe_file(options: argparse.Namespace, voice: Voice) -> None:
             f"in {tuning.seconds:.1f} s{complete}"
         )
     heaviest = facts["models"][0]
-    scales = zip(facts["features"], heaviest["lengthscale"], strict=True)
+    inputs = names_of_model_inputs(model.ensemble_)
+    scales = zip(inputs, heaviest["lengthscale"], strict=True)
     write_rows(
         [
             ("File", f"{options.model}, {n_bytes / 1e6:.1f} MB"),
             ("Target", list_names(facts["targets"])),
             ("Inputs", list_names(facts["features"])),
+            *(
+                ("" if k else "Columns", f"{each['column']}: {each['kind']}, {each['became']}")
+                for k, each in enumerate(facts["encoding"])
+            ),
             ("Training rows", f"{facts['n_train']:,}"),
             ("Tuning", tuned),
             *describe_models(model),

@@ -17,8 +17,10 @@ from lsgp import LSGPRegressor, PredictiveDistribution
 from lsgp.cli.errors import CommandError, list_names, require_columns
 from lsgp.cli.saved import Estimator
 from lsgp.cli.table import Chunk, Table
-from lsgp.cli.tables import NUMERIC_KINDS, finite_rows, require_numbers
+from lsgp.cli.tables import NUMERIC_KINDS, bounded_rows, present_rows, require_numbers
 from lsgp.ensemble.view import target_names
+from lsgp.inputs.encoding.columns import NUMERIC
+from lsgp.inputs.encoding.encodings import LeftOut
 
 
 class Prediction(NamedTuple):
@@ -28,13 +30,46 @@ class Prediction(NamedTuple):
     predicted: PredictiveDistribution | None  # of the complete rows, (k,) or (k, t)
 
 
-def input_columns(model: Estimator, table: Table) -> list[str]:
-    """The columns of the table that are the model's inputs, in its order."""
+class Inputs(NamedTuple):
+    """The columns of a table that are the model's inputs, in its order."""
+
+    names: list[str]
+    numbers: list[str]  # of these, those that are read as numbers
+    may_miss: bool  # whether the model knows what to do with missing ones
+
+    @property
+    def texts(self) -> list[str]:
+        """Those that are read as they are."""
+        return [name for name in self.names if name not in self.numbers]
+
+    def complete_rows(self, frame: pl.DataFrame, strict: bool) -> NDArray[np.bool_]:
+        """Which rows can be predicted, or, if ``strict``, have all inputs."""
+        if self.may_miss and not strict:
+            return bounded_rows(frame, self.numbers)
+        return present_rows(frame, self.names)
+
+
+def input_columns(model: Estimator, table: Table) -> Inputs:
+    """The columns of the table that are the model's inputs."""
     names = getattr(model, "feature_names_in_", None)
+    encoder = model.ensemble_.encoder
+    if encoder is not None and names is not None:
+        kinds = {
+            each.name: each.kind for each in encoder.encodings if not isinstance(each, LeftOut)
+        }
+        require_columns(list(kinds), table.columns, table.name)
+        numbers = []
+        for name, kind in kinds.items():
+            held = table.columns[name].kind
+            if kind in NUMERIC and held in (*NUMERIC_KINDS, "code", "mixed", "empty"):
+                require_numbers([name], table, "inputs")
+                numbers.append(name)
+        table.keep_as_text([name for name in kinds if name not in numbers])
+        return Inputs(list(kinds), numbers, True)
     if names is not None:
         inputs = [str(name) for name in names]
         require_numbers(inputs, table, "inputs")
-        return inputs
+        return Inputs(inputs, inputs, False)
     # Fitted in Python on an array: the numbers of the table, if they are as many, and no target.
     targets = target_names(model.ensemble_)
     numbers = [
@@ -48,7 +83,7 @@ def input_columns(model: Estimator, table: Table) -> list[str]:
             f"{len(numbers)} columns of numbers ({list_names(numbers)}). Fit the model on a data "
             "frame, or give the table just these columns."
         )
-    return numbers
+    return Inputs(numbers, numbers, encoder is not None)
 
 
 def target_columns(model: LSGPRegressor, given: list[list[str]] | None, table: Table) -> list[str]:
@@ -64,14 +99,14 @@ def target_columns(model: LSGPRegressor, given: list[list[str]] | None, table: T
     return names
 
 
-def kept_columns(options: argparse.Namespace, table: Table, inputs: list[str]) -> list[str]:
+def kept_columns(options: argparse.Namespace, table: Table, inputs: Inputs) -> list[str]:
     """The columns that are copied: those that were named, or the inputs."""
     if options.keep_all:
         return list(table.columns)
     if options.keep_none:
         return []
     if options.keep is None:
-        return inputs
+        return inputs.names
     require_columns(options.keep, table.columns, table.name)
     return list(dict.fromkeys(options.keep))
 
@@ -79,15 +114,15 @@ def kept_columns(options: argparse.Namespace, table: Table, inputs: list[str]) -
 def predict_chunk(
     model: LSGPRegressor,
     chunk: Chunk,
-    inputs: list[str],
+    inputs: Inputs,
     where: str,
     strict: bool,
     kind: str = "observation",
 ) -> Prediction:
     """Predict the rows of a chunk that have all their inputs."""
-    is_complete = finite_rows(chunk.frame, inputs)
+    is_complete = inputs.complete_rows(chunk.frame, strict)
     if strict and not is_complete.all():
-        refuse_missing(chunk, is_complete, inputs, where)
+        refuse_missing(chunk, is_complete, inputs.names, where)
     if not is_complete.any():
         return Prediction(is_complete, None)
     with queries_as_rows(chunk, is_complete, where):
@@ -112,11 +147,10 @@ def queries_as_rows(chunk: Chunk, kept: NDArray[np.bool_], where: str) -> Iterat
         raise CommandError(f"{where}: {re.sub(r'query ([0-9]+)', row_of, str(error))}") from error
 
 
-def rows_for(
-    model: Estimator, frame: pl.DataFrame, inputs: list[str], kept: NDArray[np.bool_]
-) -> Any:
+def rows_for(model: Estimator, frame: pl.DataFrame, inputs: Inputs, kept: NDArray[np.bool_]) -> Any:
     """The inputs of some rows as the model wants them: with names if it was fitted with names."""
-    rows = frame.select(pl.col(inputs).cast(pl.Float64)).filter(pl.Series(kept))
+    numbers = pl.col(inputs.numbers).cast(pl.Float64)
+    rows = frame.select(inputs.names).with_columns(numbers).filter(pl.Series(kept))
     return rows if hasattr(model, "feature_names_in_") else rows.to_numpy()
 
 
@@ -125,8 +159,10 @@ def refuse_missing(
 ) -> None:
     """Raise CommandError about the first row that is not complete."""
     row = int(np.flatnonzero(~is_complete)[0])
-    missing = [name for name in names if not finite_rows(chunk.frame[row : row + 1], [name])[0]]
+    one = chunk.frame[row : row + 1]
+    missing = next((name for name in names if not present_rows(one, [name])[0]), names[0])
+    what = "finite number" if one[missing].dtype.is_numeric() else "value"
     raise CommandError(
-        f"Row {chunk.first_row + row:,} of {where} has no finite number in {missing[0]!r}, which "
+        f"Row {chunk.first_row + row:,} of {where} has no {what} in {missing!r}, which "
         "--strict refuses. Complete it, or run without --strict."
     )

@@ -136,7 +136,16 @@ def _fit(parser: Parser) -> None:
         "--features",
         type=_names,
         metavar="NAME[,NAME]",
-        help="inputs (default: all columns of numbers that have no other role)",
+        help="inputs (default: all columns that have no other role)",
+    )
+    columns.add_argument(
+        "--categorical",
+        type=_names,
+        metavar="NAME[,NAME]",
+        help="inputs that are categories though they look like numbers (postal codes)",
+    )
+    columns.add_argument(
+        "--ignore", type=_names, metavar="NAME[,NAME]", help="columns that are no inputs"
     )
     columns.add_argument(
         "--group", metavar="NAME", help="tuning leaves out groups, not single rows"

@@ -55,15 +55,15 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
                 "copy with --keep (or none: --keep-none), or rename these."
             )
         if output_kind == "csv":
-            table.keep_as_text([name for name in kept if name not in inputs])
-        schema = output_schema(table, kept, inputs, names)
+            table.keep_as_text([name for name in kept if name not in inputs.names])
+        schema = output_schema(table, kept, inputs.numbers, names)
         with (
             open_output(
                 options.output, output_kind, schema, separator_of(options.output)
             ) as output,
             voice.progress("Predicting", table.total) as advance,
         ):
-            for chunk in table.chunks(inputs, kept):
+            for chunk in table.chunks(inputs.numbers, [*inputs.texts, *kept]):
                 prediction = predict_chunk(
                     model, chunk, inputs, table.name, options.strict, options.kind
                 )

@@ -69,12 +69,13 @@ def read_data(model: LSGPRegressor, options: argparse.Namespace, voice: Voice) -
                 f"{table.name} has no column {target_names(model.ensemble_)[0]!r}: the page shows "
                 "where the model extrapolates there, not how good it is"
             )
-        numbers = list(dict.fromkeys([*inputs, *targets]))
+        numbers = list(dict.fromkeys([*inputs.numbers, *targets]))
         frames, n_rows, n_complete = [], 0, 0
-        for chunk in table.chunks(numbers):
-            kept = finite_rows(chunk.frame, numbers)
+        for chunk in table.chunks(numbers, inputs.texts):
+            kept = finite_rows(chunk.frame, targets)
+            kept &= inputs.complete_rows(chunk.frame, options.strict)
             if options.strict and not kept.all():
-                refuse_missing(chunk, kept, numbers, table.name)
+                refuse_missing(chunk, kept, [*inputs.names, *targets], table.name)
             n_rows += chunk.frame.height
             n_complete += int(np.count_nonzero(kept))
             frames.append(chunk.frame)

@@ -9,15 +9,9 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import polars as pl
 
 from lsgp.cli.errors import CommandError
+from lsgp.inputs.encoding.text import N_SHOWN
 
 MAX_CHUNK_ROWS = 100_000
-
-
-#: Cells of a column of numbers that may be none, as a share: a dash here and there is a missing
-#: value, while many are a column of something else.
-MAX_UNREADABLE = 0.01
-#: Unreadable cells that a message shows.
-N_SHOWN = 3
 
 
 class Unreadable:

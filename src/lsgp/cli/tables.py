@@ -22,8 +22,11 @@ from lsgp.compute.text import count
 FORMATS = ("csv", "parquet")
 EXTENSIONS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
-#: Kinds of columns that can be inputs and targets.
+#: Kinds of columns that can be targets, and inputs as they are.
 NUMERIC_KINDS = ("number", "flag")
+#: Kinds of columns that cannot be inputs, and how the names of types begin that cannot either.
+USELESS_KINDS = ("empty", "unnamed")
+USELESS_TYPES = ("List", "Array", "Struct", "Object", "Binary", "Unknown")
 
 
 def format_of(path: str, given: str | None = None, option: str = "--format") -> str:
@@ -113,6 +116,33 @@ def say_how_read(table: Table, voice: Voice) -> None:
 def n_unreadable(table: Table) -> int:
     """Cells that were read as missing because they are no numbers."""
     return sum(found.count for found in table.unreadable.values())
+
+
+def can_be_input(kind: str) -> bool:
+    """Whether a column of this kind can be an input, encoded or as it is."""
+    return kind not in USELESS_KINDS and not kind.startswith(USELESS_TYPES)
+
+
+def present_rows(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Which rows have something in every one of the columns: a finite number, or a text."""
+    kept = np.ones(frame.height, dtype=bool)
+    for name in names:
+        cells = frame[name]
+        if cells.dtype.is_numeric():
+            kept &= np.isfinite(cells.cast(pl.Float64).to_numpy())
+        elif cells.dtype == pl.String:
+            kept &= (cells.str.strip_chars().fill_null("") != "").to_numpy()
+        else:
+            kept &= cells.is_not_null().to_numpy()
+    return kept
+
+
+def bounded_rows(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Which rows have no infinite number in any of the columns; missing ones may be."""
+    kept = np.ones(frame.height, dtype=bool)
+    for name in names:
+        kept &= ~np.isinf(frame[name].to_numpy())
+    return kept
 
 
 def finite_rows(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
 from lsgp.ensemble.classification import Classification, LaplaceMember, LinearMember
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.ensemble.predict import Answer, in_blocks
+from lsgp.ensemble.predict import Answer, in_blocks, widen_scaled
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import Latent, latent_of, log_pool
 from lsgp.solvers.solver import Block
@@ -114,7 +114,7 @@ def predict_log_proba(ensemble: Ensemble, X: Array, resources: Resources) -> Arr
         latents = [_latent(ensemble, one) for one in predicted]
         out[start:stop] = _pool(ensemble, latents, _others_log_proba(own, X[start:stop]))
 
-    in_blocks(ensemble, _predict(X), len(X), consume, resources)
+    in_blocks(ensemble, _predict(ensemble, X), len(X), consume, resources)
     return out
 
 
@@ -131,7 +131,7 @@ def predict_proba_with_std(
         proba[start:stop] = np.exp(_pool(ensemble, latents, linear))
         std[start:stop] = _std(ensemble, latents, linear, proba[start:stop])
 
-    in_blocks(ensemble, _predict(X), len(X), consume, resources)
+    in_blocks(ensemble, _predict(ensemble, X), len(X), consume, resources)
     return proba, std
 
 
@@ -163,9 +163,11 @@ def codes_of_rows(ensemble: Ensemble, rows: NDArray[np.integer]) -> NDArray[np.i
 # -- parts of them -----------------------------------------------------------------------------
 
 
-def _predict(X: Array) -> Answer:
+def _predict(ensemble: Ensemble, X: Array) -> Answer:
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
-        return distribution_of(fitted.solver.predict(fitted.inputs_of(X[start:stop]), block), 0.0)
+        queries = X[start:stop]
+        solved = fitted.solver.predict(fitted.inputs_of(queries), block)
+        return widen_scaled(ensemble, queries, distribution_of(solved, 0.0))
 
     return answer
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,31 @@ def describe(ensemble: Ensemble, name: str, resources: Resources) -> str:
     """What was fitted, as text: models and their shares, score, and which inputs matter how."""
     table = [COLUMNS, *model_rows(ensemble)]
     return "\n".join(
-        [_title(ensemble, name), *_aligned(table), _score(ensemble), *_inputs(ensemble, resources)]
+        [
+            _title(ensemble, name),
+            *_aligned(table),
+            _score(ensemble),
+            *_encoding(ensemble),
+            *_inputs(ensemble, resources),
+        ]
     )
+
+
+def describe_encoding(ensemble: Ensemble) -> list[dict[str, Any]]:
+    """What became of each column of a table with more than numbers; empty for others."""
+    if ensemble.encoder is None:
+        return []
+    return [
+        {
+            "column": each.name,
+            "kind": each.kind,
+            "became": each.said,
+            "inputs": list(each.inputs),
+            "n_levels": each.n_levels,
+            "share_missing": each.share_missing,
+        }
+        for each in ensemble.encoder.encodings
+    ]
 
 
 def describe_html(ensemble: Ensemble, name: str, resources: Resources) -> str:
@@ -46,8 +69,43 @@ def describe_html(ensemble: Ensemble, name: str, resources: Resources) -> str:
     return (
         '<div class="lsgp-fitted" style="font-size: 0.9em; margin-top: 0.5em;">'
         f"<div><b>{escape(_title(ensemble, name))}</b></div>{models}"
-        f"<div>{escape(_score(ensemble))}</div>{_inputs_html(ensemble, resources)}</div>"
+        f"<div>{escape(_score(ensemble))}</div>{_encoding_html(ensemble)}"
+        f"{_inputs_html(ensemble, resources)}</div>"
     )
+
+
+#: Columns of the table of encodings, and rows that are shown of it.
+ENCODING_COLUMNS, N_SHOWN_ENCODINGS = ("column", "kind", "levels", "missing", "became"), 30
+
+
+def encoding_rows(ensemble: Ensemble) -> list[tuple[str, ...]]:
+    """What became of each column, as texts."""
+    return [
+        (
+            each["column"],
+            each["kind"],
+            f"{each['n_levels']:,}" if each["n_levels"] else "",
+            f"{100 * each['share_missing']:.2g} %" if each["share_missing"] else "",
+            each["became"],
+        )
+        for each in describe_encoding(ensemble)
+    ]
+
+
+def _encoding(ensemble: Ensemble) -> list[str]:
+    rows = encoding_rows(ensemble)
+    if not rows:
+        return []
+    n_more = len(rows) - N_SHOWN_ENCODINGS
+    more = [f"  {n_more} columns more"] if n_more > 0 else []
+    return [*_aligned([ENCODING_COLUMNS, *rows[:N_SHOWN_ENCODINGS]], "  "), *more]
+
+
+def _encoding_html(ensemble: Ensemble) -> str:
+    rows = encoding_rows(ensemble)
+    if not rows:
+        return ""
+    return _html_table(ENCODING_COLUMNS, [[escape(cell) for cell in row] for row in rows])
 
 
 def _aligned(table: Sequence[Sequence[str]], indent: str = "") -> list[str]:
@@ -73,7 +131,7 @@ def _html_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _title(ensemble: Ensemble, name: str) -> str:
-    n, d, t = ensemble.n_rows, ensemble.n_inputs, ensemble.n_targets
+    n, d, t = ensemble.n_rows, ensemble.n_columns, ensemble.n_targets
     targets = "" if t == 1 else f", {t} targets"
     if ensemble.classification is not None:
         n_classes = ensemble.classification.n_classes

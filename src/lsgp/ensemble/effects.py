@@ -9,7 +9,7 @@ no data are, as it would in a partial dependence plot when inputs are correlated
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,11 +20,18 @@ from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.importance import affordable_rows
 from lsgp.ensemble.predict import predict_mean
+from lsgp.inputs.encoding.categories import OneHot, Order, Statistics
+from lsgp.inputs.encoding.columns import Column
+from lsgp.inputs.encoding.dates import DAY, PERIODS, Date
+from lsgp.inputs.encoding.encodings import Number
 
 Array = NDArray[np.float64]
 
 #: Pieces that the range of an input is cut into, and rows that there are in each at least.
 N_PIECES, ROWS_PER_PIECE = 20, 5
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+#: Levels of a category whose effects are shown.
+N_LEVELS = 20
 #: A curve bends if it goes back by more than this share of its height.
 BENDS_BY = 0.1
 #: A curve is flat if its height is below this many of its standard errors,
@@ -50,9 +57,14 @@ class Effect(NamedTuple):
         In the units of the target, around its mean over the rows.
     standard_error : array of shape (k,)
         Of the effect, over the rows: how far they disagree, not what the model does not know.
-    direction : {"rises", "falls", "bends", "flat"}
+    direction : {"rises", "falls", "bends", "differs", "flat"}
+        "differs" of the levels of a category.
     n_points : int
         Training rows that were moved.
+    levels : tuple of str
+        Of a category, whose levels have no order: the grid are their numbers, the most frequent
+        first, and the effect is the mean prediction with all rows at that level. Of a date, the
+        grid is in days from 1970.
     """
 
     name: str
@@ -62,6 +74,7 @@ class Effect(NamedTuple):
     standard_error: Array
     direction: str
     n_points: int
+    levels: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         height = float(np.ptp(self.effect))
@@ -94,23 +107,125 @@ def effects(
     n_used = affordable_rows(ensemble, 2 * len(inputs)) if n_points is None else n_points
     rows = view.training_rows(ensemble, n_used)
     names, X = view.input_names(ensemble), rows.X
-    edges = [_edges(X[:, j]) for j in inputs]
+    along = [(int(j), axis) for j in inputs for axis in [_axis_of(ensemble, int(j), X)] if axis]
+    edges = [_edges(axis.values[axis.is_there]) for _, axis in along]
     # The piece of each row: from edge p to edge p + 1.
-    pieces = [_pieces(X[:, j], grid) for j, grid in zip(inputs, edges, strict=True)]
+    pieces = [_pieces(axis.values, grid) for (_, axis), grid in zip(along, edges, strict=True)]
     moved = [
-        _replace(X, j, grid[np.minimum(piece + end, len(grid) - 1)])
-        for j, grid, piece in zip(inputs, edges, pieces, strict=True)
+        _replace(X, axis, grid[np.minimum(piece + end, len(grid) - 1)])
+        for (_, axis), grid, piece in zip(along, edges, pieces, strict=True)
         for end in (0, 1)
     ]
-    if not moved:
-        return []
-    means = predict_mean(ensemble, np.concatenate(moved), resources)
-    means = means.reshape(len(inputs), 2, len(X), -1)[..., target]
     std = float(ensemble.target_scaler.std[target])
-    return [
-        _accumulate(names[j], int(j), grid, piece, high - low, std)
-        for j, grid, piece, (low, high) in zip(inputs, edges, pieces, means, strict=True)
-    ]
+    drawn: dict[int, Effect] = {}
+    if moved:
+        means = predict_mean(ensemble, np.concatenate(moved), resources)
+        means = means.reshape(len(along), 2, len(X), -1)[..., target]
+        for (j, axis), grid, piece, (low, high) in zip(along, edges, pieces, means, strict=True):
+            kept = axis.is_there
+            drawn[j] = _accumulate(names[j], j, grid, piece[kept], (high - low)[kept], std)
+    for j in inputs:
+        if int(j) not in drawn:
+            drawn[int(j)] = _of_levels(ensemble, int(j), X, resources, target)
+    return [drawn[int(j)] for j in inputs]
+
+
+def cycle_effect(
+    ensemble: Ensemble, column: int, cycle: str, resources: Resources, target: int = 0
+) -> Effect:
+    """The effect of a cycle of a date, with the time that has passed as it is.
+
+    The mean prediction with all rows at a place of the cycle: the grid is the day of the year, the
+    hour, or the weekdays as levels.
+    """
+    assert ensemble.encoder is not None
+    encoding = ensemble.encoder.encodings[column]
+    assert isinstance(encoding, Date)
+    place = 1 + 2 * encoding.cycles.index(cycle) + ensemble.spans[column].start
+    levels = WEEKDAYS if cycle == "weekday" else ()
+    per_cycle = {"weekday": 7.0, "hour": 24.0, "day of year": PERIODS["day of year"]}[cycle]
+    grid = np.arange(7.0) if levels else np.linspace(0.0, per_cycle, N_PIECES + 1)
+    # 1970 began on a Thursday.
+    angle = 2.0 * np.pi * ((grid + 4.0) % 7.0 if levels else grid) / per_cycle
+    n_used = affordable_rows(ensemble, len(grid))
+    X = view.training_rows(ensemble, n_used).X
+    moved = np.repeat(X[None], len(grid), axis=0)
+    moved[:, :, place], moved[:, :, place + 1] = np.sin(angle)[:, None], np.cos(angle)[:, None]
+    means = predict_mean(ensemble, moved.reshape(-1, X.shape[1]), resources)
+    changes = means.reshape(len(grid), len(X), -1)[..., target]
+    changes = changes - changes.mean(axis=0)
+    effect = changes.mean(axis=1)
+    error = changes.std(axis=1) / np.sqrt(len(X))
+    std = float(ensemble.target_scaler.std[target])
+    is_flat = np.ptp(effect) <= max(FLAT_ERRORS * float(error.max()), FLAT_SHARE * std)
+    direction = "flat" if is_flat else ("differs" if levels else "bends")
+    name = f"{encoding.name}: {cycle}"
+    return Effect(name, column, grid, effect, error, direction, len(X), levels)
+
+
+class _Axis(NamedTuple):
+    """A column that rows can be moved along."""
+
+    values: Array  # (n,)
+    is_there: NDArray[np.bool_]  # (n,) not missing
+    span: slice  # of the inputs
+    encode: Callable[[Array], Array]  # the inputs (n, k) of values (n,)
+
+
+def _axis_of(ensemble: Ensemble, column: int, X: Array) -> _Axis | None:
+    """None of a category, and of a column that is no input."""
+    span, everywhere = ensemble.spans[column], np.ones(len(X), dtype=bool)
+    if ensemble.encoder is None:
+        return _Axis(X[:, column], everywhere, span, lambda values: values[:, None])
+    encoding, own = ensemble.encoder.encodings[column], X[:, span]
+    if isinstance(encoding, Date):
+        hole = own[:, -1] > 0.5 if encoding.is_flagged else ~everywhere
+
+        def at_days(days: Array) -> Array:
+            return encoding.encode(Column(encoding.name, "date", days * DAY))
+
+        return None if hole.all() else _Axis(own[:, 0], ~hole, span, at_days)
+    if isinstance(encoding, Number | Order):
+        hole = own[:, -1] > 0.5 if encoding.is_flagged else ~everywhere
+
+        def at(values: Array) -> Array:
+            parts = [values, np.zeros(len(values))] if encoding.is_flagged else [values]
+            return np.column_stack(parts)
+
+        return None if hole.all() else _Axis(own[:, 0], ~hole, span, at)
+    return None
+
+
+def _of_levels(
+    ensemble: Ensemble, column: int, X: Array, resources: Resources, target: int
+) -> Effect:
+    """Mean predictions with all rows at each of the most frequent levels."""
+    name, span = view.input_names(ensemble)[column], ensemble.spans[column]
+    assert ensemble.encoder is not None
+    encoding = ensemble.encoder.encodings[column]
+    if isinstance(encoding, OneHot):
+        levels = encoding.levels[:N_LEVELS]
+    elif isinstance(encoding, Statistics):
+        common = np.argsort(-encoding.counts, kind="stable")[:N_LEVELS]
+        levels = tuple(encoding.levels[k] for k in common if encoding.levels[k])
+    else:
+        none = np.zeros(1)
+        return Effect(name, column, none, none, none, "flat", len(X))
+    k = len(levels)
+    own = encoding.encode(Column(name, "category", np.arange(float(k)), levels))
+    n_used = min(len(X), max(ROWS_PER_PIECE, 2 * len(X) // k))
+    rows = np.linspace(0, len(X) - 1, n_used).astype(int)
+    moved = np.repeat(X[None, rows], k, axis=0)
+    moved[:, :, span] = own[:, None, :]
+    means = predict_mean(ensemble, moved.reshape(-1, X.shape[1]), resources)
+    means = means.reshape(k, n_used, -1)[..., target]
+    changes = means - means.mean(axis=0)
+    effect = changes.mean(axis=1)
+    error = changes.std(axis=1) / np.sqrt(n_used)
+    std = float(ensemble.target_scaler.std[target])
+    is_flat = np.ptp(effect) <= max(FLAT_ERRORS * float(error.max()), FLAT_SHARE * std)
+    direction = "flat" if is_flat else "differs"
+    return Effect(name, column, np.arange(float(k)), effect, error, direction, n_used, levels)
 
 
 def sketch(effect: Effect, width: int = 12) -> str:
@@ -124,6 +239,7 @@ def sketch(effect: Effect, width: int = 12) -> str:
     >>> sketch(Effect("depth", 0, grid, grid**2, 0.0 * grid, "rises", 100), width=8)
     '▁▁▂▂▃▅▆█'
     """
+    width = min(width, len(effect.levels)) if effect.levels else width
     at = np.linspace(effect.grid[0], effect.grid[-1], width)
     values = np.interp(at, effect.grid, effect.effect)
     height = float(np.ptp(values))
@@ -147,9 +263,9 @@ def _pieces(values: Array, edges: Array) -> NDArray[np.int64]:
     return np.clip(place, 0, max(len(edges) - 2, 0))
 
 
-def _replace(X: Array, column: int, values: Array) -> Array:
+def _replace(X: Array, axis: _Axis, values: Array) -> Array:
     moved = X.copy()
-    moved[:, column] = values
+    moved[:, axis.span] = axis.encode(values)
     return moved
 
 

@@ -14,6 +14,7 @@ from lsgp.compute.text import count
 from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.copies import Copies
+from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.combination import combine
@@ -49,6 +50,8 @@ class Ensemble:
         Rows that were given more than once, of which models have one each.
     classification : Classification or None
         Of labels, whose one-hot columns the models predict: how those become probabilities.
+    encoder : Encoder or None
+        Of a table with more than numbers: how its columns became inputs.
     """
 
     models: tuple[FittedModel, ...]
@@ -62,11 +65,12 @@ class Ensemble:
     groups: Groups | None = None
     copies: Copies | None = None
     classification: Classification | None = None
+    encoder: Encoder | None = None
 
     def __repr__(self) -> str:
         return (
             f"Ensemble({count(len(self.models), 'model')} of {count(self.n_rows, 'row')}, "
-            f"{count(self.n_inputs, 'input')}, {count(self.n_targets, 'target')})"
+            f"{count(self.n_columns, 'input')}, {count(self.n_targets, 'target')})"
         )
 
     @property
@@ -108,6 +112,18 @@ class Ensemble:
     @property
     def n_inputs(self) -> int:
         return self.heaviest.transform.n_features
+
+    @property
+    def n_columns(self) -> int:
+        """Of the table that was given: what users call inputs."""
+        return self.n_inputs if self.encoder is None else self.encoder.n_columns
+
+    @property
+    def spans(self) -> list[slice]:
+        """Inputs of the models that each column became."""
+        if self.encoder is None:
+            return [slice(j, j + 1) for j in range(self.n_inputs)]
+        return self.encoder.spans
 
     @property
     def n_targets(self) -> int:

@@ -19,6 +19,7 @@ from lsgp.compute.text import count
 from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.predict import widen
 from lsgp.inputs.frames import make_frame, name_columns
 from lsgp.method.contract import Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
@@ -219,18 +220,22 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         observed=scaler.inverse_mean(scaled).reshape(shape),
         contributions=(scaled * coefficients * scaler.std).reshape(shape),
         baseline=scaler.mean.reshape(ensemble.target_shape),
-        predicted=PredictiveDistribution(
-            ensemble.in_shape(predicted.mean),
-            ensemble.in_shape(predicted.scale),
-            dof,
-            failures.is_jittered(len(X)),
+        predicted=widen(
+            ensemble,
+            X,
+            PredictiveDistribution(
+                ensemble.in_shape(predicted.mean),
+                ensemble.in_shape(predicted.scale),
+                dof,
+                failures.is_jittered(len(X)),
+            ),
         ),
         n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
         local_scale=ensemble.in_shape(scaler.inverse_scale(ensemble.scale_factor * scale)),
         dof=dof,
         extrapolation=extrapolation,
         is_extrapolating=extrapolation > 1.0,
-        is_beyond_range=is_beyond_range_of(heaviest, X, queries[0]),
+        is_beyond_range=is_beyond_range_of(ensemble, X, queries[0]),
         input_names=view.input_names(ensemble),
         target_names=view.target_names(ensemble),
     )
@@ -333,12 +338,23 @@ def pad(parts: list[NDArray[Any]], fill: Any, dtype: Any) -> NDArray[Any]:
     return padded
 
 
-def is_beyond_range_of(fitted: FittedModel, X: Array, queries: Array) -> NDArray[np.bool_]:
-    """Whether an input is outside the training range; transforms are monotone, so compare there."""
+def is_beyond_range_of(ensemble: Ensemble, X: Array, queries: Array) -> NDArray[np.bool_]:
+    """Whether columns are outside the training range, or at a level never seen, (q, d).
+
+    Transforms are monotone, so compare there.
+    """
+    fitted = ensemble.heaviest
     low, high = fitted.extent.input_range
     queries = queries.astype(low.dtype)
     beyond: NDArray[np.bool_] = (queries < low) | (queries > high)
     # A constant column is 0 after its transform: only its center remembers the constant.
     constant = np.isinf(fitted.transform.scale)
     beyond[:, constant] = X[:, constant] != fitted.transform.center[constant]
-    return beyond
+    if ensemble.encoder is None:
+        return beyond
+    return np.column_stack(
+        [
+            each.is_unseen(X[:, span]) if each.kind == "category" else beyond[:, span].any(axis=1)
+            for each, span in zip(ensemble.encoder.encodings, ensemble.spans, strict=True)
+        ]
+    )

@@ -25,6 +25,7 @@ from lsgp.ensemble.explain import (
     is_beyond_range_of,
     pad,
 )
+from lsgp.ensemble.predict import widen_scaled
 from lsgp.inputs.frames import make_frame, name_columns
 from lsgp.method.link import Latent, Link, latent_of, log_pool
 from lsgp.solvers.failures import Failures
@@ -164,6 +165,7 @@ def explain_classes(
         explain_one(fitted, transformed, failures, left_out, ensemble.group_numbers)
         for fitted, transformed in zip(ensemble.models, queries, strict=True)
     ]
+    parts = [part._replace(predicted=widen_scaled(ensemble, X, part.predicted)) for part in parts]
     failures.raise_if_any(len(X), heaviest.model)
     others = [member.log_proba(X) for member in own.others]
     walked = [
@@ -191,7 +193,7 @@ def explain_classes(
         n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
         extrapolation=extrapolation,
         is_extrapolating=extrapolation > 1.0,
-        is_beyond_range=is_beyond_range_of(heaviest, X, queries[0]),
+        is_beyond_range=is_beyond_range_of(ensemble, X, queries[0]),
         classes=own.classes,
         input_names=view.input_names(ensemble),
     )

@@ -19,6 +19,7 @@ from lsgp.backends.reference import LocalSystem
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import check_kind
+from lsgp.inputs.encoding.encodings import LeftOut, Number
 from lsgp.method import localizers
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.solvers.failures import Failures
@@ -47,12 +48,30 @@ def predict_gradient(
         total.add(fitted, X, failures)
     failures.raise_if_any(len(X), ensemble.heaviest.model)
     failures.warn_if_jittered(len(X), ensemble.heaviest.model)
-    shape = (len(X), *ensemble.target_shape, X.shape[1])
+    shape = (len(X), *ensemble.target_shape, ensemble.n_columns)
     unit = ensemble.target_scaler.std[:, None]
-    mean = (total.mean_gradient * unit).reshape(shape)
+    mean = _by_column(ensemble, X, total.mean_gradient * unit).reshape(shape)
     if not return_std:
         return mean
-    return mean, (total.std_gradient() * unit * ensemble.scale_factor).reshape(shape)
+    std = total.std_gradient() * unit * ensemble.scale_factor
+    return mean, _by_column(ensemble, X, std).reshape(shape)
+
+
+def _by_column(ensemble: Ensemble, X: Array, gradient: Array) -> Array:
+    """Derivatives (q, t, d) in the columns of a table from those (q, t, e) in the inputs.
+
+    Columns that are no input have derivative 0, categories and dates none: NaN.
+    """
+    if ensemble.encoder is None:
+        return gradient
+    out = np.full((*gradient.shape[:2], ensemble.n_columns), np.nan)
+    for j, (each, span) in enumerate(zip(ensemble.encoder.encodings, ensemble.spans, strict=True)):
+        if isinstance(each, Number):
+            is_there = ~each.is_filled(X[:, span])
+            out[is_there, :, j] = gradient[is_there, :, span.start]
+        elif isinstance(each, LeftOut):
+            out[:, :, j] = 0.0
+    return out
 
 
 class _Combination:

@@ -85,7 +85,8 @@ def importance(ensemble: Ensemble, resources: Resources, n_points: int | None = 
     >>> bool(found.values[0] > 1.0), bool(abs(found.values[1]) < 0.01)
     (True, True)
     """
-    n, d, names = ensemble.n_rows, ensemble.n_inputs, view.input_names(ensemble)
+    n, spans, names = ensemble.n_rows, ensemble.spans, view.input_names(ensemble)
+    d = len(spans)
     nothing = Importance(names, np.zeros(d), np.zeros(d), 0)
     if n < 2:
         return nothing
@@ -94,7 +95,8 @@ def importance(ensemble: Ensemble, resources: Resources, n_points: int | None = 
     rows = np.sort(rng.choice(n, n_used, replace=False))
     X, y = view.inputs_of_rows(ensemble, rows), view.targets_of_rows(ensemble, rows)
     # A constant input says nothing, and shuffling it would change nothing.
-    varying = np.flatnonzero(np.ptp(X, axis=0) > 0)
+    ranges = np.ptp(X, axis=0)
+    varying = np.array([j for j in range(d) if ranges[spans[j]].any()], dtype=np.int64)
     others = _partners(n_used, rng)
     if not len(varying) or not len(others):
         return nothing._replace(n_points=n_used)
@@ -102,10 +104,14 @@ def importance(ensemble: Ensemble, resources: Resources, n_points: int | None = 
     variants = np.repeat(X[:, None], 1 + len(varying) * len(others), axis=1)
     for k, j in enumerate(varying):
         for r, other in enumerate(others):
-            variants[:, 1 + k * len(others) + r, j] = X[other, j]
+            # All that a column became, together.
+            variants[:, 1 + k * len(others) + r, spans[j]] = X[other][:, spans[j]]
     per_row = variants.shape[1]
     means = predict_mean_without(
-        ensemble, variants.reshape(-1, d), np.repeat(ensemble.model_rows(rows), per_row), resources
+        ensemble,
+        variants.reshape(-1, X.shape[1]),
+        np.repeat(ensemble.model_rows(rows), per_row),
+        resources,
     ).reshape(n_used, per_row, -1)
     std = ensemble.target_scaler.std
     squares = (((means - y[:, None]) / std) ** 2).mean(axis=2)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +80,27 @@ def predict_distribution(
             solved, fitted.model.noise_of(ones) if kind == "observation" else 0.0
         )
 
-    return _gather(ensemble, answer, len(X), resources)
+    return widen(ensemble, X, _gather(ensemble, answer, len(X), resources))
+
+
+def widen(
+    ensemble: Ensemble, X: Array, predicted: PredictiveDistribution
+) -> PredictiveDistribution:
+    """With what is not known of the levels of categories that are rare, or were never seen."""
+    if ensemble.encoder is None:
+        return predicted
+    extra = ensemble.in_shape(ensemble.encoder.extra_variance(X, ensemble.n_targets))
+    return replace(predicted, scale=np.sqrt(predicted.scale**2 + extra))
+
+
+def widen_scaled(
+    ensemble: Ensemble, X: Array, predicted: PredictiveDistribution
+) -> PredictiveDistribution:
+    """`widen` of one model's predictions (q, t), in scaled units."""
+    if ensemble.encoder is None:
+        return predicted
+    extra = ensemble.encoder.extra_variance(X, ensemble.n_targets) / ensemble.target_scaler.std**2
+    return replace(predicted, scale=np.sqrt(predicted.scale**2 + extra))
 
 
 def leave_one_out(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.ensemble import Ensemble
+from lsgp.inputs.encoding.dates import Date
 from lsgp.inputs.frames import installed_library, make_frame
 
 Array = NDArray[np.float64]
@@ -27,8 +28,20 @@ def input_names(ensemble: Ensemble) -> list[str]:
     """Names of the inputs: the columns of the data frame that was fitted, or x0, x1, ..."""
     if ensemble.input_names is not None:
         return ensemble.input_names
-    d = ensemble.n_inputs
+    d = ensemble.n_columns
     return ["x"] if d == 1 else [f"x{j}" for j in range(d)]
+
+
+def names_of_model_inputs(ensemble: Ensemble) -> list[str]:
+    """Names of what the columns became, as the models have it."""
+    return input_names(ensemble) if ensemble.encoder is None else ensemble.encoder.inputs
+
+
+def shown_cell(ensemble: Ensemble, row: Array, column: int) -> float | str:
+    """What a column holds in a row of inputs (e,), for people."""
+    if ensemble.encoder is None:
+        return float(row[column])
+    return ensemble.encoder.encodings[column].show(row[ensemble.spans[column]])
 
 
 def input_number(ensemble: Ensemble, given: int | str) -> int:
@@ -42,6 +55,18 @@ def input_number(ensemble: Ensemble, given: int | str) -> int:
         f"{given!r} is not an input of the model. Its inputs are {', '.join(names)}: give a name, "
         f"or a number from 0 to {len(names) - 1}."
     )
+
+
+def cycles_of(ensemble: Ensemble) -> dict[str, tuple[int, str]]:
+    """The cycles of dates by name ("day: weekday"): the column, and which of them."""
+    if ensemble.encoder is None:
+        return {}
+    return {
+        f"{each.name}: {cycle}": (j, cycle)
+        for j, each in enumerate(ensemble.encoder.encodings)
+        if isinstance(each, Date)
+        for cycle in each.cycles
+    }
 
 
 def target_names(ensemble: Ensemble) -> list[str]:
@@ -108,8 +133,16 @@ def columns_of(values: ArrayLike) -> Array:
     return array[:, None] if array.ndim == 1 else array
 
 
+class EncodedRows(NamedTuple):
+    """Rows whose columns are inputs of the models already, for estimators to take as they are."""
+
+    inputs: Array  # (n, e)
+
+
 def as_table(ensemble: Ensemble, X: Array) -> Any:
     """Inputs as a table with the names that were fitted, if any, as scikit-learn expects them."""
+    if ensemble.encoder is not None:
+        return EncodedRows(X)
     if ensemble.input_names is None:
         return X
     library = installed_library()

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_X_y
 
 from lsgp.inputs.transforms.exact_sums import exact_mean
 
@@ -57,6 +58,16 @@ class TrainingRows(NamedTuple):
     mean_noise_variance: float | None  # in the units of y², where noise_variance was given
     groups: Groups | None
 
+    def keep(self, rows: NDArray[Any]) -> TrainingRows:
+        """Some of the rows."""
+        return self._replace(
+            X=self.X[rows],
+            y=self.y[rows],
+            weight=None if self.weight is None else self.weight[rows],
+            noise=self.noise[rows],
+            groups=None if self.groups is None else self.groups.keep(rows),
+        )
+
     @property
     def group_numbers(self) -> NDArray[np.int32] | None:
         """Number of each row's group, (n,); None without groups."""
@@ -102,6 +113,20 @@ def check_training_rows(
         require_alike("sample_weight", weight, "Give rows that do not count the weight 0.")
         noise = noise / weight
     return TrainingRows(X, y, weight, noise, mean_noise_variance, numbered)
+
+
+def check_targets(y: Any, n: int, multi_output: bool) -> NDArray[Any]:
+    """Targets of a table of n rows, as scikit-learn checks them beside numbers."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None.")
+    stand_in = np.zeros((n, 1))
+    _, checked = check_X_y(stand_in, y, multi_output=multi_output, y_numeric=multi_output)
+    return np.asarray(checked)
+
+
+def n_rows_of(X: Any) -> int:
+    """How many rows a table has."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def names_of_targets(y: Any) -> list[str] | None:

@@ -147,6 +147,7 @@ def plot_decision(
     >>> plot_decision(model).get_xlabel()
     'x0'
     """
+    style.require_plain(model, "plot_decision")
     if model.n_features_in_ != 2:
         raise ValueError(
             f"plot_decision shows models of 2 inputs, but this one has {model.n_features_in_}. "

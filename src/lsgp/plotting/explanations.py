@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.compute.text import count
+from lsgp.ensemble.effects import Effect
 from lsgp.ensemble.picture_facts import largest_shown
 from lsgp.ensemble.view import (
     as_table,
@@ -101,6 +102,10 @@ def plot_importance(
 plot_relevance = plot_importance
 
 
+#: Characters of level names that stand side by side.
+LONGEST_LEVELS = 24
+
+
 def _end(values: Array) -> float:
     return 1.14 * max(float(values.max()), 1e-12)
 
@@ -154,6 +159,10 @@ def plot_effects(
     margin = 0.06 * (high - low) or 1.0
     for each, effect, (below, above) in zip(axes, drawn, ends, strict=True):
         each.axhline(0.0, color=style.PALE, linewidth=0.8, zorder=1)
+        if effect.levels:
+            _draw_levels(each, effect)
+            each.set_ylim(low - margin, high + margin)
+            continue
         each.fill_between(effect.grid, below, above, color=style.SKY, alpha=0.4, linewidth=0)
         each.plot(effect.grid, effect.effect, color=style.BLUE, linewidth=1.6)
         # Heights are comparable only on one scale.
@@ -171,6 +180,22 @@ def plot_effects(
     for each in axes[3::3]:
         each.set_ylabel(f"change of mean {name}")
     return axes
+
+
+def _draw_levels(axes: Any, effect: Effect) -> None:
+    """A point with its error for each level of a category."""
+    axes.errorbar(
+        effect.grid,
+        effect.effect,
+        2 * effect.standard_error,
+        fmt="o",
+        color=style.BLUE,
+        ecolor=style.SKY,
+        markersize=4,
+    )
+    is_long = len("".join(effect.levels)) > LONGEST_LEVELS
+    axes.set_xticks(effect.grid, effect.levels, rotation=90 if is_long else 0, fontsize=7)
+    axes.set_xlabel(effect.name)
 
 
 def plot_neighborhood(
@@ -212,6 +237,7 @@ def plot_neighborhood(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('x0', 'x1')
     """
+    style.require_plain(model, "plot_neighborhood")
     k, names = target_number(model.ensemble_, target), input_names(model.ensemble_)
     point = np.asarray(query, dtype=np.float64).reshape(-1)
     if len(point) != len(names):

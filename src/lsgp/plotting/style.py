@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lsgp.compute.text import count
+from lsgp.estimator import LSGPEstimator
 from lsgp.regressor import LSGPRegressor
 
 if TYPE_CHECKING:
@@ -103,8 +104,18 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def require_plain(model: LSGPEstimator, what: str) -> None:
+    """Refuse a model of columns that are no numbers: they have no axis."""
+    if model.ensemble_.encoder is not None:
+        raise ValueError(
+            f"{what} shows models of numbers, but this one has columns of other kinds (see "
+            "encoding_). Use plot_effects, plot_importance or plot_residuals."
+        )
+
+
 def require_inputs(model: LSGPRegressor, n_inputs: int, what: str, remedy: str) -> None:
-    """Refuse a model of another dimension."""
+    """Refuse a model of another dimension, or of more than numbers."""
+    require_plain(model, what)
     if model.n_features_in_ != n_inputs:
         raise ValueError(
             f"{what} shows models of {count(n_inputs, 'input')}, but this one "

@@ -204,6 +204,8 @@ def bar_chart(
 
 def effect_chart(effect: Effect, y_limits: tuple[float, float], target: str) -> str:
     """The change of the mean along one input, with its band."""
+    if effect.levels:
+        return _level_chart(effect, y_limits, target)
     grid = effect.grid
     x_limits = (float(grid[0]), float(grid[-1])) if len(grid) > 1 else limits(grid)
     label = effect.name if effect.direction != "flat" else f"{effect.name} (flat)"
@@ -220,6 +222,26 @@ def effect_chart(effect: Effect, y_limits: tuple[float, float], target: str) -> 
         f'{axes.svg}<polygon class="fit-band" points="{corners}"/>{ticks_below}'
         f'<polyline class="line" points="{_polyline(list(grid), list(effect.effect), axes)}"/>',
         f"Effect of {effect.name} on {target}: {effect.direction}",
+    )
+
+
+def _level_chart(effect: Effect, y_limits: tuple[float, float], target: str) -> str:
+    """A point with its error for each level of a category, which a pointer names."""
+    k = len(effect.levels)
+    label = f"{effect.name}: {', '.join(effect.levels[:3])}{', ...' if k > 3 else ''}"
+    axes = draw_axes((-0.5, k - 0.5), y_limits, label, f"change of {target}")
+    marks = []
+    for at, level, mean, error in zip(
+        effect.grid, effect.levels, effect.effect, effect.standard_error, strict=True
+    ):
+        x, low, high = axes.x(at), axes.y(mean - 2 * error), axes.y(mean + 2 * error)
+        marks.append(
+            f'<g><title>{escape(level)}: {mean:.4g}</title><line class="rug" x1="{x:.1f}" '
+            f'x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>'
+            f'<circle class="dot" cx="{x:.1f}" cy="{axes.y(mean):.1f}" r="3.5"/></g>'
+        )
+    return wrap(
+        axes.svg + "".join(marks), f"Effect of {effect.name} on {target}: {effect.direction}"
     )
 
 

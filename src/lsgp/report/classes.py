@@ -111,7 +111,8 @@ def _left_out(model: LSGPClassifier, n_points: int, random_state: int) -> Judged
 def _given(
     model: LSGPClassifier, X: ArrayLike, y: ArrayLike, n_points: int, random_state: int
 ) -> Judged:
-    inputs = check_array(X, dtype=np.float64)
+    encoder = model.ensemble_.encoder
+    inputs = check_array(X, dtype=np.float64) if encoder is None else encoder.encode(X)
     codes = encode_labels(np.asarray(y).ravel(), model.classes_, "classes of the model")
     rows = np.arange(len(inputs))
     if len(rows) > n_points:
@@ -222,7 +223,7 @@ def _confusion(scores: ClassAssessment) -> str:
 
 
 def _decisions(model: LSGPClassifier, X: Array) -> str:
-    if model.n_features_in_ != 2:
+    if model.n_features_in_ != 2 or model.ensemble_.encoder is not None:
         return ""
     image, sides = decision_image(model, X)
     names = classification_of(model.ensemble_).class_names

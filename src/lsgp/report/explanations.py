@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lsgp.compute.text import percent
 from lsgp.ensemble.explain import Explanation
 from lsgp.ensemble.importance import Importance
-from lsgp.ensemble.view import as_table, columns_of, input_names, inputs_of_rows
+from lsgp.ensemble.view import as_table, columns_of, input_names, inputs_of_rows, shown_cell
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import format_number
@@ -65,11 +65,11 @@ def _one_case(
     X = (
         inputs_of_rows(model.ensemble_, neighbors.rows[order])
         if len(order)
-        else np.empty((0, len(names)))
+        else np.empty((0, len(query)))
     )
     rows: list[list[Any]] = [
         ["the query", Html(""), Html(""), float(view.observed[i]), Html(""), Html("")]
-        + [float(query[j]) for j in inputs]
+        + [shown_cell(model.ensemble_, query, int(j)) for j in inputs]
     ]
     for at, values in zip(order, X, strict=True):
         share = float(contributions[at]) / largest
@@ -81,7 +81,7 @@ def _one_case(
                 float(observed[at]),
                 float(contributions[at]),
                 Html(charts.contribution_bar(share)),
-                *(_without_dust(float(values[j]), float(query[j])) for j in inputs),
+                *(_shown(model, values, query, int(j)) for j in inputs),
             ]
         )
     columns = ["", "distance", "weight", f"observed {view.name}", "contribution", ""]
@@ -100,6 +100,14 @@ def _one_case(
         said.append(f"Extrapolation {explained.extrapolation[k]:.2f} (far from the data above 1).")
     badge = _badge(explained, k)
     return f"<p>{badge}{escape(' '.join(said))}</p>" + table(columns, rows, sortable=False)
+
+
+def _shown(model: LSGPRegressor, values: Array, query: Array, column: int) -> float | str:
+    cell = shown_cell(model.ensemble_, values, column)
+    if isinstance(cell, str):
+        return cell
+    like = shown_cell(model.ensemble_, query, column)
+    return _without_dust(cell, like if isinstance(like, float) else 0.0)
 
 
 def _without_dust(value: float, like: float) -> float:
@@ -214,7 +222,7 @@ def _far_table(
             _beyond(explained, k) or "within all ranges",
             float(mean[k, 0]),
             float(std[k, 0]),
-            *(float(X[k, j]) for j in inputs),
+            *(shown_cell(model.ensemble_, X[k], int(j)) for j in inputs),
         ]
         for k in range(len(X))
     ]

@@ -15,8 +15,8 @@ from lsgp.ensemble.assessment import Calibration, assess
 from lsgp.ensemble.view import (
     as_table,
     columns_of,
-    input_names,
     inputs_of_rows,
+    names_of_model_inputs,
     target_names,
     targets_of_rows,
 )
@@ -109,11 +109,20 @@ def leave_one_out(model: LSGPRegressor, n_points: int, random_state: int) -> Obs
     )
 
 
-def given_queries(model: LSGPRegressor, X: ArrayLike, n_points: int, random_state: int) -> Queries:
-    """The given rows without missing inputs, a sample of them if there are many."""
-    inputs = validate_data(
+def _inputs_of(model: LSGPRegressor, X: ArrayLike) -> Array:
+    """Inputs of the models, (n, e); not finite where plain numbers are missing."""
+    encoder = model.ensemble_.encoder
+    if encoder is not None:
+        return encoder.encode(X)
+    inputs: Array = validate_data(
         model, X, reset=False, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0
     )
+    return inputs
+
+
+def given_queries(model: LSGPRegressor, X: ArrayLike, n_points: int, random_state: int) -> Queries:
+    """The given rows without missing inputs, a sample of them if there are many."""
+    inputs = _inputs_of(model, X)
     rows = np.flatnonzero(np.all(np.isfinite(inputs), axis=1))
     if len(rows) > n_points:
         rows = np.sort(np.random.default_rng(random_state).choice(rows, n_points, replace=False))
@@ -124,9 +133,7 @@ def given_observations(
     model: LSGPRegressor, X: ArrayLike, y: ArrayLike, n_points: int, random_state: int
 ) -> Observations | None:
     """The given rows that have inputs and targets, predicted; None if there are none."""
-    inputs = validate_data(
-        model, X, reset=False, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0
-    )
+    inputs = _inputs_of(model, X)
     targets = columns_of(y)
     shape = (len(inputs), len(model.target_scaler_.mean))
     if targets.shape != shape:
@@ -217,7 +224,7 @@ def describe_inputs(model: LSGPEstimator, X: Array) -> list[InputFacts]:
             float(fitted.model.lengthscale[j]),
             str(fitted.transform.kinds[j]),
         )
-        for j, name in enumerate(input_names(model.ensemble_))
+        for j, name in enumerate(names_of_model_inputs(model.ensemble_))
     ]
 
 

@@ -30,7 +30,7 @@ CIVIDIS = ("00224e", "1a386f", "434e6c", "61656f", "7d7c78", "9b9476", "bcad6c",
 def predictions_section(model: LSGPRegressor, names: Sequence[str], sample: DataRows) -> str:
     """Curves or maps of every target; empty for models of more than two inputs."""
     d = model.n_features_in_
-    if d > 2:
+    if d > 2 or model.ensemble_.encoder is not None:
         return ""
     part = slice(None, None, max(1, -(-len(sample.rows) // N_DATA)))
     X, y = sample.X[part], sample.y[part]

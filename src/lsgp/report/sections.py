@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.text import count, percent, percents
-from lsgp.ensemble.describe import describe_integrated
+from lsgp.ensemble.describe import ENCODING_COLUMNS, describe_integrated, encoding_rows
 from lsgp.ensemble.effects import Effect
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.importance import Importance
@@ -81,6 +81,13 @@ def fitted_section(model: LSGPEstimator, names: Sequence[str], inputs: Sequence[
     ]
     rows += _integrated_row(model.ensemble_, shares[-1])
     parts.append("<h3>Models</h3>" + table(columns, rows, texts=(2, 3, 4), name="models"))
+    encoded = encoding_rows(model.ensemble_)
+    if encoded:
+        cells: list[list[Any]] = [list(row) for row in encoded]
+        texts = tuple(range(len(ENCODING_COLUMNS)))
+        parts.append(
+            "<h3>Columns</h3>" + table(list(ENCODING_COLUMNS), cells, texts=texts, name="columns")
+        )
     columns = ["input", "smallest", "median", "largest", "transform"]
     columns += [f"lengthscale {k + 1}" for k in range(len(chosen))]
     lengthscales = [np.asarray(fitted.model.lengthscale, float) for fitted in chosen]

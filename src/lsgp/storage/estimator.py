@@ -14,7 +14,7 @@ import numpy as np
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.transforms import TargetScaler
-from lsgp.storage import classes, records
+from lsgp.storage import classes, encoding, records
 from lsgp.storage.model_file import (
     Contents,
     ModelFileError,
@@ -79,6 +79,7 @@ def estimator_state(
         else records.groups_record(ensemble.groups, store),
         "copies": None if ensemble.copies is None else store.add("copies", ensemble.copies.own),
         "classification": classes.classification_record(ensemble.classification, store),
+        "encoder": encoding.encoder_record(ensemble.encoder, store),
     }
 
 
@@ -139,8 +140,6 @@ def read_ensemble(
     """The ensemble of these models, checked."""
     n_inputs, input_names = state["n_features"], state["feature_names"]
     records.require(type(n_inputs) is int and n_inputs >= 1, f"{n_inputs!r} inputs")
-    if input_names is not None:
-        _require_names(input_names, n_inputs, "inputs")
     records.require(models, "no model")
     shapes = {(*fitted.problem.X.shape, *fitted.problem.y.shape) for fitted in models}
     records.require(len(shapes) == 1, f"models of different shapes {sorted(shapes)}")
@@ -148,6 +147,11 @@ def read_ensemble(
     shape = tuple(state["target_shape"])
     records.require(shape in ((), (n_targets,)), f"{n_targets} targets of shape {shape}")
     records.require(shape != () or n_targets == 1, f"{n_targets} targets of shape {shape}")
+    # Earlier files have none.
+    encoder = encoding.read_encoder(state.get("encoder"), arrays, n_inputs, n_targets)
+    if input_names is not None:
+        n_columns = n_inputs if encoder is None else encoder.n_columns
+        _require_names(input_names, n_columns, "inputs")
     target_names = state["target_names"]
     if target_names is not None:
         _require_names(target_names, n_targets, "targets")
@@ -181,6 +185,7 @@ def read_ensemble(
         classification=classes.read_classification(
             state.get("classification"), arrays, n_inputs, len(models), n_targets
         ),
+        encoder=encoder,
     )
 
 

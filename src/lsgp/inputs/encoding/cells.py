@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From what users give to columns of cells: frames of any library, arrays, lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.inputs.encoding.text import is_missing, level_of
+
+Array = NDArray[np.float64]
+
+
+class Cells(NamedTuple):
+    """One column as it came, with its type where it has one."""
+
+    name: str
+    type: str  # "number", "flag", "date", "time", "duration", or "object": of any types
+    values: Array  # (n,) NaN is missing; of objects, places in `distinct`
+    distinct: tuple[Any, ...] = ()  # of objects, each once
+    order: tuple[str, ...] | None = None  # of an ordered category, from low to high
+    zone: str | None = None  # of dates whose wall clock this is
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame of a library that narwhals knows."""
+    return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def names_of(X: Any) -> list[str] | None:
+    """Names of the columns, if they are texts."""
+    if not is_frame(X):
+        return None
+    names = [str(name) for name in nw.from_native(X, eager_only=True).columns]
+    return names
+
+
+def needs_encoding(X: Any) -> bool:
+    """Whether X is more than numbers: has texts, dates, missing values.
+
+    What is not is for scikit-learn to check, as ever.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp.inputs.encoding.cells import needs_encoding
+    >>> [needs_encoding(X) for X in ([[1, 2.5]], [[1.0, np.nan]], [["a", 1.0]])]
+    [False, True, True]
+    """
+    if is_frame(X):
+        frame = nw.from_native(X, eager_only=True)
+        return any(_is_odd(frame[:, j]) for j in range(frame.shape[1]))
+    array = _as_array(X)
+    if array is None or array.ndim != 2:
+        return False
+    if array.dtype.kind == "f":
+        return bool(np.isnan(array).any())
+    if array.dtype.kind == "O":
+        # Objects that are no numbers are refused by scikit-learn, in its words.
+        known = str | np.datetime64 | np.timedelta64
+        return any(is_missing(c) or isinstance(c, known) or _has_moment(c) for c in array.flat)
+    return array.dtype.kind in "mMUS"
+
+
+def cells_of(X: Any) -> list[Cells]:
+    """The columns of a frame or of a two-dimensional array."""
+    if is_frame(X):
+        frame = nw.from_native(X, eager_only=True)
+        names = [str(name) for name in frame.columns]
+        return [_of_series(frame[:, j], name) for j, name in enumerate(names)]
+    array = _as_array(X)
+    if array is None or array.ndim != 2:
+        shape = "no array" if array is None else f"of shape {array.shape}"
+        raise ValueError(f"X is {shape}. Give a table of rows and columns.")
+    d = array.shape[1]
+    names = ["x"] if d == 1 else [f"x{j}" for j in range(d)]
+    return [_of_array(column, name) for column, name in zip(array.T, names, strict=True)]
+
+
+def _as_array(X: Any) -> NDArray[Any] | None:
+    if hasattr(X, "dtype") and hasattr(X, "shape"):
+        return np.asarray(X)
+    if not hasattr(X, "__len__") and not hasattr(X, "__array__"):
+        return None
+    try:
+        array = np.asarray(X)
+    except ValueError:  # rows of different length
+        return None
+    # Beside a text, NumPy would make texts of all numbers.
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+
+
+def _has_moment(cell: Any) -> bool:
+    return hasattr(cell, "isoformat") or hasattr(cell, "total_seconds")
+
+
+def _is_odd(series: Any) -> bool:
+    dtype = series.dtype
+    if dtype == nw.Object:
+        return True
+    if not (dtype.is_numeric() or dtype == nw.Boolean) or dtype == nw.Decimal:
+        return True
+    if series.null_count() > 0:
+        return True
+    return bool(dtype.is_float() and np.isnan(_floats(series)).any())
+
+
+def _floats(series: Any) -> Array:
+    if series.dtype == nw.Object or series.null_count() == 0:
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    filled = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+    return np.asarray(filled, dtype=np.float64)
+
+
+def _of_series(series: Any, name: str) -> Cells:
+    dtype = series.dtype
+    if dtype == nw.Boolean:
+        return Cells(name, "flag", _floats(series))
+    if dtype.is_numeric() or dtype == nw.Decimal:
+        return Cells(name, "number", _floats(series))
+    if dtype in (nw.Date, nw.Datetime):
+        zone = getattr(dtype, "time_zone", None)
+        if dtype == nw.Date:
+            series = series.cast(nw.Datetime("us"))
+        elif zone is not None:
+            series = series.dt.replace_time_zone(None)
+        return Cells(name, "date", 1e-6 * _floats(series.dt.timestamp("us")), zone=zone)
+    if dtype == nw.Duration:
+        return Cells(name, "duration", 1e-6 * _floats(series.dt.total_microseconds()))
+    order = None
+    if dtype == nw.Enum:
+        order = tuple(level_of(level) for level in dtype.categories)
+    elif dtype in (nw.List, nw.Array, nw.Struct):
+        raise TypeError(
+            f"Column {name!r} holds {dtype}: a cell must be a number, a text, a date or nothing. "
+            "Make columns of its parts, or leave it out."
+        )
+    return _of_objects(series.to_list(), name)._replace(order=order)
+
+
+def _of_array(column: NDArray[Any], name: str) -> Cells:
+    kind = column.dtype.kind
+    if kind == "M":
+        seconds = column.astype("datetime64[us]").astype(np.int64) * 1e-6
+        return Cells(name, "date", np.where(np.isnat(column), np.nan, seconds))
+    if kind == "m":
+        seconds = column.astype("timedelta64[us]").astype(np.int64) * 1e-6
+        return Cells(name, "duration", np.where(np.isnat(column), np.nan, seconds))
+    if kind in "OUS":
+        return _of_objects(column.tolist() if kind != "O" else list(column), name)
+    if kind == "c":
+        raise ValueError("Complex data not supported: give real and imaginary parts as columns.")
+    return Cells(name, "flag" if kind == "b" else "number", column.astype(np.float64))
+
+
+def _of_objects(cells: Sequence[Any], name: str) -> Cells:
+    """Number the distinct cells, so that each is read once."""
+    places: dict[Any, int] = {}
+    codes = np.empty(len(cells))
+    try:
+        for row, cell in enumerate(cells):
+            # True is 1 to a dictionary, but not to people.
+            key = (True, cell) if isinstance(cell, bool | np.bool_) else cell
+            place = places.get(key)
+            if place is None:
+                # NaN is not equal to itself, and would be there as often as it occurs.
+                place = -1 if is_missing(cell) else places.setdefault(key, len(places))
+            codes[row] = np.nan if place < 0 else place
+    except TypeError:
+        raise TypeError(
+            f"Column {name!r} has a {type(cell).__name__} in row {row}: a cell must be a number, a "
+            "text, a date or nothing, and an argument must be a string or a number."
+        ) from None
+    distinct = tuple(key[1] if isinstance(key, tuple) and len(key) == 2 else key for key in places)
+    return Cells(name, "object", codes, distinct)

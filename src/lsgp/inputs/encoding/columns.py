@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a column holds: its kind, as its cells tell, and their values as numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.inputs.encoding.cells import Cells
+from lsgp.inputs.encoding.text import (
+    CODE,
+    INTEGER,
+    MAX_UNREADABLE,
+    MISSING,
+    N_SHOWN,
+    TRUTHS,
+    date_of,
+    level_of,
+    number_of,
+    parse_date,
+    parse_number,
+    time_of,
+)
+
+Array = NDArray[np.float64]
+
+#: Kinds whose values are numbers; a category's are places among its levels.
+KINDS = ("number", "flag", "duration", "date", "time", "category", "ordered", "empty")
+CATEGORIES = ("category", "ordered")
+#: Kinds that a query may have where a column is of the kind before: what numbers are is known.
+NUMERIC = ("number", "flag", "duration")
+
+
+class Column(NamedTuple):
+    """A column that was read."""
+
+    name: str
+    kind: str
+    values: Array  # (n,) NaN is missing; seconds of dates, times and durations
+    levels: tuple[str, ...] = ()  # of a category
+    zone: str | None = None  # of dates
+    note: str = ""  # what users might want to know of how it was read
+
+
+def read_column(cells: Cells, is_category: bool = False) -> Column:
+    """Find out what a column holds.
+
+    Parameters
+    ----------
+    cells : Cells
+    is_category : bool
+        Whether it was declared, whatever its cells look like.
+
+    Examples
+    --------
+    >>> from lsgp.inputs.encoding.cells import cells_of
+    >>> from lsgp.inputs.encoding.columns import read_column
+    >>> columns = map(read_column, cells_of([["3.5", "a", "2001-02-03"], ["1", "b", None]]))
+    >>> [column.kind for column in columns]
+    ['number', 'category', 'date']
+    """
+    if np.isinf(cells.values).any():
+        n = np.count_nonzero(np.isinf(cells.values))
+        raise ValueError(
+            f"Column {cells.name!r} of X contains infinity or a value too large ({n} cells). "
+            "Correct them, or make them missing."
+        )
+    if is_category or cells.order is not None:
+        return _as_category(cells)
+    if np.isnan(cells.values).all():
+        return Column(cells.name, "empty", cells.values)
+    if cells.type != "object":
+        return Column(cells.name, cells.type, cells.values, zone=cells.zone)
+    return _read_objects(cells)
+
+
+def read_as(cells: Cells, kind: str, zone: str | None = None) -> Column:
+    """Read a column of queries as what it was when fitted; one clear error if it is not."""
+    column = read_column(cells, kind in CATEGORIES)
+    if kind in CATEGORIES:
+        return column
+    if column.kind == "empty":
+        return column._replace(kind=kind)
+    if column.kind == kind or (kind in NUMERIC and column.kind in NUMERIC):
+        return _in_zone(column, zone)
+    shown = _examples(cells)
+    raise ValueError(
+        f"Column {cells.name!r} held {_plural(kind)} when the model was fitted, and now holds "
+        f"{_plural(column.kind)} ({shown}). Give {_plural(kind)}."
+    )
+
+
+def _plural(kind: str) -> str:
+    return {"category": "categories", "ordered": "ordered categories"}.get(kind, f"{kind}s")
+
+
+def _examples(cells: Cells) -> str:
+    if cells.type == "object":
+        shown = [repr(cell) for cell in cells.distinct[:N_SHOWN]]
+    else:
+        present = cells.values[~np.isnan(cells.values)]
+        shown = [f"{value:g}" for value in present[:N_SHOWN]]
+    return ", ".join(shown)
+
+
+def _in_zone(column: Column, zone: str | None) -> Column:
+    """Dates by the wall clock of the zone that was fitted."""
+    if column.kind != "date" or zone == column.zone or None in (zone, column.zone):
+        return column
+    from datetime import UTC, datetime, timedelta
+    from zoneinfo import ZoneInfo
+
+    start = datetime(1970, 1, 1)
+    own, other = ZoneInfo(str(column.zone)), ZoneInfo(str(zone))
+    values = column.values.copy()
+    for value in np.unique(values[~np.isnan(values)]):
+        moment = (start + timedelta(seconds=float(value))).replace(tzinfo=own).astimezone(UTC)
+        wall = moment.astimezone(other).replace(tzinfo=None)
+        values[column.values == value] = (wall - start).total_seconds()
+    return column._replace(values=values, zone=zone)
+
+
+def _as_category(cells: Cells) -> Column:
+    if cells.type == "object":
+        names = [level_of(cell) for cell in cells.distinct]
+        codes = cells.values
+    else:
+        present = ~np.isnan(cells.values)
+        distinct, places = np.unique(cells.values[present], return_inverse=True)
+        is_flag = cells.type == "flag"
+        names = [str(bool(v)) if is_flag else level_of(float(v)) for v in distinct]
+        codes = np.full(len(cells.values), np.nan)
+        codes[present] = places
+    known = dict.fromkeys(names) if cells.order is None else dict.fromkeys(cells.order)
+    place = {level: k for k, level in enumerate(known)}
+    # Different cells may be one level: 3 and 3.0.
+    renumbered = np.array([*(place[name] for name in names), np.nan])
+    values = renumbered[np.where(np.isnan(codes), len(names), codes).astype(np.int64)]
+    if not known:
+        return Column(cells.name, "empty", values)
+    kind = "category" if cells.order is None else "ordered"
+    return Column(cells.name, kind, values, tuple(place))
+
+
+def _read_objects(cells: Cells) -> Column:
+    """Of cells of any types, all of one kind, or nearly all."""
+    name, distinct = cells.name, cells.distinct
+    counts = np.bincount(cells.values[~np.isnan(cells.values)].astype(int), None, len(distinct))
+    for kind, typed, parsed in (
+        ("number", number_of, parse_number),
+        ("date", date_of, parse_date),
+        ("time", time_of, None),
+    ):
+        if kind == "number" and _are_codes(distinct):
+            continue
+        values = _read_each(distinct, typed, parsed)
+        is_read = ~np.isnan(values) | np.array([_is_marked(cell) for cell in distinct])
+        n_wrong, n_read = counts[~is_read].sum(), counts[~np.isnan(values)].sum()
+        if n_read == 0 or n_wrong >= n_read:
+            continue
+        if n_wrong > MAX_UNREADABLE * len(cells.values):
+            shown = ", ".join(repr(distinct[k]) for k in np.flatnonzero(~is_read)[:N_SHOWN])
+            raise ValueError(
+                f"Column {name!r} holds {kind}s, but {n_wrong} of {len(cells.values)} cells are "
+                f"none: {shown}{', ...' if (~is_read).sum() > N_SHOWN else ''}. Correct them, make "
+                f"them missing, or declare it: categorical_features=[{name!r}]."
+            )
+        note = ""
+        if n_wrong:
+            shown = ", ".join(repr(distinct[k]) for k in np.flatnonzero(~is_read)[:N_SHOWN])
+            note = f"{n_wrong} unreadable cells are missing: {shown}"
+        texts = [cell.strip() for cell in distinct if isinstance(cell, str)]
+        if kind == "number" and len(texts) == len(distinct) and set(texts) <= set(TRUTHS):
+            kind = "flag"
+        if kind == "number" and all(hasattr(cell, "total_seconds") for cell in distinct):
+            kind = "duration"
+        zone = "UTC" if kind == "date" and any(map(_is_aware, distinct)) else None
+        own = np.append(values, np.nan)
+        places = np.where(np.isnan(cells.values), len(distinct), cells.values).astype(np.int64)
+        return Column(name, kind, own[places], zone=zone, note=note)
+    return _as_category(cells)
+
+
+def _read_each(
+    distinct: tuple[Any, ...],
+    typed: Callable[[Any], float | None],
+    parsed: Callable[[str], float | None] | None,
+) -> Array:
+    values = np.full(len(distinct), np.nan)
+    for k, cell in enumerate(distinct):
+        read = parsed if isinstance(cell, str) else typed
+        found = None if read is None else read(cell)
+        if found is not None:
+            values[k] = found
+    return values
+
+
+def _is_marked(cell: Any) -> bool:
+    return isinstance(cell, str) and cell.strip() in MISSING
+
+
+def _are_codes(distinct: tuple[Any, ...]) -> bool:
+    """Whether all cells are texts of digits, some of which start with a zero: 02134."""
+    texts = [cell.strip() for cell in distinct if isinstance(cell, str)]
+    if len(texts) < len(distinct):
+        return False
+    present = [text for text in texts if text not in MISSING]
+    return all(re.match(INTEGER, text) for text in present) and any(
+        re.match(CODE, text) for text in present
+    )
+
+
+def _is_aware(cell: Any) -> bool:
+    if isinstance(cell, str):
+        time = cell.strip()[10:]
+        return time.endswith("Z") or "+" in time or "-" in time
+    return getattr(cell, "tzinfo", None) is not None

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What people write into cells: numbers, truths, dates, and marks for a missing value."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+#: What stands for a missing number or date, beside nothing at all. In a column of texts, only
+#: nothing does: NA may be Namibia.
+MISSING = ("", "NA", "N/A", "NaN", "nan", "NAN", "na", "n/a", "null", "NULL", "None", "none", "?")
+TRUTHS = {"true": "1", "True": "1", "TRUE": "1", "false": "0", "False": "0", "FALSE": "0"}
+
+#: Digits that are no number: 007, or the zip code 02134.
+CODE = r"^[+-]?0\d"
+INTEGER = r"^[+-]?\d+$"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
+_DATE = re.compile(r"\d{4}[-/]\d{2}[-/]\d{2}([T ].*)?\Z")
+
+#: Cells of a column of numbers that may be none, as a share: a dash here and there is a missing
+#: value, while many are a column of something else.
+MAX_UNREADABLE = 0.01
+#: Unreadable cells that a message shows.
+N_SHOWN = 3
+
+_EPOCH = datetime(1970, 1, 1)
+
+
+def parse_number(text: str) -> float | None:
+    """The number that a text is, or None.
+
+    Examples
+    --------
+    >>> from lsgp.inputs.encoding.text import parse_number
+    >>> parse_number(" 1e3 "), parse_number("1_000"), parse_number("about 3")
+    (1000.0, None, None)
+    """
+    text = text.strip()
+    if text in TRUTHS:
+        return float(TRUTHS[text])
+    return float(text) if _NUMBER.match(text) else None
+
+
+def parse_date(text: str) -> float | None:
+    """Seconds from 1970 of a date in ISO's order, or None; those with an offset are in UTC.
+
+    Examples
+    --------
+    >>> from lsgp.inputs.encoding.text import parse_date
+    >>> parse_date("1970-01-02"), parse_date("1970-01-01T01:00:00+01:00"), parse_date("May 5")
+    (86400.0, 0.0, None)
+    """
+    text = text.strip()
+    if not _DATE.match(text):
+        return None
+    try:
+        return seconds_of(datetime.fromisoformat(text.replace("/", "-")))
+    except ValueError:
+        return None
+
+
+def seconds_of(moment: date) -> float:
+    """Seconds from 1970; of a moment with a time zone, in UTC."""
+    if not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day)
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return (moment - _EPOCH).total_seconds()
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell of whatever type holds nothing: None, NaN, NaT, NA, or an empty text."""
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return True
+    if isinstance(cell, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(cell))
+    if isinstance(cell, float | np.floating | Decimal):
+        return math.isnan(cell)
+    # NaT and NA of pandas, which need not be there to be recognized.
+    return type(cell).__name__ in ("NaTType", "NAType")
+
+
+def number_of(cell: Any) -> float | None:
+    """The number that a cell is, or None; truths are 0 and 1, durations are in seconds."""
+    if isinstance(cell, str):
+        return None
+    if isinstance(cell, Real | Decimal | np.bool_):
+        return float(cell)
+    if isinstance(cell, np.timedelta64):
+        return float(cell / np.timedelta64(1, "us")) * 1e-6
+    return cell.total_seconds() if isinstance(cell, timedelta) else None
+
+
+def date_of(cell: Any) -> float | None:
+    """Seconds from 1970 of a cell that is a moment, or None."""
+    if isinstance(cell, np.datetime64):
+        return float(cell.astype("datetime64[us]").astype(np.int64)) * 1e-6
+    return seconds_of(cell) if isinstance(cell, date) else None
+
+
+def time_of(cell: Any) -> float | None:
+    """Seconds from midnight of a cell that is a time of the day, or None."""
+    if not isinstance(cell, time):
+        return None
+    return 3600.0 * cell.hour + 60.0 * cell.minute + cell.second + 1e-6 * cell.microsecond
+
+
+def level_of(cell: Any) -> str:
+    """The name of a level: 3 and 3.0 are one.
+
+    Examples
+    --------
+    >>> from lsgp.inputs.encoding.text import level_of
+    >>> level_of(3.0), level_of(" red "), level_of(2.5)
+    ('3', 'red', '2.5')
+    """
+    if isinstance(cell, str):
+        return cell.strip()
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell)
