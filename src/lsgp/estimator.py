@@ -218,12 +218,8 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         is_known = labels is not None and labels.n_classes == 1
         if self.objective is not None and len(rows.X) > 2 and not is_known:
             tuned = self._tune(specification, rows, scaler, queries, progress, labels)
-            result = tuned.result
             if copies is not None:
-                result = replace(result, n_copies=copies.n_copies)
-            if not settings["calibrate"]:
-                result = replace(result, scale_factor=1.0)
-            tuned = tuned._replace(result=result)
+                tuned = tuned._replace(result=replace(tuned.result, n_copies=copies.n_copies))
             models = build_tuned(tuned, self.backend, self.dtype, specification.n_neighbors)
         else:
             given = build_given(specification, rows, scaler, self.backend, self.dtype)

@@ -64,6 +64,7 @@ class Specification(NamedTuple):
     input_transforms: tuple[Kinds, ...]  # those that tuning may choose from
     is_isotropic: bool  # one lengthscale for all inputs
     tunes_bandwidth: bool = False  # one radius for all queries, that tuning chooses
+    calibrates: bool = True  # whether a factor makes intervals cover
     bounds: Mapping[str, np.ndarray] | None = None  # of a kernel object's logarithms, (k, 2)
 
     @property
@@ -142,7 +143,6 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         _require_choice("objective", settings["objective"], ("auto", *ALL_OBJECTIVES), "or None")
 
     _flag(settings, "normalize_y")
-    _flag(settings, "calibrate")
     limits = LIMITS[settings["dtype"]]
     spread = (1.0 / limits.variance, limits.variance)
     signal = _number(settings, "signal_variance", given, spread)
@@ -229,6 +229,7 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         input_transforms=_input_transforms(settings["input_transform"], n_inputs),
         is_isotropic=is_isotropic,
         tunes_bandwidth=_tunes_bandwidth(settings),
+        calibrates=_flag(settings, "calibrate"),
         bounds=None if translation is None else translation.bounds,
     )
 

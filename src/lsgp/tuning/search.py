@@ -268,7 +268,7 @@ def _choose(
         candidates=tuple(c.candidate for c in usable),
         weights=weights,
         loss=choice.loss,
-        scale_factor=choice.scale_factor,
+        scale_factor=choice.scale_factor if problem.specification.calibrates else 1.0,
         n_compared=len(comparison.rows),
         seconds=problem.clock.elapsed,
         is_complete=is_complete,
