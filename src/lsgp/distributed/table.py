@@ -18,6 +18,7 @@ from sklearn.utils import check_array
 from sklearn.utils.class_weight import compute_sample_weight
 
 from lsgp.distributed.parts import N_SAMPLED, Rows
+from lsgp.inputs.encoding import needs_encoding
 from lsgp.inputs.labels import check_labels, encode_labels
 from lsgp.inputs.lazy import is_dask
 from lsgp.inputs.transforms.column_statistics import Range
@@ -224,6 +225,12 @@ def _ends(values: Array) -> tuple[float, float]:
 
 def read(raw: Raw, encoding: Encoding) -> Rows:
     """The rows of a chunk that count, numbered from 0."""
+    if needs_encoding(raw.X):
+        raise ValueError(
+            "X has columns that are no numbers, or missing values, which a fit on a cluster does "
+            "not take. Encode and complete them, or fit to rows that one machine holds: its model "
+            "predicts Dask collections too."
+        )
     X = check_array(raw.X, dtype=np.float64, order="C", ensure_min_samples=0, input_name="X")
     n = len(X)
     weight = None if raw.weight is None else _values("sample_weight", raw.weight, n)
