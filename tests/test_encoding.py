@@ -421,7 +421,7 @@ def test_classes_of_mixed_tables():
     sure, unsure = (np.abs(model.predict_proba(each)[:, 0] - 0.5) for each in (X.iloc[:5], new))
     assert unsure.mean() < sure.mean()
     explained = model.explain(new)
-    total = explained.start + explained.contributions.sum(axis=1) + explained.linear
+    total = explained.start + explained.contributions.sum(axis=1) + explained.others
     np.testing.assert_allclose(total, model.predict_proba(new), rtol=1e-6)
     model.partial_fit(new, labels[:5])
     assert model.predict(new).shape == (5,)

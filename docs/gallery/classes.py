@@ -20,7 +20,7 @@ def draw_rows(n, seed):
     return X, NAMES[np.digitize(radius, [0.4, 0.8])]
 
 
-X, y = draw_rows(800, seed=0)
+X, y = draw_rows(400, seed=0)
 model = LSGPClassifier(random_state=0).fit(X, y)
 
 figure, axes = plt.subplots(1, 3, figsize=(14.5, 4.2), layout="constrained")

@@ -482,6 +482,10 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             return X.inputs
         if self.ensemble_.encoder is not None:
             return self.ensemble_.encoder.encode(X)
+        return self._check_numbers(X)
+
+    def _check_numbers(self, X: Any) -> Array:
+        """Queries without texts and holes, of the inputs that were named."""
         try:
             checked: Array = validate_data(
                 self, X, dtype=np.float64, reset=False, ensure_min_samples=0

@@ -185,7 +185,7 @@ class _Fit:
         where: Array | None = None
         if queries is not None:
             own: Any = self.estimator
-            where = own._check_queries(queries)
+            where = own._check_numbers(queries)
         regions = self._regions(known, n_partitions)
         store, mean_noise, n_copies = self._partition(known, regions)
         if self.has_weights(known):
