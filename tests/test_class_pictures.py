@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pictures and the page of classifiers."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -81,3 +83,20 @@ def test_page_of_many_inputs_has_no_map(tmp_path):
     model = LSGPClassifier(objective=None).fit(X, X[:, 0] > 0)
     write_report(model, tmp_path / "page.html")
     assert 'id="decisions"' not in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_page_counts_rows_as_it_is_told_and_names_every_member(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(70, 2))
+    y = np.where(X[:, 0] + 0.7 * rng.normal(size=70) > 0, "right", "left")
+    model = LSGPClassifier(
+        random_state=0, n_tuning_points=40, kernel="matern32", input_transform="standardize"
+    ).fit(X, y)
+    write_report(model, tmp_path / "page.html", count_from=1)
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert text.count("Rows are counted from 1.") == 2
+    models = text[text.index("<h3>Models</h3>") :]
+    models = models[: models.index("</table>")]
+    assert "of log odds" in models
+    shares = [float(share) for share in re.findall(r">([\d.]+) %<", models)]
+    assert sum(shares) == pytest.approx(100.0, abs=1e-9)

@@ -84,7 +84,7 @@ def write_report(
     if y is not None and X is None:
         raise ValueError("y was given without X. Give both, X alone, or neither.")
     if isinstance(model, LSGPClassifier):
-        text = classes.page_of_classes(model, X, y, title, n_points, random_state)
+        text = classes.page_of_classes(model, X, y, title, n_points, random_state, count_from)
         write_text(path, text, "report")
         return
     names = facts.names_of_targets(model, None if target_names is None else list(target_names))

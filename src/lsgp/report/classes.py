@@ -69,6 +69,7 @@ def page_of_classes(
     title: str | None,
     n_points: int,
     random_state: int,
+    count_from: int = 0,
 ) -> str:
     """The whole page."""
     own = classification_of(model.ensemble_)
@@ -85,7 +86,7 @@ def page_of_classes(
         _tiles(model, judged[0]),
         _quality(judged),
         _decisions(model, sample.X),
-        *_cases(model, judged[-1]),
+        *_cases(model, judged[-1], count_from),
         sections.importance_section(found, drawn, names),
         sections.fitted_section(model, names, inputs),
         sections.tuning_section(model),
@@ -248,7 +249,7 @@ def _decisions(model: LSGPClassifier, X: Array) -> str:
     )
 
 
-def _cases(model: LSGPClassifier, judged: Judged) -> list[str]:
+def _cases(model: LSGPClassifier, judged: Judged, count_from: int) -> list[str]:
     """The most doubtful rows, and those that are wrong and most sure of it."""
     at = np.arange(len(judged.codes))
     top = np.sort(judged.proba, axis=1)
@@ -258,17 +259,19 @@ def _cases(model: LSGPClassifier, judged: Judged) -> list[str]:
     chance = judged.proba[at, judged.codes]
     wrong = np.argsort(np.where(likeliest != judged.codes, chance, np.inf), kind="stable")
     wrong = wrong[(likeliest != judged.codes)[wrong]][:N_LISTED]
-    said = f"{judged.label}. Rows are counted from 0."
+    said = f"{judged.label}. Rows are counted from {count_from}."
     return [
         '<section id="doubtful"><h2>Most doubtful rows</h2><p>Two classes are nearly alike there. '
-        f"{said}</p>{_case_table(model, judged, doubtful)}</section>",
+        f"{said}</p>{_case_table(model, judged, doubtful, count_from)}</section>",
         '<section id="wrong"><h2>Most wrong rows</h2><p>The observed class was thought least '
         f"likely: mistaken labels are among these first. {said}</p>"
-        f"{_case_table(model, judged, wrong)}</section>",
+        f"{_case_table(model, judged, wrong, count_from)}</section>",
     ]
 
 
-def _case_table(model: LSGPClassifier, judged: Judged, places: NDArray[np.intp]) -> str:
+def _case_table(
+    model: LSGPClassifier, judged: Judged, places: NDArray[np.intp], count_from: int
+) -> str:
     if not len(places):
         return "<p>There are none.</p>"
     names = classification_of(model.ensemble_).class_names
@@ -282,14 +285,14 @@ def _case_table(model: LSGPClassifier, judged: Judged, places: NDArray[np.intp])
         near = explained.of_query(k)
         strongest = np.argsort(-np.abs(near.contributions[:, likeliest]), kind="stable")
         why = ", ".join(
-            f"row {near.rows[j]} ({near.labels[j]}) "
+            f"row {near.rows[j] + count_from} ({near.labels[j]}) "
             f"{100 * near.contributions[j, likeliest]:+.1f}".replace("-", "−")
             for j in strongest[:N_NEIGHBORS].tolist()
         )
         own, best = float(judged.proba[i, judged.codes[i]]), float(judged.proba[i, likeliest])
         rows.append(
             [
-                int(judged.rows[i]),
+                int(judged.rows[i]) + count_from,
                 names[judged.codes[i]],
                 names[likeliest],
                 Number(own, percent(own)),

@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.text import count, percent, percents
-from lsgp.ensemble.describe import ENCODING_COLUMNS, describe_integrated, encoding_rows
+from lsgp.ensemble.describe import (
+    ENCODING_COLUMNS,
+    describe_integrated,
+    describe_laplace,
+    encoding_rows,
+)
 from lsgp.ensemble.effects import Effect
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.importance import Importance
@@ -63,7 +68,8 @@ def fitted_section(model: LSGPEstimator, names: Sequence[str], inputs: Sequence[
     every_share = [fitted.weight for fitted in chosen]
     if integrated:
         every_share.append(sum(fitted.weight for fitted in integrated))
-    shares = percents(every_share, digits=1)
+    others = _others(model.ensemble_)
+    shares = percents([*every_share, *(share for share, *_ in others)], digits=1)
     rows = [
         [
             Number(k + 1, str(k + 1)),
@@ -79,7 +85,12 @@ def fitted_section(model: LSGPEstimator, names: Sequence[str], inputs: Sequence[
         ]
         for k, (fitted, share) in enumerate(zip(chosen, shares, strict=False))
     ]
-    rows += _integrated_row(model.ensemble_, shares[-1])
+    rows += _integrated_row(model.ensemble_, shares[len(every_share) - 1])
+    for (weight, what, inputs_of), shown in zip(others, shares[len(every_share) :], strict=True):
+        place = len(rows) + 1
+        size = Number(np.nan, "all rows")
+        rows.append([Number(place, str(place)), Number(weight, shown), what, "", inputs_of, size])
+        rows[-1] += [None] * (len(columns) - len(rows[-1]))
     parts.append("<h3>Models</h3>" + table(columns, rows, texts=(2, 3, 4), name="models"))
     encoded = encoding_rows(model.ensemble_)
     if encoded:
@@ -122,6 +133,22 @@ def fitted_section(model: LSGPEstimator, names: Sequence[str], inputs: Sequence[
         f"{listed}</details></section>"
     )
     return "".join(parts)
+
+
+def _others(ensemble: Ensemble) -> list[tuple[float, str, str]]:
+    """Share, name and input transforms of what is pooled with the models of labels."""
+    own = ensemble.classification
+    if own is None:
+        return []
+    rows = [
+        (one.weight, f"logistic, ridge {one.ridge:g}", _transform_name(one.transform.kinds))
+        for one in own.linear
+    ]
+    if own.laplace:
+        kinds = dict.fromkeys(_transform_name(one.transform.kinds) for one in own.laplace)
+        share = sum(one.weight for one in own.laplace)
+        rows.append((share, describe_laplace(own.laplace), " or ".join(kinds)))
+    return rows
 
 
 def _integrated_row(ensemble: Ensemble, shown: str) -> list[list[Any]]:
