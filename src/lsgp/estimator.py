@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import copy
-import warnings
+from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -35,7 +35,7 @@ from lsgp.inputs.encoding import (
     Encoder,
     Plan,
     Table,
-    choices_of,
+    choose_plan,
     fit_encoder,
     needs_encoding,
     read_table,
@@ -59,16 +59,10 @@ DTYPES = ("float64", "float32")
 #: Standard deviations of targets below have no digits to spare.
 SMALLEST_SPREAD = 1e-300
 
-#: Encodings are chosen by models of this many rows, on others that are held out,
-N_LEARNT, N_HELD = 3000, 1000
-#: of tables of at least this many rows,
-FEWEST_TO_CHOOSE = 60
-#: and if tuning has this many seconds: up to four quick fits take about a second each,
+#: Encodings are chosen by quick fits if tuning has this many seconds: up to four take about a
+#: second each,
 LEAST_TIME_TO_CHOOSE = 10.0
-#: each of one model, tuned on this many points. What is preferred stays, unless the other is
-#: better by this share, and by this many standard errors of the difference: on flights_raw, whose
-#: targets have heavy tails, either was better by 3 % on some of three samples.
-WORTHWHILE, SURE_ERRORS = 0.01, 2.0
+#: of one model, tuned on this many points.
 N_QUICK_POINTS = 300
 QUICK_SETTINGS = {
     "kernel": "matern32",
@@ -84,7 +78,7 @@ NAN_ERROR = "Input X contains NaN."
 N_STRONGEST = 6
 
 
-class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
+class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     """Settings, and what a fitted ensemble can do whatever it predicts.
 
     All that is fitted is `ensemble_`, which is assigned last and at once: an estimator is either
@@ -262,48 +256,21 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
         return encoder, rows._replace(X=X)
 
     def _choose_plan(self, table: Table, rows: TrainingRows) -> Plan:
-        """How columns are encoded, where there is a choice: what predicts held-out rows best.
-
-        Not by leave-one-out: the statistics of a level know the rows that would be left out.
-        """
-        plan, n = Plan(), table.n_rows
+        """How columns are encoded, by quick fits of this estimator where there is a choice."""
         is_open = np.ndim(self.lengthscale or 0.0) == 0 and isinstance(self.input_transform, str)
         has_time = self.max_tuning_time is None or self.max_tuning_time >= LEAST_TIME_TO_CHOOSE
-        choices = choices_of(table)
-        if self.objective is None or not (choices and is_open and has_time) or n < FEWEST_TO_CHOOSE:
-            return plan
-        learnt, held = _held_out(rows, int(check_random_state(self.random_state).randint(2**31)))
+        if self.objective is None or not (is_open and has_time):
+            return Plan()
         quick = clone(self).set_params(categorical_features=None, warm_start=False, verbose=0)
         quick.set_params(n_models=1, n_tuning_points=N_QUICK_POINTS, max_tuning_time=None)
         for name, value in QUICK_SETTINGS.items():
             if isinstance(getattr(self, name), str) and getattr(self, name) == "auto":
                 quick.set_params(**{name: value})
+        return choose_plan(table, rows, quick._judge, self.random_state)
 
-        def judge(plan: Plan) -> Array:
-            part = rows.keep(learnt)
-            encoder, X = fit_encoder(
-                table.take(learnt), part.y, plan, part.weight, part.group_numbers
-            )
-            # As queries, which have their own columns here rather than a frame.
-            X_held = encoder.encode_table(table.take(held))
-            return quick._judge(X, part, X_held, rows.keep(held))
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            plan = plan._replace(**{choice.field: choice.preferred for choice in choices})
-            best = judge(plan)
-            for choice in choices:
-                other = plan._replace(**{choice.field: choice.other})
-                losses = judge(other)
-                gain = best - losses
-                error = float(gain.std()) / np.sqrt(len(gain))
-                if gain.mean() > max(WORTHWHILE * best.mean(), SURE_ERRORS * error):
-                    plan, best = other, losses
-        return plan
-
+    @abstractmethod
     def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> Array:
         """Losses of held-out rows by a model of others, (k,); inputs are encoded."""
-        raise NotImplementedError
 
     def _settings(self) -> dict[str, Any]:
         """The settings that say what a local model is."""
@@ -820,25 +787,6 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator):
             estimator.feature_names_in_ = np.array(ensemble.input_names, dtype=object)
         estimator.ensemble_ = ensemble
         return estimator
-
-
-def _held_out(rows: TrainingRows, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to learn from, and others to judge by: whole groups, where there are any."""
-    n = len(rows.y)
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(n)[: N_LEARNT + N_HELD]
-    n_held = min(N_HELD, len(order) // 4)
-    groups = rows.group_numbers
-    if groups is None:
-        return np.sort(order[n_held:]), np.sort(order[:n_held])
-    keys = np.where(groups >= 0, groups, groups.max(initial=0) + 1 + np.arange(n))
-    rank = rng.permutation(int(keys.max()) + 1)
-    by_group = order[np.argsort(rank[keys[order]], kind="stable")]
-    last = keys[by_group[n_held - 1]]
-    is_held = np.isin(keys[by_group], keys[by_group[:n_held]]) | (keys[by_group] == last)
-    if is_held.all():
-        is_held = keys[by_group] != keys[by_group[-1]]
-    return np.sort(by_group[~is_held]), np.sort(by_group[is_held])
 
 
 def _require_targets(y: Array, largest: float) -> None:
