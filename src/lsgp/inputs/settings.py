@@ -18,7 +18,7 @@ from lsgp.method.contract import (
     SHARED_PARAMETERS,
     LocalModel,
 )
-from lsgp.method.kernels import KERNELS, kernel_of
+from lsgp.method.kernels import CHOSEN_FROM, KERNELS, MOST_INPUTS, kernel_of
 from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
 
 TRENDS = ("none", "constant", "linear")
@@ -129,13 +129,14 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
     """Check the settings (the estimator's ``get_params``) and read them as a local model."""
     given: set[str] = set()
     kernel, translation = settings["kernel"], None
-    kernels: tuple[Any, ...] = tuple(KERNELS)
+    kernels: tuple[Any, ...] = CHOSEN_FROM
     if sklearn_kernels.is_kernel(kernel):
         translation = sklearn_kernels.translate(kernel)
         kernels = (translation.kernel,)
     elif kernel != "auto":
         _require_choice("kernel", kernel, ("auto", *KERNELS), "or a scikit-learn kernel object")
         kernels = (kernel,)
+        _require_valid(kernel, n_inputs)
     _require_choice("localizer", settings["localizer"], tuple(LOCALIZERS))
     _require_choice("localizer_metric", settings["localizer_metric"], LOCALIZER_METRICS)
     _require_choice("scale", settings["scale"], SCALES)
@@ -238,6 +239,16 @@ def _require_choice(name: str, value: Any, choices: tuple[str, ...], more: str =
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(map(repr, choices))
         raise ValueError(f"{name}={value!r} is not one of {listed}{', ' + more if more else ''}.")
+
+
+def _require_valid(kernel: str, n_inputs: int) -> None:
+    """Refuse a kernel that is no covariance in so many dimensions."""
+    most = MOST_INPUTS.get(kernel, n_inputs)
+    if n_inputs > most:
+        raise ValueError(
+            f"kernel={kernel!r} is a covariance of up to {most} inputs, and there are {n_inputs} "
+            "inputs here. Use 'matern12', which begins as it does, or fewer inputs."
+        )
 
 
 def _flag(settings: dict[str, Any], name: str, more: str = "") -> bool:

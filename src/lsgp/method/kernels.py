@@ -54,13 +54,33 @@ def matern52(r2: Array) -> ValueAndDerivative:
     return (1.0 + a + a * a / 3.0) * decay, -5.0 / 6.0 * (1.0 + a) * decay
 
 
+def spherical(r2: Array) -> ValueAndDerivative:
+    """rho = 1 - 3/2 r + 1/2 r³ up to r = 1, and 0 beyond: the variogram's range is where it ends.
+
+    Positive definite in up to three dimensions. Its derivative is infinite at 0, as of `matern12`.
+    """
+    inside = np.minimum(r2, 1.0)
+    r, rest = np.sqrt(inside), 1.0 - inside
+    left = rest / (1.0 + r)  # 1 - r, without losing digits near 1
+    slope = -0.75 * rest
+    return left**2 * (1.0 + 0.5 * r), np.divide(slope, r, np.zeros_like(slope), where=r > 0)
+
+
 #: In the order of the native core's codes.
 KERNELS: dict[str, Callable[[Array], ValueAndDerivative]] = {
     "rbf": rbf,
     "matern12": matern12,
     "matern32": matern32,
     "matern52": matern52,
+    "spherical": spherical,
 }
+
+#: Those that tuning chooses from. The spherical one is for users who ask for it: its second
+#: derivative jumps at its end, and so do gradients of a leave-one-out loss.
+CHOSEN_FROM = ("rbf", "matern12", "matern32", "matern52")
+
+#: Inputs up to which a kernel is positive definite, where there is a limit.
+MOST_INPUTS = {"spherical": 3}
 
 #: Step of the central differences of scikit-learn kernels, relative to the lengthscale.
 STEP = 1e-5
