@@ -36,7 +36,7 @@ def seam(model: LSGPRegressor, X: Array) -> float:
     """The largest difference of predictions at one place, reached from either side."""
     west = X[np.linspace(0, len(X) - 1, 200).astype(int)].copy()
     west[:, 0] = np.floor(X[:, 0].min())
-    east = west + [360.0, 0.0, 0.0]
+    east = west + np.array([360.0, 0.0, 0.0])
     return float(np.abs(model.predict(west) - model.predict(east)).max())
 
 

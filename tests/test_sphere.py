@@ -131,7 +131,8 @@ def test_a_pole_is_one_point_and_there_is_no_seam():
     west = np.column_stack([np.full(20, -180.0), np.linspace(-80, 80, 20)])
     east = west * [-1, 1]
     np.testing.assert_array_equal(model.predict(west), model.predict(east))
-    near = model.predict(west + [1e-7, 0]) - model.predict(east - [1e-7, 0])
+    aside = np.array([1e-7, 0.0])
+    near = model.predict(west + aside) - model.predict(east - aside)
     assert np.abs(near).max() < 1e-7
 
 
@@ -167,9 +168,10 @@ def test_tuning_finds_one_lengthscale_in_kilometers_and_beats_raw_coordinates():
     settings |= {"n_neighbors": 40, "input_transform": "standardize", "scale": "global"}
     on_sphere = LSGPRegressor(sphere=(0, 1), **settings).fit(X, y)
     lengthscale = on_sphere.model_.lengthscale
-    assert len(lengthscale) == 3 and len(set(lengthscale)) == 1
+    assert len(lengthscale) == 3
+    assert len(set(lengthscale)) == 1
     km = on_sphere.lengthscales_[0]
-    assert km[0] == km[1] and 1000 < km[0] < 60_000
+    assert 1000 < km[0] == km[1] < 60_000
     raw = LSGPRegressor(**settings).fit(X, y)
     errors = [np.std(model.predict(queries) - field(queries)) for model in (on_sphere, raw)]
     assert errors[0] < 0.7 * errors[1]
@@ -206,7 +208,8 @@ def test_other_inputs_have_their_own_lengthscales_and_transforms():
     model = LSGPRegressor(sphere=(1, 2), random_state=0, n_tuning_points=40, **QUICK).fit(X, y)
     for one in model.fitted_:
         lengthscale = one.model.lengthscale
-        assert len(lengthscale) == 4 and lengthscale[1] == lengthscale[2] == lengthscale[3]
+        assert len(lengthscale) == 4
+        assert len(set(lengthscale[1:])) == 1
         assert one.transform.kinds[1:] == ("sphere",) * 3
         assert one.transform.kinds[0] != "sphere"
     assert model.lengthscales_.shape == (len(model.fitted_), 3)
@@ -302,7 +305,7 @@ def test_added_rows_are_as_if_they_had_been_there():
     y = field(X)
     model = fitted(X, input_transform=None, lengthscale=3000.0, normalize_y=False)
     first = LSGPRegressor(**model.get_params()).fit(X[:200], y[:200])
-    added = first.partial_fit(X[200:] + [360.0, 0.0], y[200:])
+    added = first.partial_fit(X[200:] + np.array([360.0, 0.0]), y[200:])
     np.testing.assert_allclose(added.predict(queries), model.predict(queries), atol=1e-10)
 
 
@@ -323,7 +326,8 @@ def test_tables_with_texts_keep_their_places():
     moved = X.assign(lon=X["lon"] + 360.0)
     np.testing.assert_allclose(model.predict(moved), model.predict(X), atol=1e-10)
     gradient = model.predict_gradient(X[:2])
-    assert np.isnan(gradient[:, 0]).all() and np.isfinite(gradient[:, 1:]).all()
+    assert np.isnan(gradient[:, 0]).all()
+    assert np.isfinite(gradient[:, 1:]).all()
     with pytest.raises(ValueError, match=r"^sphere has the column 'kind', which is .* Give "):
         LSGPRegressor(sphere=("lon", "kind"), **GIVEN).fit(X, y)
     with pytest.raises(ValueError, match="Row 3 of X has the latitude 91 in 'lat', beyond ±90"):
@@ -372,7 +376,7 @@ def test_latitudes_beyond_the_poles_are_refused_wherever_they_come_in():
     X = places()
     y = field(X)
     wrong = X[:, ::-1].copy()
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="latitude") as caught:
         fitted(wrong)
     row = int(np.argmax(np.abs(wrong[:, 1]) > 90))
     n = int((np.abs(wrong[:, 1]) > 90).sum())
@@ -410,7 +414,7 @@ def test_latitudes_beyond_the_poles_are_refused_wherever_they_come_in():
     ],
 )
 def test_settings_that_make_no_sense_are_refused(sphere, message):
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="sphere") as caught:
         LSGPRegressor(sphere=sphere, **GIVEN).fit(places(), field(places()))
     assert str(caught.value) == message
 

@@ -27,7 +27,7 @@ def test_it_is_positive_definite_up_to_three_inputs_and_not_beyond():
 
 def test_more_inputs_are_refused_with_a_remedy():
     X = np.random.default_rng(0).normal(size=(50, 4))
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="spherical") as caught:
         LSGPRegressor(kernel="spherical", objective=None).fit(X, X[:, 0])
     assert str(caught.value) == (
         "kernel='spherical' is a covariance of up to 3 inputs, and there are 4 inputs here. Use "
