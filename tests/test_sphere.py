@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +16,11 @@ from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.inputs.transforms import Sphere, fit_transform_kind
 from lsgp.inputs.transforms.sphere import EARTH_RADIUS
 from lsgp.method.kernels import Stationary
+from lsgp.plotting import plot_decision, plot_map
+from lsgp.report import write_report
 from lsgp.tuning.priors import negative_log_prior
+
+mpl.use("Agg")
 
 #: With transforms of other inputs to choose, and little else.
 QUICK = {"kernel": "matern32", "n_neighbors": 25, "scale": "global", "n_models": 2}
@@ -425,3 +430,15 @@ def test_two_lengthscales_for_one_sphere_are_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert fitted(lengthscale=[2.0, 2.0]).model_.lengthscale.tolist() == [2.0] * 3
+
+
+def test_maps_end_at_the_poles(tmp_path):
+    X = np.vstack([places(60), [[0.0, 89.9], [10.0, -89.9]]])
+    model = fitted(X)
+    mean, _ = plot_map(model, resolution=10)
+    assert mean.images[0].get_extent()[2:] == [-90.0, 90.0]
+    mpl.pyplot.close(mean.figure)
+    write_report(model, tmp_path / "report.html")
+    assert "distance (km)" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    labels = LSGPClassifier(sphere=(0, 1), objective=None).fit(X, field(X) > 0)
+    mpl.pyplot.close(plot_decision(labels).figure)
