@@ -368,10 +368,15 @@ def test_command_line_fits_on_the_sphere(tmp_path, capsys):
     for sphere, said in (
         ("lon", "--sphere is 'lon'. Give two columns: longitude, then latitude."),
         ("lon,t", "Column 't' is --sphere, but no input."),
+        ("lat,lat", "--sphere is 'lat,lat'. Give two columns: longitude, then latitude."),
     ):
         capsys.readouterr()
         assert run(*common, "--sphere", sphere) == 2
         assert said in capsys.readouterr().err
+    run_ok(*common, "--anisotropy", "30,0.5", "--plane", "lon,lat")
+    loaded = LSGPRegressor.load(model)
+    assert loaded.anisotropy == (30.0, 0.5)
+    assert loaded.anisotropic_features == ("lon", "lat")
 
 
 # -- what is refused ---------------------------------------------------------------------------
