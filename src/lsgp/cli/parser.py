@@ -151,6 +151,12 @@ def _fit(parser: Parser) -> None:
         help="inputs that are longitude and latitude in degrees: points on the sphere",
     )
     columns.add_argument(
+        "--plane",
+        type=_names,
+        metavar="EAST,NORTH",
+        help="inputs that --anisotropy is of, where there are more than two",
+    )
+    columns.add_argument(
         "--ignore", type=_names, metavar="NAME[,NAME]", help="columns that are no inputs"
     )
     columns.add_argument(

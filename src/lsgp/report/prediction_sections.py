@@ -12,7 +12,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.ensemble.view import DataRows, as_table, columns_of, input_names
+from lsgp.ensemble.view import DataRows, as_table, columns_of, input_names, possible
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import limits
@@ -72,7 +72,7 @@ def _curves(model: LSGPRegressor, names: Sequence[str], X: Array, y: Array, show
 
 
 def _maps(model: LSGPRegressor, names: Sequence[str], X: Array, y: Array, shown: str) -> str:
-    sides = [limits(X[:, j], 0.02) for j in (0, 1)]
+    sides = [possible(model.ensemble_, j, *limits(X[:, j], 0.02)) for j in (0, 1)]
     # Centers of the pixels; the first row of a picture is its top.
     steps = (np.arange(RESOLUTION) + 0.5) / RESOLUTION
     across, up = (low + (high - low) * steps for low, high in sides)
