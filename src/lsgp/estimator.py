@@ -32,11 +32,14 @@ from lsgp.ensemble.importance import Importance, importance
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
 from lsgp.inputs.copies import find_copies
 from lsgp.inputs.encoding import (
+    AtHand,
     Encoder,
+    Given,
     Plan,
+    Rows,
     Table,
     choose_plan,
-    fit_encoder,
+    fit_parts,
     needs_encoding,
     read_table,
 )
@@ -251,11 +254,11 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     def _encode(self, table: Table, rows: TrainingRows) -> tuple[Encoder, TrainingRows]:
         """Inputs of training rows, of which so far the numbers are known, (n, 1)."""
         kept = table.take(rows.X[:, 0].astype(np.int64))
-        plan = self._choose_plan(kept, rows)
-        encoder, X = fit_encoder(kept, rows.y, plan, rows.weight, rows.group_numbers)
-        return encoder, rows._replace(X=X)
+        given = Rows.of(AtHand(Given(kept, rows.y, rows.weight, rows.group_numbers)))
+        encoder, inputs = fit_parts(given, self._choose_plan(given))
+        return encoder, rows._replace(X=inputs.each(np.ascontiguousarray)[0])
 
-    def _choose_plan(self, table: Table, rows: TrainingRows) -> Plan:
+    def _choose_plan(self, rows: Rows) -> Plan:
         """How columns are encoded, by quick fits of this estimator where there is a choice."""
         is_open = np.ndim(self.lengthscale or 0.0) == 0 and isinstance(self.input_transform, str)
         has_time = self.max_tuning_time is None or self.max_tuning_time >= LEAST_TIME_TO_CHOOSE
@@ -266,7 +269,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         for name, value in QUICK_SETTINGS.items():
             if isinstance(getattr(self, name), str) and getattr(self, name) == "auto":
                 quick.set_params(**{name: value})
-        return choose_plan(table, rows, quick._judge, self.random_state)
+        return choose_plan(rows, quick._judge, self.random_state)
 
     @abstractmethod
     def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> Array:
