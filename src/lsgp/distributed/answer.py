@@ -64,10 +64,9 @@ class Home(NamedTuple):
     brought: list[list[Brought]]  # for those, of each model
 
 
-def route(X: Any, head: Head) -> list[Piece]:
-    """The queries of a chunk, by partition."""
-    estimator: Any = head.estimator
-    checked = estimator._check_queries(X)
+def route(X: Any, head: Head, is_checked: bool) -> list[Piece]:
+    """The queries of a chunk, by partition; checked, they are inputs of the models already."""
+    checked: Array = X if is_checked else head.estimator._check_queries(X)
     part = head.part_of_region[head.regions.find(checked)]
     order = np.argsort(part, kind="stable")
     ends = np.searchsorted(part[order], np.arange(len(head.sizes) + 1))
@@ -104,7 +103,7 @@ def answer_home(
             solvers.append(_solver(head, k, fitted.problem, own_neighbors))
         if len(done):
             answered.append(block.places[done])
-            answers.append(question.answer(head.with_solvers(solvers), block.X[done]))
+            answers.append(head.answer(question, solvers, block.X[done]))
         if not is_pending.any():
             continue
         pending.append(Piece(block.places[is_pending], block.X[is_pending]))
@@ -160,7 +159,7 @@ def assemble(
             parts += [b for other in others for b in other[k]]
             solvers.append(_merged(head, k, parts, pending.places, fitted.n_neighbors))
         places.append(pending.places)
-        answers.append(question.answer(head.with_solvers(solvers), pending.X))
+        answers.append(head.answer(question, solvers, pending.X))
     order = np.argsort(np.concatenate(places))
     used = [own for own, where in zip(answers, places, strict=True) if len(where)]
     if not used:
@@ -169,7 +168,7 @@ def assemble(
             for k, own in enumerate(head.models)
         ]
         empty = np.empty((0, head.boxes.low.shape[1]))
-        return question.answer(head.with_solvers(nothing), empty)
+        return head.answer(question, nothing, empty)
     return [np.concatenate(columns)[order] for columns in zip(*used, strict=True)]
 
 
@@ -231,8 +230,8 @@ def _require_few(ask: Ask, near: Neighborhoods, first_query: int) -> None:
 
 
 def _solver(head: Head, k: int, problem: LocalProblem, neighbors: NDArray[np.int32]) -> FoundSolver:
-    own: Any = head.models[k].solver
-    return FoundSolver(problem, own.index, neighbors, own.n_neighbors, own.backend_name)
+    own = head.models[k].solver
+    return FoundSolver(problem, own.index, own.n_neighbors, own.backend.name, neighbors)
 
 
 def _bring(part: PartModel, k: int, hits: Hits, places: NDArray[np.int64]) -> Brought:

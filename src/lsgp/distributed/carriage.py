@@ -18,6 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.storage.estimator import saved_class
 
@@ -34,6 +37,8 @@ class Estimator(Protocol):
     n_features_in_: int
     n_jobs: int | None
     verbose: int
+
+    def _check_queries(self, X: Any) -> NDArray[np.float64]: ...
 
     def save(self, path: AnyPath) -> None: ...
 

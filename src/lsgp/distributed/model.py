@@ -11,6 +11,7 @@ from typing import Any, Self
 import dask
 import dask.array as da
 from dask.base import tokenize
+from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from lsgp.compute.text import count
@@ -141,16 +142,11 @@ class DistributedModel:
         return self._predict("predict_log_proba", X)
 
     def _predict(self, method: str, X: Any, **options: Any) -> Any:
+        question = ask(self.estimator, method, **options)
         if not is_dask(X):
-            queries = self.estimator._check_queries(X)
-            chunked = da.from_array(queries, chunks=(CHUNK, -1), asarray=False)
-            lazy = self._predict(method, chunked, **options)
-            parts = lazy if isinstance(lazy, tuple) else (lazy,)
-            found = dask.compute(*parts)
-            return bundle(method, list(found))
+            return self._predict_here(question, X)
         if self._whole is not None:
             return predict_lazily(self._whole, X, method, **options)
-        question = ask(self.estimator, method, **options)
         is_array = hasattr(X, "chunks")
         if not is_array or X.ndim != 2 or X.shape[1] != self.estimator.n_features_in_:
             check_collection(self.estimator, X)
@@ -159,7 +155,18 @@ class DistributedModel:
         with dask.annotate(lsgp=method):
             return self._of_array(X, question)
 
-    def _of_array(self, X: Any, question: Question) -> Any:
+    def _predict_here(self, question: Question, X: Any) -> Any:
+        """Of queries in memory, the answer itself."""
+        if self._whole is not None:
+            return bundle(question.method, question.answer(self._whole, X))
+        queries = self.estimator._check_queries(X)
+        chunked = da.from_array(queries, chunks=(CHUNK, -1), asarray=False)
+        with dask.annotate(lsgp=question.method):
+            lazy = self._of_array(chunked, question, is_checked=True)
+        parts = lazy if isinstance(lazy, tuple) else (lazy,)
+        return bundle(question.method, list(dask.compute(*parts)))
+
+    def _of_array(self, X: da.Array, question: Question, is_checked: bool = False) -> Any:
         if len(X.chunks[1]) > 1:
             X = X.rechunk({1: -1})
         names = _names(X, question)
@@ -167,7 +174,7 @@ class DistributedModel:
         assembled: list[Any] = []
         layer: dict[Any, Any] = {}
         for k, chunk in enumerate(X.to_delayed().reshape(-1)):
-            inputs = self._inputs(chunk, names, k, question)
+            inputs = self._inputs(chunk, names, k, question, is_checked)
             last = dask.delayed(answer.assemble_array)(
                 *inputs, dask_key_name=f"{names}-assemble-{k}"
             )
@@ -207,14 +214,16 @@ class DistributedModel:
         )
         return split_frame(answered, question, columns)
 
-    def _inputs(self, chunk: Any, names: str, k: int, question: Question) -> tuple[Any, ...]:
+    def _inputs(
+        self, chunk: Delayed, names: str, k: int, question: Question, is_checked: bool = False
+    ) -> tuple[Any, ...]:
         """What the last task of a chunk needs: what partitions say of its queries."""
         head, parts = self._carried_head(), self._parts
 
         def task(function: Any, what: str, *arguments: Any) -> Any:
             return dask.delayed(function)(*arguments, dask_key_name=f"{names}-{what}-{k}")
 
-        routed = task(answer.route, "route", chunk, head)
+        routed = task(answer.route, "route", chunk, head, is_checked)
         answered, requests = [], []
         for p, part in enumerate(parts):
             piece = task(_item, f"piece-{p}", routed, p)

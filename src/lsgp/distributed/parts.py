@@ -97,6 +97,11 @@ def second_sums(rows: Rows, extents: Extents, means: Means) -> Moments:
     )
 
 
+def plain_sums(rows: Rows, extent: Range) -> Whole:
+    """Of inputs in units of their ranges, of which each row counts once."""
+    return first_moments(rows.X, None, extent)
+
+
 def noise_sums(rows: Rows, largest: float) -> Whole:
     return sums_of_shares(rows.noise, largest)
 
@@ -346,8 +351,13 @@ def join(pieces: Sequence[Rows]) -> Rows:
     return Rows._make(None if c is None else np.ascontiguousarray(c) for c in joined)
 
 
-def bounds(rows: Rows) -> tuple[int, Array, Array]:
-    if not rows.n:
-        empty = np.empty(rows.X.shape[1])
-        return 0, empty, empty
-    return rows.n, rows.X.min(axis=0), rows.X.max(axis=0)
+class Bounds(NamedTuple):
+    """How many rows a partition has, and where."""
+
+    n: int
+    low: Array  # (d,)
+    high: Array  # (d,)
+
+
+def bounds(rows: Rows) -> Bounds:
+    return Bounds(rows.n, rows.X.min(axis=0, initial=np.inf), rows.X.max(axis=0, initial=-np.inf))

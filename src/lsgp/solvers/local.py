@@ -74,6 +74,9 @@ class LocalSolver:
             block.plan.max_neighbors,
             block.first_query,
         )
+        return self._solve(queries, neighbors, block)
+
+    def _solve(self, queries: Array, neighbors: NDArray[np.int32], block: Block) -> Predictions:
         narrow = queries.astype(self.problem.X.dtype, copy=False)
         solved = self.backend.predict(self.problem, narrow, neighbors)
         block.failures.note(block.first_query, solved.status, self.problem, neighbors)
