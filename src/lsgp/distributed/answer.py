@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.contract import LARGEST_SYSTEM
 from lsgp.distributed.head import Head, PartModel
-from lsgp.distributed.index import padded_with
+from lsgp.distributed.index import padded_places
 from lsgp.distributed.lazy import Question
 from lsgp.distributed.parts import Ask, Hits, flat, nearby, nearest_of_all, search
 from lsgp.distributed.solver import FoundSolver
@@ -265,7 +265,7 @@ def _merged(
     width = n_neighbors
     if width is None:
         width = int(np.bincount(hits.query, minlength=1).max())
-    found = padded_with(hits, hits.place, len(places), min(width, head.n_rows))
+    found = padded_places(hits, len(places), min(width, head.n_rows))
     within = None if n_neighbors is not None else model.scaled_bandwidth
     _require_few(Ask(found.distances, model.localizer_scale, n_neighbors, within), found, 0)
     X, y, noise = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])

@@ -9,6 +9,7 @@ but write every piece to disk, and start anew as a whole if a worker is lost.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import dask
@@ -24,7 +25,7 @@ from lsgp.distributed.regions import Boxes, Regions
 from lsgp.distributed.store import RowStore
 from lsgp.inputs.copies import is_continuous
 from lsgp.inputs.rows import require_alike
-from lsgp.inputs.transforms.exact_sums import rounded
+from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
 
 #: Rows of a partition, unless told otherwise: about 100 MB of two inputs with the index of a model.
 ROWS_PER_PARTITION = 2_000_000
@@ -100,7 +101,7 @@ def _mean_noise(cluster: Cluster, store: RowStore, ends: tuple[float, float]) ->
     sums = cluster.gather(
         [cluster.submit("noise", tasks.noise_sums, part, high) for part in store.parts]
     )
-    mean = high * (float(rounded(sum(sums))[0]) / store.n)
+    mean = high * (float(rounded(reduce(add_exactly, sums))[0]) / store.n)
     remedy = "Check the units of the rows that stand out."
     require_alike("noise_variance", np.array([low, high]) / mean, remedy)
     return mean

@@ -20,7 +20,7 @@ from lsgp.inputs.transforms.column_statistics import (
     second_moments,
     total_weight,
 )
-from lsgp.inputs.transforms.exact_sums import Whole, sums_of_shares
+from lsgp.inputs.transforms.exact_sums import Whole, add_exactly, sums_of_shares
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import NeighborIndex, build_index
 from lsgp.search.neighborhoods import Neighborhoods
@@ -66,7 +66,7 @@ class Moments(NamedTuple):
     y: Whole  # (2, t)
 
     def join(self, other: Moments) -> Moments:
-        return Moments(*(a + b for a, b in zip(self, other, strict=True)))
+        return Moments(*(add_exactly(a, b) for a, b in zip(self, other, strict=True)))
 
 
 class Extents(NamedTuple):
@@ -196,7 +196,7 @@ class Ask(NamedTuple):
     n_neighbors: int | None
     within: float | None  # radius, where there is no number of neighbors
     limits: Array | None = None  # (q,) squared distances beyond which nothing is wanted
-    rows: NDArray[np.int32] | None = None  # (q,) as in `Exclusions`, numbers in all of the data
+    rows: Numbers | None = None  # (q,) as in `Exclusions`, numbers in all of the data
     radius: Array | None = None
     query_groups: NDArray[np.int32] | None = None
 

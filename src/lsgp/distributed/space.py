@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
@@ -24,9 +25,8 @@ from lsgp.inputs.transforms.column_statistics import (
     ColumnStatistics,
     Range,
     statistics_of,
-    total_weight,
 )
-from lsgp.inputs.transforms.exact_sums import rounded
+from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
 from lsgp.inputs.transforms.inputs import transform_of
 from lsgp.method.contract import LocalModel
 from lsgp.search.suitability import suits
@@ -65,7 +65,7 @@ class Source:
         sums = cluster.gather(
             [cluster.submit("center", plain_sums, part, extent) for part in self.store.parts]
         )
-        mean = rounded(sum(sums)) / rounded(total_weight(self.store.n, None, extent))
+        mean = rounded(reduce(add_exactly, sums)) / self.store.n
         return statistics_of(extent, mean, np.zeros(len(low))).center
 
     def inputs(self, transform: InputTransform | None, dtype: DTypeLike = float) -> Array:

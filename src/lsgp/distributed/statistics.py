@@ -20,7 +20,7 @@ from lsgp.distributed.store import RowStore
 from lsgp.inputs.rows import require_alike
 from lsgp.inputs.transforms import TargetScaler, subsample
 from lsgp.inputs.transforms.column_statistics import Range, statistics_of
-from lsgp.inputs.transforms.exact_sums import rounded
+from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
 from lsgp.inputs.transforms.inputs import LARGEST_SAMPLE
 from lsgp.tuning.classification import Labels, prior_of
 
@@ -87,11 +87,10 @@ def labels_of(job: Job, source: Source, n_classes: int) -> Labels:
     cluster, store = job.cluster, source.store
     mean_weight, largest = None, source.largest_weight
     if largest is not None:
-        total = sum(
-            cluster.gather(
-                [cluster.submit("weights", tasks.weight_sums, p, largest) for p in store.parts]
-            )
+        weights_of = cluster.gather(
+            [cluster.submit("weights", tasks.weight_sums, p, largest) for p in store.parts]
         )
+        total = reduce(add_exactly, weights_of)
         mean_weight = largest * (float(rounded(total)[0]) / store.n)
         top = largest / mean_weight
         sums = cluster.gather(
@@ -100,7 +99,7 @@ def labels_of(job: Job, source: Source, n_classes: int) -> Labels:
                 for p in store.parts
             ]
         )
-        prior = prior_of(top * rounded(sum(sums)))
+        prior = prior_of(top * rounded(reduce(add_exactly, sums)))
     else:
         counts = cluster.gather(
             [cluster.submit("classes", tasks.class_counts, p, n_classes) for p in store.parts]

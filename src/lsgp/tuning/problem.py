@@ -21,6 +21,7 @@ from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.settings import DEFAULT_LOCALIZER, Kinds, Specification
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
+from lsgp.search.arrays import numbered
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem, exact_bytes
 from lsgp.tuning.classification import LabelComparison, Labels
@@ -278,7 +279,7 @@ class TuningProblem:
         eligible = self.eligible
         if eligible is None:
             n = len(self.y)
-            return np.sort(rng.choice(n, size=min(size, n), replace=False).astype(np.int32))
+            return np.sort(numbered(rng.choice(n, size=min(size, n), replace=False), n))
         return np.sort(rng.choice(eligible, size=min(size, len(eligible)), replace=False))
 
     @property

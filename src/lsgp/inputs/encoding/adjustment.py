@@ -26,7 +26,7 @@ from lsgp.inputs.transforms.exact_products import (
     rounded_products,
     row_products,
 )
-from lsgp.inputs.transforms.exact_sums import Whole, level_sums, rounded_levels
+from lsgp.inputs.transforms.exact_sums import Whole, add_exactly, level_sums, rounded_levels
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -94,7 +94,7 @@ class LevelSums(NamedTuple):
     values: Whole  # (2, k, t)
 
     def join(self, other: LevelSums) -> LevelSums:
-        return LevelSums(self.values + other.values)
+        return LevelSums(add_exactly(self.values, other.values))
 
     def rounded(self, unit: float) -> Array:
         return unit * rounded_levels(self.values)
@@ -106,7 +106,7 @@ class ProductSums(NamedTuple):
     values: Whole  # (3, p, t)
 
     def join(self, other: ProductSums) -> ProductSums:
-        return ProductSums(self.values + other.values)
+        return ProductSums(add_exactly(self.values, other.values))
 
 
 class Adjusted(NamedTuple):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lsgp.inputs.encoding.columns import CATEGORIES, Column
 from lsgp.inputs.encoding.table import Given, Parts, Table, total
 from lsgp.inputs.transforms.column_statistics import Range, statistics_of, subsample
-from lsgp.inputs.transforms.exact_sums import Whole, exact_sums, rounded
+from lsgp.inputs.transforms.exact_sums import Whole, add_exactly, exact_sums, rounded
 
 Array = NDArray[np.float64]
 
@@ -139,7 +139,7 @@ class Sums(NamedTuple):
     values: Whole  # (2, d)
 
     def join(self, other: Sums) -> Sums:
-        return Sums(self.values + other.values)
+        return Sums(add_exactly(self.values, other.values))
 
 
 class CenterScale(NamedTuple):

@@ -53,6 +53,21 @@ def rounded(sums: Whole) -> Float:
     return np.array([((int(h) << BITS) + int(low)) / unit for h, low in sums.T])
 
 
+def add_exactly(a: Whole, b: Whole) -> Whole:
+    """The sum of sums, which may be of more rows than 64 bits can count: then of whole numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp.inputs.transforms.exact_sums import add_exactly
+    >>> most = np.array([2**62])
+    >>> add_exactly(most, most).tolist() == [2**63]
+    True
+    """
+    largest = max(int(np.abs(part).max(initial=0)) for part in (a, b))
+    return a + b if largest < 1 << 62 else a.astype(object) + b.astype(object)
+
+
 def level_sums(codes: NDArray[np.integer], values: Float, n_levels: int) -> Whole:
     """The exact sums of values (n, t) within ±4 of the rows of each level, (2, n_levels, t).
 
@@ -83,8 +98,7 @@ def rounded_levels(sums: Whole) -> Float:
     """The sums (2, n_levels, t) as numbers (n_levels, t)."""
     # Quickly: there may be millions of levels.
     high, low = sums[0] + (sums[1] >> BITS), sums[1] & ((1 << BITS) - 1)
-    found: Float = high * 2.0**-BITS + low * 2.0 ** (-2 * BITS)
-    return found
+    return np.asarray(high * 2.0**-BITS + low * 2.0 ** (-2 * BITS), dtype=np.float64)
 
 
 def exact_mean(values: Float, largest: float) -> float:
