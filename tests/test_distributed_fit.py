@@ -247,6 +247,16 @@ def parquet(tmp_path):
     return folder, frame
 
 
+def test_one_warning_counts_the_systems_of_all_partitions(in_parts):
+    X = np.repeat(skewed(30), 30, axis=0)
+    settings = {"objective": None, "n_neighbors": 30, "noise_variance": 1e-18, "kernel": "rbf"}
+    lazy_X, lazy_y, _ = chunked(X, np.repeat(rng.normal(size=30), 30), {})
+    model = lsgp.distributed.fit(LSGPRegressor(**settings), lazy_X, lazy_y, n_partitions=3)
+    with pytest.warns(UserWarning, match=r"^30 of 30 local systems needed jitter") as told:
+        model.predict(X[::30])
+    assert len(told) == 1
+
+
 def test_folders_of_parquet_are_fitted_by_name(parquet, in_parts):
     folder, frame = parquet
     one = LSGPRegressor(**GIVEN).fit(frame[["east", "north"]], frame["depth"])

@@ -8,6 +8,7 @@ such a collection; a saved model can be named by its path instead, which every w
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,23 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp.compute.blas import one_blas_thread
-from lsgp.distributed.carriage import AnyPath, AtPath, Estimator, Sent, carry, opened
+from lsgp.distributed.carriage import (
+    AnyPath,
+    AtPath,
+    Estimator,
+    Sent,
+    carry,
+    opened,
+    running_client,
+)
+from lsgp.distributed.labeled import is_labeled, labeled, plain
+from lsgp.distributed.warned import hear, telling
 from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import target_names
+
+#: What `predict_parts` can give.
+PARTS = ("mean", "std", "low", "high")
 
 
 class LazyDistribution(NamedTuple):
@@ -42,14 +56,29 @@ class Question(NamedTuple):
     shape: tuple[int, ...]  # of each, behind the queries
     columns: list[str]  # names of what is behind the queries
     dtype: np.dtype[Any]
+    job: str = ""  # whose warnings are one
 
     def answer(self, estimator: Estimator, X: Any) -> list[NDArray[Any]]:
-        """The arrays, each (q, ...)."""
+        """The arrays, each (q, ...); what is warned of in a worker reaches the client."""
         with one_blas_thread():
-            found = getattr(estimator, self.method)(X, **self.options)
+            return telling(self.job, lambda: self._answer(estimator, X))
+
+    def _answer(self, estimator: Estimator, X: Any) -> list[NDArray[Any]]:
+        if self.method == "predict_parts":
+            return self._parts(estimator, X)
+        found = getattr(estimator, self.method)(X, **self.options)
         if self.method == "predict_distribution":
             found = (found.mean, found.scale, np.broadcast_to(found.dof, found.mean.shape).copy())
         return list(found) if isinstance(found, tuple) else [found]
+
+    def _parts(self, estimator: Any, X: Any) -> list[NDArray[Any]]:
+        """Several parts of one prediction, which is computed once."""
+        if set(self.parts) == {"mean"}:
+            return [estimator.predict(X)] * len(self.parts)
+        predicted = estimator.predict_distribution(X, kind=self.options["kind"])
+        low, high = predicted.interval(self.options["level"])
+        known = {"mean": predicted.mean, "std": predicted.std, "low": low, "high": high}
+        return [np.asarray(known[part]) for part in self.parts]
 
 
 def ask(estimator: Estimator, method: str, **options: Any) -> Question:
@@ -59,7 +88,8 @@ def ask(estimator: Estimator, method: str, **options: Any) -> Question:
     with_std = options.get("return_std", False)
     if classes is None:
         shape, columns = ensemble.target_shape, target_names(ensemble)
-        parts = {
+        parts: tuple[str, ...] = {
+            "predict_parts": options.get("parts", ()),
             "predict_interval": ("low", "high"),
             "predict_distribution": ("mean", "scale", "dof"),
         }.get(method, ("mean", "std") if with_std else ("mean",))
@@ -68,6 +98,8 @@ def ask(estimator: Estimator, method: str, **options: Any) -> Question:
         name = classes.label_name or "y"
         return Question(method, options, ("label",), (), [name], _label_dtype(classes))
     parts = ("probability", "std") if with_std else ("probability",)
+    if method == "predict_log_proba":
+        parts = ("log_probability",)
     shape = (classes.n_classes,)
     return Question(method, options, parts, shape, classes.class_names, np.dtype(float))
 
@@ -129,6 +161,52 @@ def predict_distribution(
     return found
 
 
+def predict_parts(
+    model: Estimator | AnyPath,
+    X: Any,
+    parts: Sequence[str] = PARTS,
+    level: float = 0.9,
+    kind: str = "observation",
+) -> dict[str, Any]:
+    """Several parts of the predictions of a regressor, each a collection, computed together.
+
+    Parameters
+    ----------
+    model : fitted estimator, or path of a saved one
+    X : Dask array of shape (q, d), Dask data frame, or chunked array of xarray
+    parts : sequence of {"mean", "std", "low", "high"}
+    level : float
+        Of the interval from low to high.
+    kind : {"observation", "latent"}
+
+    Returns
+    -------
+    dict
+        A collection for each part, with the chunks of X.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from lsgp import LSGPRegressor
+    >>> from lsgp.distributed import predict_parts
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+    >>> found = predict_parts(model, da.from_array(X, chunks=(50, 1)), ["mean", "high"])
+    >>> bool((found["high"] > found["mean"]).all())
+    True
+    """
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        listed = ", ".join(map(repr, PARTS))
+        raise ValueError(f"parts has {unknown[0]!r}, which is not one of {listed}.")
+    if _known(model).ensemble_.classification is not None:
+        raise TypeError("predict_parts is of regressors. Use predict_proba of a classifier.")
+    chosen = tuple(parts)
+    found = predict_lazily(model, X, "predict_parts", parts=chosen, level=level, kind=kind)
+    return dict(zip(chosen, as_tuple(found), strict=True))
+
+
 def predict_proba(model: Estimator | AnyPath, X: Any, return_std: bool = False) -> Any:
     """As `predict_proba` of a classifier, with a column for each class."""
     return predict_lazily(model, X, "predict_proba", return_std=return_std)
@@ -137,10 +215,27 @@ def predict_proba(model: Estimator | AnyPath, X: Any, return_std: bool = False) 
 def predict_lazily(model: Estimator | AnyPath, X: Any, method: str, **options: Any) -> Any:
     """What a method of the estimator says of a Dask collection, lazily."""
     question = ask(_known(model), method, **options)
+    if is_labeled(X):
+        parts = as_tuple(predict_lazily(model, plain(X), method, **options))
+        return bundle(method, with_labels(question, parts, X))
     carriage = carry(model)
+    client = running_client()
+    if client is not None:
+        hear(client)
     check_collection(_known(model), X)
+    question = question._replace(job=_name(X, question, carriage))
     is_array = hasattr(X, "chunks")
     return (of_array if is_array else of_frame)(X, question, carriage)
+
+
+def with_labels(question: Question, parts: Sequence[Any], X: Any) -> list[Any]:
+    """The parts of an answer with the coordinates of an array of xarray."""
+    pairs = zip(parts, question.parts, strict=True)
+    return [labeled(own, X, question.columns, name) for own, name in pairs]
+
+
+def as_tuple(found: Any) -> tuple[Any, ...]:
+    return tuple(found) if isinstance(found, tuple) else (found,)
 
 
 def _known(model: Estimator | AnyPath) -> Estimator:

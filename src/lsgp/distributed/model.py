@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ import dask.array as da
 from dask.base import tokenize
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
+from numpy.typing import NDArray
 
 from lsgp.compute.text import count
 from lsgp.distributed import answer
@@ -29,9 +31,11 @@ from lsgp.distributed.folder import (
     write_part,
 )
 from lsgp.distributed.head import Head
+from lsgp.distributed.labeled import is_labeled, plain
 from lsgp.distributed.lazy import (
     LazyDistribution,
     Question,
+    as_tuple,
     ask,
     bundle,
     check_collection,
@@ -39,7 +43,9 @@ from lsgp.distributed.lazy import (
     make_meta,
     predict_lazily,
     split_frame,
+    with_labels,
 )
+from lsgp.distributed.warned import hear, heard
 from lsgp.inputs.lazy import is_dask
 from lsgp.storage.estimator import saved_class
 
@@ -147,6 +153,13 @@ class DistributedModel:
             return self._predict_here(question, X)
         if self._whole is not None:
             return predict_lazily(self._whole, X, method, **options)
+        if is_labeled(X):
+            parts = as_tuple(self._predict(method, plain(X), **options))
+            return bundle(method, with_labels(question, parts, X))
+        client = running_client()
+        if client is not None:
+            hear(client)
+        question = question._replace(job=uuid.uuid4().hex)
         is_array = hasattr(X, "chunks")
         if not is_array or X.ndim != 2 or X.shape[1] != self.estimator.n_features_in_:
             check_collection(self.estimator, X)
@@ -159,12 +172,22 @@ class DistributedModel:
         """Of queries in memory, the answer itself."""
         if self._whole is not None:
             return bundle(question.method, question.answer(self._whole, X))
+        question = question._replace(job=uuid.uuid4().hex)
         queries = self.estimator._check_queries(X)
         chunked = da.from_array(queries, chunks=(CHUNK, -1), asarray=False)
         with dask.annotate(lsgp=question.method):
             lazy = self._of_array(chunked, question, is_checked=True)
-        parts = lazy if isinstance(lazy, tuple) else (lazy,)
-        return bundle(question.method, list(dask.compute(*parts)))
+        return bundle(question.method, list(self._compute(as_tuple(lazy), question)))
+
+    def _compute(self, parts: Sequence[da.Array], question: Question) -> Sequence[NDArray[Any]]:
+        client = running_client()
+        if client is None:
+            found: Sequence[NDArray[Any]] = dask.compute(*parts)
+            return found
+        # Which says so if no worker is left.
+        cluster = Cluster(client, self.estimator.verbose)
+        with heard(client, question.job, parts[0].shape[0]):
+            return cluster.gather(client.compute(list(parts)), "Predicting")
 
     def _of_array(self, X: da.Array, question: Question, is_checked: bool = False) -> Any:
         if len(X.chunks[1]) > 1:
