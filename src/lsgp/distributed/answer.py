@@ -77,9 +77,10 @@ def route(X: Any, head: Head, is_checked: bool) -> list[Piece]:
 
 
 def answer_home(
-    piece: Piece, part: PartModel, number: int, head: Head, question: Question
+    routed: Piece | Sequence[Piece], part: PartModel, number: int, head: Head, question: Question
 ) -> tuple[Requests, Home]:
     """Predict what its own rows suffice for, and say what others must be asked for the rest."""
+    piece = routed if isinstance(routed, Piece) else routed[number]
     requests: Requests = {}
     answered, answers, pending = [], [], []
     brought: list[list[Brought]] = [[] for _ in head.models]
@@ -127,10 +128,6 @@ def requests_of(answered: tuple[Requests, Home]) -> Requests:
     return answered[0]
 
 
-def home_of(answered: tuple[Requests, Home]) -> Home:
-    return answered[1]
-
-
 def answer_others(
     part: PartModel, number: int, head: Head, requests: Sequence[Requests]
 ) -> list[list[Brought]]:
@@ -146,9 +143,13 @@ def answer_others(
 
 
 def assemble(
-    homes: Sequence[Home], others: Sequence[list[list[Brought]]], head: Head, question: Question
+    answered: Sequence[tuple[Requests, Home]],
+    others: Sequence[list[list[Brought]]],
+    head: Head,
+    question: Question,
 ) -> list[NDArray[Any]]:
     """Predict the queries that needed several partitions, and put all in their order."""
+    homes = [home for _, home in answered]
     places = [home.places for home in homes]
     answers = [home.answers for home in homes]
     pending = _join_pieces([home.pending for home in homes if len(home.pending.places)], None)
@@ -179,7 +180,7 @@ def assemble_array(*arguments: Any) -> NDArray[Any]:
 
 
 def assemble_frame(
-    homes: Sequence[Home],
+    answered: Sequence[tuple[Requests, Home]],
     others: Sequence[list[list[Brought]]],
     head: Head,
     question: Question,
@@ -188,7 +189,7 @@ def assemble_frame(
     is_series: bool,
 ) -> Any:
     """As a partition of a data frame, with the index of its queries."""
-    parts = assemble(homes, others, head, question)
+    parts = assemble(answered, others, head, question)
     values = np.concatenate([part.reshape(len(X), -1) for part in parts], axis=1)
     frame = X[[]].assign(**{name: values[:, k] for k, name in enumerate(columns)})
     return frame[columns[0]] if is_series else frame

@@ -51,6 +51,9 @@ from lsgp.storage.estimator import saved_class
 
 #: Queries of an array in memory that make a chunk.
 CHUNK = 50_000
+#: Partitions up to which each is sent all queries of a chunk, rather than its own by another task:
+#: tasks cost the scheduler a millisecond each.
+MOST_WHOLE = 16
 
 
 class DistributedModel:
@@ -249,10 +252,13 @@ class DistributedModel:
         routed = task(answer.route, "route", chunk, head, is_checked)
         answered, requests = [], []
         for p, part in enumerate(parts):
-            piece = task(_item, f"piece-{p}", routed, p)
+            piece = routed
+            if len(parts) > MOST_WHOLE:
+                piece = task(_item, f"piece-{p}", routed, p)
             own = task(answer.answer_home, f"home-{p}", piece, part, p, head, question)
-            requests.append(task(answer.requests_of, f"requests-{p}", own))
-            answered.append(task(answer.home_of, f"answers-{p}", own))
+            answered.append(own)
+            if len(parts) > 1:
+                requests.append(task(answer.requests_of, f"requests-{p}", own))
         others = [
             task(answer.answer_others, f"others-{p}", part, p, head, requests)
             for p, part in enumerate(parts)

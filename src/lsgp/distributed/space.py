@@ -20,14 +20,14 @@ from lsgp.distributed.index import ClusterIndex
 from lsgp.distributed.parts import Rows, plain_sums
 from lsgp.distributed.store import Columns, RowStore
 from lsgp.inputs.settings import Kinds
-from lsgp.inputs.transforms import InputTransform, TargetScaler
+from lsgp.inputs.transforms import InputTransform, TargetScaler, subsample
 from lsgp.inputs.transforms.column_statistics import (
     ColumnStatistics,
     Range,
     statistics_of,
 )
 from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
-from lsgp.inputs.transforms.inputs import transform_of
+from lsgp.inputs.transforms.inputs import LARGEST_SAMPLE, transform_of
 from lsgp.method.contract import LocalModel
 from lsgp.search.suitability import suits
 from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
@@ -36,13 +36,28 @@ from lsgp.tuning.problem import TuningProblem
 Array = NDArray[np.float64]
 
 
+class Sampled:
+    """Rows that are drawn and fetched when the first column of them is asked for."""
+
+    def __init__(self, store: RowStore) -> None:
+        self.store = store
+        self._X: Array | None = None
+
+    def column(self, j: int) -> Array:
+        if self._X is None:
+            n = self.store.n
+            chosen = subsample(n, LARGEST_SAMPLE)
+            self._X = self.store.fetch(np.arange(n) if chosen is None else chosen).X
+        return self._X[:, j]
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """Rows on a cluster with all that is known of them before tuning."""
 
     store: RowStore
     statistics: ColumnStatistics
-    sample: Array  # (s, d) the subsample that ranks and powers are learnt from
+    sample: Sampled  # that ranks and powers are learnt from
     scaler: TargetScaler
     has_groups: bool
     n_targets: int
@@ -53,7 +68,7 @@ class Source:
         return len(self.statistics.center)
 
     def transform(self, kinds: Kinds) -> InputTransform:
-        return transform_of(self.statistics, lambda j: self.sample[:, j], kinds)
+        return transform_of(self.statistics, self.sample.column, kinds)
 
     @property
     def center(self) -> Array:

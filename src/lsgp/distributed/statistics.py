@@ -15,13 +15,12 @@ from lsgp.distributed.job import Job
 from lsgp.distributed.partitioning import Partitioned, has_weights
 from lsgp.distributed.parts import Extents, Means, Moments, Rows
 from lsgp.distributed.reading import Inputs, Known
-from lsgp.distributed.space import Source
+from lsgp.distributed.space import Sampled, Source
 from lsgp.distributed.store import RowStore
 from lsgp.inputs.rows import require_alike
-from lsgp.inputs.transforms import TargetScaler, subsample
+from lsgp.inputs.transforms import TargetScaler
 from lsgp.inputs.transforms.column_statistics import Range, statistics_of
 from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
-from lsgp.inputs.transforms.inputs import LARGEST_SAMPLE
 from lsgp.tuning.classification import Labels, prior_of
 
 Array = NDArray[np.float64]
@@ -55,11 +54,9 @@ def source_of(job: Job, known: Known, inputs: Inputs, partitioned: Partitioned) 
         if not job.estimator._settings()["normalize_y"]:
             scaler = TargetScaler(np.zeros(n_targets), np.ones(n_targets))
         job.estimator._check_targets(scaler, np.array([extents.y.low, extents.y.high]))
-    chosen = subsample(store.n, LARGEST_SAMPLE)
-    rows = store.fetch(np.arange(store.n) if chosen is None else chosen)
     has_groups = known.coding.groups is not None
     weight_unit = extents.X.largest_weight if has_weights(job, known) else None
-    return Source(store, of_inputs, rows.X, scaler, has_groups, n_targets, weight_unit)
+    return Source(store, of_inputs, Sampled(store), scaler, has_groups, n_targets, weight_unit)
 
 
 def _largest_weight(job: Job, store: RowStore) -> float:
