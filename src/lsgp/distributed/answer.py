@@ -9,7 +9,7 @@ neighborhoods lie there, `answer_others` sends what other partitions have for th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,15 @@ from numpy.typing import NDArray
 from lsgp.backends.contract import LARGEST_SYSTEM
 from lsgp.distributed.head import Head, PartModel
 from lsgp.distributed.index import padded_places
-from lsgp.distributed.lazy import Question
+from lsgp.distributed.lazy import Question, as_frame
 from lsgp.distributed.parts import Ask, Hits, flat, nearby, nearest_of_all, search
+from lsgp.distributed.regions import Boxes
 from lsgp.distributed.solver import FoundSolver
 from lsgp.method.contract import LocalProblem
 from lsgp.search.neighborhoods import Neighborhoods, require_few
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
 
 Array = NDArray[np.float64]
 
@@ -119,7 +123,7 @@ def answer_home(
     return requests, Home(
         np.concatenate([np.empty(0, np.int64), *answered]),
         _join(answers),
-        _join_pieces(pending, piece),
+        _join_pieces([Piece(piece.places[:0], piece.X[:0]), *pending]),
         brought,
     )
 
@@ -152,8 +156,8 @@ def assemble(
     homes = [home for _, home in answered]
     places = [home.places for home in homes]
     answers = [home.answers for home in homes]
-    pending = _join_pieces([home.pending for home in homes if len(home.pending.places)], None)
-    if pending is not None:
+    pending = _join_pieces([home.pending for home in homes])
+    if len(pending.places):
         solvers = []
         for k, fitted in enumerate(head.models):
             parts = [*(b for home in homes for b in home.brought[k])]
@@ -184,15 +188,12 @@ def assemble_frame(
     others: Sequence[list[list[Brought]]],
     head: Head,
     question: Question,
-    X: Any,
+    X: DataFrame,
     columns: list[str],
     is_series: bool,
-) -> Any:
+) -> DataFrame | Series:
     """As a partition of a data frame, with the index of its queries."""
-    parts = assemble(answered, others, head, question)
-    values = np.concatenate([part.reshape(len(X), -1) for part in parts], axis=1)
-    frame = X[[]].assign(**{name: values[:, k] for k, name in enumerate(columns)})
-    return frame[columns[0]] if is_series else frame
+    return as_frame(assemble(answered, others, head, question), X, columns, is_series)
 
 
 # -- parts of them -------------------------------------------------------------------------------
@@ -219,7 +220,7 @@ def _limits(ask: Ask, near: Neighborhoods) -> Array:
     return near.distances[:, -1]
 
 
-def _boxes(head: Head, k: int) -> Any:
+def _boxes(head: Head, k: int) -> Boxes:
     return head.boxes.transformed(head.models[k].transform)
 
 
@@ -277,7 +278,5 @@ def _join(answers: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
     return [np.concatenate(columns) for columns in zip(*answers, strict=True)]
 
 
-def _join_pieces(pieces: Sequence[Piece], like: Piece | None) -> Any:
-    if not pieces:
-        return None if like is None else Piece(like.places[:0], like.X[:0])
+def _join_pieces(pieces: Sequence[Piece]) -> Piece:
     return Piece._make(np.concatenate(columns) for columns in zip(*pieces, strict=True))

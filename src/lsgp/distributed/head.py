@@ -6,10 +6,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from lsgp.distributed.carriage import Estimator
 from lsgp.distributed.lazy import Question
@@ -65,7 +65,7 @@ def empty_model(
     weight: float,
     backend_name: str,
     n_targets: int,
-    dtype: Any,
+    dtype: DTypeLike,
 ) -> FittedModel:
     """A model without rows."""
     d = transform.n_features
@@ -84,9 +84,7 @@ class PartModel(NamedTuple):
     models: tuple[FittedModel, ...]
 
     def index_of(self, k: int) -> NeighborIndex:
-        index: Any = self.models[k].index
-        found: NeighborIndex = index
-        return found
+        return cast(NeighborIndex, self.models[k].index)
 
 
 def build_part(rows: Rows, head: Head) -> PartModel:

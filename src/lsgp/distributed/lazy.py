@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import dask.array as da
 import numpy as np
 from dask.base import tokenize
+from distributed import Future
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,6 +22,8 @@ from lsgp.compute.blas import one_blas_thread
 from lsgp.distributed.carriage import (
     AnyPath,
     AtPath,
+    Carriage,
+    Carried,
     Estimator,
     Sent,
     carry,
@@ -31,6 +35,10 @@ from lsgp.distributed.warned import hear, telling
 from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import target_names
+
+if TYPE_CHECKING:
+    from dask.dataframe import DataFrame as DaskFrame
+    from pandas import DataFrame, Series
 
 #: What `predict_parts` can give.
 PARTS = ("mean", "std", "low", "high")
@@ -245,7 +253,7 @@ def _known(model: Estimator | AnyPath) -> Estimator:
     return model
 
 
-def check_collection(estimator: Any, X: Any) -> None:
+def check_collection(estimator: Estimator, X: da.Array | DaskFrame) -> None:
     """Refuse at once what chunks would be refused for, with the same words."""
     if not hasattr(X, "chunks"):
         meta = X._meta
@@ -263,7 +271,7 @@ def check_collection(estimator: Any, X: Any) -> None:
 # -- chunks ------------------------------------------------------------------------------------
 
 
-def of_array(X: Any, question: Question, carriage: Any) -> Any:
+def of_array(X: da.Array, question: Question, carriage: Carried) -> Any:
     """Dask arrays with the chunks of X (q, d)."""
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
@@ -290,14 +298,17 @@ def of_array(X: Any, question: Question, carriage: Any) -> Any:
 
 
 def answer_chunk(
-    X: NDArray[Any], question: Question, carriage: Any, ensemble: Ensemble | None = None
+    X: NDArray[Any],
+    question: Question,
+    carriage: Estimator | Carriage,
+    ensemble: Ensemble | None = None,
 ) -> NDArray[Any]:
     """The parts of the answer to a chunk, one behind the other where there are several."""
     parts = question.answer(opened(carriage, ensemble), X)
     return parts[0] if len(parts) == 1 else np.stack(parts)
 
 
-def of_frame(X: Any, question: Question, carriage: Any) -> Any:
+def of_frame(X: DaskFrame, question: Question, carriage: Carried) -> Any:
     """Dask series, or data frames of several columns, with the divisions of X."""
     columns = frame_columns(question)
     is_series = len(question.parts) == 1 and not question.shape
@@ -321,7 +332,7 @@ def frame_columns(question: Question) -> list[str]:
     return [f"{column}_{part}" for part in question.parts for column in question.columns]
 
 
-def split_frame(answered: Any, question: Question, columns: list[str]) -> Any:
+def split_frame(answered: DaskFrame, question: Question, columns: list[str]) -> Any:
     """A series or a data frame for each part of the answer, with the names of the targets."""
     if len(question.parts) == 1:
         return answered
@@ -336,35 +347,41 @@ def split_frame(answered: Any, question: Question, columns: list[str]) -> Any:
     return bundle(question.method, parts)
 
 
-def make_meta(meta: Any, columns: list[str], dtype: np.dtype[Any]) -> Any:
+def make_meta(meta: DataFrame, columns: list[str], dtype: np.dtype[Any]) -> DataFrame:
     """An empty data frame of these columns, with the index of another."""
     empty = meta.iloc[:0][[]]
     return empty.assign(**{name: np.empty(0, dtype) for name in columns})
 
 
 def answer_partition(
-    X: Any,
+    X: DataFrame,
     question: Question,
     columns: list[str],
     is_series: bool,
-    carriage: Any,
+    carriage: Estimator | Carriage,
     ensemble: Ensemble | None = None,
-) -> Any:
-    """The parts of the answer to a partition of a data frame, as columns, or as the only one."""
-    parts = question.answer(opened(carriage, ensemble), X)
+) -> DataFrame | Series:
+    """The answer to a partition of a data frame."""
+    return as_frame(question.answer(opened(carriage, ensemble), X), X, columns, is_series)
+
+
+def as_frame(
+    parts: Sequence[NDArray[Any]], X: DataFrame, columns: list[str], is_series: bool
+) -> DataFrame | Series:
+    """The parts of an answer as columns, or as the only one, with the index of the queries."""
     values = np.concatenate([part.reshape(len(X), -1) for part in parts], axis=1)
     frame = X[[]].assign(**{name: values[:, k] for k, name in enumerate(columns)})
     return frame[columns[0]] if is_series else frame
 
 
-def _arguments(carriage: Any) -> dict[str, Any]:
+def _arguments(carriage: Carried) -> dict[str, Estimator | Carriage | Future]:
     """What a task is given of a model: futures must stand for themselves for Dask to see them."""
     if isinstance(carriage, Sent):
         return {"carriage": carriage.shell, "ensemble": carriage.ensemble}
     return {"carriage": carriage}
 
 
-def _name(X: Any, question: Question, carriage: Any) -> str:
+def _name(X: da.Array | DaskFrame, question: Question, carriage: Carried) -> str:
     own = tokenize(getattr(X, "name", None) or X._name, question.method, question.options)
     return f"lsgp-{question.method}-{tokenize(own, carriage.token)}"
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import dask
 import dask.array as da
 from dask.base import tokenize
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
+from distributed import Future
 from numpy.typing import NDArray
 
 from lsgp.compute.text import count
@@ -48,6 +49,12 @@ from lsgp.distributed.lazy import (
 from lsgp.distributed.warned import hear, heard
 from lsgp.inputs.lazy import is_dask
 from lsgp.storage.estimator import saved_class
+from lsgp.tuning.result import TuningResult
+
+if TYPE_CHECKING:
+    from dask.dataframe import DataFrame as DaskFrame
+
+T = TypeVar("T")
 
 #: Queries of an array in memory that make a chunk.
 CHUNK = 50_000
@@ -74,15 +81,15 @@ class DistributedModel:
     def __init__(
         self,
         head: Head | None,
-        parts: list[Any],
+        parts: Sequence[Future | Delayed],
         whole: Estimator | None = None,
         folder: str | None = None,
     ) -> None:
         self._head = head
-        self._parts = parts  # futures of them, or delayed
+        self._parts = list(parts)  # futures of them, or delayed
         self._whole = whole  # of few rows, which need no partitions
         self._folder = folder
-        self._sent: Any = None
+        self._sent: Delayed | None = None
 
     @property
     def estimator(self) -> Any:
@@ -97,24 +104,26 @@ class DistributedModel:
         return 1 if self._head is None else len(self._head.sizes)
 
     @property
-    def tuning_(self) -> Any:
+    def tuning_(self) -> TuningResult | None:
         """What tuning tried; None if nothing was tuned."""
-        return self.estimator.ensemble_.tuning
+        found: TuningResult | None = self.estimator.ensemble_.tuning
+        return found
 
     @property
-    def classes_(self) -> Any:
+    def classes_(self) -> NDArray[Any]:
         """The labels, of a classifier."""
         classification = self.estimator.ensemble_.classification
         if classification is None:
             raise AttributeError("The model predicts numbers, and has no classes.")
-        return classification.classes
+        classes: NDArray[Any] = classification.classes
+        return classes
 
     def __repr__(self) -> str:
         ensemble = self.estimator.ensemble_
         where = "on its cluster" if self._folder is None else f"in {self._folder}"
         return (
             f"DistributedModel({type(self.estimator).__name__} of {self.n_rows:,} rows, "
-            f"{count(ensemble.n_inputs, 'input')}, {count(len(ensemble.models), 'model')}; "
+            f"{count(ensemble.n_columns, 'input')}, {count(len(ensemble.models), 'model')}; "
             f"{count(self.n_partitions, 'partition')} {where})"
         )
 
@@ -197,7 +206,7 @@ class DistributedModel:
             X = X.rechunk({1: -1})
         names = _names(X, question)
         n_parts = len(question.parts)
-        assembled: list[Any] = []
+        assembled: list[Delayed] = []
         layer: dict[Any, Any] = {}
         for k, chunk in enumerate(X.to_delayed().reshape(-1)):
             inputs = self._inputs(chunk, names, k, question, is_checked)
@@ -215,7 +224,7 @@ class DistributedModel:
         parts = [stacked] if n_parts == 1 else [stacked[k] for k in range(n_parts)]
         return bundle(question.method, parts)
 
-    def _of_frame(self, X: Any, question: Question) -> Any:
+    def _of_frame(self, X: DaskFrame, question: Question) -> Any:
         import dask.dataframe as dd
 
         X = X.optimize()  # which may join partitions
@@ -246,7 +255,7 @@ class DistributedModel:
         """What the last task of a chunk needs: what partitions say of its queries."""
         head, parts = self._carried_head(), self._parts
 
-        def task(function: Any, what: str, *arguments: Any) -> Any:
+        def task(function: Callable[..., Any], what: str, *arguments: Any) -> Delayed:
             return dask.delayed(function)(*arguments, dask_key_name=f"{names}-{what}-{k}")
 
         routed = task(answer.route, "route", chunk, head, is_checked)
@@ -267,7 +276,7 @@ class DistributedModel:
             others = []
         return answered, others, head, question
 
-    def _carried_head(self) -> Any:
+    def _carried_head(self) -> Delayed:
         """One task for the head, which all others ask for it."""
         if self._sent is None:
             key = f"lsgp-head-{uuid.uuid4().hex}"
@@ -338,18 +347,18 @@ class DistributedModel:
         return cls(head, parts, None, path)
 
 
-def _same(value: Any) -> Any:
+def _same(value: T) -> T:
     return value
 
 
-def _item(values: Any, k: int) -> Any:
+def _item(values: Sequence[T], k: int) -> T:
     return values[k]
 
 
-def _names(X: Any, question: Question) -> str:
+def _names(X: da.Array | DaskFrame, question: Question) -> str:
     name = getattr(X, "name", None) or X._name
     return f"lsgp-{question.method}-{tokenize(name, question.options, uuid.uuid4().hex)}"
 
 
-def _future(cluster: Cluster, part: Any) -> Any:
+def _future(cluster: Cluster, part: Future | Delayed) -> Future:
     return cluster.client.compute(part) if hasattr(part, "dask") else part
