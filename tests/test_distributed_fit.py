@@ -74,6 +74,11 @@ CASES = {
     "weights": (skewed, {}, {"sample_weight": rng.uniform(-0.3, 2, size=N).clip(0)}),
     "known noise": (skewed, {}, {"noise_variance": rng.uniform(0.01, 2, size=N)}),
     "all rows": (lambda: skewed(300), {"n_neighbors": 300, "localizer": "smooth"}, {}),
+    "single precision as it is": (
+        lambda: skewed() + 1e5,
+        {"dtype": "float32", "input_transform": None, "lengthscale": 0.5},
+        {"sample_weight": rng.uniform(0.5, 2, size=N)},
+    ),
     "as it is": (skewed, {"normalize_y": False, "n_neighbors": 7}, {}),
 }
 
@@ -242,6 +247,16 @@ def parquet(tmp_path):
     return folder, frame
 
 
+def test_one_warning_counts_the_systems_of_all_partitions(in_parts):
+    X = np.repeat(skewed(30), 30, axis=0)
+    settings = {"objective": None, "n_neighbors": 30, "noise_variance": 1e-18, "kernel": "rbf"}
+    lazy_X, lazy_y, _ = chunked(X, np.repeat(rng.normal(size=30), 30), {})
+    model = lsgp.distributed.fit(LSGPRegressor(**settings), lazy_X, lazy_y, n_partitions=3)
+    with pytest.warns(UserWarning, match=r"^30 of 30 local systems needed jitter") as told:
+        model.predict(X[::30])
+    assert len(told) == 1
+
+
 def test_folders_of_parquet_are_fitted_by_name(parquet, in_parts):
     folder, frame = parquet
     one = LSGPRegressor(**GIVEN).fit(frame[["east", "north"]], frame["depth"])
@@ -324,8 +339,8 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, in_parts, monkeypatch
 def test_what_one_machine_refuses_is_refused(in_parts):
     X, y = skewed(), np.zeros(N)
     bad = X.copy()
-    bad[500, 1] = np.nan
-    with pytest.raises(ValueError, match="X has columns that are no numbers, or missing values"):
+    bad[500, 1] = np.inf
+    with pytest.raises(ValueError, match="Input X contains infinity"):
         lsgp.distributed.fit(LSGPRegressor(), *chunked(bad, y, {})[:2])
     with pytest.raises(TypeError, match=r"X is a ndarray\. Give a Dask array"):
         lsgp.distributed.fit(LSGPRegressor(), X, y)

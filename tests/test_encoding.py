@@ -314,7 +314,7 @@ def test_pure_noise_of_many_levels_does_not_improve_leave_one_out_nor_intervals(
     for max_p in (None, 1.0):  # as it is, and with the category kept by force
         with pytest.MonkeyPatch.context() as patch:
             if max_p is not None:
-                patch.setattr("lsgp.inputs.encoding.categories.LARGEST_P", max_p)
+                patch.setattr("lsgp.inputs.encoding.level_effects.LARGEST_P", max_p)
             model = LSGPRegressor(random_state=0, n_models=1, kernel="rbf", n_tuning_points=300)
             model.fit(inputs[:half], y[:half])
         plain = LSGPRegressor(random_state=0, n_models=1, kernel="rbf", n_tuning_points=300)

@@ -26,6 +26,7 @@ from lsgp.ensemble.classify import (
 from lsgp.ensemble.explain_classes import ClassExplanation, explain_classes
 from lsgp.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
+from lsgp.inputs.encoding.choose import MOST_SHUFFLED
 from lsgp.inputs.labels import check_labels, classes_of, encode_labels
 from lsgp.inputs.lazy import is_dask
 from lsgp.inputs.rows import (
@@ -422,6 +423,10 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         if labels.n_classes == 1 or n <= 2:
             return np.empty(0, dtype=np.int64)
         random = check_random_state(self.random_state)
+        if n > MOST_SHUFFLED:
+            return np.sort(
+                np.random.default_rng(random.randint(2**31)).choice(n, N_COMPARED, replace=False)
+            )
         return np.sort(random.choice(n, min(n, N_COMPARED), replace=False))
 
     def _settings(self) -> dict[str, Any]:

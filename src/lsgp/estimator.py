@@ -33,11 +33,14 @@ from lsgp.ensemble.importance import Importance, importance
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
 from lsgp.inputs.copies import find_copies
 from lsgp.inputs.encoding import (
+    AtHand,
     Encoder,
+    Given,
     Plan,
+    Rows,
     Table,
     choose_plan,
-    fit_encoder,
+    fit_parts,
     needs_encoding,
     read_table,
 )
@@ -318,17 +321,17 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     def _encode(self, table: Table, rows: TrainingRows) -> tuple[Encoder, TrainingRows]:
         """Inputs of training rows, of which so far the numbers are known, (n, 1)."""
         kept = table.take(rows.X[:, 0].astype(np.int64))
-        plan = self._choose_plan(kept, rows)
-        encoder, X = fit_encoder(kept, rows.y, plan, rows.weight, rows.group_numbers)
-        return encoder, rows._replace(X=X)
+        given = Rows.of(AtHand(Given(kept, rows.y, rows.weight, rows.group_numbers)))
+        encoder, inputs = fit_parts(given, self._choose_plan(given))
+        return encoder, rows._replace(X=inputs.each(np.ascontiguousarray)[0])
 
-    def _choose_plan(self, table: Table, rows: TrainingRows) -> Plan:
+    def _choose_plan(self, rows: Rows) -> Plan:
         """How columns are encoded, by quick fits of this estimator where there is a choice."""
         is_open = np.ndim(self.lengthscale or 0.0) == 0 and isinstance(self.input_transform, str)
         has_time = self.max_tuning_time is None or self.max_tuning_time >= LEAST_TIME_TO_CHOOSE
         if self.objective is None or not (is_open and has_time):
             return Plan()
-        return choose_plan(table, rows, self._quick()._judge, self.random_state)
+        return choose_plan(rows, self._quick()._judge, self.random_state)
 
     def _quick(self) -> Self:
         """The same with one model that is tuned on few points, of inputs as they are."""

@@ -62,7 +62,11 @@ class LocalSolver:
         return self._predict(queries, block, Exclusions(rows))
 
     def predict_areas(self, centers: Array, points: Array, block: Block) -> Predictions:
-        return self._predict(centers, block, NO_EXCLUSIONS, points)
+        neighbors, dtype = self._search(centers, block, NO_EXCLUSIONS), self.problem.X.dtype
+        at, around = (np.ascontiguousarray(places, dtype) for places in (centers, points))
+        solved = self.backend.predict(self.problem, at, neighbors, around)
+        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        return solved
 
     def coefficients(self, queries: Array, block: Block) -> tuple[NDArray[np.int32], Coefficients]:
         """Neighbors (q, m) of the queries, and what their targets are multiplied by."""
@@ -94,18 +98,12 @@ class LocalSolver:
             block.first_query,
         )
 
-    def _predict(
-        self,
-        queries: Array,
-        block: Block,
-        exclusions: Exclusions,
-        points: Array | None = None,
-    ) -> Predictions:
-        neighbors, dtype = self._search(queries, block, exclusions), self.problem.X.dtype
-        narrow = queries.astype(dtype, copy=False)
-        if points is not None:
-            points = np.ascontiguousarray(points, dtype)
-        solved = self.backend.predict(self.problem, narrow, neighbors, points)
+    def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
+        return self._solve(queries, self._search(queries, block, exclusions), block)
+
+    def _solve(self, queries: Array, neighbors: NDArray[np.int32], block: Block) -> Predictions:
+        narrow = queries.astype(self.problem.X.dtype, copy=False)
+        solved = self.backend.predict(self.problem, narrow, neighbors)
         block.failures.note(block.first_query, solved.status, self.problem, neighbors)
         return solved
 
