@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where on Earth the coordinates of a model lie: what maps need to know of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Georeference(NamedTuple):
+    """Which columns are coordinates, and in which coordinate reference system."""
+
+    x: int  # number of the column: easting or longitude
+    y: int  # northing or latitude
+    crs: str | None  # as WKT, which any library reads; None: not known
+    units: tuple[str, ...] | None = None  # of the targets; None: not known
