@@ -19,12 +19,13 @@ from lsgp.backends.contract import Plan, Resources
 from lsgp.backends.host import prepare, search
 from lsgp.backends.plan import plan_blocks
 from lsgp.method import contract, localizers
-from lsgp.method.contract import LocalModel, LocalProblem, Predictions, Scores
+from lsgp.method.contract import Coefficients, LocalModel, LocalProblem, Predictions, Scores
 from lsgp.method.kernels import Kernel
 from lsgp.method.losses import LOSSES
 from lsgp.method.trend import TrendPosterior, solve_trend, trend_basis
 
 __all__ = [
+    "coefficients",
     "factors_once",
     "is_slow",
     "knows",
@@ -106,20 +107,50 @@ def knows_metric(localizer_metric: str) -> bool:
     return True
 
 
-def predict(problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]) -> Predictions:
-    """Solve the local system of each query; ``neighbors`` (q, m) is padded with -1."""
+def predict(
+    problem: LocalProblem,
+    queries: Array,
+    neighbors: NDArray[np.int32],
+    points: Array | None = None,
+) -> Predictions:
+    """Solve the local system of each query, or of the average over its points (q, p, d).
+
+    ``neighbors`` (q, m) is padded with -1.
+    """
     n_queries, n_targets = len(queries), problem.y.shape[1]
     mean = np.empty((n_queries, n_targets))
     variance, dof = np.empty(n_queries), np.empty(n_queries)
     scale = np.empty((n_queries, n_targets))
     status, noise_unit = np.empty(n_queries, dtype=np.int32), np.empty(n_queries)
     for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
-        system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False)
+        area = None if points is None else points[q]
+        system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False, area=area)
         mean[q] = system.mean
         variance[q] = system.variance
         scale[q], dof[q] = scale_and_dof(problem.model, system)
         status[q], noise_unit[q] = system.status, system.noise_unit
     return Predictions(mean, variance, scale, dof, status, noise_unit)
+
+
+def coefficients(
+    problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+) -> Coefficients:
+    """What the mean of each query multiplies the targets of its neighbors by."""
+    result = Coefficients(
+        np.zeros(neighbors.shape),
+        np.zeros(neighbors.shape),
+        np.empty(len(queries)),
+        np.empty(len(queries), np.int32),
+    )
+    for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
+        system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False)
+        result.variance[q], result.status[q] = system.variance, system.status
+        if system.status == contract.STATUS_NOT_FINITE:
+            result.beta[q] = result.weight[q] = np.nan
+            continue
+        places = np.flatnonzero(np.isin(rows, system.rows))
+        result.beta[q, places], result.weight[q, places] = system.beta, system.weight
+    return result
 
 
 def score(
@@ -167,10 +198,13 @@ def solve_system(
     query: Array,
     rows: NDArray[np.int32],
     with_derivatives: bool = True,
+    area: Array | None = None,
 ) -> LocalSystem:
     """The local system of one query and the training rows near it, solved.
 
-    Without derivatives, those of the covariance are empty, which saves most of the time.
+    Without derivatives, those of the covariance are empty, which saves most of the time. With an
+    area (p, d), of which there are no derivatives, the query stands for the average over its
+    points.
     """
     model = problem.model
     with np.errstate(over="ignore", invalid="ignore"):
@@ -186,11 +220,16 @@ def solve_system(
     y = problem.y[rows].astype(float)
     noise = problem.noise[rows].astype(float)
     noise_over_weight = model.noise_variance * noise / weight
-    rho = correlate(model, problem.X[rows].astype(float), query, z, with_derivatives)
+    near = problem.X[rows].astype(float)
+    center: Array | None = None
+    if area is None:
+        rho = correlate(model, near, query, z, with_derivatives)
+    else:
+        rho, center = _correlate_area(model, near, query, z, area)
     is_apart = model.has_large_trend or _mean_trend(model, z) > contract.LARGEST_TREND_IN_MATRIX
     trend: TrendPosterior | None = None
     if not is_apart:
-        covariance = add_trend(model, rho, z)
+        covariance = add_trend(model, rho, z, center)
         A = covariance.K + np.diag(noise_over_weight)  # [E2]
         # With a trend in the matrix no jitter: it would be relative to the trend.
         has_trend = model.constant_variance != 0 or model.slope_variance != 0
@@ -209,7 +248,7 @@ def solve_system(
     misfit = (y * alpha).sum(axis=0)
     mean = covariance.k @ alpha  # [E4]
     if is_apart:  # [E10]
-        basis = trend_basis(model, z)
+        basis = trend_basis(model, z, center)
         by_H = cho_solve(factor, basis.H, check_finite=False)
         trend = solve_trend(basis, basis.H.T @ by_H, by_H.T @ y, by_H.T @ covariance.k)
         alpha = alpha - by_H @ trend.theta
@@ -319,10 +358,37 @@ def correlate(
     return Covariance(K[:m, :m], K[:m, m], K[m, m], dK[:m, :m], dK[:m, m], dK[m, m])
 
 
-def add_trend(model: LocalModel, rho: Covariance, z: Array) -> Covariance:
-    """[E1]; the slope is centered at the query, so it drops out of k and k00."""
+def _correlate_area(
+    model: LocalModel, X: Array, query: Array, z: Array, area: Array
+) -> tuple[Covariance, Array]:
+    """[E1] without trend, averaged over the points of an area (p, d); and their scaled center."""
+    m, offsets = len(z), (area - query) / model.lengthscale
+    K, _ = model.correlation.correlate(np.vstack([X, area]), np.vstack([z, offsets]), False)
+    averaged = Covariance(
+        K[:m, :m],
+        K[:m, m:].mean(axis=1),
+        float(K[m:, m:].mean()),
+        np.empty((m, m, 0)),
+        np.empty((m, 0)),
+        np.empty(0),
+    )
+    return averaged, offsets.mean(axis=0)
+
+
+def add_trend(
+    model: LocalModel, rho: Covariance, z: Array, center: Array | None = None
+) -> Covariance:
+    """[E1]; the slope is centered at the query, so it drops out of k and k00.
+
+    Not so where the query stands for an area with another ``center`` (d,), relative to it.
+    """
     c, b = model.constant_variance, model.slope_variance
-    return rho._replace(K=rho.K + c + b * z @ z.T, k=rho.k + c, k00=rho.k00 + c)
+    at = np.zeros(z.shape[1]) if center is None else center
+    return rho._replace(
+        K=rho.K + c + b * z @ z.T,
+        k=rho.k + c + b * (z @ at),
+        k00=rho.k00 + c + b * float(at @ at),
+    )
 
 
 def _mean_trend(model: LocalModel, z: Array) -> float:

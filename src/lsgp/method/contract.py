@@ -192,6 +192,17 @@ class Predictions(NamedTuple):
         return (variance if variance.ndim == 2 else variance[:, None]) + columns
 
 
+class Coefficients(NamedTuple):
+    """What the mean of each query is made of: [E4] is a weighted sum of the neighbors' targets."""
+
+    beta: NDArray[
+        np.float64
+    ]  # (q, m) what a neighbor's target is multiplied by [E3]; 0 if it is out
+    weight: NDArray[np.float64]  # (q, m) the localizer's; 0 if it is out
+    variance: NDArray[np.float64]  # (q,) latent, relative to the scale [E5]
+    status: NDArray[np.int32]  # (q,)
+
+
 class Scores(NamedTuple):
     """Leave-one-out loss of each target, and its gradient in log hyperparameters."""
 
