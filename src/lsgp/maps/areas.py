@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pyproj import CRS
 from sklearn.utils.validation import check_is_fitted
 
+from lsgp.ensemble.average import predict_average
 from lsgp.ensemble.view import columns_of, input_names, target_names
 from lsgp.maps.crs import name_of, read_crs, transform
 from lsgp.maps.grid import spatial_dims
@@ -92,9 +93,10 @@ def predict_mean(
         raise ValueError(f"spacing={spacing!r} must be a positive number.")
     places = places_of(model.ensemble_, coordinates)
     sources = _sources(model, coordinates, covariates)
-    areas, weights = [], []
+    is_degrees = given is not None and given.is_geographic
+    areas = []
     for name, shape in zip(index, shapes, strict=True):
-        across, up = _points_in(shape, spacing, name)
+        across, up = _points_in(shape, spacing, name, is_degrees)
         moved = transform(across, up, given, coordinates.crs)
         _require_inside(moved, places, name, coordinates)
         rows = np.empty((len(across), model.n_features_in_))
@@ -105,12 +107,8 @@ def predict_mean(
         if not is_there.any():
             raise ValueError(f"No point of polygon {name} has all covariates. Leave it out.")
         areas.append(rows[is_there])
-        # Meridians converge: a degree of longitude is less of an area away from the equator.
-        is_degrees = given is not None and given.is_geographic
-        weights.append(np.cos(np.radians(up)) if is_degrees else np.ones(len(up)))
-        weights[-1] = weights[-1][is_there]
-    mean, std = model.predict_average(areas, weights=weights, return_std=True)
-    return _table(model, index, mean, std, [len(area) for area in areas])
+    predicted = predict_average(model._ready(), areas, "auto", model._resources())
+    return _table(model, index, predicted.mean, predicted.std, [len(area) for area in areas])
 
 
 def _table(
@@ -142,8 +140,10 @@ def _read(polygons: Any) -> tuple[list[Any], pd.Index, CRS | None]:
     return shapes, index, crs
 
 
-def _points_in(shape: Any, spacing: float | None, name: Any) -> tuple[Array, Array]:
-    """Points of a regular grid inside of a polygon."""
+def _points_in(
+    shape: Any, spacing: float | None, name: Any, is_degrees: bool
+) -> tuple[Array, Array]:
+    """Points of a regular grid inside of a polygon, each of which stands for the same area."""
     import shapely
 
     west, south, east, north = shape.bounds
@@ -156,7 +156,12 @@ def _points_in(shape: Any, spacing: float | None, name: Any) -> tuple[Array, Arr
     for _ in range(MOST_HALVINGS):
         n = [max(1, round(length / side)) for length in (east - west, north - south)]
         x = west + (east - west) * (np.arange(n[0]) + 0.5) / n[0]
-        y = south + (north - south) * (np.arange(n[1]) + 0.5) / n[1]
+        steps = (np.arange(n[1]) + 0.5) / n[1]
+        y = south + (north - south) * steps
+        if is_degrees:
+            # Meridians converge: zones of the same area are even in the sine of the latitude.
+            low, high = np.sin(np.radians([south, north]))
+            y = np.degrees(np.arcsin(low + (high - low) * steps))
         across, up = (part.reshape(-1) for part in np.meshgrid(x, y))
         inside = shapely.contains_xy(shape, across, up)
         if np.count_nonzero(inside) >= LEAST_POINTS:

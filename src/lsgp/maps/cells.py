@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from pyproj import CRS
-from scipy import special
 
 from lsgp.classifier import LSGPClassifier
 from lsgp.compute.threads import resolve_n_jobs
+from lsgp.ensemble.average import predict_average
 from lsgp.ensemble.classify import classification_of
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import columns_of, target_names
@@ -115,7 +115,7 @@ class MapQuestion:
         across, up = (
             part.reshape(-1) for part in np.meshgrid(self.block[0] * steps, self.block[1] * steps)
         )
-        means, stds = [], []
+        found = []
         for start in range(0, len(x), AREAS_AT_A_TIME):
             part = slice(start, start + AREAS_AT_A_TIME)
             points = self._in_model(x[part, None] + across, y[part, None] + up)
@@ -123,13 +123,10 @@ class MapQuestion:
             areas[..., self.coordinates.x], areas[..., self.coordinates.y] = points
             for column, constant in values.items():
                 areas[..., column] = constant[part, None]
-            mean, std = model.predict_average(areas, return_std=True)
-            means.append(mean)
-            stds.append(std)
-        mean, std = np.concatenate(means), np.concatenate(stds)
-        # Averages of many points are close to Gaussian, whatever each of them is.
-        half = special.ndtri(0.5 * (1.0 + self.level)) * std
-        return _by_target((mean, std, mean - half, mean + half))
+            predicted = predict_average(model._ready(), list(areas), "auto", model._resources())
+            parts = (predicted.mean, predicted.std, *predicted.interval(self.level))
+            found.append(_by_target(parts))
+        return [np.concatenate(columns) for columns in zip(*found, strict=True)]
 
 
 def _by_target(parts: tuple[Array, ...]) -> list[Array]:

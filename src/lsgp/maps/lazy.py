@@ -28,11 +28,9 @@ def lazy_values(plan: MapPlan) -> Any:
         inputs += [da.from_array(grid.axis(dim), chunks=(chunks[place],)), (place,)]
     for source in plan.sources.others.values():
         places = [grid.dims.index(dim) for dim in source.dims]
-        wanted = tuple(chunks[place] for place in places)
-        values = source.chunk(dict(zip(source.dims, wanted, strict=True))).data
-        if not places:
-            values = da.from_array(np.asarray(source.to_numpy()))
-        inputs += [values, tuple(places)]
+        wanted = {dim: chunks[place] for dim, place in zip(source.dims, places, strict=True)}
+        # Coordinates are indexes, which are never lazy, unless they are taken as plain values.
+        inputs += [source.variable.to_base_variable().chunk(wanted).data, tuple(places)]
     carriage = carry(plan.model)
     held: dict[str, Any] = {"carriage": carriage}
     if isinstance(carriage, Sent):
