@@ -47,6 +47,7 @@ CASES = {
         50,
         None,
     ),
+    "sphere": ({**GIVEN, "sphere": (0, 2)}, 200, None),
     "ensemble": (TUNED, 150, None),
     "ensemble_float32": ({**TUNED, "dtype": "float32", "n_models": 4}, 150, 2),
 }

@@ -98,6 +98,11 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
     categorical_features : sequence of str, int or bool, default=None
         Columns that are categories though they look like numbers, by name, number or flag. Texts
         are categories by themselves: see the guide to mixed tables.
+    sphere : pair of str or int, default=None
+        The columns that are longitude and latitude in degrees, by name or number: points on the
+        sphere, with one lengthscale in kilometers, near each other across 180° and at the poles.
+        Longitudes may be in any convention. With ``input_transform=None``, lengthscale and
+        bandwidth are in kilometers.
     normalize_localizer : bool
         Whether weights are divided by the bandwidth, as in the paper.
     backend : {"auto", "cpu", "reference"}
@@ -166,6 +171,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         warm_start: bool = False,
         input_transform: Any = "auto",
         categorical_features: Any = None,
+        sphere: Any = None,
         normalize_localizer: bool = False,
         backend: str = "auto",
         dtype: str = "float64",
@@ -193,6 +199,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             warm_start=warm_start,
             input_transform=input_transform,
             categorical_features=categorical_features,
+            sphere=sphere,
             normalize_localizer=normalize_localizer,
             backend=backend,
             dtype=dtype,

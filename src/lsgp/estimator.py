@@ -41,9 +41,10 @@ from lsgp.inputs.encoding import (
     read_table,
 )
 from lsgp.inputs.frames import make_frame
+from lsgp.inputs.projections import fit_sphere, inputs_of_columns, pair_of_columns
 from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification, specify
-from lsgp.inputs.transforms import TargetScaler
+from lsgp.inputs.transforms import Projection, TargetScaler
 from lsgp.method.contract import LocalModel
 from lsgp.storage.estimator import load_estimator, save_estimator
 from lsgp.storage.model_file import Path
@@ -109,6 +110,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         warm_start: bool = False,
         input_transform: Any = "auto",
         categorical_features: Any = None,
+        sphere: Any = None,
         normalize_y: bool = True,
         normalize_localizer: bool | str = False,
         localizer_metric: str = "scaled",
@@ -138,6 +140,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         self.warm_start = warm_start
         self.input_transform = input_transform
         self.categorical_features = categorical_features
+        self.sphere = sphere
         self.normalize_y = normalize_y
         self.normalize_localizer = normalize_localizer
         self.localizer_metric = localizer_metric
@@ -188,7 +191,10 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         Of labels, the targets are one-hot, and scaled as the labels say.
         """
         settings = self._settings()
-        specification = specify(settings, rows.X.shape[1])
+        projection = self._projection(rows.X, encoder)
+        if projection is not None and queries is not None:
+            projection.check(queries, self._input_names(encoder, queries.shape[1]))
+        specification = specify(settings, rows.X.shape[1], projection)
         self._warn_if_slow(specification)
         # Equal rows of labels are observations that agree.
         is_checked = self.objective is not None and labels is None
@@ -233,6 +239,23 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         )
         return ensemble, tuned
 
+    def _projection(self, X: Array, encoder: Encoder | None) -> Projection | None:
+        """What becomes of two inputs that mean something together only."""
+        if self.sphere is None:
+            return None
+        names = self._column_names(X.shape[1]) if encoder is None else encoder.names
+        pair = pair_of_columns("sphere", self.sphere, names)
+        if encoder is not None:
+            pair = inputs_of_columns("sphere", pair, encoder)
+        return fit_sphere(pair, X, self._input_names(encoder, X.shape[1]))
+
+    def _column_names(self, n_columns: int) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(n_columns)] if names is None else [str(n) for n in names]
+
+    def _input_names(self, encoder: Encoder | None, n_inputs: int) -> list[str]:
+        return self._column_names(n_inputs) if encoder is None else encoder.inputs
+
     def _check_targets(self, scaler: TargetScaler, y: Array) -> None:
         """Refuse targets that numbers have too few digits for; the extremes of y are enough."""
         if self._settings()["normalize_y"]:
@@ -262,6 +285,8 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         if self.objective is None or not (is_open and has_time):
             return Plan()
         quick = clone(self).set_params(categorical_features=None, warm_start=False, verbose=0)
+        # Encoded tables have other columns, and how others are encoded is not a matter of place.
+        quick.set_params(sphere=None)
         quick.set_params(n_models=1, n_tuning_points=N_QUICK_POINTS, max_tuning_time=None)
         for name, value in QUICK_SETTINGS.items():
             if isinstance(getattr(self, name), str) and getattr(self, name) == "auto":
@@ -318,7 +343,8 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             n_neighbors = fitted.n_neighbors
             if n_neighbors is not None:
                 n_neighbors = min(specification.n_neighbors or n_neighbors, len(X) - 1)
-            if specification.admits(fitted.model, fitted.transform.kinds):
+            is_alike = fitted.transform.projection == specification.projection
+            if is_alike and specification.admits(fitted.model, fitted.transform.kinds):
                 model = fitted.model.replace(noise_levels=specification.model.noise_levels)
                 starts.append(WarmStart(fitted.transform.kinds, model, n_neighbors))
         return tuple(starts)
@@ -342,6 +368,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         )
 
     def _add_rows(self, rows: TrainingRows) -> Self:
+        self._check_places(rows.X)
         # At once, and last: a failure, or a prediction in another thread, sees the old models.
         self.ensemble_ = update.add_rows(self.ensemble_, rows, self._policy())
         return self
@@ -366,7 +393,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         if rows.group_numbers is not None:
             own[kept] = rows.group_numbers
         grown, inputs = encoder.extend(X, y, weight, None if rows.groups is None else own)
-        rows = rows._replace(X=np.ascontiguousarray(inputs[kept]))
+        rows = rows._replace(X=self._check_places(np.ascontiguousarray(inputs[kept])))
         added = update.add_rows(self.ensemble_, rows, self._policy())
         self.ensemble_ = replace(added, encoder=grown)
         return self
@@ -448,8 +475,15 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         if isinstance(X, view.EncodedRows):
             return X.inputs
         if self.ensemble_.encoder is not None:
-            return self.ensemble_.encoder.encode(X)
-        return self._check_numbers(X)
+            return self._check_places(self.ensemble_.encoder.encode(X))
+        return self._check_places(self._check_numbers(X))
+
+    def _check_places(self, X: Array) -> Array:
+        """Inputs that the projection of two of them is defined for."""
+        projection = self.ensemble_.projection
+        if projection is not None:
+            projection.check(X, self._input_names(self.ensemble_.encoder, X.shape[1]))
+        return X
 
     def _check_numbers(self, X: Any) -> Array:
         """Queries without texts and holes, of the inputs that were named."""
@@ -518,12 +552,14 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     def lengthscales_(self) -> Array:
         """Lengthscales of the models, (n_models, d), heaviest first, of transformed inputs.
 
+        Of the two inputs on a sphere, the one that they have together, in kilometers.
+
         Of the metric that neighborhoods are found in: small differences in an input with a short
         one matter. A long one does not say that an input does nothing, because the local trend
         may carry it: see `importance`. With a scikit-learn kernel of its own lengthscales, these
         say nothing about the kernel's.
         """
-        return np.array([fitted.model.lengthscale for fitted in self.fitted_], dtype=float)
+        return np.array([fitted.lengthscale_of_inputs for fitted in self.fitted_], dtype=float)
 
     @property
     def encoding_(self) -> list[dict[str, Any]]:

@@ -105,6 +105,11 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     categorical_features : sequence of str, int or bool, default=None
         Columns that are categories though they look like numbers, by name, number or flag. Texts
         are categories by themselves: see the guide to mixed tables.
+    sphere : pair of str or int, default=None
+        The columns that are longitude and latitude in degrees, by name or number: points on the
+        sphere, with one lengthscale in kilometers, near each other across 180° and at the poles.
+        Longitudes may be in any convention. With ``input_transform=None``, lengthscale and
+        bandwidth are in kilometers.
     normalize_y : bool
         Whether the targets are centered and scaled to unit variance inside.
     normalize_localizer : bool or "paper"

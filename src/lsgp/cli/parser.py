@@ -136,6 +136,12 @@ def _fit(parser: Parser) -> None:
         help="inputs that are categories though they look like numbers (postal codes)",
     )
     columns.add_argument(
+        "--sphere",
+        type=names_type,
+        metavar="LON,LAT",
+        help="inputs that are longitude and latitude in degrees: points on the sphere",
+    )
+    columns.add_argument(
         "--ignore", type=names_type, metavar="NAME[,NAME]", help="columns that are no inputs"
     )
     columns.add_argument(

@@ -44,7 +44,7 @@ from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification, specify
 from lsgp.inputs.transforms import TargetScaler, subsample
 from lsgp.inputs.transforms.column_statistics import Range, statistics_of
 from lsgp.inputs.transforms.exact_sums import rounded
-from lsgp.inputs.transforms.inputs import LARGEST_SAMPLE
+from lsgp.inputs.transforms.fit import LARGEST_SAMPLE
 from lsgp.method.contract import LocalProblem
 from lsgp.search.suitability import suits
 from lsgp.solvers.exact_system import LARGEST_EXACT
@@ -69,6 +69,7 @@ class Fittable(Estimator, Protocol):
     """What is asked of an estimator that is fitted here: what `fit` of it asks itself for."""
 
     objective: str | None
+    sphere: Any
     backend: str
     dtype: str
     random_state: Any
@@ -181,6 +182,7 @@ class _Fit:
         known = self._survey()
         if known.n <= MOST_GATHERED:
             return self._fit_here(queries)
+        self._require_no_projection()
         self.estimator._warn_if_slow(self.specification)
         where: Array | None = None
         if queries is not None:
@@ -202,6 +204,15 @@ class _Fit:
         built = [cluster.submit("build", build_part, part, sent) for part in store.parts]
         cluster.finish(built, "Building", sizes=lambda k: store.sizes[k], total=store.n)
         return DistributedModel(head, built)
+
+    def _require_no_projection(self) -> None:
+        """Statistics of parts are of the columns as they are."""
+        if self.estimator.sphere is not None:
+            raise ValueError(
+                f"sphere={self.estimator.sphere!r} is for rows in the memory of one machine, and "
+                f"more than {MOST_GATHERED:,} stay on the cluster. Give three columns instead, "
+                "cos(lat) cos(lon), cos(lat) sin(lon) and sin(lat)."
+            )
 
     def _name_inputs(self) -> None:
         own: Any = self.estimator

@@ -85,10 +85,11 @@ class _Combination:
         self.inverse_dof, self.inverse_dof_gradient = np.zeros(q), np.zeros((q, d))
 
     def add(self, fitted: FittedModel, X: Array, failures: Failures) -> None:
-        q, t, d = self.mean_gradient.shape
+        q, t, _ = self.mean_gradient.shape
         queries = fitted.inputs_of(X)
-        by_input = fitted.transform.derivative(X)
-        mean, gradient = np.empty((q, t)), np.empty((q, t, d))
+        e = queries.shape[1]  # of the model's own inputs
+        mean, by_mean = np.empty((q, t)), np.empty((q, t, e))
+        by_log_scale, by_inverse_dof = np.empty((q, t, e)), np.zeros((q, e))
         for number, (columns, solver) in enumerate(fitted.solver.parts()):
             noise = solver.problem.model.noise_variance if self.with_noise else 0.0
             for i, (rows, system) in enumerate(solver.systems(queries, failures)):
@@ -98,15 +99,17 @@ class _Combination:
                 relative = system.variance + own_noise
                 by_relative = by_query.variance + own_noise * by_query.noise_unit
                 mean[i, columns] = system.mean
-                gradient[i, columns] = by_query.mean * by_input[i]
+                by_mean[i, columns] = by_query.mean
                 self.log_scale[i, columns] += 0.5 * fitted.weight * np.log(scale * relative)  # [E7]
-                self.log_scale_gradient[i, columns] += (0.5 * fitted.weight * by_input[i]) * (
+                by_log_scale[i, columns] = (0.5 * fitted.weight) * (
                     by_query.scale / scale[:, None] + by_relative / relative
                 )
                 if number == 0:  # the degrees of freedom are those of all targets
                     self.inverse_dof[i] += fitted.weight / dof
-                    by_dof = fitted.weight * by_query.dof * by_input[i] / dof**2
-                    self.inverse_dof_gradient[i] -= by_dof
+                    by_inverse_dof[i] = -fitted.weight * by_query.dof / dof**2
+        gradient = fitted.transform.pull_back(X, by_mean)
+        self.log_scale_gradient += fitted.transform.pull_back(X, by_log_scale)
+        self.inverse_dof_gradient += fitted.transform.pull_back(X, by_inverse_dof)
         self.mean_gradient += fitted.weight * gradient
         self.means.append((fitted.weight, mean, gradient))
 
