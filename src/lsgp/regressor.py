@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
-from lsgp.ensemble.average import predict_average
+from lsgp.ensemble.average import block_offsets, predict_average
 from lsgp.ensemble.draws import sample
 from lsgp.ensemble.explain import Explanation, explain
 from lsgp.ensemble.gradients import predict_gradient
@@ -595,6 +595,49 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
                     "leave it out."
                 )
         predicted = predict_average(self._ready(), checked, neighborhood, self._resources())
+        return (predicted.mean, predicted.std) if return_std else predicted.mean
+
+    def predict_block(
+        self,
+        X: ArrayLike,
+        block: ArrayLike,
+        return_std: bool = False,
+        n_points: int = 4,
+    ) -> Any:
+        """Average of the latent function over blocks around points: block kriging.
+
+        Each block is a grid of ``n_points`` by ``n_points`` cells, whose centers are averaged
+        over, and is predicted from the neighborhood of its own center.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+            Centers of the blocks.
+        block : float, or array-like of shape (d,)
+            Size of the blocks in each input, in its units; 0 for inputs that are not averaged over.
+        return_std : bool
+        n_points : int
+            Cells in each direction of positive size.
+
+        Returns
+        -------
+        mean : array of shape (q,) or (q, t)
+        std : array of the same shape, if ``return_std``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> mean, std = model.predict_block([[0.25]], block=0.1, return_std=True)
+        >>> mean.round(1)
+        array([1.])
+        """
+        centers = self._check_queries(X)
+        offsets = block_offsets(block, centers.shape[1], n_points)
+        areas = centers[:, None, :] + offsets
+        predicted = predict_average(self._ready(), areas, "area", self._resources())
         return (predicted.mean, predicted.std) if return_std else predicted.mean
 
     def sample_y(
