@@ -240,6 +240,67 @@ def test_models_of_plain_tables_are_told_their_reference_system():
     assert predict_grid(fitted, bounds=BOUNDS, spacing=100).rio.crs.to_epsg() == 28992
 
 
+def on_the_globe(lon, lat):
+    return np.cos(np.radians(lon)) * np.cos(np.radians(lat))
+
+
+def fitted_on_the_globe():
+    rng = np.random.default_rng(0)
+    lon, lat = rng.uniform(-180, 180, 800), np.degrees(np.arcsin(rng.uniform(-1, 1, 800)))
+    floats = geopandas.GeoDataFrame(
+        {"t": on_the_globe(lon, lat)},
+        geometry=geopandas.points_from_xy(lon, lat),
+        crs="EPSG:4326",
+    )
+    return fit(LSGPRegressor(**SETTINGS), floats, "t"), floats
+
+
+def test_degrees_switch_the_sphere_on_and_distances_are_kilometers():
+    fitted, floats = fitted_on_the_globe()
+    assert fitted.sphere == ("lon", "lat")
+    found = predict_grid(fitted, bounds=(170, -90, 190, 90), spacing=2)
+    west = predict_grid(fitted, bounds=(-190, -90, -170, 90), spacing=2)
+    np.testing.assert_allclose(found["mean"], west["mean"], atol=1e-9)
+    assert found["distance"].attrs["units"] == "km"
+    geod = pyproj.Geod(a=6371008.8, b=6371008.8)
+    n = len(floats)
+    _, _, meters = geod.inv(
+        np.full(n, 171.0), np.full(n, 89.0), floats.geometry.x, floats.geometry.y
+    )
+    assert abs(float(found["distance"][0, 0]) - min(meters) / 1000) < 1e-6
+
+
+def test_projected_templates_of_models_on_the_sphere():
+    fitted, _ = fitted_on_the_globe()
+    found = predict_grid(fitted, template())
+    lon, lat = pyproj.Transformer.from_crs(DUTCH, "EPSG:4326", always_xy=True).transform(
+        found["x"].values[0], found["y"].values[0]
+    )
+    expected = fitted.predict(pd.DataFrame({"lon": [lon], "lat": [lat]}))
+    assert abs(float(found["mean"][0, 0]) - expected[0]) < 1e-9
+
+
+def test_a_sphere_of_plain_tables_is_known_to_be_degrees():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"lat": rng.uniform(-80, 80, 200), "lon": rng.uniform(-180, 180, 200)})
+    fitted = LSGPRegressor(sphere=("lon", "lat"), **SETTINGS).fit(rows, rows["lat"])
+    found = predict_grid(fitted, bounds=(0, 40, 40, 60), spacing=10)
+    assert found.rio.crs.to_epsg() == 4326
+    expected = fitted.predict(pd.DataFrame({"lat": [55.0], "lon": [5.0]}))
+    assert float(found["mean"][0, 0]) == expected[0]
+
+
+def test_templates_in_degrees_need_no_other_reference_system():
+    fitted, _ = fitted_on_the_globe()
+    axes = {
+        "lat": ("lat", [10.0, 20.0], {"units": "degrees_north"}),
+        "lon": ("lon", [5.0, 6.0, 7.0], {"units": "degrees_east"}),
+    }
+    found = predict_grid(fitted, xr.DataArray(np.zeros((2, 3)), axes, ("lat", "lon")))
+    assert found.rio.crs.to_epsg() == 4326
+    assert found["mean"].dims == ("lat", "lon")
+
+
 # -- points --------------------------------------------------------------------------------------
 
 

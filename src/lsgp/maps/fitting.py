@@ -156,8 +156,7 @@ def set_crs(
 
 def _set_sphere(estimator: Any, rows: Rows) -> None:
     """Degrees lie on the sphere, unless the estimator was told something else."""
-    is_plane = getattr(estimator, "sphere", "unknown") is None
-    if rows.crs is not None and rows.crs.is_geographic and is_plane:
+    if rows.crs is not None and rows.crs.is_geographic and estimator.sphere is None:
         estimator.sphere = tuple(rows.X.columns[:2])
 
 

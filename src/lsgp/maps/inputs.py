@@ -48,7 +48,7 @@ def coordinates_of(
     ensemble = model.ensemble_
     known = ensemble.georeference
     crs = None if known is None else read_crs(known.crs)
-    sphere = getattr(model, "sphere", None)
+    sphere = model.sphere
     if sphere is not None and crs is None:
         crs = read_crs(DEGREES)
     columns = []

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from lsgp.compute.threads import run_blocks
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import inputs_of_rows
+from lsgp.inputs.transforms.sphere import Sphere, ground_distance
 from lsgp.maps.inputs import Coordinates
 from lsgp.search.index import NeighborIndex, build_index
 
 Array = NDArray[np.float64]
 
-#: Mean radius of the Earth in kilometers (IUGG), as for lengthscales on the sphere.
-EARTH_RADIUS = 6371.0088
 #: Queries of one search: enough that calls cost nothing.
 BLOCK = 65_536
 
@@ -44,9 +43,7 @@ class Places(NamedTuple):
 
         for _ in run_blocks(work, len(x), BLOCK, n_threads):
             pass
-        if self.is_geographic:
-            found = 2 * EARTH_RADIUS * np.arcsin(np.minimum(found / 2, 1.0))
-        return found
+        return ground_distance(found) if self.is_geographic else found
 
 
 _places: weakref.WeakKeyDictionary[Ensemble, dict[Coordinates, Places]] = (
@@ -78,11 +75,6 @@ def _find(ensemble: Ensemble, coordinates: Coordinates) -> Places:
 
 
 def _points(x: Array, y: Array, is_geographic: bool) -> Array:
-    """Where distances are those of straight lines: on the unit sphere, or the plane."""
-    if not is_geographic:
-        return np.column_stack([x, y])
-    longitude, latitude = np.radians(x), np.radians(y)
-    across = np.cos(latitude)
-    return np.column_stack(
-        [across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)]
-    )
+    """Where distances are those of straight lines: on the sphere, or the plane."""
+    points = np.column_stack([x, y])
+    return np.ascontiguousarray(Sphere(0, 1).project(points)) if is_geographic else points
