@@ -50,6 +50,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         options.crs,
         options.max_distance,
         options.kind,
+        options.sphere,
     )
     if plan.map is not None:
         plan.map.model.verbose = 0

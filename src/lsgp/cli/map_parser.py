@@ -72,6 +72,12 @@ def describe_fill(parser: Parser) -> None:
     grid = parser.add_argument_group("the data")
     grid.add_argument("--variable", metavar="NAME", help="of a file that has several; of a band")
     _add_crs(grid, "of a map that has none")
+    grid.add_argument(
+        "--no-sphere",
+        dest="sphere",
+        action="store_false",
+        help="longitude and latitude are plain inputs, each with its own lengthscale",
+    )
     _add_covariates(grid)
     what = parser.add_argument_group("what is written")
     _add_max_distance(what, "cells farther from the data stay missing")

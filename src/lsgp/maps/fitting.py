@@ -45,12 +45,13 @@ def fit(
     noise_variance: str | None = None,
     groups: str | None = None,
     queries: Any = None,
+    sphere: bool = True,
 ) -> AnyModel:
     """Fit an estimator to points or to a grid, and keep the reference system with it.
 
-    Geographic coordinates switch the sphere on (``estimator.sphere``), unless it is set. Rows
-    without a target are left out. Points at the same place with different values are noisy
-    observations of one function, whose mean there lies between them; exact copies count once.
+    Geographic coordinates switch the sphere on (``estimator.sphere``). Rows without a target are
+    left out. Points at the same place with different values are noisy observations of one function,
+    whose mean there lies between them; exact copies count once.
 
     Parameters
     ----------
@@ -73,6 +74,9 @@ def fit(
     queries : GeoDataFrame or GeoSeries of points, or array of shape (q, d), default=None
         Where predictions will be made, as in `LSGPRegressor.fit`. An array has the columns of
         the model: x, y, then the others.
+    sphere : bool
+        Whether longitude and latitude lie on the sphere. False: they are plain inputs, each with
+        a lengthscale of its own, which may suit a small region away from the date line.
 
     Returns
     -------
@@ -96,7 +100,8 @@ def fit(
     """
     rows = read_rows(data, target, covariates, crs)
     fitted = estimator._copy()
-    _set_sphere(fitted, rows)
+    if sphere:
+        _set_sphere(fitted, rows)
     given: dict[str, Any] = {}
     for option, column in (("noise_variance", noise_variance), ("groups", groups)):
         if column is not None:

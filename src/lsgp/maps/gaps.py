@@ -32,6 +32,7 @@ def fill(
     crs: Any = None,
     max_distance: float | None = None,
     kind: str = "observation",
+    sphere: bool = True,
 ) -> xr.Dataset:
     """Fill the missing cells of a grid: a map with clouds in, a whole one out.
 
@@ -55,6 +56,8 @@ def fill(
         in the units of the coordinates.
     kind : {"observation", "latent"}
         Whose standard deviation, as in `LSGPRegressor.predict`.
+    sphere : bool
+        Whether longitude and latitude lie on the sphere, as in `fit`.
 
     Returns
     -------
@@ -77,7 +80,7 @@ def fill(
     >>> int(filled["t"].isnull().sum()), int((filled["t_std"] > 0).sum())
     (0, 24)
     """
-    plan = plan_fill(data, variable, estimator, covariates, crs, max_distance, kind)
+    plan = plan_fill(data, variable, estimator, covariates, crs, max_distance, kind, sphere)
     parts = [np.empty(plan.array.shape, plan.dtype) for _ in plan.names]
     for window, values in plan.fill_windows():
         where = tuple(window[dim] for dim in plan.array.dims)
@@ -163,6 +166,7 @@ def plan_fill(
     crs: Any = None,
     max_distance: float | None = None,
     kind: str = "observation",
+    sphere: bool = True,
 ) -> FillPlan:
     """Fit the model that fills the gaps; as `fill`, of which this is all but the predictions."""
     array = spatial_array(target_array(data, variable))
@@ -189,7 +193,7 @@ def plan_fill(
         rng = np.random.default_rng(0)
         chosen = np.sort(rng.choice(chosen, MOST_QUERIES, replace=False))
     queries = pd.DataFrame({name: column[chosen] for name, column in columns.items()})
-    fit(model, numbered, covariates=covariates, crs=crs, queries=queries)
+    fit(model, numbered, covariates=covariates, crs=crs, queries=queries, sphere=sphere)
     made = plan_map(
         model, numbered, covariates=covariates, crs=crs, max_distance=max_distance, kind=kind
     )
