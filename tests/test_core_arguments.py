@@ -23,11 +23,25 @@ def predict_arguments(core, dtype):
     return getattr(core, f"predict_{dtype}"), {
         **problem_arguments(instance.problem),
         "queries": instance.queries,
+        "points": np.zeros((3, 2, instance.queries.shape[1]), dtype),
         "neighbors": instance.neighbors,
         "mean": np.empty((3, 1), dtype),
         "variance": np.empty(3, dtype),
         "scale": np.empty((3, 1), dtype),
         "dof": np.empty(3, dtype),
+        "status": np.empty(3, np.int32),
+    }
+
+
+def coefficients_arguments(core, dtype):
+    instance = as_dtype(make_instance(PLAIN), dtype)
+    return getattr(core, f"coefficients_{dtype}"), {
+        **problem_arguments(instance.problem),
+        "queries": instance.queries,
+        "neighbors": instance.neighbors,
+        "beta": np.empty(instance.neighbors.shape, dtype),
+        "weight": np.empty(instance.neighbors.shape, dtype),
+        "variance": np.empty(3, dtype),
         "status": np.empty(3, np.int32),
     }
 
@@ -51,9 +65,19 @@ WRONG_SHAPES = {
         **ROWS,
         "queries": "neighbors must have one row per query",
         "neighbors": "neighbors must have one row per query",
+        "points": "points must have one area per query, and as many columns as X",
         **dict.fromkeys(
             ("mean", "variance", "scale", "dof", "status"),
             "the outputs must have one row per query",
+        ),
+    },
+    coefficients_arguments: {
+        **ROWS,
+        "queries": "neighbors must have one row per query",
+        "neighbors": "neighbors must have one row per query",
+        **dict.fromkeys(
+            ("beta", "weight", "variance", "status"),
+            "the outputs must have one row per query, and one column per neighbor",
         ),
     },
     score_arguments: {

@@ -110,9 +110,9 @@ void predict(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /*
   const size_t q = queries.shape(0), m = neighbors.shape(1), t = problem.t;
   const size_t n_points = points.shape(1), area_size = n_points * problem.d;
   require(queries.shape(1) == X.shape(1), "queries must have as many columns as X");
+  require(neighbors.shape(0) == q, "neighbors must have one row per query");
   require(points.shape(0) == q && points.shape(2) == X.shape(1),
           "points must have one area per query, and as many columns as X");
-  require(neighbors.shape(0) == q, "neighbors must have one row per query");
   require(mean.shape(0) == q && mean.shape(1) == t && scale.shape(0) == q &&
               scale.shape(1) == t && variance.shape(0) == q && dof.shape(0) == q &&
               status.shape(0) == q, "the outputs must have one row per query");

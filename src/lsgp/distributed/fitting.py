@@ -70,6 +70,7 @@ class Fittable(Estimator, Protocol):
 
     objective: str | None
     sphere: Any
+    anisotropy: Any
     backend: str
     dtype: str
     random_state: Any
@@ -86,6 +87,7 @@ class Fittable(Estimator, Protocol):
     def _warn_if_slow(self, specification: Specification) -> None: ...
     def _warn_of_copies(self, n_copies: int, n_rows: int) -> None: ...
     def _check_targets(self, scaler: TargetScaler, y: Array) -> None: ...
+    def _known_scaler(self, n_targets: int) -> TargetScaler: ...
     def _warm_starts(self, specification: Specification, X: Array) -> tuple[WarmStart, ...]: ...
 
 
@@ -207,12 +209,16 @@ class _Fit:
 
     def _require_no_projection(self) -> None:
         """Statistics of parts are of the columns as they are."""
-        if self.estimator.sphere is not None:
-            raise ValueError(
-                f"sphere={self.estimator.sphere!r} is for rows in the memory of one machine, and "
-                f"more than {MOST_GATHERED:,} stay on the cluster. Give three columns instead, "
-                "cos(lat) cos(lon), cos(lat) sin(lon) and sin(lat)."
-            )
+        for setting, remedy in (
+            ("sphere", "three columns, cos(lat) cos(lon), cos(lat) sin(lon) and sin(lat)"),
+            ("anisotropy", "columns along and across the direction"),
+        ):
+            value = getattr(self.estimator, setting)
+            if value is not None:
+                raise ValueError(
+                    f"{setting}={value!r} is for rows in the memory of one machine, and more than "
+                    f"{MOST_GATHERED:,} stay on the cluster. Give {remedy} instead."
+                )
 
     def _name_inputs(self) -> None:
         own: Any = self.estimator
@@ -424,7 +430,7 @@ class _Fit:
         n_targets = len(of_targets.center)
         if not self.is_of_labels:
             if not self.estimator._settings()["normalize_y"]:
-                scaler = TargetScaler(np.zeros(n_targets), np.ones(n_targets))
+                scaler = self.estimator._known_scaler(n_targets)
             self.estimator._check_targets(scaler, np.array([extents.y.low, extents.y.high]))
         chosen = subsample(store.n, LARGEST_SAMPLE)
         rows = store.fetch(np.arange(store.n) if chosen is None else chosen)

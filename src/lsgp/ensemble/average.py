@@ -66,7 +66,7 @@ def predict_average(
         own = np.flatnonzero(is_block & (sizes == size))
         solved = _predict_blocks(ensemble, np.stack([areas[int(i)] for i in own]), resources)
         mean[own], scale[own] = (ensemble.in_columns(v) for v in (solved.mean, solved.scale))
-        dof[own] = solved.dof
+        dof[own] = ensemble.in_columns(solved.dof)[:, 0]
     for i in np.flatnonzero(~is_block):
         mean[i], scale[i], dof[i] = _average_points(ensemble, areas[int(i)], resources)
     return PredictiveDistribution(ensemble.in_shape(mean), ensemble.in_shape(scale), dof)

@@ -21,6 +21,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
 from lsgp.inputs.projections import Kinds
+from lsgp.inputs.transforms import Rotation
 from lsgp.tuning.objective import OBJECTIVES
 
 #: Inputs that are named, and those whose effect is drawn; the others are counted.
@@ -83,6 +84,13 @@ def describe_projection(ensemble: Ensemble) -> list[str]:
         return []
     names = view.names_of_model_inputs(ensemble)
     first, second = (names[j] for j in projection.pair)
+    if isinstance(projection, Rotation):
+        along, across = (ensemble.heaviest.lengthscale_of_inputs[j] for j in projection.pair)
+        angle, longest, ratio = projection.described(along, across)
+        return [
+            f"anisotropy of ({first}, {second}): {angle:.0f}° clockwise from {second}, ratio "
+            f"{ratio:.3g}, lengthscale {longest:,.4g} along it"
+        ]
     own = [model.lengthscale_of_inputs[projection.pair[0]] for model in ensemble.models]
     low, high = (f"{value:,.4g}" for value in (min(own), max(own)))
     scales = low if low == high else f"{low} to {high}"

@@ -65,6 +65,34 @@ def fit_sphere(pair: tuple[int, int], X: Array, names: list[str]) -> Sphere:
     return sphere
 
 
+def rotated_pair(given: Any, names: Sequence[str]) -> tuple[int, int]:
+    """The columns that an anisotropy is of: those that are given, or the two that there are."""
+    if given is not None:
+        return pair_of_columns("anisotropic_features", given, names)
+    if len(names) != 2:
+        raise ValueError(
+            f"anisotropy is of two coordinates, and X has {len(names)} columns. Name them: "
+            "anisotropic_features=(east, north)."
+        )
+    return 0, 1
+
+
+def angle_and_ratio(given: Any) -> tuple[float, float] | None:
+    """An anisotropy that is known; None if tuning is to find it."""
+    if isinstance(given, str) and given == "rotated":
+        return None
+    try:
+        angle, ratio = (float(each) for each in given)
+    except (TypeError, ValueError):
+        angle, ratio = np.nan, np.nan
+    if not (np.isfinite(angle) and 0 < ratio <= 1):
+        raise ValueError(
+            f"anisotropy={given!r} is neither 'rotated' nor (angle, ratio): degrees clockwise from "
+            "north of the longest range, and the shortest range over it, above 0 and up to 1."
+        )
+    return angle, ratio
+
+
 def group_columns(n_inputs: int, projection: Projection | None) -> Groups:
     """The number of the lengthscale of each column: one for all that are tied."""
     if projection is None:

@@ -9,6 +9,7 @@ from lsgp.inputs.transforms.column_statistics import column_statistics, subsampl
 from lsgp.inputs.transforms.fit import fit_transform_kind
 from lsgp.inputs.transforms.inputs import KINDS, LINKED_KINDS, InputTransform
 from lsgp.inputs.transforms.projection import Projection
+from lsgp.inputs.transforms.rotation import Rotation
 from lsgp.inputs.transforms.sphere import Sphere
 from lsgp.inputs.transforms.targets import TargetScaler
 
@@ -17,6 +18,7 @@ __all__ = [
     "LINKED_KINDS",
     "InputTransform",
     "Projection",
+    "Rotation",
     "Sphere",
     "TargetScaler",
     "column_statistics",

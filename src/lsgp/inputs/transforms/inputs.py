@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lsgp.inputs.transforms.exact_sums import BLOCK_VALUES
 from lsgp.inputs.transforms.projection import Projection
+from lsgp.inputs.transforms.rotation import Rotation
 from lsgp.inputs.transforms.sphere import Sphere, ground_distance
 from lsgp.inputs.transforms.yeo_johnson import (
     differentiate_yeo_johnson,
@@ -114,7 +115,14 @@ class InputTransform:
         if self.projection is None:
             return facts
         sources = np.array(self.sources)
-        return np.column_stack([facts[:, sources == j].any(axis=1) for j in range(self.n_features)])
+        found = np.column_stack(
+            [facts[:, sources == j].any(axis=1) for j in range(self.n_features)]
+        )
+        if isinstance(self.projection, Rotation):
+            # Each of its columns is of both inputs.
+            pair = list(self.projection.pair)
+            found[:, pair] = found[:, pair].any(axis=1, keepdims=True)
+        return found
 
     def kilometers(self, Z: NDArray[Any], query: Float) -> Float:
         """How far rows Z (k, e) are from a query (e,) along the ground, on a sphere."""

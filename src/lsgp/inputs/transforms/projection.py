@@ -38,7 +38,7 @@ class Projection(Protocol):
         """Whether all of its outputs have one lengthscale."""
 
     @property
-    def settings(self) -> dict[str, float]:
+    def settings(self) -> dict[str, float | None]:
         """The numbers that make it again."""
 
     def sources(self, n_inputs: int) -> tuple[int, ...]:

@@ -51,7 +51,7 @@ class Sphere:
         return self.longitude, self.latitude
 
     @property
-    def settings(self) -> dict[str, float]:
+    def settings(self) -> dict[str, float | None]:
         return {"center": self.center}
 
     @classmethod
