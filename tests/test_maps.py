@@ -11,6 +11,7 @@ import pyproj
 import pytest
 import shapely
 import xarray as xr
+from data_folder import data_folder
 from map_cases import BOUNDS, DUTCH, SETTINGS, covariate, field, model, points, template
 from scipy.spatial import cKDTree
 
@@ -345,6 +346,26 @@ def test_blocks_are_averages_with_less_spread_than_points():
     assert abs(float(found["mean"][1, 2]) - cell) < 5e-3
     lazy = predict_grid(model(), template(100.0).chunk({"x": 3}), block=(100, 100), block_points=3)
     assert same(lazy, found)
+
+
+def test_blocks_and_polygons_of_meuse_are_those_of_gstat():
+    """krige(zinc ~ 1, meuse, vgm(1.34e5, "Sph", 800, nugget = 2.42e4), nmax = 40, block = 40, 40).
+
+    Its block is discretized by 4 x 4 points.
+    """
+    table = pd.read_csv(data_folder() / "meuse.csv.gz")
+    kriging = LSGPRegressor.kriging(
+        model="spherical", psill=1.34e5, range=800.0, nugget=2.42e4, n_neighbors=40
+    )
+    fitted = set_crs(kriging.fit(table[["x", "y"]], table["zinc"]), DUTCH)
+    bounds = (181150, 333230, 181190, 333270)
+    found = predict_grid(fitted, bounds=bounds, spacing=40, block=(40, 40), block_points=4)
+    assert float(found["mean"][0, 0]) == pytest.approx(268.7324, abs=5e-5)
+    assert float(found["std"][0, 0]) ** 2 == pytest.approx(19568.76, abs=5e-3)
+    polygon = predict_mean(fitted, [shapely.box(*bounds)], spacing=10, crs=DUTCH)
+    assert polygon["n_points"][0] == 16
+    assert polygon["mean"][0] == pytest.approx(268.7324, abs=5e-5)
+    assert polygon["std"][0] ** 2 == pytest.approx(19568.76, abs=5e-3)
 
 
 def test_polygons_have_the_average_of_the_function_and_its_spread():

@@ -167,6 +167,13 @@ def test_data_that_cannot_be_fitted(data, options, message):
         fit(LSGPRegressor(**SETTINGS), data(), **options)
 
 
+def test_tables_of_points_given_to_an_estimator_itself():
+    # Their geometries would be texts of which every row has its own, and left out.
+    message = r"^X is a GeoDataFrame, .* Fit it with lsgp\.maps\.fit\(estimator, X, target\)"
+    with pytest.raises(TypeError, match=message):
+        LSGPRegressor(**SETTINGS).fit(points().drop(columns="zinc"), points()["zinc"])
+
+
 def test_maps_that_cannot_be_filled():
     with pytest.raises(ValueError, match="None of the 192 cells of z has a value"):
         fill(template() * np.nan)
