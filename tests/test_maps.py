@@ -12,6 +12,7 @@ import pytest
 import shapely
 import xarray as xr
 from data_folder import data_folder
+from distributed import Client
 from map_cases import BOUNDS, DUTCH, SETTINGS, covariate, field, model, points, template
 from scipy.spatial import cKDTree
 
@@ -123,6 +124,13 @@ def test_tasks_of_a_lazy_map_do_not_hold_the_model():
     tasks = [task for key, task in graph.items() if str(key).find("lsgp-map") >= 0]
     assert len(tasks) >= 48
     assert max(len(pickle.dumps(task)) for task in tasks) < 20_000
+
+
+def test_maps_of_a_cluster_have_the_bits_of_one_machine():
+    whole = predict_grid(model(), template(), max_distance=40)
+    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None):
+        lazy = predict_grid(model(), template().chunk({"y": 5}), max_distance=40)
+        assert same(lazy.compute(), whole)
 
 
 def test_windows_do_not_change_a_bit(monkeypatch):

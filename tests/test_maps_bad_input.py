@@ -11,7 +11,10 @@ from affine import Affine
 from map_cases import BOUNDS, DUTCH, SETTINGS, covariate, model, points, template
 
 from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.ensemble.georeference import Georeference
 from lsgp.maps import fill, fit, predict_grid, predict_mean
+from lsgp.storage.georeference import read_georeference
+from lsgp.storage.records import InvalidRecord
 
 
 def test_templates_without_a_reference_system():
@@ -172,6 +175,22 @@ def test_tables_of_points_given_to_an_estimator_itself():
     message = r"^X is a GeoDataFrame, .* Fit it with lsgp\.maps\.fit\(estimator, X, target\)"
     with pytest.raises(TypeError, match=message):
         LSGPRegressor(**SETTINGS).fit(points().drop(columns="zinc"), points()["zinc"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": 2}, "2 is a coordinate of 2 columns"),
+        ({"x": 1}, "both coordinates are column 1"),
+        ({"crs": 28992}, "the reference system is 28992"),
+        ({"units": ["m", "m"]}, "of 1 targets"),
+    ],
+)
+def test_files_whose_coordinates_contradict_the_model(change, message):
+    record = {"x": 0, "y": 1, "crs": None, "units": ["m"]}
+    assert read_georeference(record, 2, 1) == Georeference(0, 1, None, ("m",))
+    with pytest.raises(InvalidRecord, match=message):
+        read_georeference({**record, **change}, 2, 1)
 
 
 def test_maps_that_cannot_be_filled():
