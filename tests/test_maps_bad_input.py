@@ -92,6 +92,17 @@ def test_grids_that_do_not_meet_the_data():
         predict_grid(model(), bounds=(0, 0, 100, 100), spacing=10)
 
 
+def test_longitudes_of_another_convention_where_degrees_are_plain_inputs():
+    degrees = points().to_crs("EPSG:4326")
+    turned = {"bounds": (360 + 5.38, 52.15, 360 + 5.39, 52.16), "spacing": 0.005}
+    plain = fit(LSGPRegressor(**SETTINGS), degrees, "zinc", sphere=False)
+    with pytest.raises(ValueError, match="does not meet the data of the model"):
+        predict_grid(plain, **turned)
+    assert plain.sphere is None
+    on_sphere = fit(LSGPRegressor(**SETTINGS), degrees, "zinc")
+    assert predict_grid(on_sphere, **turned)["mean"].notnull().all()
+
+
 def test_grids_without_a_cell_near_the_data():
     with pytest.raises(
         ValueError, match=r"None of the 192 cells is within max_distance=1e-06 of the data"

@@ -144,6 +144,7 @@ def _points_in(
     shape: Any, spacing: float | None, name: Any, is_degrees: bool
 ) -> tuple[Array, Array]:
     """Points of a regular grid inside of a polygon, each of which stands for the same area."""
+    # Here, because polygons come with it, and maps of cells do without.
     import shapely
 
     west, south, east, north = shape.bounds
@@ -176,7 +177,7 @@ def _require_inside(
 ) -> None:
     x, y = points
     low, high = places.low, places.high
-    if coordinates.is_geographic:
+    if coordinates.is_round:
         # The same meridian, in the convention of the data.
         x = low[0] + np.mod(x - low[0], 360.0)
     is_inside = (x >= low[0]) & (x <= high[0]) & (y >= low[1]) & (y <= high[1])

@@ -38,16 +38,6 @@ FORMATS = {".tif": "GeoTIFF", ".tiff": "GeoTIFF", ".nc": "NetCDF", ".zarr": "Zar
 TILE = 256
 
 
-class MapVariable(Protocol):
-    """What a file is told of a variable before its values."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def attrs(self) -> dict[str, str]: ...
-
-
 class MapWriter(Protocol):
     """Takes a map window by window."""
 

@@ -260,7 +260,7 @@ def rows_of_grid(
     array = array.squeeze(drop=True).transpose(*grid.dims)
     wanted = read_crs(crs)
     end = wanted if wanted is not None else grid.crs
-    others = _covariates_of(data, target, covariates)
+    others = _covariates_of(data, covariates)
     columns, kept = cells_as_columns(grid, others, end)
     values = np.asarray(array.to_numpy(), dtype=float).reshape(-1)
     kept &= np.isfinite(values)
@@ -280,7 +280,7 @@ def rows_of_grid(
     )
 
 
-def _covariates_of(data: Any, target: str | None, covariates: Any) -> Covariates | None:
+def _covariates_of(data: Any, covariates: Any) -> Covariates | None:
     if covariates is None or isinstance(covariates, xr.Dataset | xr.DataArray | dict):
         return covariates
     names = [covariates] if isinstance(covariates, str) else list(covariates)

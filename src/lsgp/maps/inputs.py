@@ -29,6 +29,7 @@ class Coordinates(NamedTuple):
     x: int
     y: int
     crs: CRS | None
+    is_round: bool  # whether a turn of 360 degrees leads to the same place
 
     @property
     def is_geographic(self) -> bool:
@@ -65,7 +66,7 @@ def coordinates_of(
     if columns[0] == columns[1]:
         name = input_names(ensemble)[columns[0]]
         raise ValueError(f"The input {name!r} cannot be both x and y. Say which are: x=..., y=....")
-    return Coordinates(columns[0], columns[1], crs)
+    return Coordinates(columns[0], columns[1], crs, sphere is not None)
 
 
 def _column_by_name(ensemble: Ensemble, place: int, dim: str | None, names: tuple[str, ...]) -> int:

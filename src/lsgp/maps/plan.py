@@ -235,7 +235,7 @@ def _require_overlap(grid: Grid, coordinates: Coordinates, places: Places) -> No
     x, y = (part.reshape(-1) for part in np.meshgrid(*axes))
     x, y = transform(x, y, grid.crs, coordinates.crs)
     is_there = np.isfinite(x) & np.isfinite(y)
-    turns = [-360.0, 0.0, 360.0] if coordinates.is_geographic else [0.0]
+    turns = [-360.0, 0.0, 360.0] if coordinates.is_round else [0.0]
     for turn in turns:
         meets = is_there.any() and all(
             values[is_there].min() <= high and values[is_there].max() >= low
