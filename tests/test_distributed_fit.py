@@ -360,3 +360,31 @@ def test_boxes_are_no_farther_than_their_points():
         distances = (((NEW[:, None] - part) / lengthscale) ** 2).sum(axis=2).min(axis=1)
         assert (boxes.squares(NEW, lengthscale)[p] <= distances * (1 + 1e-12)).all()
         assert boxes.reached(NEW, lengthscale, distances)[p].all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "remedy"),
+    [
+        (
+            {"sphere": (0, 1)},
+            "three columns, cos(lat) cos(lon), cos(lat) sin(lon) and sin(lat)",
+        ),
+        ({"anisotropy": (30.0, 0.5)}, "columns along and across the direction"),
+    ],
+)
+def test_projections_of_rows_on_a_cluster_are_refused_with_a_remedy(in_parts, settings, remedy):
+    X = da.from_array(on_a_grid(200), chunks=(100, 2))
+    ((name, value),) = settings.items()
+    with pytest.raises(ValueError, match="one machine") as caught:
+        lsgp.distributed.fit(LSGPRegressor(objective=None, **settings), X, X[:, 0])
+    assert str(caught.value) == (
+        f"{name}={value!r} is for rows in the memory of one machine, and more than 0 stay on the "
+        f"cluster. Give {remedy} instead."
+    )
+
+
+def test_few_rows_of_a_cluster_are_on_the_sphere_as_any():
+    X = on_a_grid(200)
+    model = LSGPRegressor(objective=None, sphere=(0, 1))
+    fitted = lsgp.distributed.fit(model, da.from_array(X, chunks=(100, 2)), X[:, 0])
+    np.testing.assert_array_equal(fitted.predict(X[:20]), model.fit(X, X[:, 0]).predict(X[:20]))

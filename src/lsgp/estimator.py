@@ -42,13 +42,7 @@ from lsgp.inputs.encoding import (
     read_table,
 )
 from lsgp.inputs.frames import make_frame, refuse_geometries
-from lsgp.inputs.projections import (
-    angle_and_ratio,
-    fit_sphere,
-    inputs_of_columns,
-    pair_of_columns,
-    rotated_pair,
-)
+from lsgp.inputs.projections import Places, find_projection
 from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification, specify
 from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
@@ -270,28 +264,14 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         self, rows: TrainingRows, encoder: Encoder | None, labels: Labels | None
     ) -> Projection | None:
         """What becomes of two inputs that mean something together only."""
-        if self.sphere is None and self.anisotropy is None:
-            return None
-        if self.sphere is not None and self.anisotropy is not None:
-            raise ValueError(
-                f"sphere={self.sphere!r} and anisotropy={self.anisotropy!r} are both given, but on "
-                "the sphere there is no direction everywhere. Give one of them."
-            )
-        n_inputs = rows.X.shape[1]
-        names = self._column_names(n_inputs) if encoder is None else encoder.names
-        if self.sphere is not None:
-            setting, pair = "sphere", pair_of_columns("sphere", self.sphere, names)
-        else:
-            setting, pair = "anisotropy", rotated_pair(self.anisotropic_features, names)
-        if encoder is not None:
-            pair = inputs_of_columns(setting, pair, encoder)
-        if self.sphere is not None:
-            return fit_sphere(pair, rows.X, self._input_names(encoder, n_inputs))
-        known = angle_and_ratio(self.anisotropy)
-        return self._turned(rows, pair, labels) if known is None else Rotation(*pair, *known)
+        given = Places(self.sphere, self.anisotropy, self.anisotropic_features)
+        names = self._column_names(rows.X.shape[1])
+        return find_projection(
+            given, rows.X, names, encoder, lambda pair: self._angle_of(rows, pair, labels)
+        )
 
-    def _turned(self, rows: TrainingRows, pair: tuple[int, int], labels: Labels | None) -> Rotation:
-        """The rotation of the lowest leave-one-out loss, by quick fits of this estimator."""
+    def _angle_of(self, rows: TrainingRows, pair: tuple[int, int], labels: Labels | None) -> float:
+        """The angle of the lowest leave-one-out loss, by quick fits of this estimator."""
         if self.objective is None:
             raise ValueError(
                 "anisotropy='rotated' is an angle that tuning chooses, but objective=None tunes "
@@ -311,7 +291,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Rotation(*pair, choose_angle(loss))
+            return choose_angle(loss)
 
     def _column_names(self, n_columns: int) -> list[str]:
         names = getattr(self, "feature_names_in_", None)

@@ -142,6 +142,12 @@ def _fit(parser: Parser) -> None:
         help="inputs that are longitude and latitude in degrees: points on the sphere",
     )
     columns.add_argument(
+        "--plane",
+        type=names_type,
+        metavar="EAST,NORTH",
+        help="inputs that --anisotropy is of, where there are more than two",
+    )
+    columns.add_argument(
         "--ignore", type=names_type, metavar="NAME[,NAME]", help="columns that are no inputs"
     )
     columns.add_argument(

@@ -15,6 +15,7 @@ from lsgp.ensemble.view import (
     as_table,
     columns_of,
     input_names,
+    possible,
     target_names,
     target_number,
     training_rows,
@@ -236,8 +237,10 @@ def _map_bounds(
                 )
             return west, east, south, north
         values = _inputs(model, bounds)
-    sides = (_widened(float(column.min()), float(column.max())) for column in values.T)
-    (west, east), (south, north) = sides
+    (west, east), (south, north) = (
+        possible(model.ensemble_, j, *_widened(float(column.min()), float(column.max())))
+        for j, column in enumerate(values.T)
+    )
     return west, east, south, north
 
 

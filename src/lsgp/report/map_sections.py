@@ -17,6 +17,7 @@ from lsgp.ensemble.view import (
     input_names,
     input_number,
     inputs_of_rows,
+    possible,
 )
 from lsgp.regressor import LSGPRegressor
 from lsgp.report import charts
@@ -108,13 +109,11 @@ def figure(chart: str, caption: str) -> str:
 def _frame(model: LSGPRegressor, X: Array) -> MapFrame:
     columns = coordinates(model)
     assert columns is not None
-    sides = [limits(X[:, j], 0.02) for j in columns]
+    sides = [possible(model.ensemble_, j, *limits(X[:, j], 0.02)) for j in columns]
     width, height = (high - low for low, high in sides)
     is_degrees = model.sphere is not None
     if is_degrees:
-        # A degree of longitude is shorter away from the equator; beyond the poles there is nothing.
-        sides[1] = (max(sides[1][0], -90.0), min(sides[1][1], 90.0))
-        height = sides[1][1] - sides[1][0]
+        # A degree of longitude is shorter away from the equator.
         width *= max(float(np.cos(np.radians(np.mean(sides[1])))), 0.2)
     known = model.ensemble_.georeference
     is_map = is_degrees or (known is not None and known.crs is not None)
