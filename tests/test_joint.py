@@ -4,7 +4,9 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from data_folder import data_folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -360,3 +362,15 @@ def test_joint_predictions_of_any_data_are_finite(seed, n, duplicates, noise, dt
     assert np.isfinite(covariance).all()
     assert np.linalg.eigvalsh(covariance).min() > -1e-9 * np.abs(covariance).max()
     assert np.isfinite(model.sample_y(queries, 2)).all()
+
+
+def test_blocks_of_meuse_are_those_of_gstat():
+    """krige(zinc ~ 1, meuse, block = c(40, 40)), vgm(1.34e5, "Sph", 800, 2.42e4), nmax = 40."""
+    table = pd.read_csv(data_folder() / "meuse.csv.gz")
+    model = LSGPRegressor.kriging(
+        model="spherical", psill=1.34e5, range=800, nugget=2.42e4, n_neighbors=40
+    )
+    model.fit(table[["x", "y"]].to_numpy(), table["zinc"])
+    mean, std = model.predict_block([[181170, 333250]], block=(40, 40), return_std=True)
+    assert mean[0] == pytest.approx(268.7324, abs=5e-5)
+    assert std[0] ** 2 == pytest.approx(19568.76, abs=5e-3)
