@@ -66,6 +66,13 @@ def test_map_reads_covariates_and_averages(tmp_path):
     assert run(*common, "-o", tmp_path / "map.nc") == 2
 
 
+def test_info_says_where_the_coordinates_lie(saved, capsys):
+    run_ok("info", saved)
+    assert "Coordinates     x, y, in Amersfoort / RD New\n" in capsys.readouterr().out
+    run_ok("info", saved, "--json")
+    assert json.loads(capsys.readouterr().out)["crs"].startswith('PROJCRS["Amersfoort / RD New"')
+
+
 def test_map_does_not_depend_on_windows(tmp_path, saved, monkeypatch):
     grid = ["--bounds", *BOUNDS, "--spacing", 20]
     run_ok("map", saved, *grid, "-o", tmp_path / "whole.tif")
