@@ -231,6 +231,21 @@ def test_points_are_brought_to_the_reference_system_that_is_asked_for():
     np.testing.assert_allclose(found["mean"], predict_grid(model(), template())["mean"], atol=1e-4)
 
 
+def test_cells_in_degrees_are_brought_to_another_system_too():
+    axes = {
+        "lat": ("lat", np.linspace(52.15, 52.16, 12), {"units": "degrees_north"}),
+        "lon": ("lon", np.linspace(5.38, 5.39, 10), {"units": "degrees_east"}),
+    }
+    rng = np.random.default_rng(0)
+    degrees = xr.DataArray(rng.normal(size=(12, 10)), axes, ("lat", "lon"), name="t")
+    fitted = fit(LSGPRegressor(**SETTINGS), degrees, crs=DUTCH)
+    assert fitted.sphere is None
+    assert fitted.feature_names_in_.tolist() == ["x", "y"]
+    found = predict_grid(fitted, bounds=BOUNDS, spacing=100)
+    assert found.rio.crs.to_epsg() == 28992
+    assert fit(LSGPRegressor(**SETTINGS), degrees).sphere == ("lon", "lat")
+
+
 def test_reference_systems_and_units_are_saved_with_the_model(tmp_path):
     fitted = fit(LSGPRegressor(**SETTINGS), points(), "zinc", units="ppm")
     fitted.save(tmp_path / "model.lsgp")

@@ -255,8 +255,9 @@ def rows_of_grid(
 ) -> Rows:
     """The cells of a grid that have a value, and all covariates."""
     array = spatial_array(target_array(data, target))
-    own = array.rio.crs
-    grid = grid_of(array, None if own is not None else crs)
+    grid = grid_of(array)
+    if grid.crs is None:
+        grid = grid_of(array, crs)
     array = array.squeeze(drop=True).transpose(*grid.dims)
     wanted = read_crs(crs)
     end = wanted if wanted is not None else grid.crs
