@@ -3,6 +3,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -174,6 +176,22 @@ def test_fill_that_cannot_be_done_says_why(tmp_path, capsys, arguments, message)
     assert message in error
     assert error.count("\n") == 1
     assert os.listdir(tmp_path) == ["satellite.nc"]
+
+
+@pytest.mark.parametrize("command", [["map", "m", "--like", "t.tif"], ["fill", "t.tif"]])
+def test_without_the_extra_commands_name_the_remedy(command):
+    code = (
+        "import sys; sys.modules['xarray'] = sys.modules['rioxarray'] = None; "
+        "from lsgp.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command, "-o", "o.tif"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"lsgp {command[0]}: lsgp.maps reads and writes grids with")
+    assert done.stderr.endswith("Install it with: pip install 'lsgp[maps]'\n")
+    assert done.stderr.count("\n") == 1
 
 
 def test_what_is_read_is_not_written_over(tmp_path, saved, capsys):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import time
 
+import lsgp.maps  # noqa: F401  (says how to get what it needs)
 from lsgp import LSGPRegressor
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, did_you_mean
