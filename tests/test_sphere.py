@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from globe import GIVEN, QUICK, field, fitted, places, unit_vectors
@@ -14,8 +13,6 @@ from lsgp.inputs.transforms import Sphere, fit_transform_kind
 from lsgp.inputs.transforms.sphere import EARTH_RADIUS
 from lsgp.method.kernels import Stationary
 from lsgp.tuning.priors import negative_log_prior
-
-mpl.use("Agg")
 
 # -- the projection ----------------------------------------------------------------------------
 

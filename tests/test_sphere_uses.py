@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be done with models on the sphere: explain, save, add rows, draw, and what is refused."""
+"""What can be done with models on the sphere: explain, save, add rows, draw; what is refused."""
 
 from __future__ import annotations
 
