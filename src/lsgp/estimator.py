@@ -44,7 +44,7 @@ from lsgp.inputs.encoding import (
     needs_encoding,
     read_table,
 )
-from lsgp.inputs.frames import make_frame
+from lsgp.inputs.frames import make_frame, refuse_geometries
 from lsgp.inputs.projections import Places, find_projection
 from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification, specify
@@ -312,6 +312,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _read_table(self, X: Any) -> Table | None:
         """The columns of a table that has more than numbers, to be encoded; None of others."""
+        refuse_geometries(X)
         if self.categorical_features is None and not needs_encoding(X):
             return None
         table = read_table(X, self.categorical_features)

@@ -28,7 +28,7 @@ from lsgp.inputs.labels import encode_labels
 from lsgp.plotting.classes import COLORS, FEWEST_IN_BIN, decision_image
 from lsgp.report import charts, facts, page, quality_sections, sections
 from lsgp.report.axes import draw_axes, format_number, wrap
-from lsgp.report.prediction_sections import png_data
+from lsgp.report.pixels import png_data
 from lsgp.report.tables import Number, table
 
 Array = NDArray[np.float64]

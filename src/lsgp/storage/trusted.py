@@ -10,6 +10,7 @@ TRUSTED_TYPES = (
     "lsgp.ensemble.ensemble.Ensemble",
     "lsgp.ensemble.extent.Extent",
     "lsgp.ensemble.fitted_model.FittedModel",
+    "lsgp.ensemble.georeference.Georeference",
     "lsgp.inputs.encoding.adjustment.Adjustment",
     "lsgp.inputs.encoding.categories.OneHot",
     "lsgp.inputs.encoding.categories.Order",
