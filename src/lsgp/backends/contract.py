@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.method.contract import LocalModel, LocalProblem, Predictions, Scores
+from lsgp.method.contract import LocalModel, LocalProblem, Predictions, QueryGradients, Scores
 from lsgp.method.kernels import Kernel
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
@@ -79,6 +79,11 @@ class Backend(Protocol):
         self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
     ) -> Predictions:
         """Solve the local system of each query; ``neighbors`` (q, m) is padded with -1."""
+
+    def differentiate(
+        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+    ) -> tuple[Predictions, QueryGradients]:
+        """As `predict`, and the derivatives in the queries, which keep their neighborhoods."""
 
     def score(
         self,

@@ -17,12 +17,14 @@ from lsgp.backends.contract import Plan, Resources
 from lsgp.backends.host import prepare, search
 from lsgp.backends.local_system import LocalSystem, scale_and_dof, solve_system
 from lsgp.backends.plan import plan_blocks
+from lsgp.backends.query_gradient import differentiate_system
 from lsgp.method import contract
-from lsgp.method.contract import LocalModel, LocalProblem, Predictions, Scores
+from lsgp.method.contract import LocalModel, LocalProblem, Predictions, QueryGradients, Scores
 from lsgp.method.kernels import Kernel
 from lsgp.method.losses import LOSSES
 
 __all__ = [
+    "differentiate",
     "factors_once",
     "is_slow",
     "knows",
@@ -43,6 +45,7 @@ name = "reference"
 factors_once = False
 is_slow = True
 
+
 def knows(kernel: Kernel) -> bool:
     return True
 
@@ -53,18 +56,48 @@ def knows_metric(localizer_metric: str) -> bool:
 
 def predict(problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]) -> Predictions:
     """Solve the local system of each query; ``neighbors`` (q, m) is padded with -1."""
-    n_queries, n_targets = len(queries), problem.y.shape[1]
-    mean = np.empty((n_queries, n_targets))
-    variance, dof = np.empty(n_queries), np.empty(n_queries)
-    scale = np.empty((n_queries, n_targets))
-    status, noise_unit = np.empty(n_queries, dtype=np.int32), np.empty(n_queries)
+    predictions = _no_predictions(len(queries), problem.y.shape[1])
     for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
         system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False)
-        mean[q] = system.mean
-        variance[q] = system.variance
-        scale[q], dof[q] = scale_and_dof(problem.model, system)
-        status[q], noise_unit[q] = system.status, system.noise_unit
-    return Predictions(mean, variance, scale, dof, status, noise_unit)
+        _write(predictions, q, problem.model, system)
+    return predictions
+
+
+def differentiate(
+    problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+) -> tuple[Predictions, QueryGradients]:
+    """As `predict`, and the derivatives in the queries."""
+    predictions = _no_predictions(len(queries), problem.y.shape[1])
+    gradients = QueryGradients.empty(len(queries), problem.y.shape[1], queries.shape[1])
+    for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
+        rows = rows[rows >= 0]
+        system = solve_system(problem, query, rows, with_derivatives=False)
+        _write(predictions, q, problem.model, system)
+        own = differentiate_system(problem, query, rows, system)
+        for all_of_them, value in zip(gradients, own, strict=True):
+            all_of_them[q] = value
+    return predictions, gradients
+
+
+def _no_predictions(q: int, t: int) -> Predictions:
+    """Room for them."""
+    return Predictions(
+        mean=np.empty((q, t)),
+        variance=np.empty(q),
+        scale=np.empty((q, t)),
+        dof=np.empty(q),
+        status=np.empty(q, dtype=np.int32),
+        noise_unit=np.empty(q),
+    )
+
+
+def _write(predictions: Predictions, q: int, model: LocalModel, system: LocalSystem) -> None:
+    """What a system says of query ``q``, into the predictions of all."""
+    assert predictions.noise_unit is not None
+    predictions.mean[q] = system.mean
+    predictions.variance[q] = system.variance
+    predictions.scale[q], predictions.dof[q] = scale_and_dof(model, system)
+    predictions.status[q], predictions.noise_unit[q] = system.status, system.noise_unit
 
 
 def score(

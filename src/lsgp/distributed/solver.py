@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from lsgp.backends import BACKENDS
 from lsgp.backends.contract import Backend, Plan, Resources
-from lsgp.backends.reference import LocalSystem
-from lsgp.method.contract import LocalProblem, Predictions, join_targets
+from lsgp.backends.local_system import LocalSystem
+from lsgp.method.contract import LocalProblem, Predictions, QueryGradients, join_targets
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.failures import Failures
@@ -45,12 +45,15 @@ class FoundSolver:
     def parts(self) -> Sequence[tuple[NDArray[np.intp], Solver]]:
         return ((np.arange(self.problem.y.shape[1]), self),)
 
-    def plan(self, n_queries: int, resources: Resources) -> Plan:
-        return self.backend.plan(self.problem, self.n_neighbors, n_queries, resources)
+    def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
+        return self.backend.plan(self.problem, self.n_neighbors, n_queries, resources, gradient)
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
         own = self.neighbors[block.first_query : block.first_query + len(queries)]
         return solve(self.problem, queries, own, self.backend, block)
+
+    def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
+        raise AssertionError("nobody asks it for derivatives")
 
     def leave_out(
         self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None

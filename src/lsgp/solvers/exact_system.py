@@ -21,7 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from lsgp.backends import reference
+from lsgp.backends.local_system import (
+    SMALLEST_PIVOT,
+    SMALLEST_VARIANCE,
+    Covariance,
+    LocalSystem,
+    unsolved,
+)
 from lsgp.compute import lapack
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem, Predictions
@@ -37,9 +43,9 @@ FARTHEST = 1e4
 _ROWS_AT_A_TIME = 32
 #: Queries are solved in tiles of this size, the last one padded, so that a prediction does not
 #: depend on how many others are made with it.
-_TILE = 64
+TILE = 64
 #: Far below the rounding of a correlation of 1.
-_TINY = 1e-20
+TINY = 1e-20
 #: Products of factors' elements above this are no denormal numbers.
 _TINIER = 1e-150
 #: Parts of the inverse factor, each multiplied without most of the zeros above the diagonal.
@@ -84,8 +90,8 @@ class ExactSystem:
         """The system of these rows and of more behind them, by bordering the factor."""
         model, n = problem.model, len(problem.X)
         new = slice(self.n, n)
-        added = self._scale(problem.X[new])
-        if self.status != contract.STATUS_OK or not _is_finite(added).all():
+        added = self.scale(problem.X[new])
+        if self.status != contract.STATUS_OK or not is_finite(added).all():
             return ExactSystem.solve(problem)
         solved = self.inverse_factor @ self._correlate(added).T
         rest = _correlate(model, added, added) - solved.T @ solved
@@ -133,18 +139,18 @@ class ExactSystem:
         """As `predict` of a backend, from all rows; the variance is what takes the time."""
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(queries))
-        z = self._scale(queries)
-        is_finite = _is_finite(z)
-        z = np.where(is_finite[:, None], z, 0.0)
+        z = self.scale(queries)
+        finite = is_finite(z)
+        z = np.where(finite[:, None], z, 0.0)
         k_by_factor2, k_by_alpha, k_by_trend = self._products(z, mean_only)
-        T = self._centering(z)
-        trend = self._trend(T, self.gram, self.moment)
+        T = self.centering(z)
+        trend = self.trend(T, self.gram, self.moment)
         # How far the trend's basis at the query is from what the correlations predict of it.
-        rest = self._at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
+        rest = self.at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
         mean = k_by_alpha + np.einsum("qa,qat->qt", rest, trend.mean)
         variance = 1.0 - k_by_factor2 + trend.variance(rest)
         status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
-        status = np.where(is_finite, status, contract.STATUS_NOT_FINITE)
+        status = np.where(finite, status, contract.STATUS_NOT_FINITE)
         misfit = self.misfit - trend.explained
         return self._predictions(mean, variance, misfit, self.n, status)
 
@@ -153,8 +159,8 @@ class ExactSystem:
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(rows))
         own, alpha = self.diagonal[rows, None], self.alpha[rows]
-        T = self._centering(self.z[rows])
-        trend = self._trend(T, *self._without(rows))
+        T = self.centering(self.z[rows])
+        trend = self.trend(T, *self._without(rows))
         rest = np.einsum("qp,qpa->qa", self.by_trend[rows] / own, T)
         y = np.asarray(self.problem.y[rows], dtype=float)
         mean = y - alpha / own + np.einsum("qa,qat->qt", rest, trend.mean)
@@ -168,9 +174,9 @@ class ExactSystem:
         """Means at queries, each without one of the rows; variances mean nothing."""
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(queries))
-        z = self._scale(queries)
-        is_finite = _is_finite(z)
-        z = np.where(is_finite[:, None], z, 0.0)
+        z = self.scale(queries)
+        finite = is_finite(z)
+        z = np.where(finite[:, None], z, 0.0)
         k = self._correlate(z)
         distinct, position = np.unique(rows, return_inverse=True)
         columns = self.inverse_factor.T @ self.inverse_factor[:, distinct]
@@ -178,11 +184,11 @@ class ExactSystem:
         share = np.einsum("qn,nq->q", k, columns[:, position]) / self.diagonal[rows]
         k_by_alpha = k @ self.alpha - share[:, None] * self.alpha[rows]
         k_by_trend = k @ self.by_trend - share[:, None] * self.by_trend[rows]
-        T = self._centering(z)
-        trend = self._trend(T, *self._without(rows))
-        rest = self._at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
+        T = self.centering(z)
+        trend = self.trend(T, *self._without(rows))
+        rest = self.at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
         mean = k_by_alpha + np.einsum("qa,qat->qt", rest, trend.mean)
-        status = np.where(is_finite, self.status, contract.STATUS_NOT_FINITE)
+        status = np.where(finite, self.status, contract.STATUS_NOT_FINITE)
         return self._predictions(mean, np.ones(len(z)), np.zeros_like(mean), self.n - 1, status)
 
     def without(self, members: NDArray[np.integer]) -> LeftOut:
@@ -213,8 +219,8 @@ class ExactSystem:
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(rows))
         places = np.searchsorted(left_out.members, rows)
-        T = self._centering(self.z[rows])
-        trend = self._trend(T, left_out.gram, left_out.moment)
+        T = self.centering(self.z[rows])
+        trend = self.trend(T, left_out.gram, left_out.moment)
         rest = np.einsum("qp,qpa->qa", left_out.by_trend[places], T)
         y = np.asarray(self.problem.y[rows], dtype=float)
         mean = y - left_out.by_alpha[places] + np.einsum("qa,qat->qt", rest, trend.mean)
@@ -226,24 +232,24 @@ class ExactSystem:
 
     def local_system(
         self, query: Array, left_out: NDArray[np.integer] | None = None
-    ) -> reference.LocalSystem:
+    ) -> LocalSystem:
         """The system of one query, as the reference backend solves it, perhaps without rows."""
         problem = self.problem
-        point = self._scale(query[None])
+        point = self.scale(query[None])
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
-            return reference.unsolved(problem, self.status)
-        if not _is_finite(point).all():
-            return reference.unsolved(problem, contract.STATUS_NOT_FINITE)
+            return unsolved(problem, self.status)
+        if not is_finite(point).all():
+            return unsolved(problem, contract.STATUS_NOT_FINITE)
         correlation = self._correlate(point)[0]
-        T = self._centering(point)
+        T = self.centering(point)
         gram, moment = self.gram, self.moment
-        by_k = self._multiply(correlation)
+        by_k = self.multiply(correlation)
         solved = np.column_stack([by_k, self.alpha, self.by_trend])
         rows = np.arange(self.n, dtype=np.int32)
         if left_out is not None and len(left_out):
             unit = np.zeros((self.n, len(left_out)))
             unit[left_out, np.arange(len(left_out))] = 1.0
-            columns = self._multiply(unit)  # of C
+            columns = self.multiply(unit)  # of C
             by_block = np.linalg.solve(columns[left_out], solved[left_out])
             t = self.alpha.shape[1]
             gram = gram - self.by_trend[left_out].T @ by_block[:, 1 + t :]
@@ -252,15 +258,15 @@ class ExactSystem:
             rows = np.delete(rows, left_out)
         t = self.alpha.shape[1]
         by_k, alpha, by_trend = np.split(solved[rows], [1, 1 + t], axis=1)
-        trend = self._trend(T, gram, moment)
+        trend = self.trend(T, gram, moment)
         by_trend, k = by_trend @ T[0], correlation[rows]
-        rest = self._at_center() - k @ by_trend
+        rest = self.at_center() - k @ by_trend
         variance = 1.0 - k @ by_k[:, 0] + trend.variance(rest[None])[0]
         theta, kappa = trend.mean[0], trend.solve(rest[None, :, None])[0, :, 0]
         status = np.where(trend.determines(rest[None]), self.status, contract.STATUS_UNDETERMINED)
         explained = trend.explained[0]
         none = np.empty((len(rows), 0))
-        return reference.LocalSystem(
+        return LocalSystem(
             rows=rows,
             y=problem.y[rows].astype(float),
             z=self.z[rows] - point,
@@ -268,14 +274,12 @@ class ExactSystem:
             weight_by_log_lengthscale=none,
             weight_by_decay=np.zeros(len(rows)),
             noise=problem.noise[rows].astype(float),
-            covariance=reference.Covariance(
-                np.empty((0, 0)), k, 1.0, np.empty((0, 0, 0)), none, np.empty(0)
-            ),
+            covariance=Covariance(np.empty((0, 0)), k, 1.0, np.empty((0, 0, 0)), none, np.empty(0)),
             factor=(np.empty((0, 0)), True),
             alpha=alpha - by_trend @ theta,
             beta=by_k[:, 0] + by_trend @ kappa,
             mean=k @ alpha + rest @ theta,
-            variance=max(variance, reference.SMALLEST_VARIANCE),
+            variance=max(variance, SMALLEST_VARIANCE),
             misfit=(problem.y[rows] * alpha).sum(axis=0) - explained,
             trend=self._posterior(self.z[rows] - point, theta, kappa, rest),
             status=int(status[0]),
@@ -289,14 +293,14 @@ class ExactSystem:
 
     # -- parts of them ---------------------------------------------------------------------
 
-    def _scale(self, queries: NDArray[np.floating]) -> Array:
+    def scale(self, queries: NDArray[np.floating]) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             return (np.asarray(queries, dtype=float) - self.center) / self.problem.model.lengthscale
 
     def _correlate(self, z: Array) -> Array:
         return _correlate(self.problem.model, z, self.z)
 
-    def _multiply(self, column: Array) -> Array:
+    def multiply(self, column: Array) -> Array:
         """C times a column, or several."""
         return np.asarray(self.inverse_factor.T @ (self.inverse_factor @ column))
 
@@ -316,12 +320,12 @@ class ExactSystem:
         products = np.empty((q, self.alpha.shape[1] + self.by_trend.shape[1]))
         right = np.column_stack([self.alpha, self.by_trend])
         edges = [] if mean_only else np.linspace(0, n, min(_N_PARTS, n) + 1).astype(int).tolist()
-        for start in range(0, q, _TILE):
-            tile = np.zeros((_TILE, z.shape[1]))
-            size = min(_TILE, q - start)
+        for start in range(0, q, TILE):
+            tile = np.zeros((TILE, z.shape[1]))
+            size = min(TILE, q - start)
             tile[:size] = z[start : start + size]
             k = self._correlate(tile)
-            total = np.zeros(_TILE)
+            total = np.zeros(TILE)
             for low, high in pairwise(edges):
                 part = self.inverse_factor[low:high, :high] @ k[:, :high].T
                 total += np.einsum("ij,ij->j", part, part)
@@ -337,7 +341,7 @@ class ExactSystem:
         slopes = np.full(self.z.shape[1], model.slope_variance)
         return np.concatenate([[model.constant_variance], slopes])
 
-    def _centering(self, z: Array) -> Array:
+    def centering(self, z: Array) -> Array:
         """What turns H into the trend's basis centered at the points z, (q, d + 1, a)."""
         q, d = z.shape
         # Farther away nothing changes any more, but for rounding.
@@ -347,13 +351,13 @@ class ExactSystem:
         T[:, 0, 1:] = -z
         return T[:, :, self._trend_variance > 0]
 
-    def _at_center(self) -> Array:
+    def at_center(self) -> Array:
         """The trend's basis at its own center, (a,)."""
         at_center = np.zeros(1 + self.z.shape[1])
         at_center[0] = 1.0
         return at_center[self._trend_variance > 0]
 
-    def _trend(self, T: Array, gram: Array, moment: Array) -> _Trend:
+    def trend(self, T: Array, gram: Array, moment: Array) -> Trend:
         variance = self._trend_variance
         T_transposed = T.transpose(0, 2, 1)
         precision = T_transposed @ gram @ T
@@ -361,7 +365,7 @@ class ExactSystem:
         moment = T_transposed @ moment
         solve = _solve_free if np.isinf(variance).any() else _solve
         mean = solve(precision, moment)
-        return _Trend(precision, mean, (moment * mean).sum(axis=1), solve)
+        return Trend(precision, mean, (moment * mean).sum(axis=1), solve)
 
     def _unsolved(self, q: int) -> Predictions:
         unknown = np.full(q, np.nan)
@@ -373,7 +377,7 @@ class ExactSystem:
         self, mean: Array, variance: Array, misfit: Array, m: int, status: NDArray[Any]
     ) -> Predictions:
         model, q = self.problem.model, len(mean)
-        variance = np.maximum(variance, reference.SMALLEST_VARIANCE)
+        variance = np.maximum(variance, SMALLEST_VARIANCE)
         if math.isinf(model.scale_dof):
             scale, dof = np.full_like(mean, model.signal_variance), math.inf
         else:
@@ -397,7 +401,7 @@ class LeftOut(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Trend:
+class Trend:
     """Posterior of the trend's coefficients, for each query."""
 
     precision: Array  # (q, a, a)
@@ -438,7 +442,7 @@ def _solve_free(precision: Array, right: Array) -> Array:
     return np.asarray(solved * unit[:, :, None])
 
 
-def _is_finite(z: Array) -> NDArray[np.bool_]:
+def is_finite(z: Array) -> NDArray[np.bool_]:
     """Whether squared distances of points are, (q,)."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.isfinite((z * z).sum(axis=1))
@@ -448,12 +452,12 @@ def _correlate(model: LocalModel, left: Array, right: Array) -> Array:
     formula = model.correlation.formula
     assert formula is not None, "an exact system is one of correlations of the scaled distance"
     rho = np.asarray(formula(cdist(left, right, "sqeuclidean"))[0], dtype=float)
-    return _drop_below(_TINY, rho)
+    return drop_below(TINY, rho)
 
 
 def _clean(matrix: Array) -> Array:
     for start in range(0, len(matrix), _ROWS_AT_A_TIME):
-        _drop_below(_TINIER, matrix[start : start + _ROWS_AT_A_TIME])
+        drop_below(_TINIER, matrix[start : start + _ROWS_AT_A_TIME])
     return matrix
 
 
@@ -463,7 +467,7 @@ def _clear_above(matrix: Array) -> None:
         matrix[i, i + 1 :] = 0.0
 
 
-def _drop_below(least: float, values: Array) -> Array:
+def drop_below(least: float, values: Array) -> Array:
     """Zeros, in place, for what is smaller, of which products would be denormal numbers.
 
     Many processors take a hundred times as long for these.
@@ -475,7 +479,7 @@ def _drop_below(least: float, values: Array) -> Array:
 def _invert_factor(z: Array, problem: LocalProblem) -> tuple[Array, int, float]:
     """Inverse of the Cholesky factor of [E2] without trend, its status, and its jitter."""
     n, model = len(z), problem.model
-    if not _is_finite(z).all():
+    if not is_finite(z).all():
         return np.full((n, n), np.nan), contract.STATUS_NOT_FINITE, 0.0
     noise = model.noise_variance * problem.noise.astype(float)
     covariance = np.empty((n, n))
@@ -495,7 +499,7 @@ def _invert_factor(z: Array, problem: LocalProblem) -> tuple[Array, int, float]:
 def _invert_positive(matrix: Array) -> Array | None:
     """Inverse Cholesky factor, in place of the lower triangle; None if there is no such factor."""
     matrix = np.ascontiguousarray(matrix)
-    if not lapack.factor(matrix) or (np.diag(matrix) ** 2 <= reference.SMALLEST_PIVOT).any():
+    if not lapack.factor(matrix) or (np.diag(matrix) ** 2 <= SMALLEST_PIVOT).any():
         return None
     _clear_above(matrix)
     lapack.invert_factor(_clean(matrix))

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import BACKENDS, reference
+from lsgp.backends import BACKENDS
 from lsgp.backends.contract import Backend, Plan, Resources
-from lsgp.backends.reference import LocalSystem
-from lsgp.method.contract import LocalProblem, Predictions
+from lsgp.backends.local_system import LocalSystem, solve_system
+from lsgp.method.contract import LocalProblem, Predictions, QueryGradients
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.failures import Failures
@@ -44,8 +44,8 @@ class LocalSolver:
     def parts(self) -> tuple[tuple[NDArray[np.intp], Solver]]:
         return ((np.arange(self.problem.y.shape[1]), self),)
 
-    def plan(self, n_queries: int, resources: Resources) -> Plan:
-        return self.backend.plan(self.problem, self.n_neighbors, n_queries, resources)
+    def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
+        return self.backend.plan(self.problem, self.n_neighbors, n_queries, resources, gradient)
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
         return self._predict(queries, block, NO_EXCLUSIONS)
@@ -64,8 +64,8 @@ class LocalSolver:
         m = min(n, self.n_neighbors or GUESSED_WITHIN)
         return n_queries * (m**3 / 6 + m * m * d)
 
-    def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
-        neighbors = self.backend.search(
+    def _search(self, queries: Array, block: Block, exclusions: Exclusions) -> NDArray[np.int32]:
+        return self.backend.search(
             self.index,
             self.problem.model,
             queries,
@@ -74,10 +74,20 @@ class LocalSolver:
             block.plan.max_neighbors,
             block.first_query,
         )
+
+    def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
+        neighbors = self._search(queries, block, exclusions)
         narrow = queries.astype(self.problem.X.dtype, copy=False)
         solved = self.backend.predict(self.problem, narrow, neighbors)
         block.failures.note(block.first_query, solved.status, self.problem, neighbors)
         return solved
+
+    def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
+        neighbors = self._search(queries, block, NO_EXCLUSIONS)
+        narrow = queries.astype(self.problem.X.dtype, copy=False)
+        solved, gradients = self.backend.differentiate(self.problem, narrow, neighbors)
+        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        return solved, gradients
 
     def systems(
         self,
@@ -95,7 +105,7 @@ class LocalSolver:
         )
         for i, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
             rows = rows[rows >= 0]
-            system = reference.solve_system(self.problem, query, rows, with_derivatives=False)
+            system = solve_system(self.problem, query, rows, with_derivatives=False)
             failures.note(i, np.array([system.status]), self.problem, neighbors[i : i + 1])
             yield rows, system
 
