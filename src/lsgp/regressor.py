@@ -12,8 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
+from lsgp.ensemble.average import predict_average
+from lsgp.ensemble.draws import sample
 from lsgp.ensemble.explain import Explanation, explain
 from lsgp.ensemble.gradients import predict_gradient
+from lsgp.ensemble.joint import predict_covariance
 from lsgp.ensemble.likelihood import local_log_marginal_likelihood
 from lsgp.ensemble.predict import (
     check_kind,
@@ -426,8 +429,14 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         rows = self._check_more_rows(X_checked, columns, sample_weight, noise_variance, groups)
         return self._add_rows(rows)
 
-    def predict(self, X: ArrayLike, return_std: bool = False, kind: str = "observation") -> Any:
-        """Mean of the predictive distribution, and its standard deviation on request.
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        kind: str = "observation",
+        return_cov: bool = False,
+    ) -> Any:
+        """Mean of the predictive distribution, and its standard deviation or covariance on request.
 
         Parameters
         ----------
@@ -437,11 +446,15 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         kind : {"observation", "latent"}
             Whether the standard deviation is that of a new observation, noise included, or
             of the latent function.
+        return_cov : bool
+            Whether to return the covariance of the queries' errors, instead of their standard
+            deviations, whose squares are its diagonal; for a few thousand queries at most.
 
         Returns
         -------
         mean : array of shape (q,) or (q, t)
         std : array of the same shape, if ``return_std``
+        cov : array of shape (q, q) or (q, q, t), if ``return_cov``
 
         Examples
         --------
@@ -452,8 +465,19 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         >>> mean, std = model.predict([[0.25], [0.5]], return_std=True)
         >>> mean.round(1)
         array([1. , 0.1])
+        >>> mean, cov = model.predict([[0.25], [0.5]], return_cov=True)
+        >>> bool(np.allclose(np.diag(cov), std**2))
+        True
         """
         check_kind(kind)
+        if return_cov and return_std:
+            raise ValueError(
+                "return_std and return_cov are both True. Ask for the covariance alone: the square "
+                "root of its diagonal is the standard deviation."
+            )
+        if return_cov:
+            queries = self._check_queries(X)
+            return predict_covariance(self._ready(), queries, kind, self._resources())
         if is_dask(X):
             return self._lazily("predict", X, return_std=return_std, kind=kind)
         if return_std:
@@ -524,6 +548,93 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
             low, high = self._lazily("predict_interval", X, level=level, kind=kind)
             return low, high
         return self.predict_distribution(X, kind=kind).interval(level)
+
+    def predict_average(
+        self, areas: Any, return_std: bool = False, neighborhood: str = "auto"
+    ) -> Any:
+        """Average of the latent function over areas, and its standard deviation on request.
+
+        An area is given by points that are spread over it: a cell by a small grid, a polygon by
+        the cells of a map that lie in it.
+
+        Parameters
+        ----------
+        areas : array-like of shape (a, p, d), or list of a arrays of shape (p, d)
+        return_std : bool
+        neighborhood : {"auto", "area", "point"}
+            Whether an area is predicted from the neighborhood of its center, as in block kriging,
+            or each of its points from its own. "auto" does the first for areas that are small
+            against their neighborhoods, which is faster.
+
+        Returns
+        -------
+        mean : array of shape (a,) or (a, t)
+        std : array of the same shape, if ``return_std``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> area = np.linspace(0.2, 0.3, 11)[:, None]
+        >>> mean, std = model.predict_average([area], return_std=True)
+        >>> mean.round(1)
+        array([1.])
+        """
+        checked = [self._check_queries(points) for points in areas]
+        for i, points in enumerate(checked):
+            if not len(points):
+                raise ValueError(
+                    f"Area {i} has no points to average over. Give each area at least one, or "
+                    "leave it out."
+                )
+        predicted = predict_average(self._ready(), checked, neighborhood, self._resources())
+        return (predicted.mean, predicted.std) if return_std else predicted.mean
+
+    def sample_y(
+        self,
+        X: ArrayLike,
+        n_samples: int = 1,
+        random_state: Any = 0,
+        kind: str = "observation",
+    ) -> Array:
+        """Draw functions from the posterior, and look at them at the queries.
+
+        Draws have the means, standard deviations and quantiles that are predicted, and belong
+        together from query to query. A draw is a function: with the same ``random_state`` it has
+        the same values wherever it is looked at again, so a map can be drawn tile by tile. For any
+        number of queries; a kernel that is an object of scikit-learn is drawn from its
+        covariance, as `predict` returns it: for a few thousand at most.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        n_samples : int
+        random_state : int, RandomState instance or None
+        kind : {"observation", "latent"}
+            Whether the draws are of observations, with noise that is new at each query, or of the
+            latent function.
+
+        Returns
+        -------
+        array of shape (q, n_samples), or (q, t, n_samples) for several targets
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> model.sample_y([[0.25], [0.5]], n_samples=3, random_state=0).shape
+        (2, 3)
+        """
+        check_kind(kind)
+        if n_samples < 1:
+            raise ValueError(f"n_samples is {n_samples}, but must be at least 1.")
+        queries = self._check_queries(X)
+        seed = int(check_random_state(random_state).randint(2**31))
+        return sample(self._ready(), queries, n_samples, kind, seed, self._resources())
 
     def predict_gradient(
         self, X: ArrayLike, return_std: bool = False, kind: str = "observation"

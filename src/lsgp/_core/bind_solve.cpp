@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `predict`, `differentiate` and `score` of the native core: a block of queries, in groups of W
-// lanes. The GIL is released; Python threads run the blocks.
+// `predict`, `differentiate`, `coefficients` and `score` of the native core: a block of queries, in
+// groups of W lanes. The GIL is released; Python threads run the blocks.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
@@ -93,11 +93,12 @@ template <class T> struct Group {
   Group(const In<T, 2> &queries, const In<int32_t, 2> &neighbors, size_t begin)
       : begin(begin), used(int(std::min<size_t>(W, queries.shape(0) - begin))) {
     for (int l = 0; l < W; l++) {
-      const size_t e = begin + std::min(l, used - 1);
-      query[l] = queries.data() + e * queries.shape(1);
-      rows[l] = neighbors.data() + e * neighbors.shape(1);
+      query[l] = queries.data() + number(l) * queries.shape(1);
+      rows[l] = neighbors.data() + number(l) * neighbors.shape(1);
     }
   }
+
+  size_t number(int l) const { return begin + std::min(l, used - 1); }
 
   // Values (k,) of all lanes, where element j of query e is at out[e * stride + j].
   void write(const typename Simd<T>::Vec *values, size_t k, T *out, size_t stride) const {
@@ -145,23 +146,49 @@ template <class T> struct PredictionArrays {
   }
 };
 
+// Point p of query e of an area's points (q, n_points, d), as scaled differences in the lanes.
+template <class T, class V>
+void place_area(Area<V> &area, const Problem<T> &problem, const T *query, const T *points, int l) {
+  const int d = problem.d;
+  for (int k = 0; k < d; k++) {
+    T sum = 0;
+    for (int p = 0; p < area.n_points; p++) {
+      const T offset = (points[p * d + k] - query[k]) * T(1 / problem.lengthscale[k]);
+      area.offset[p * d + k][l] = offset;
+      sum += offset;
+    }
+    area.center[k][l] = sum / T(area.n_points);
+  }
+}
+
 template <class T>
 void predict(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /* (n,) */,
              ModelTuple model, In<T, 2> queries /* (q, d) */,
+             In<T, 3> points /* (q, p, d); p = 0: the queries themselves */,
              In<int32_t, 2> neighbors /* (q, m), -1 pads */, Out<T, 2> mean /* (q, t) */,
              Out<T, 1> variance /* (q,) */, Out<T, 2> scale /* (q, t) */,
              Out<T, 1> dof /* (q,) */, Out<int32_t, 1> status /* (q,) */) {
   const Problem<T> problem = make_problem(X, y, noise, model);
   const size_t q = queries.shape(0), m = neighbors.shape(1);
+  const size_t n_points = points.shape(1), area_size = n_points * problem.d;
   PredictionArrays<T> predictions = {mean, variance, scale, dof, status};
+  require(queries.shape(1) == X.shape(1), "queries must have as many columns as X");
+  require(points.shape(0) == q && points.shape(2) == X.shape(1),
+          "points must have one area per query, and as many columns as X");
   predictions.check(problem, queries, neighbors);
   nb::gil_scoped_release release;
   check_neighbors(neighbors, X.shape(0));
-  Memory<typename Simd<T>::Vec> memory(
+  typedef typename Simd<T>::Vec V;
+  Memory<V> memory(
       Workspace<T>::size(int(m), problem.d, problem.t, problem.n_apart(), Kept::factor));
+  Memory<V> of_area(area_size + problem.d);
   LocalSolver<T> solver(problem, memory.data, int(m));
+  solver.area = {int(n_points), of_area.data, of_area.data + area_size};
   for (size_t begin = 0; begin < q; begin += Simd<T>::W) {
     const Group<T> group(queries, neighbors, begin);
+    for (int l = 0; n_points && l < Simd<T>::W; l++)
+      place_area(solver.area, problem, group.query[l],
+                 points.data() + group.number(l) * area_size, l);
     int code[Simd<T>::W];
     solver.gather(group.query, group.rows, int(m));
     solver.weigh();
@@ -219,6 +246,48 @@ void differentiate(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> no
     group.write(own, d, dof_by_query.data(), d);
     solver.differentiate_noise_unit(own);
     group.write(own, d, noise_unit_by_query.data(), d);
+  }
+}
+
+template <class T>
+void coefficients(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /* (n,) */,
+                  ModelTuple model, In<T, 2> queries /* (q, d) */,
+                  In<int32_t, 2> neighbors /* (q, m), -1 pads */, Out<T, 2> beta /* (q, m) */,
+                  Out<T, 2> weight /* (q, m) */, Out<T, 1> variance /* (q,) */,
+                  Out<int32_t, 1> status /* (q,) */) {
+  constexpr int W = Simd<T>::W;
+  typedef typename Simd<T>::Vec V;
+  const Problem<T> problem = make_problem(X, y, noise, model);
+  const size_t q = queries.shape(0), m = neighbors.shape(1);
+  require(queries.shape(1) == X.shape(1), "queries must have as many columns as X");
+  require(neighbors.shape(0) == q, "neighbors must have one row per query");
+  require(beta.shape(0) == q && beta.shape(1) == m && weight.shape(0) == q &&
+              weight.shape(1) == m && variance.shape(0) == q && status.shape(0) == q,
+          "the outputs must have one row per query, and one column per neighbor");
+  nb::gil_scoped_release release;
+  check_neighbors(neighbors, X.shape(0));
+  Memory<V> memory(
+      Workspace<T>::size(int(m), problem.d, problem.t, problem.n_apart(), Kept::factor));
+  Memory<V> solution(Workspace<T>::rows_of(int(m)));
+  LocalSolver<T> solver(problem, memory.data, int(m));
+  for (size_t begin = 0; begin < q; begin += W) {
+    const Group<T> group(queries, neighbors, begin);
+    int code[W];
+    solver.gather(group.query, group.rows, int(m));
+    solver.weigh();
+    solver.template solve<false>(int(m), code);
+    const V tau2 = solver.latent_variance();
+    solver.coefficients(solution.data);
+    for (int l = 0; l < group.used; l++) {
+      for (size_t i = 0; i < m; i++) {
+        // Rows behind the last one of positive weight are not in the system.
+        const bool in = int(i) < solver.rows && solver.space.present[i][l] > 0;
+        beta.data()[(begin + l) * m + i] = in ? solution.data[i][l] : T(0);
+        weight.data()[(begin + l) * m + i] = in ? solver.space.weight[i][l] : T(0);
+      }
+      variance.data()[begin + l] = tau2[l];
+      status.data()[begin + l] = code[l];
+    }
   }
 }
 
@@ -295,8 +364,9 @@ template <class T> void bind(nb::module_ &m, const char *suffix) {
   auto name = [&](const char *base) { return std::string(base) + suffix; };
   // Never convert an array: a copy of an input costs time, and results in a copy of an output
   // are lost.
-  m.def(name("predict").c_str(), predict<T>, nb::arg("X").noconvert(), nb::arg("y").noconvert(),
-        nb::arg("noise").noconvert(), nb::arg("model"), nb::arg("queries").noconvert(),
+  m.def(name("predict").c_str(), predict<T>, nb::arg("X").noconvert(),
+        nb::arg("y").noconvert(), nb::arg("noise").noconvert(), nb::arg("model"),
+        nb::arg("queries").noconvert(), nb::arg("points").noconvert(),
         nb::arg("neighbors").noconvert(), nb::arg("mean").noconvert(),
         nb::arg("variance").noconvert(), nb::arg("scale").noconvert(),
         nb::arg("dof").noconvert(), nb::arg("status").noconvert());
@@ -308,6 +378,11 @@ template <class T> void bind(nb::module_ &m, const char *suffix) {
         nb::arg("mean_by_query").noconvert(), nb::arg("variance_by_query").noconvert(),
         nb::arg("scale_by_query").noconvert(), nb::arg("dof_by_query").noconvert(),
         nb::arg("noise_unit_by_query").noconvert());
+  m.def(name("coefficients").c_str(), coefficients<T>, nb::arg("X").noconvert(),
+        nb::arg("y").noconvert(), nb::arg("noise").noconvert(), nb::arg("model"),
+        nb::arg("queries").noconvert(), nb::arg("neighbors").noconvert(),
+        nb::arg("beta").noconvert(), nb::arg("weight").noconvert(),
+        nb::arg("variance").noconvert(), nb::arg("status").noconvert());
   m.def(name("score").c_str(), score<T>, nb::arg("X").noconvert(), nb::arg("y").noconvert(),
         nb::arg("noise").noconvert(), nb::arg("model"), nb::arg("targets").noconvert(),
         nb::arg("neighbors").noconvert(), nb::arg("objective"), nb::arg("loss").noconvert(),

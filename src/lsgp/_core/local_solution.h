@@ -19,14 +19,11 @@ template <class T> struct LocalSolution : LocalSolver<T> {
 
   // After `solve`: what forward substitution left, through the factor once more.
   void back_substitute() {
-    for (int which = 0; which <= problem.t; which++) {
-      V *x = space.solution + size_t(which) * rows;
-      for (int i = 0; i < rows; i++) x[i] = this->rhs(which, i);
-      // [E10] beta with the trend apart; the alphas' part is in the right-hand sides already.
-      const V *kappa = space.coefficient;
-      for (int p = 0; which == 0 && p < problem.n_apart(); p++)
-        for (int i = 0; i < rows; i++) x[i] += kappa[p] * this->rhs(1 + problem.t + p, i);
-      solve_transposed(space.A, x);
+    this->coefficients(beta());
+    for (int j = 0; j < problem.t; j++) {
+      // The part of a trend apart [E10] is in the right-hand sides already.
+      for (int i = 0; i < rows; i++) alpha(j)[i] = this->rhs(1 + j, i);
+      solve_transposed(space.A, alpha(j));
     }
   }
 

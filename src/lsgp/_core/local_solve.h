@@ -130,6 +130,13 @@ template <class T> struct Workspace {
   }
 };
 
+// The points whose average a query stands for, W queries at a time; none: for itself alone.
+template <class V> struct Area {
+  int n_points = 0;
+  V *offset = nullptr;  // (n_points, d) scaled differences to the query
+  V *center = nullptr;  // (d,) their mean
+};
+
 template <class T> struct LocalSolver {
   typedef typename Simd<T>::Vec V;
   typedef typename Simd<T>::Int I;
@@ -153,6 +160,7 @@ template <class T> struct LocalSolver {
 
   const Problem<T> &problem;
   Workspace<T> space;
+  Area<V> area;
   int rows;         // rows in use, a multiple of TILE
   int first_absent; // rows below this are present in all lanes
   V h2;             // squared bandwidth
@@ -299,19 +307,59 @@ template <class T> struct LocalSolver {
   }
 
   template <class K> void right_hand_sides(int capacity) {
-    const V c = splat(T(problem.constant_variance));
     for (int R = 0; R < space.A.n_rhs_tiles; R++) {
       V *row = space.A.row(space.A.n_tiles + R);
       for (int i = 0; i < rows; i++)
         for (int a = 0; a < TILE; a++) {
           const int which = R * TILE + a;
           V value = {};
-          if (which == 0) value = K::at(space.r2[i]).value + c;
+          if (which == 0) value = cross_covariance<K>(i);
           else if (which <= problem.t) value = space.y[(which - 1) * capacity + i];
           else if (which <= problem.t + problem.n_apart()) value = basis(which - problem.t - 1, i);
           row[i * TILE + a] = value * space.present[i];
         }
     }
+  }
+
+  // [E1] k of neighbor i, averaged over the points of an area.
+  template <class K> V cross_covariance(int i) const {
+    const T c = T(problem.constant_variance);
+    if (area.n_points == 0) return K::at(space.r2[i]).value + c;
+    const int d = problem.d;
+    const V *z = space.z + size_t(i) * d;
+    V sum = {}, along = {};
+    for (int p = 0; p < area.n_points; p++) sum += K::at(squared(z, area.offset + p * d)).value;
+    for (int k = 0; k < d; k++) along += z[k] * area.center[k];
+    return sum / T(area.n_points) + c + T(problem.slope_variance) * along;
+  }
+
+  // [E1] k00, averaged over the pairs of points of an area.
+  V prior_variance() const {
+    const V prior = splat(T(1 + problem.constant_variance));
+    if (area.n_points == 0) return prior;
+    const int d = problem.d, n = area.n_points;
+    V sum = {}, center2 = {};
+    with_kernel(problem.kernel, [&](auto kernel) {
+      for (int p = 0; p < n; p++)
+        for (int q = 0; q < p; q++)
+          sum += decltype(kernel)::at(squared(area.offset + p * d, area.offset + q * d)).value;
+    });
+    for (int k = 0; k < d; k++) center2 += area.center[k] * area.center[k];
+    return (sum + sum + T(n)) / (T(n) * T(n)) + T(problem.constant_variance) +
+           T(problem.slope_variance) * center2;
+  }
+
+  V squared(const V *x, const V *y) const {
+    V sum = {};
+    for (int k = 0; k < problem.d; k++) sum += (x[k] - y[k]) * (x[k] - y[k]);
+    return sum;
+  }
+
+  // h0 of [E10]: column p of H at the query, or averaged over its area.
+  V basis_at_query(int p) const {
+    const int k = problem.input_of(p);
+    if (k < 0) return splat(T(1));
+    return area.n_points == 0 ? V{} : area.center[k];
   }
 
   // Column p of H, the basis of the trend apart, at neighbor i.
@@ -374,7 +422,7 @@ template <class T> struct LocalSolver {
     trend_variance = zero;
     if (problem.n_apart() > 0) put_back_trend(status);
     if (sizeof(T) == 4) {
-      const T prior = T(1 + problem.constant_variance);
+      const V prior = prior_variance();
       const I small = ~(prior - rhs_dot(0, 0) + trend_variance > PRECISE_VARIANCE * prior);
       for (int l = 0; l < W; l++)
         if (small[l]) status[l] = STATUS_IMPRECISE;
@@ -391,7 +439,7 @@ template <class T> struct LocalSolver {
     V *kappa = space.coefficient;
     I undetermined = {}, imprecise = {};
     for (int p = 0; p < a; p++) {
-      const V at_query = problem.input_of(p) < 0 ? one : zero;
+      const V at_query = basis_at_query(p);
       const T precision = problem.precision_of(p);
       V *row = space.gram + p * a;
       for (int q = 0; q < p; q++) {
@@ -440,11 +488,23 @@ template <class T> struct LocalSolver {
       else if (undetermined[l]) status[l] = STATUS_UNDETERMINED;
     }
   }
+  // beta of [E3], which the targets of the neighbors are multiplied by in the mean: (rows,).
+  void coefficients(V *beta) const {
+    for (int i = 0; i < rows; i++) beta[i] = rhs(0, i);
+    const V *kappa = space.coefficient;  // [E10]
+    for (int p = 0; p < problem.n_apart(); p++)
+      for (int i = 0; i < rows; i++) beta[i] += kappa[p] * rhs(1 + problem.t + p, i);
+    solve_transposed(space.A, beta);
+  }
+
   const V *theta(int j) const { return space.coefficient + (1 + j) * problem.n_apart(); }
 
   V mean(int j) const {  // [E4]
-    const V correlated = rhs_dot(0, 1 + j);
-    return problem.has_constant_apart ? correlated + theta(j)[0] : correlated;
+    V sum = rhs_dot(0, 1 + j);
+    if (problem.has_constant_apart) sum += theta(j)[0];
+    for (int p = int(problem.has_constant_apart); area.n_points && p < problem.n_apart(); p++)
+      sum += basis_at_query(p) * theta(j)[p];
+    return sum;
   }
   V misfit(int j) const {  // yᵀα of [E6]
     V sum = rhs_dot(1 + j, 1 + j);
@@ -453,8 +513,8 @@ template <class T> struct LocalSolver {
     return sum;
   }
   V latent_variance() const {  // [E5]
-    const T prior = T(1 + problem.constant_variance);
-    const V variance = prior - rhs_dot(0, 0), floor = splat(SMALLEST_VARIANCE * prior);
+    const V prior = prior_variance();
+    const V variance = prior - rhs_dot(0, 0), floor = SMALLEST_VARIANCE * prior;
     return (variance > floor ? variance : floor) + trend_variance;
   }
 };

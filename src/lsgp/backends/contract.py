@@ -14,7 +14,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.method.contract import LocalModel, LocalProblem, Predictions, QueryGradients, Scores
+from lsgp.method.contract import (
+    Coefficients,
+    LocalModel,
+    LocalProblem,
+    Predictions,
+    QueryGradients,
+    Scores,
+)
 from lsgp.method.kernels import Kernel
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
@@ -76,9 +83,22 @@ class Backend(Protocol):
         """
 
     def predict(
-        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+        self,
+        problem: LocalProblem,
+        queries: Array,
+        neighbors: NDArray[np.int32],
+        points: Array | None = None,
     ) -> Predictions:
-        """Solve the local system of each query; ``neighbors`` (q, m) is padded with -1."""
+        """Solve the local system of each query; ``neighbors`` (q, m) is padded with -1.
+
+        With ``points`` (q, p, d) a query stands for their average: neighbors and weights are
+        those of the query, covariances are averaged over the points.
+        """
+
+    def coefficients(
+        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+    ) -> Coefficients:
+        """What the mean of each query multiplies the targets of its neighbors by."""
 
     def differentiate(
         self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]

@@ -18,6 +18,7 @@ from lsgp.method.contract import (
     OBJECTIVES,
     SHARED_PARAMETERS,
     STATUS_IMPRECISE,
+    Coefficients,
     LocalModel,
     LocalProblem,
     Predictions,
@@ -28,6 +29,7 @@ from lsgp.method.kernels import KERNELS, Kernel, Stationary
 from lsgp.method.localizers import LOCALIZERS
 
 __all__ = [
+    "coefficients",
     "differentiate",
     "factors_once",
     "is_slow",
@@ -69,16 +71,20 @@ def predict(
     problem: LocalProblem,
     queries: Array,
     neighbors: NDArray[np.int32],
+    points: Array | None = None,
     core: ModuleType = _core.core,
 ) -> Predictions:
     """Solve the local system of each query; ``neighbors`` (q, m) is padded with -1.
 
     Where digits were lost, once more in double precision, with the trend apart from the matrix.
     """
-    result = _predict(problem, queries, neighbors, problem.model.has_large_trend, core)
+    if points is None:
+        points = np.empty((len(queries), 0, queries.shape[1]), queries.dtype)
+    result = _predict(problem, queries, points, neighbors, problem.model.has_large_trend, core)
     for part in _imprecise(result.status, neighbors):
         precise, numbers = _in_double(problem, neighbors[part])
-        again = _predict(precise, queries[part].astype(float), numbers, True, core)
+        places = queries[part].astype(float), points[part].astype(float)
+        again = _predict(precise, *places, numbers, True, core)
         _replace_part(result, part, again)
     return result
 
@@ -102,6 +108,7 @@ def differentiate(
 def _predict(
     problem: LocalProblem,
     queries: Array,
+    points: Array,
     neighbors: NDArray[np.int32],
     is_trend_apart: bool,
     core: ModuleType,
@@ -109,7 +116,7 @@ def _predict(
     result = _no_predictions(problem, len(queries))
     solve = getattr(core, f"predict_{problem.X.dtype.name}")
     model, arrays = _pack(problem.model, is_trend_apart), result[:5]
-    solve(problem.X, problem.y, problem.noise, model, queries, neighbors, *arrays)
+    solve(problem.X, problem.y, problem.noise, model, queries, points, neighbors, *arrays)
     return result._replace(noise_unit=noise_unit(problem, queries, neighbors))
 
 
@@ -139,6 +146,45 @@ def _no_predictions(problem: LocalProblem, q: int) -> Predictions:
         dof=np.empty(q, dtype),
         status=np.empty(q, np.int32),
     )
+
+
+def coefficients(
+    problem: LocalProblem,
+    queries: Array,
+    neighbors: NDArray[np.int32],
+    core: ModuleType = _core.core,
+) -> Coefficients:
+    """What the mean of each query multiplies the targets of its neighbors by.
+
+    Always in double precision: what is built from them are differences of large numbers.
+    """
+    precise, numbers = _in_double(problem._replace(y=problem.y[:, :0]), neighbors)
+    precise = prepare(precise)
+    result = _coefficients(precise, queries, numbers, problem.model.has_large_trend, core)
+    again = np.flatnonzero(result.status == STATUS_IMPRECISE)
+    if len(again):
+        better = _coefficients(precise, queries[again], numbers[again], True, core)
+        _replace_part(result, again, better)
+    return result
+
+
+def _coefficients(
+    problem: LocalProblem,
+    queries: Array,
+    neighbors: NDArray[np.int32],
+    is_trend_apart: bool,
+    core: ModuleType,
+) -> Coefficients:
+    result = Coefficients(
+        beta=np.empty(neighbors.shape),
+        weight=np.empty(neighbors.shape),
+        variance=np.empty(len(queries)),
+        status=np.empty(len(queries), np.int32),
+    )
+    model = _pack(problem.model, is_trend_apart)
+    own = np.ascontiguousarray(queries, dtype=float)
+    core.coefficients_float64(problem.X, problem.y, problem.noise, model, own, neighbors, *result)
+    return result
 
 
 def score(
@@ -200,9 +246,9 @@ def _imprecise(
 
 
 def _replace_part(
-    result: Predictions | QueryGradients | Scores,
+    result: Predictions | QueryGradients | Scores | Coefficients,
     part: NDArray[np.int64],
-    better: Predictions | QueryGradients | Scores,
+    better: Predictions | QueryGradients | Scores | Coefficients,
 ) -> None:
     """Write better results of some of the queries into those of all."""
     values: Any

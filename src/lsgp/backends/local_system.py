@@ -78,10 +78,13 @@ def solve_system(
     query: Array,
     rows: NDArray[np.int32],
     with_derivatives: bool = True,
+    area: Array | None = None,
 ) -> LocalSystem:
     """The local system of one query and the training rows near it, solved.
 
-    Without derivatives, those of the covariance are empty, which saves most of the time.
+    Without derivatives, those of the covariance are empty, which saves most of the time. With an
+    area (p, d), of which there are no derivatives, the query stands for the average over its
+    points.
     """
     model = problem.model
     with np.errstate(over="ignore", invalid="ignore"):
@@ -97,11 +100,16 @@ def solve_system(
     y = problem.y[rows].astype(float)
     noise = problem.noise[rows].astype(float)
     noise_over_weight = model.noise_variance * noise / weight
-    rho = correlate(model, problem.X[rows].astype(float), query, z, with_derivatives)
+    near = problem.X[rows].astype(float)
+    center: Array | None = None
+    if area is None:
+        rho = correlate(model, near, query, z, with_derivatives)
+    else:
+        rho, center = _correlate_area(model, near, query, z, area)
     is_apart = model.has_large_trend or _mean_trend(model, z) > contract.LARGEST_TREND_IN_MATRIX
     trend: TrendPosterior | None = None
     if not is_apart:
-        covariance = add_trend(model, rho, z)
+        covariance = add_trend(model, rho, z, center)
         A = covariance.K + np.diag(noise_over_weight)  # [E2]
         # With a trend in the matrix no jitter: it would be relative to the trend.
         has_trend = model.constant_variance != 0 or model.slope_variance != 0
@@ -120,7 +128,7 @@ def solve_system(
     misfit = (y * alpha).sum(axis=0)
     mean = covariance.k @ alpha  # [E4]
     if is_apart:  # [E10]
-        basis = trend_basis(model, z)
+        basis = trend_basis(model, z, center)
         by_H = cho_solve(factor, basis.H, check_finite=False)
         trend = solve_trend(basis, basis.H.T @ by_H, by_H.T @ y, by_H.T @ covariance.k)
         alpha = alpha - by_H @ trend.theta
@@ -230,10 +238,37 @@ def correlate(
     return Covariance(K[:m, :m], K[:m, m], K[m, m], dK[:m, :m], dK[:m, m], dK[m, m])
 
 
-def add_trend(model: LocalModel, rho: Covariance, z: Array) -> Covariance:
-    """[E1]; the slope is centered at the query, so it drops out of k and k00."""
+def _correlate_area(
+    model: LocalModel, X: Array, query: Array, z: Array, area: Array
+) -> tuple[Covariance, Array]:
+    """[E1] without trend, averaged over the points of an area (p, d); and their scaled center."""
+    m, offsets = len(z), (area - query) / model.lengthscale
+    K, _ = model.correlation.correlate(np.vstack([X, area]), np.vstack([z, offsets]), False)
+    averaged = Covariance(
+        K[:m, :m],
+        K[:m, m:].mean(axis=1),
+        float(K[m:, m:].mean()),
+        np.empty((m, m, 0)),
+        np.empty((m, 0)),
+        np.empty(0),
+    )
+    return averaged, offsets.mean(axis=0)
+
+
+def add_trend(
+    model: LocalModel, rho: Covariance, z: Array, center: Array | None = None
+) -> Covariance:
+    """[E1]; the slope is centered at the query, so it drops out of k and k00.
+
+    Not so where the query stands for an area with another ``center`` (d,), relative to it.
+    """
     c, b = model.constant_variance, model.slope_variance
-    return rho._replace(K=rho.K + c + b * z @ z.T, k=rho.k + c, k00=rho.k00 + c)
+    at = np.zeros(z.shape[1]) if center is None else center
+    return rho._replace(
+        K=rho.K + c + b * z @ z.T,
+        k=rho.k + c + b * (z @ at),
+        k00=rho.k00 + c + b * float(at @ at),
+    )
 
 
 def _mean_trend(model: LocalModel, z: Array) -> float:

@@ -19,11 +19,19 @@ from lsgp.backends.local_system import LocalSystem, scale_and_dof, solve_system
 from lsgp.backends.plan import plan_blocks
 from lsgp.backends.query_gradient import differentiate_system
 from lsgp.method import contract
-from lsgp.method.contract import LocalModel, LocalProblem, Predictions, QueryGradients, Scores
+from lsgp.method.contract import (
+    Coefficients,
+    LocalModel,
+    LocalProblem,
+    Predictions,
+    QueryGradients,
+    Scores,
+)
 from lsgp.method.kernels import Kernel
 from lsgp.method.losses import LOSSES
 
 __all__ = [
+    "coefficients",
     "differentiate",
     "factors_once",
     "is_slow",
@@ -54,11 +62,20 @@ def knows_metric(localizer_metric: str) -> bool:
     return True
 
 
-def predict(problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]) -> Predictions:
-    """Solve the local system of each query; ``neighbors`` (q, m) is padded with -1."""
+def predict(
+    problem: LocalProblem,
+    queries: Array,
+    neighbors: NDArray[np.int32],
+    points: Array | None = None,
+) -> Predictions:
+    """Solve the local system of each query, or of the average over its points (q, p, d).
+
+    ``neighbors`` (q, m) is padded with -1.
+    """
     predictions = _no_predictions(len(queries), problem.y.shape[1])
     for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
-        system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False)
+        area = None if points is None else points[q]
+        system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False, area=area)
         _write(predictions, q, problem.model, system)
     return predictions
 
@@ -98,6 +115,27 @@ def _write(predictions: Predictions, q: int, model: LocalModel, system: LocalSys
     predictions.variance[q] = system.variance
     predictions.scale[q], predictions.dof[q] = scale_and_dof(model, system)
     predictions.status[q], predictions.noise_unit[q] = system.status, system.noise_unit
+
+
+def coefficients(
+    problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+) -> Coefficients:
+    """What the mean of each query multiplies the targets of its neighbors by."""
+    result = Coefficients(
+        np.zeros(neighbors.shape),
+        np.zeros(neighbors.shape),
+        np.empty(len(queries)),
+        np.empty(len(queries), np.int32),
+    )
+    for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
+        system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False)
+        result.variance[q], result.status[q] = system.variance, system.status
+        if system.status == contract.STATUS_NOT_FINITE:
+            result.beta[q] = result.weight[q] = np.nan
+            continue
+        places = np.flatnonzero(np.isin(rows, system.rows))
+        result.beta[q, places], result.weight[q, places] = system.beta, system.weight
+    return result
 
 
 def score(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from lsgp.method.contract import LocalProblem, Predictions, QueryGradients, join
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.failures import Failures
+from lsgp.solvers.smoother import RowValues, Smoother
 from lsgp.solvers.solver import Block, Solver
 
 Array = NDArray[np.float64]
@@ -62,6 +63,15 @@ class FoundSolver:
 
     def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
         raise AssertionError("its queries are not rows")
+
+    def predict_areas(self, centers: Array, points: Array, block: Block) -> Predictions:
+        raise AssertionError("its queries are points")
+
+    def covariance(self, queries: Array, block: Block) -> Array:
+        raise AssertionError("nobody asks it for joint predictions")
+
+    def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
+        raise AssertionError("nobody asks it for joint predictions")
 
     def work(self, n_queries: int) -> float:
         raise AssertionError("nobody plans with it")

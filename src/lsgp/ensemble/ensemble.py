@@ -152,6 +152,10 @@ class Ensemble:
         """Values of all targets (q, t) as the targets were given, (q,) or (q, t)."""
         return values.reshape(len(values), *self.target_shape)
 
+    def in_columns(self, values: Array) -> Array:
+        """Values as the targets were given, (q,) or (q, t), as those of all targets (q, t)."""
+        return values.reshape(len(values), self.n_targets)
+
     def on(self, backend: str) -> Ensemble:
         """The same models on the backend of this name; itself if they are there."""
         models = []

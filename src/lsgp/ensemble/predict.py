@@ -83,7 +83,7 @@ def predict_distribution(
             solved, fitted.model.noise_of(ones) if kind == "observation" else 0.0
         )
 
-    return widen(ensemble, X, _gather(ensemble, answer, len(X), resources))
+    return widen(ensemble, X, gather(ensemble, answer, len(X), resources))
 
 
 def widen(
@@ -120,18 +120,19 @@ def leave_one_out(
         solved: Predictions = fitted.solver.leave_out(part, block, ensemble.group_numbers)
         return distribution_of(solved, fitted.model.noise_of(fitted.problem.noise[part]))
 
-    predicted = _gather(ensemble, answer, len(rows), resources)
+    predicted = gather(ensemble, answer, len(rows), resources)
     scaled = np.asarray(ensemble.heaviest.problem.y[own], dtype=float)
     observed = ensemble.in_shape(ensemble.target_scaler.inverse_mean(scaled))
     return LeaveOneOutResult(rows, observed, predicted, assess(predicted, observed))
 
 
-def _gather(
+def gather(
     ensemble: Ensemble,
     answer: Answer[PredictiveDistribution],
     n_queries: int,
     resources: Resources,
 ) -> PredictiveDistribution:
+    """What all models say, combined, in the units of y."""
     shape = (n_queries, ensemble.n_targets)
     mean, scale, dof = np.empty(shape), np.empty(shape), np.empty(n_queries)
 

@@ -208,6 +208,15 @@ class QueryGradients(NamedTuple):
         return cls(*(np.empty(shape, dtype) for shape in shapes))
 
 
+class Coefficients(NamedTuple):
+    """What the mean of each query is made of: [E4] is a weighted sum of the neighbors' targets."""
+
+    beta: NDArray[np.float64]  # (q, m) factor of a neighbor's target [E3]; 0 if it is out
+    weight: NDArray[np.float64]  # (q, m) the localizer's; 0 if it is out
+    variance: NDArray[np.float64]  # (q,) latent, relative to the scale [E5]
+    status: NDArray[np.int32]  # (q,)
+
+
 class Scores(NamedTuple):
     """Leave-one-out loss of each target, and its gradient in log hyperparameters."""
 

@@ -83,6 +83,9 @@ class Kernel(Protocol):
     def correlate(self, X: Array, z: Array, with_derivatives: bool) -> tuple[Array, Array]:
         """Matrix (p, p) of points, as they are and scaled, and its derivatives (p, p, k)."""
 
+    def cross(self, X: Array, z: Array, X_other: Array, z_other: Array) -> Array:
+        """Correlations (p, r) of points with others, as they are and scaled."""
+
     def by_metric(self, gradient: Array) -> Array:
         """A gradient in the log lengthscales of the metric (d,) as one in the own parameters."""
 
@@ -129,6 +132,9 @@ class Stationary:
         difference2 = (z[:, None, :] - z[None, :, :]) ** 2
         rho, derivative = self.formula(difference2.sum(axis=2))
         return rho, -2.0 * derivative[:, :, None] * difference2
+
+    def cross(self, X: Array, z: Array, X_other: Array, z_other: Array) -> Array:
+        return self.formula(cdist(z, z_other, "sqeuclidean"))[0]
 
     def by_metric(self, gradient: Array) -> Array:
         return gradient
@@ -177,6 +183,9 @@ class KernelObject:
             K, dK = self.kernel(X, eval_gradient=True)
             return K, dK
         return self.kernel(X), np.empty((len(X), len(X), 0))
+
+    def cross(self, X: Array, z: Array, X_other: Array, z_other: Array) -> Array:
+        return np.asarray(self.kernel(X, X_other))
 
     def by_metric(self, gradient: Array) -> Array:
         # Its own lengthscales are not those of the metric, which stay as they are.

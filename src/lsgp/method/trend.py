@@ -44,12 +44,14 @@ class TrendBasis(NamedTuple):
     inputs: NDArray[np.int64]  # (a,) the input that a column is the slope in; -1 for the constant
 
 
-def trend_basis(model: LocalModel, z: Array) -> TrendBasis:
+def trend_basis(model: LocalModel, z: Array, center: Array | None = None) -> TrendBasis:
+    """With h0 = (1, center) where the query stands for an area, whose center (d,) that is."""
     m, d = z.shape
     variance = np.concatenate([[model.constant_variance], np.full(d, model.slope_variance)])
     columns = np.flatnonzero(variance > 0)
     H = np.column_stack([np.ones(m), z])[:, columns]
-    return TrendBasis(H, 1.0 / variance[columns], (columns == 0).astype(float), columns - 1)
+    at_query = np.concatenate([[1.0], np.zeros(d) if center is None else center])
+    return TrendBasis(H, 1.0 / variance[columns], at_query[columns], columns - 1)
 
 
 class TrendPosterior(NamedTuple):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from lsgp.search.index import SearchIndex
 from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_system import ExactSystem, LeftOut, exact_bytes
 from lsgp.solvers.failures import Failures
+from lsgp.solvers.smoother import ExactSmoother, RowValues, Smoother
 from lsgp.solvers.solver import Block, Solver
 
 Array = NDArray[np.float64]
@@ -141,6 +142,20 @@ class ExactSolver:
         with one_blas_thread():
             narrow = queries.astype(self.problem.X.dtype, copy=False)
             return self._note(self.system.predict_without(narrow, rows), block)
+
+    def predict_areas(self, centers: Array, points: Array, block: Block) -> Predictions:
+        with one_blas_thread():
+            return self._note(self.system.predict_areas(centers, points), block)
+
+    def covariance(self, queries: Array, block: Block) -> Array:
+        with one_blas_thread():
+            self._note(self.system.predict(queries, mean_only=True), block)
+            return self.system.covariance(queries)
+
+    def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
+        rows = np.arange(len(self.problem.X), dtype=np.int32)
+        with one_blas_thread():
+            return ExactSmoother.build(self.system, values_of(rows))
 
     def work(self, n_queries: int) -> float:
         n, d = self.problem.X.shape

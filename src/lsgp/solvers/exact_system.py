@@ -154,6 +154,54 @@ class ExactSystem:
         misfit = self.misfit - trend.explained
         return self._predictions(mean, variance, misfit, self.n, status)
 
+    def with_targets(self, y: Array) -> ExactSystem:
+        """The same system of other targets (n, t)."""
+        problem = self.problem._replace(y=y)
+        state = self.center, self.z, self.inverse_factor, self.status, self.jitter
+        return self._of_factor(problem, *state)
+
+    def predict_areas(self, centers: Array, points: Array) -> Predictions:
+        """As `predict`, of averages over points (q, p, d), with the trend centered at centers."""
+        if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
+            return self._unsolved(len(centers))
+        parts = [self._predict_area(*area) for area in zip(centers, points, strict=True)]
+        return contract.concatenate_results(parts)
+
+    def _predict_area(self, center: Array, points: Array) -> Predictions:
+        z_center, z = self.scale(center[None]), self.scale(points)
+        if not (is_finite(z).all() and is_finite(z_center).all()):
+            return self._unsolved(1)._replace(status=np.array([contract.STATUS_NOT_FINITE]))
+        k = self._correlate(z).mean(axis=0)
+        prior = float(_correlate(self.problem.model, z, z).mean())
+        T = self.centering(z_center)
+        trend = self.trend(T, self.gram, self.moment)
+        at_area = np.concatenate([[1.0], (z - z_center).mean(axis=0)])[self._trend_variance > 0]
+        rest = at_area - (k @ self.by_trend @ T[0])[None]
+        mean = (k @ self.alpha)[None] + np.einsum("qa,qat->qt", rest, trend.mean)
+        solved = self.inverse_factor @ k
+        variance = np.array([prior - solved @ solved]) + trend.variance(rest)
+        status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
+        return self._predictions(mean, variance, self.misfit - trend.explained, self.n, status)
+
+    def covariance(self, queries: Array) -> Array:
+        """[J1] of all pairs of queries (q, q): what is left of the prior, and of the trend.
+
+        With kappa of [E10], the correlations have rho - kᵀC k + kappaᵀHᵀC H kappa of it, and the
+        trend has kappaᵀB⁻¹kappa.
+        """
+        z = self.scale(queries)
+        k = self._correlate(z)
+        solved = self.inverse_factor @ k.T
+        T = self.centering(z)
+        trend = self.trend(T, self.gram, self.moment)
+        rest = self.at_center() - np.einsum("qp,qpa->qa", k @ self.by_trend, T)
+        kappa = trend.solve(rest[:, :, None])[:, :, 0]
+        uncentered = np.einsum("qpa,qa->qp", T, kappa)
+        variance = self._trend_variance
+        by_prior = kappa / np.sqrt(variance[variance > 0])
+        total = _correlate(self.problem.model, z, z) - solved.T @ solved
+        return np.asarray(total + uncentered @ self.gram @ uncentered.T + by_prior @ by_prior.T)
+
     def leave_out(self, rows: NDArray[np.integer]) -> Predictions:
         """Predictions of training rows, each from all of the others."""
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
@@ -294,6 +342,7 @@ class ExactSystem:
     # -- parts of them ---------------------------------------------------------------------
 
     def scale(self, queries: NDArray[np.floating]) -> Array:
+        """Queries in the metric of the system, around its center."""
         with np.errstate(over="ignore", invalid="ignore"):
             return (np.asarray(queries, dtype=float) - self.center) / self.problem.model.lengthscale
 

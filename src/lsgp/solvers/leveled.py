@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from lsgp.method.contract import (
 )
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.failures import Failures
+from lsgp.solvers.smoother import RowValues, Smoother
 from lsgp.solvers.solver import Block, Solver
 
 Array = NDArray[np.float64]
@@ -79,6 +80,15 @@ class LeveledSolver:
 
     def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
         return self._join([s.predict_without(queries, rows, block) for _, s in self.levels])
+
+    def predict_areas(self, centers: Array, points: Array, block: Block) -> Predictions:
+        return self._join([s.predict_areas(centers, points, block) for _, s in self.levels])
+
+    def covariance(self, queries: Array, block: Block) -> Array:
+        raise AssertionError("each level has errors of its own: ask the parts")
+
+    def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
+        raise AssertionError("each level has errors of its own: ask the parts")
 
     def work(self, n_queries: int) -> float:
         return sum(solver.work(n_queries) for _, solver in self.levels)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from lsgp.backends import BACKENDS
 from lsgp.backends.contract import Backend, Plan, Resources
 from lsgp.backends.local_system import LocalSystem, solve_system
-from lsgp.method.contract import LocalProblem, Predictions, QueryGradients
+from lsgp.method.contract import Coefficients, LocalProblem, Predictions, QueryGradients
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import SearchIndex
+from lsgp.solvers.errors import error_covariance
 from lsgp.solvers.failures import Failures
+from lsgp.solvers.smoother import LocalSmoother, RowValues, Smoother
 from lsgp.solvers.solver import Block, Solver
 
 Array = NDArray[np.float64]
@@ -59,6 +61,23 @@ class LocalSolver:
     def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
         return self._predict(queries, block, Exclusions(rows))
 
+    def predict_areas(self, centers: Array, points: Array, block: Block) -> Predictions:
+        return self._predict(centers, block, NO_EXCLUSIONS, points)
+
+    def coefficients(self, queries: Array, block: Block) -> tuple[NDArray[np.int32], Coefficients]:
+        """Neighbors (q, m) of the queries, and what their targets are multiplied by."""
+        neighbors = self._search(queries, block, NO_EXCLUSIONS)
+        solved = self.backend.coefficients(self.problem, queries, neighbors)
+        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        return neighbors, solved
+
+    def covariance(self, queries: Array, block: Block) -> Array:
+        rows, solved = self.coefficients(queries, block)
+        return error_covariance(self.problem, queries, rows, solved.beta)
+
+    def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
+        return LocalSmoother(self, values_of)
+
     def work(self, n_queries: int) -> float:
         n, d = self.problem.X.shape
         m = min(n, self.n_neighbors or GUESSED_WITHIN)
@@ -75,10 +94,18 @@ class LocalSolver:
             block.first_query,
         )
 
-    def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
-        neighbors = self._search(queries, block, exclusions)
-        narrow = queries.astype(self.problem.X.dtype, copy=False)
-        solved = self.backend.predict(self.problem, narrow, neighbors)
+    def _predict(
+        self,
+        queries: Array,
+        block: Block,
+        exclusions: Exclusions,
+        points: Array | None = None,
+    ) -> Predictions:
+        neighbors, dtype = self._search(queries, block, exclusions), self.problem.X.dtype
+        narrow = queries.astype(dtype, copy=False)
+        if points is not None:
+            points = np.ascontiguousarray(points, dtype)
+        solved = self.backend.predict(self.problem, narrow, neighbors, points)
         block.failures.note(block.first_query, solved.status, self.problem, neighbors)
         return solved
 

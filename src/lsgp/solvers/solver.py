@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from lsgp.backends.local_system import LocalSystem
 from lsgp.method.contract import LocalProblem, Predictions, QueryGradients
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.failures import Failures
+
+if TYPE_CHECKING:
+    from lsgp.solvers.smoother import RowValues, Smoother
 
 Array = NDArray[np.float64]
 
@@ -68,6 +71,15 @@ class Solver(Protocol):
 
     def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
         """Means at queries (q, d), each without one training row (q,); variances mean nothing."""
+
+    def predict_areas(self, centers: Array, points: Array, block: Block) -> Predictions:
+        """Predictions of averages over points (q, p, d), from the neighborhoods of centers."""
+
+    def covariance(self, queries: Array, block: Block) -> Array:
+        """[J1] Covariance of the errors at all pairs of queries, (q, q), relative to the scale."""
+
+    def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
+        """Of a function with noise, whose values at training rows are asked for."""
 
     def work(self, n_queries: int) -> float:
         """Multiply-adds of queries without one and the same row, roughly: to decide how many."""

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""[J2] Functions drawn from the posterior, at any number of queries.
+
+A function drawn from the prior, with noise on the rows, is predicted as the targets are: what the
+prediction misses of it is a draw of the error [J1]. Divided by its own standard deviation, it takes
+the place of the standard normal in the predictive distribution of each query, so that draws have
+just the means, deviations and quantiles that are predicted, and belong together as the errors do.
+
+A draw is a function: the same seed gives the same values at a point, whatever other points are
+asked for, in whatever order and on however many threads. Each draw follows one of the models,
+picked with its weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from lsgp.backends.contract import Resources
+from lsgp.compute.blas import one_blas_thread
+from lsgp.compute.progress import progress_bar
+from lsgp.compute.threads import run_blocks
+from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.joint import correlation_of_errors
+from lsgp.ensemble.predict import check_kind, predict_distribution
+from lsgp.method.contract import LocalProblem
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.spectral import Waves, draw_waves
+from lsgp.solvers.errors import trend_deviations
+from lsgp.solvers.failures import Failures
+from lsgp.solvers.smoother import RowValues
+from lsgp.solvers.solver import Block, Solver
+
+Array = NDArray[np.float64]
+
+#: Draws that share frequencies, which are most of the work; that a few draws do so is not seen.
+DRAWS_PER_GROUP = 64
+#: Queries at a time: their coefficients, and waves, take some megabytes.
+LARGEST_BLOCK = 2048
+#: Rows whose spacing says what scales matter.
+ROWS_FOR_SPACING = 512
+#: Rows at which functions are evaluated once, rather than in each block where they are neighbors.
+MOST_ROWS_AT_ONCE = 5_000_000
+
+#: What a stream of random numbers is for.
+_MODEL, _WAVES, _FUNCTION, _TREND, _ROW_NOISE, _NOISE = range(6)
+
+
+def sample(
+    ensemble: Ensemble, X: Array, n_samples: int, kind: str, seed: int, resources: Resources
+) -> Array:
+    """Draws (q, n_samples), or (q, t, n_samples) for y of shape (n, t), in the units of y."""
+    check_kind(kind)
+    latent = predict_distribution(ensemble, X, "latent", resources)
+    errors = np.empty((len(X), ensemble.n_targets, n_samples))
+    with progress_bar("Drawing", len(X) * n_samples, resources.verbose > 0) as progress:
+        for fitted, draws in _by_model(ensemble, n_samples, seed):
+            for columns, solver in fitted.solver.parts():
+                _draw_errors(
+                    fitted, solver, X, _Group(seed, draws, columns), errors, resources, progress
+                )
+    predicted = latent
+    if kind == "observation":
+        predicted = predict_distribution(ensemble, X, kind, resources)
+        scales = [ensemble.in_columns(each.scale) for each in (latent, predicted)]
+        _add_noise(errors, scales[0], scales[1], seed)
+    return quantiles(predicted, errors.reshape(len(X), *ensemble.target_shape, n_samples))
+
+
+def quantiles(predicted: PredictiveDistribution, normal: Array) -> Array:
+    """Standard normal values (q, ..., s) as values of the predicted distributions (q, ...)."""
+    dof = predicted.dof.reshape(-1, *[1] * (normal.ndim - 1))
+    is_student = np.isfinite(np.broadcast_to(dof, normal.shape))
+    if is_student.any():
+        # From the lower tail, which has all digits.
+        lower = special.stdtrit(np.where(np.isfinite(dof), dof, 1.0), special.ndtr(-np.abs(normal)))
+        normal = np.where(is_student, -np.copysign(1.0, normal) * lower, normal)
+    return np.asarray(predicted.mean[..., None] + predicted.scale[..., None] * normal)
+
+
+def _by_model(
+    ensemble: Ensemble, n_samples: int, seed: int
+) -> Iterator[tuple[FittedModel, NDArray[np.int64]]]:
+    """The models, and the draws that follow each, a group at a time."""
+    edges = np.cumsum(ensemble.weights)
+    picks = np.array([_stream(seed, _MODEL, i).random() for i in range(n_samples)])
+    chosen = np.minimum(np.searchsorted(edges / edges[-1], picks), len(ensemble.models) - 1)
+    for start in range(0, n_samples, DRAWS_PER_GROUP):
+        group = np.arange(start, min(start + DRAWS_PER_GROUP, n_samples))
+        for k in np.unique(chosen[group]):
+            yield ensemble.models[k], group[chosen[group] == k]
+
+
+def _stream(seed: int, *path: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=path))
+
+
+class _Group(NamedTuple):
+    """Draws that share waves, for some columns of the targets."""
+
+    seed: int
+    draws: NDArray[np.int64]
+    columns: NDArray[np.intp]
+
+    def streams(self, purpose: int) -> list[np.random.Generator]:
+        """One for each draw and column."""
+        return [
+            _stream(self.seed, purpose, int(i), int(j)) for i in self.draws for j in self.columns
+        ]
+
+    @property
+    def waves(self) -> np.random.Generator:
+        return _stream(self.seed, _WAVES, int(self.draws[0]) // DRAWS_PER_GROUP)
+
+    def put(self, errors: Array, queries: slice, values: Array) -> None:
+        """Values (q, draws × columns) into those of all (q, t, s)."""
+        own = values.reshape(-1, len(self.draws), len(self.columns)).transpose(0, 2, 1)
+        errors[queries, self.columns[:, None], self.draws[None, :]] = own
+
+
+@dataclass(frozen=True)
+class _Functions:
+    """Functions drawn from the prior of a problem's model, and noise on its rows."""
+
+    problem: LocalProblem
+    waves: Waves
+    coefficients: Array  # (c, 2, k)
+    noise_keys: NDArray[np.uint64]  # (c,)
+
+    @classmethod
+    def draw(cls, solver: Solver, group: _Group) -> _Functions:
+        problem = solver.problem
+        waves = draw_waves(problem.model.kernel, problem.X.shape[1], _spacing(solver), group.waves)
+        coefficients = np.array([waves.draw(rng) for rng in group.streams(_FUNCTION)])
+        keys = [rng.integers(2**63, dtype=np.uint64) for rng in group.streams(_ROW_NOISE)]
+        return cls(problem, waves, coefficients, np.array(keys))
+
+    def at(self, points: Array) -> Array:
+        """Values (p, c)."""
+        z = (points - self.problem.X[0]) / self.problem.model.lengthscale
+        return self.waves.evaluate(z, self.coefficients)
+
+    def on_rows(self, rows: NDArray[np.int32]) -> RowValues:
+        problem = self.problem
+        scale = np.sqrt(problem.model.noise_variance * problem.noise[rows].astype(float))
+        noise = normal_of(rows.astype(np.uint64), self.noise_keys)
+        return RowValues(self.at(problem.X[rows].astype(float)), scale[:, None] * noise)
+
+
+def normal_of(numbers: NDArray[np.uint64], keys: NDArray[np.uint64]) -> Array:
+    """A standard normal value for each number and key, (n, c): the same whenever asked for."""
+    with np.errstate(over="ignore"):
+        # The finalizer of SplitMix64, twice, so that neighboring numbers have nothing in common.
+        bits = numbers[:, None] * np.uint64(0x9E3779B97F4A7C15) + keys[None, :]
+        for _ in range(2):
+            bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            bits ^= bits >> np.uint64(31)
+    uniform = ((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53
+    return np.asarray(special.ndtri(uniform))
+
+
+def _spacing(solver: Solver) -> float:
+    """Half the distance of rows from their nearest others, in lengthscales; at most 1."""
+    problem = solver.problem
+    n, model = len(problem.X), problem.model
+    rows = np.unique(np.linspace(0, n - 1, min(n, ROWS_FOR_SPACING)).astype(int))
+    queries = np.ascontiguousarray(problem.X[rows], dtype=float)
+    near = solver.index.nearest(queries, model.localizer_scale, min(n, 4))
+    z = (problem.X[near].astype(float) - queries[:, None, :]) / model.lengthscale
+    distances = np.sqrt((z * z).sum(axis=2))
+    distances = distances[distances > 0]
+    return float(np.clip(0.5 * np.median(distances), 1e-4, 1.0)) if distances.size else 1.0
+
+
+def _draw_errors(
+    fitted: FittedModel,
+    solver: Solver,
+    X: Array,
+    group: _Group,
+    errors: Array,
+    resources: Resources,
+    progress: Callable[[int], None],
+) -> None:
+    """Standardized errors [J1] of one model's predictions, of each draw and column."""
+    failures = Failures()
+    share = len(group.draws) * len(group.columns) / errors.shape[1]
+    if solver.problem.model.correlation.formula is None:
+        # No waves are known: the errors' covariance it is.
+        normal = _joint_errors(fitted, solver, X, group, resources)
+        group.put(errors, slice(None), normal)
+        return
+    functions = _Functions.draw(solver, group)
+    smoother = solver.smoother(_remember(functions, len(X), resources))
+    deviations = trend_deviations(solver.problem.model)[:, None]
+    trend = deviations * np.column_stack(
+        [rng.standard_normal(len(deviations)) for rng in group.streams(_TREND)]
+    )
+    plan = solver.plan(len(X), resources)
+
+    def work(start: int, stop: int) -> None:
+        queries = fitted.inputs_of(X[start:stop])
+        with one_blas_thread():
+            smoothed = smoother.smooth(queries, Block(plan, start, failures))
+            missed = functions.at(queries) - smoothed.values + smoothed.by_trend @ trend
+        group.put(errors, slice(start, stop), missed / np.sqrt(smoothed.variance)[:, None])
+
+    block_size = min(plan.block_size, LARGEST_BLOCK)
+    for _ in run_blocks(
+        work, len(X), block_size, plan.n_threads, lambda n: progress(int(n * share))
+    ):
+        pass
+    failures.raise_if_any(len(X), solver.problem.model)
+
+
+def _remember(
+    functions: _Functions, n_queries: int, resources: Resources
+) -> Callable[[NDArray[np.int32]], RowValues]:
+    """The functions' values on rows: computed once where the rows are not too many for that."""
+    n, c = len(functions.problem.X), len(functions.coefficients)
+    if n > MOST_ROWS_AT_ONCE or 16 * n * c > resources.memory_budget:
+        return functions.on_rows
+    function, noise = np.empty((n, c)), np.empty((n, c))
+
+    def work(start: int, stop: int) -> None:
+        with one_blas_thread():
+            values = functions.on_rows(np.arange(start, stop, dtype=np.int32))
+        function[start:stop], noise[start:stop] = values
+
+    for _ in run_blocks(work, n, LARGEST_BLOCK, resources.n_threads):
+        pass
+    return lambda rows: RowValues(function[rows], noise[rows])
+
+
+def _joint_errors(
+    fitted: FittedModel, solver: Solver, X: Array, group: _Group, resources: Resources
+) -> Array:
+    correlation = correlation_of_errors(fitted, solver, X, resources)
+    values, vectors = np.linalg.eigh(correlation)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    normal = [rng.standard_normal(len(X)) for rng in group.streams(_FUNCTION)]
+    return root @ np.column_stack(normal)
+
+
+def _add_noise(errors: Array, latent: Array, observed: Array, seed: int) -> None:
+    """Standardized errors of observations from those of the latent function, in place."""
+    share = np.where(observed > 0, np.square(latent / np.where(observed > 0, observed, 1.0)), 1.0)
+    share = np.minimum(share, 1.0)
+    for i in range(errors.shape[2]):
+        noise = _stream(seed, _NOISE, i).standard_normal(errors.shape[:2])
+        errors[:, :, i] = np.sqrt(share) * errors[:, :, i] + np.sqrt(1.0 - share) * noise
