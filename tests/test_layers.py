@@ -61,6 +61,7 @@ AROUND = [
     "classifier",
     "lsgp",
     "metrics",
+    "botorch",
     "plotting",
     "report",
     "reproduce",
@@ -70,7 +71,18 @@ AROUND = [
 LEVEL = {name: level for level, name in enumerate([*ROOMS, *AROUND])}
 
 #: Modules that `import lsgp` must not import: extras, and what only the command line needs.
-NOT_AT_IMPORT = {"cupy", "dask", "distributed", "faiss", "matplotlib", "pandas", "polars", "torch"}
+NOT_AT_IMPORT = {
+    "botorch",
+    "cupy",
+    "dask",
+    "distributed",
+    "faiss",
+    "gpytorch",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "torch",
+}
 
 FILES = source_files()
 

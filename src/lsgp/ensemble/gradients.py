@@ -23,14 +23,33 @@ from lsgp.solvers.solver import Block
 Array = NDArray[np.float64]
 
 
+class PredictionGradient(NamedTuple):
+    """Predictions in the units of y, and their derivatives in the columns that were given."""
+
+    mean: Array  # (q, t)
+    std: Array  # (q, t)
+    by_mean: Array  # (q, t, d)
+    by_std: Array  # (q, t, d)
+
+
 def predict_gradient(
     ensemble: Ensemble, X: Array, return_std: bool, kind: str, resources: Resources
 ) -> Any:
     """Derivative of the predicted mean, and of the standard deviation, in the inputs."""
-    check_kind(kind)
+    found = predict_with_gradient(ensemble, X, kind, resources)
     shape = (len(X), *ensemble.target_shape, ensemble.n_columns)
-    mean = np.empty((len(X), ensemble.n_targets, ensemble.n_columns))
-    std = np.empty_like(mean) if return_std else None
+    mean = found.by_mean.reshape(shape)
+    return (mean, found.by_std.reshape(shape)) if return_std else mean
+
+
+def predict_with_gradient(
+    ensemble: Ensemble, X: Array, kind: str, resources: Resources
+) -> PredictionGradient:
+    """Mean and standard deviation of the predictions, and their derivatives in the inputs."""
+    check_kind(kind)
+    mean = np.empty((len(X), ensemble.n_targets))
+    by_mean = np.empty((*mean.shape, ensemble.n_columns))
+    std, by_std = np.empty_like(mean), np.empty_like(by_mean)
     unit = ensemble.target_scaler.std
 
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> _Differentiated:
@@ -42,14 +61,14 @@ def predict_gradient(
     def consume(start: int, stop: int, said: list[_Differentiated]) -> None:
         part = X[start:stop]
         combined = _combine(ensemble.weights, said)
-        mean[start:stop] = _by_column(ensemble, part, combined.by_mean * unit[:, None])
-        if std is not None:
-            scale = ensemble.scale_factor * unit
-            by_std = _std_gradient(combined, scale, _extra_variance(ensemble, part))
-            std[start:stop] = _by_column(ensemble, part, by_std)
+        mean[start:stop] = ensemble.target_scaler.inverse_mean(combined.mean)
+        by_mean[start:stop] = _by_column(ensemble, part, combined.by_mean * unit[:, None])
+        scale, extra = ensemble.scale_factor * unit, _extra_variance(ensemble, part)
+        std[start:stop], gradient = _std_and_gradient(combined, scale, extra)
+        by_std[start:stop] = _by_column(ensemble, part, gradient)
 
     in_blocks(ensemble, answer, len(X), consume, resources, gradient=True)
-    return mean.reshape(shape) if std is None else (mean.reshape(shape), std.reshape(shape))
+    return PredictionGradient(mean, std, by_mean, by_std)
 
 
 class _Differentiated(NamedTuple):
@@ -122,8 +141,8 @@ def _combine(weights: Array, said: list[_Differentiated]) -> _Differentiated:
     )
 
 
-def _std_gradient(combined: _Differentiated, unit: Array, extra: Array) -> Array:
-    """Derivative (q, t, d) of scale sqrt(nu / (nu - 2)), in the units ``unit`` (t,) of the targets.
+def _std_and_gradient(combined: _Differentiated, unit: Array, extra: Array) -> tuple[Array, Array]:
+    """scale sqrt(nu / (nu - 2)) (q, t) and its derivative (q, t, d), in the units ``unit`` (t,).
 
     ``extra`` (q, t) is variance that does not depend on the inputs.
     """
@@ -134,7 +153,8 @@ def _std_gradient(combined: _Differentiated, unit: Array, extra: Array) -> Array
     rest = 1.0 - 2.0 * combined.inverse_dof
     rest = np.where(rest > 0, rest, np.nan)[:, None, None]
     by_dof = scale * combined.by_inverse_dof[:, None, :] / rest
-    return np.asarray((by_scale + by_dof) / np.sqrt(rest))
+    std = np.where(rest > 0, scale / np.sqrt(rest), np.inf)
+    return std[:, :, 0], np.asarray((by_scale + by_dof) / np.sqrt(rest))
 
 
 def _extra_variance(ensemble: Ensemble, X: Array) -> Array:
