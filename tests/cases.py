@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel, LocalProblem
-from lsgp.method.kernels import KERNELS
+from lsgp.method.kernels import KERNELS, MOST_INPUTS
 from lsgp.method.localizers import LOCALIZERS
 
 #: Prior variances (constant, slope) of each trend.
@@ -53,7 +53,8 @@ def cases_of(kernel: str, localizer: str) -> tuple[Case, ...]:
     turns = itertools.cycle(itertools.product((1, 5), (False, True), (False, True)))
     for _ in range(PAIRS.index((kernel, localizer))):
         next(turns)
-    axes = itertools.product(TRENDS, SCALE_DOFS, SIZES, DIMENSIONS)
+    dimensions = sorted({min(d, MOST_INPUTS.get(kernel, d)) for d in DIMENSIONS})
+    axes = itertools.product(TRENDS, SCALE_DOFS, SIZES, dimensions)
     return tuple(Case(kernel, localizer, *values, *next(turns)) for values in axes)
 
 

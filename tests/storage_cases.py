@@ -47,6 +47,12 @@ CASES = {
         50,
         None,
     ),
+    "rotated": (
+        {**GIVEN, "anisotropy": (30.0, 0.5), "anisotropic_features": (2, 0)},
+        200,
+        None,
+    ),
+    "sphere": ({**GIVEN, "sphere": (0, 2)}, 200, None),
     "ensemble": (TUNED, 150, None),
     "ensemble_float32": ({**TUNED, "dtype": "float32", "n_models": 4}, 150, 2),
 }

@@ -60,6 +60,37 @@ def test_native_core_agrees_with_the_reference(kernel, localizer):
                 assert_close(actual, scored, TOLERANCES[dtype], f"{label}, {objective}")
 
 
+@each_pair
+def test_native_core_agrees_on_averages_and_on_coefficients(kernel, localizer):
+    for turn, case in enumerate(cases_of(kernel, localizer)):
+        instance = make_instance(case)
+        problem, queries, neighbors = instance.problem, instance.queries, instance.neighbors
+        offsets = np.random.default_rng(turn).normal(0.0, 0.3, (len(queries), 3, queries.shape[1]))
+        points = queries[:, None, :] + offsets * problem.model.lengthscale
+        averages = reference.predict(problem, queries, neighbors, points)
+        expected = reference.coefficients(problem, queries, neighbors)
+        for name, core in CORES.items():
+            for dtype in DTYPES:
+                cast = as_dtype(instance, dtype)
+                actual = cpu.predict(
+                    cast.problem, cast.queries, cast.neighbors, points.astype(dtype), core=core
+                )
+                assert_close(actual, averages, TOLERANCES[dtype], f"{case}, {dtype}, {name}")
+            got = cpu.coefficients(problem, queries, neighbors, core=core)
+            for field in ("weight", "variance", "status"):
+                np.testing.assert_allclose(
+                    getattr(got, field), getattr(expected, field), rtol=1e-9, err_msg=str(case)
+                )
+            # Systems of hardly any noise have large coefficients of changing signs.
+            largest = np.abs(expected.beta).max(initial=1.0)
+            np.testing.assert_allclose(got.beta, expected.beta, rtol=0, atol=1e-7 * largest)
+            if turn % 4 == 0:
+                # [E4] is the sum of coefficients times targets.
+                mean = np.einsum("qm,qmt->qt", got.beta, problem.y[neighbors])
+                of_model = reference.predict(problem, queries, neighbors).mean
+                np.testing.assert_allclose(mean, of_model, rtol=0, atol=1e-6)
+
+
 @each_core
 @pytest.mark.parametrize("n_queries", [0, 1, 2, 7, 8, 9, 17, 33])
 def test_native_core_takes_any_number_of_queries(core, n_queries):

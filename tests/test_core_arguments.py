@@ -23,6 +23,7 @@ def predict_arguments(core, dtype):
     return getattr(core, f"predict_{dtype}"), {
         **problem_arguments(instance.problem),
         "queries": instance.queries,
+        "points": np.zeros((3, 2, instance.queries.shape[1]), dtype),
         "neighbors": instance.neighbors,
         "mean": np.empty((3, 1), dtype),
         "variance": np.empty(3, dtype),
@@ -34,6 +35,7 @@ def predict_arguments(core, dtype):
 
 def differentiate_arguments(core, dtype):
     _, values = predict_arguments(core, dtype)
+    del values["points"]
     return getattr(core, f"differentiate_{dtype}"), {
         **values,
         "mean_by_query": np.empty((3, 1, 2), dtype),
@@ -41,6 +43,19 @@ def differentiate_arguments(core, dtype):
         "scale_by_query": np.empty((3, 1, 2), dtype),
         "dof_by_query": np.empty((3, 2), dtype),
         "noise_unit_by_query": np.empty((3, 2), dtype),
+    }
+
+
+def coefficients_arguments(core, dtype):
+    instance = as_dtype(make_instance(PLAIN), dtype)
+    return getattr(core, f"coefficients_{dtype}"), {
+        **problem_arguments(instance.problem),
+        "queries": instance.queries,
+        "neighbors": instance.neighbors,
+        "beta": np.empty(instance.neighbors.shape, dtype),
+        "weight": np.empty(instance.neighbors.shape, dtype),
+        "variance": np.empty(3, dtype),
+        "status": np.empty(3, np.int32),
     }
 
 
@@ -68,10 +83,22 @@ PREDICTIONS = {
 }
 BY_QUERY = [f"{name}_by_query" for name in ("mean", "variance", "scale", "dof", "noise_unit")]
 WRONG_SHAPES = {
-    predict_arguments: PREDICTIONS,
+    predict_arguments: {
+        **PREDICTIONS,
+        "points": "points must have one area per query, and as many columns as X",
+    },
     differentiate_arguments: {
         **PREDICTIONS,
         **dict.fromkeys(BY_QUERY, "the derivatives must have one row per query"),
+    },
+    coefficients_arguments: {
+        **ROWS,
+        "queries": "neighbors must have one row per query",
+        "neighbors": "neighbors must have one row per query",
+        **dict.fromkeys(
+            ("beta", "weight", "variance", "status"),
+            "the outputs must have one row per query, and one column per neighbor",
+        ),
     },
     score_arguments: {
         **ROWS,

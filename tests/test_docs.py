@@ -106,10 +106,10 @@ def test_every_script_of_the_gallery_has_a_page_and_a_small_picture():
 
 def test_every_equation_that_the_code_cites_is_in_the_method_page():
     method = (DOCS / "method.md").read_text(encoding="utf-8")
-    defined = set(re.findall(r"\*\*\[(E\d+)\]", method))
+    defined = set(re.findall(r"\*\*\[([EJ]\d+)\]", method))
     cited = set()
     for path in [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.h"), *SOURCE.rglob("*.cpp")]:
-        cited |= set(re.findall(r"\[(E\d+)\]", path.read_text(encoding="utf-8")))
+        cited |= set(re.findall(r"\[([EJ]\d+)\]", path.read_text(encoding="utf-8")))
     assert cited
     assert cited <= defined
 

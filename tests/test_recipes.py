@@ -191,14 +191,15 @@ BAD = [
         LSGPRegressor.kriging,
         {**KRIGING, "nugget": 2.0},
         "nugget=2.0 must be zero or more, and less than sill=2.0, which is the plateau of the "
-        "variogram and includes it.",
+        "variogram and includes it; psill= is the plateau without it.",
     ),
     (LSGPRegressor.kriging, {**KRIGING, "sill": -1.0}, "sill=-1.0 must be positive and finite."),
     (LSGPRegressor.kriging, {**KRIGING, "range": 0.0}, "range=0.0 must be positive and finite."),
     (
         LSGPRegressor.kriging,
-        {**KRIGING, "model": "spherical"},
-        "model='spherical' is not one of 'exponential', 'gaussian', 'matern'.",
+        {**KRIGING, "model": "cubic"},
+        "model='cubic' is not one of 'spherical', 'exponential', 'gaussian', 'matern', 'matern32', "
+        "'matern52'.",
     ),
     (
         LSGPRegressor.kriging,

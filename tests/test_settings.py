@@ -6,7 +6,10 @@ import pytest
 from small_regression import QUERIES, X, Y, raises, regressor
 
 NAMES = "'rectangular', 'epanechnikov', 'gaussian', 'hilbert', 'smooth'"
-KERNEL_NAMES = "'auto', 'rbf', 'matern12', 'matern32', 'matern52', or a scikit-learn kernel object"
+KERNEL_NAMES = (
+    "'auto', 'rbf', 'matern12', 'matern32', 'matern52', 'spherical', or a scikit-learn kernel "
+    "object"
+)
 TREND = (
     "is neither one of 'none', 'constant', 'linear' nor a pair of prior variances (constant, "
     "slope), not negative and relative to signal_variance; inf is an unknown trend."

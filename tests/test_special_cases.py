@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from bare import BARE, SLOW_KERNEL, fit_silently, make_data
 from scipy.linalg import cho_factor, cho_solve, cholesky
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 from sklearn.neighbors import KNeighborsRegressor
@@ -20,7 +21,16 @@ SKLEARN_KERNELS = {
     "matern12": lambda scale: Matern(scale, nu=0.5),
     "matern32": lambda scale: Matern(scale, nu=1.5),
     "matern52": lambda scale: Matern(scale, nu=2.5),
+    "spherical": lambda scale: Spherical(scale),
 }
+
+
+class Spherical(RBF):
+    """The correlation of variograms that ends at the range, which scikit-learn does not have."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        r = np.minimum(cdist(X / self.length_scale, (X if Y is None else Y) / self.length_scale), 1)
+        return 1 - 1.5 * r + 0.5 * r**3
 
 
 @pytest.fixture(scope="module")

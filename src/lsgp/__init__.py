@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lsgp.classifier import LSGPClassifier
+    from lsgp.ensemble.variogram import variogram
+    from lsgp.inputs.empirical_variogram import empirical_variogram
     from lsgp.method.distribution import PredictiveDistribution
     from lsgp.regressor import LSGPRegressor
     from lsgp.storage import ModelFileError
@@ -20,6 +22,8 @@ __all__ = [
     "ModelFileError",
     "PredictiveDistribution",
     "TuningStoppedWarning",
+    "empirical_variogram",
+    "variogram",
 ]
 __version__ = "0.1.0"
 
@@ -31,6 +35,8 @@ _HOMES = {
     "ModelFileError": "lsgp.storage",
     "PredictiveDistribution": "lsgp.method.distribution",
     "TuningStoppedWarning": "lsgp.tuning.clock",
+    "empirical_variogram": "lsgp.inputs.empirical_variogram",
+    "variogram": "lsgp.ensemble.variogram",
 }
 
 

@@ -98,6 +98,17 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
     categorical_features : sequence of str, int or bool, default=None
         Columns that are categories though they look like numbers, by name, number or flag. Texts
         are categories by themselves: see the guide to mixed tables.
+    sphere : pair of str or int, default=None
+        The columns that are longitude and latitude in degrees, by name or number: points on the
+        sphere, with one lengthscale in kilometers, near each other across 180° and at the poles.
+        Longitudes may be in any convention. With ``input_transform=None``, lengthscale and
+        bandwidth are in kilometers.
+    anisotropy : "rotated", pair of floats or None
+        Of two planar coordinates: the direction of the longest lengthscale is tuned, or known as
+        (angle, ratio) in gstat's sense, degrees clockwise from north and the range across over the
+        range along, up to 1. None: along the axes.
+    anisotropic_features : pair of str or int, default=None
+        The columns that ``anisotropy`` is of, east and north, where there are more than two.
     normalize_localizer : bool
         Whether weights are divided by the bandwidth, as in the paper.
     backend : {"auto", "cpu", "reference"}
@@ -166,6 +177,9 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         warm_start: bool = False,
         input_transform: Any = "auto",
         categorical_features: Any = None,
+        sphere: Any = None,
+        anisotropy: Any = None,
+        anisotropic_features: Any = None,
         normalize_localizer: bool = False,
         backend: str = "auto",
         dtype: str = "float64",
@@ -193,6 +207,9 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             warm_start=warm_start,
             input_transform=input_transform,
             categorical_features=categorical_features,
+            sphere=sphere,
+            anisotropy=anisotropy,
+            anisotropic_features=anisotropic_features,
             normalize_localizer=normalize_localizer,
             backend=backend,
             dtype=dtype,
@@ -202,7 +219,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             verbose=verbose,
         )
         # One-hot columns are always scaled, and links calibrated: not settings of a classifier.
-        del self.normalize_y, self.calibrate
+        del self.normalize_y, self.prior_mean, self.calibrate
         self.class_weight = class_weight
 
     # -- fitting ---------------------------------------------------------------------------

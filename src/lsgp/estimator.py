@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,12 +42,20 @@ from lsgp.inputs.encoding import (
     read_table,
 )
 from lsgp.inputs.frames import make_frame
+from lsgp.inputs.projections import (
+    angle_and_ratio,
+    fit_sphere,
+    inputs_of_columns,
+    pair_of_columns,
+    rotated_pair,
+)
 from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification, specify
-from lsgp.inputs.transforms import TargetScaler
+from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
 from lsgp.method.contract import LocalModel
 from lsgp.storage.estimator import load_estimator, save_estimator
 from lsgp.storage.model_file import Path
+from lsgp.tuning.angle import choose_angle
 from lsgp.tuning.classification import Labels
 from lsgp.tuning.objective import Objective, objective_of
 from lsgp.tuning.problem import TuningProblem, WarmStart
@@ -70,6 +79,9 @@ QUICK_SETTINGS = {
     "n_neighbors": 48,
     "scale": "local",
 }
+
+#: Share of the time for tuning that each of about ten quick fits has to find an angle.
+ANGLE_TIME = 0.05
 
 #: How scikit-learn begins what it says of missing values.
 NAN_ERROR = "Input X contains NaN."
@@ -109,7 +121,11 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         warm_start: bool = False,
         input_transform: Any = "auto",
         categorical_features: Any = None,
+        sphere: Any = None,
+        anisotropy: Any = None,
+        anisotropic_features: Any = None,
         normalize_y: bool = True,
+        prior_mean: float | None = None,
         normalize_localizer: bool | str = False,
         localizer_metric: str = "scaled",
         calibrate: bool = True,
@@ -138,7 +154,11 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         self.warm_start = warm_start
         self.input_transform = input_transform
         self.categorical_features = categorical_features
+        self.sphere = sphere
+        self.anisotropy = anisotropy
+        self.anisotropic_features = anisotropic_features
         self.normalize_y = normalize_y
+        self.prior_mean = prior_mean
         self.normalize_localizer = normalize_localizer
         self.localizer_metric = localizer_metric
         self.calibrate = calibrate
@@ -168,6 +188,12 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             if not isinstance(value, Integral) or value < least:
                 raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
         limit = self.max_tuning_time
+        known = getattr(self, "prior_mean", None)
+        if known is not None and (self._settings()["normalize_y"] or not np.isfinite(known)):
+            raise ValueError(
+                f"prior_mean={known!r} is the mean of y as it is, finite. Give normalize_y=False "
+                "with it, or leave it out: the mean is then that of the rows."
+            )
         if limit is not None and not (isinstance(limit, Real) and limit >= 0):
             raise ValueError(
                 f"max_tuning_time={limit!r} must be a number of seconds, not negative, or None."
@@ -188,7 +214,10 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         Of labels, the targets are one-hot, and scaled as the labels say.
         """
         settings = self._settings()
-        specification = specify(settings, rows.X.shape[1])
+        projection = self._projection(rows, encoder, labels)
+        if projection is not None and queries is not None:
+            projection.check(queries, self._input_names(encoder, queries.shape[1]))
+        specification = specify(settings, rows.X.shape[1], projection)
         self._warn_if_slow(specification)
         # Equal rows of labels are observations that agree.
         is_checked = self.objective is not None and labels is None
@@ -201,7 +230,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         elif settings["normalize_y"]:
             scaler = TargetScaler.fit(rows.y, rows.weight)
         else:
-            scaler = TargetScaler(np.zeros(rows.y.shape[1]), np.ones(rows.y.shape[1]))
+            scaler = self._known_scaler(rows.y.shape[1])
         if labels is None:
             self._check_targets(scaler, rows.y)
         if rows.mean_noise_variance is not None and self.noise_variance is None:
@@ -233,6 +262,64 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         )
         return ensemble, tuned
 
+    def _known_scaler(self, n_targets: int) -> TargetScaler:
+        """Of targets that are not normalized."""
+        return TargetScaler(np.full(n_targets, self.prior_mean or 0.0), np.ones(n_targets))
+
+    def _projection(
+        self, rows: TrainingRows, encoder: Encoder | None, labels: Labels | None
+    ) -> Projection | None:
+        """What becomes of two inputs that mean something together only."""
+        if self.sphere is None and self.anisotropy is None:
+            return None
+        if self.sphere is not None and self.anisotropy is not None:
+            raise ValueError(
+                f"sphere={self.sphere!r} and anisotropy={self.anisotropy!r} are both given, but on "
+                "the sphere there is no direction everywhere. Give one of them."
+            )
+        n_inputs = rows.X.shape[1]
+        names = self._column_names(n_inputs) if encoder is None else encoder.names
+        if self.sphere is not None:
+            setting, pair = "sphere", pair_of_columns("sphere", self.sphere, names)
+        else:
+            setting, pair = "anisotropy", rotated_pair(self.anisotropic_features, names)
+        if encoder is not None:
+            pair = inputs_of_columns(setting, pair, encoder)
+        if self.sphere is not None:
+            return fit_sphere(pair, rows.X, self._input_names(encoder, n_inputs))
+        known = angle_and_ratio(self.anisotropy)
+        return self._turned(rows, pair, labels) if known is None else Rotation(*pair, *known)
+
+    def _turned(self, rows: TrainingRows, pair: tuple[int, int], labels: Labels | None) -> Rotation:
+        """The rotation of the lowest leave-one-out loss, by quick fits of this estimator."""
+        if self.objective is None:
+            raise ValueError(
+                "anisotropy='rotated' is an angle that tuning chooses, but objective=None tunes "
+                "nothing. Give (angle, ratio), or an objective."
+            )
+        quick = self._quick()
+        # The same samples for all that are compared.
+        seed = check_random_state(copy.deepcopy(self.random_state)).randint(2**31)
+        limit = None if self.max_tuning_time is None else ANGLE_TIME * self.max_tuning_time
+        quick.set_params(random_state=int(seed), max_tuning_time=limit)
+
+        def loss(angle: float) -> float:
+            turned = rows._replace(X=Rotation(*pair, angle).project(rows.X))
+            shape = (rows.y.shape[1],)
+            tuned = quick._build(turned, None, shape, None, FitProgress(quick), labels)[1]
+            return 0.0 if tuned is None else tuned.result.loss
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return Rotation(*pair, choose_angle(loss))
+
+    def _column_names(self, n_columns: int) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(n_columns)] if names is None else [str(n) for n in names]
+
+    def _input_names(self, encoder: Encoder | None, n_inputs: int) -> list[str]:
+        return self._column_names(n_inputs) if encoder is None else encoder.inputs
+
     def _check_targets(self, scaler: TargetScaler, y: Array) -> None:
         """Refuse targets that numbers have too few digits for; the extremes of y are enough."""
         if self._settings()["normalize_y"]:
@@ -261,12 +348,18 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         has_time = self.max_tuning_time is None or self.max_tuning_time >= LEAST_TIME_TO_CHOOSE
         if self.objective is None or not (is_open and has_time):
             return Plan()
+        return choose_plan(table, rows, self._quick()._judge, self.random_state)
+
+    def _quick(self) -> Self:
+        """The same with one model that is tuned on few points, of inputs as they are."""
         quick = clone(self).set_params(categorical_features=None, warm_start=False, verbose=0)
+        # Encoded tables have other columns, and how others are encoded is not a matter of place.
+        quick.set_params(sphere=None, anisotropy=None, anisotropic_features=None)
         quick.set_params(n_models=1, n_tuning_points=N_QUICK_POINTS, max_tuning_time=None)
         for name, value in QUICK_SETTINGS.items():
             if isinstance(getattr(self, name), str) and getattr(self, name) == "auto":
                 quick.set_params(**{name: value})
-        return choose_plan(table, rows, quick._judge, self.random_state)
+        return quick
 
     @abstractmethod
     def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> Array:
@@ -318,7 +411,8 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             n_neighbors = fitted.n_neighbors
             if n_neighbors is not None:
                 n_neighbors = min(specification.n_neighbors or n_neighbors, len(X) - 1)
-            if specification.admits(fitted.model, fitted.transform.kinds):
+            is_alike = fitted.transform.projection == specification.projection
+            if is_alike and specification.admits(fitted.model, fitted.transform.kinds):
                 model = fitted.model.replace(noise_levels=specification.model.noise_levels)
                 starts.append(WarmStart(fitted.transform.kinds, model, n_neighbors))
         return tuple(starts)
@@ -342,6 +436,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         )
 
     def _add_rows(self, rows: TrainingRows) -> Self:
+        self._check_places(rows.X)
         # At once, and last: a failure, or a prediction in another thread, sees the old models.
         self.ensemble_ = update.add_rows(self.ensemble_, rows, self._policy())
         return self
@@ -366,7 +461,7 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         if rows.group_numbers is not None:
             own[kept] = rows.group_numbers
         grown, inputs = encoder.extend(X, y, weight, None if rows.groups is None else own)
-        rows = rows._replace(X=np.ascontiguousarray(inputs[kept]))
+        rows = rows._replace(X=self._check_places(np.ascontiguousarray(inputs[kept])))
         added = update.add_rows(self.ensemble_, rows, self._policy())
         self.ensemble_ = replace(added, encoder=grown)
         return self
@@ -448,8 +543,15 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         if isinstance(X, view.EncodedRows):
             return X.inputs
         if self.ensemble_.encoder is not None:
-            return self.ensemble_.encoder.encode(X)
-        return self._check_numbers(X)
+            return self._check_places(self.ensemble_.encoder.encode(X))
+        return self._check_places(self._check_numbers(X))
+
+    def _check_places(self, X: Array) -> Array:
+        """Inputs that the projection of two of them is defined for."""
+        projection = self.ensemble_.projection
+        if projection is not None:
+            projection.check(X, self._input_names(self.ensemble_.encoder, X.shape[1]))
+        return X
 
     def _check_numbers(self, X: Any) -> Array:
         """Queries without texts and holes, of the inputs that were named."""
@@ -518,12 +620,14 @@ class LSGPEstimator(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     def lengthscales_(self) -> Array:
         """Lengthscales of the models, (n_models, d), heaviest first, of transformed inputs.
 
+        Of the two inputs on a sphere, the one that they have together, in kilometers.
+
         Of the metric that neighborhoods are found in: small differences in an input with a short
         one matter. A long one does not say that an input does nothing, because the local trend
         may carry it: see `importance`. With a scikit-learn kernel of its own lengthscales, these
         say nothing about the kernel's.
         """
-        return np.array([fitted.model.lengthscale for fitted in self.fitted_], dtype=float)
+        return np.array([fitted.lengthscale_of_inputs for fitted in self.fitted_], dtype=float)
 
     @property
     def encoding_(self) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
-from lsgp.ensemble.average import predict_average
+from lsgp.ensemble.average import block_offsets, predict_average
 from lsgp.ensemble.draws import sample
 from lsgp.ensemble.explain import Explanation, explain
 from lsgp.ensemble.gradients import predict_gradient
@@ -28,7 +28,7 @@ from lsgp.ensemble.prior import sample_prior
 from lsgp.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
 from lsgp.inputs.lazy import is_dask
-from lsgp.inputs.recipes import kriging_settings, paper_settings
+from lsgp.inputs.recipes import Kriging, kriging_settings, paper_settings
 from lsgp.inputs.rows import (
     TrainingRows,
     check_targets,
@@ -105,8 +105,22 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     categorical_features : sequence of str, int or bool, default=None
         Columns that are categories though they look like numbers, by name, number or flag. Texts
         are categories by themselves: see the guide to mixed tables.
+    sphere : pair of str or int, default=None
+        The columns that are longitude and latitude in degrees, by name or number: points on the
+        sphere, with one lengthscale in kilometers, near each other across 180° and at the poles.
+        Longitudes may be in any convention. With ``input_transform=None``, lengthscale and
+        bandwidth are in kilometers.
+    anisotropy : "rotated", pair of floats or None
+        Of two planar coordinates: the direction of the longest lengthscale is tuned, or known as
+        (angle, ratio) in gstat's sense, degrees clockwise from north and the range across over the
+        range along, up to 1. None: along the axes.
+    anisotropic_features : pair of str or int, default=None
+        The columns that ``anisotropy`` is of, east and north, where there are more than two.
     normalize_y : bool
         Whether the targets are centered and scaled to unit variance inside.
+    prior_mean : float, default=None
+        What y is where nothing is known of it, with ``normalize_y=False``; None: 0. With
+        ``trend=None`` this is simple kriging with a known mean.
     normalize_localizer : bool or "paper"
         Whether weights are divided by the bandwidth h, as in the paper: ``noise_variance``
         is then per unit of h, and an observation at the query has the noise of a neighbor
@@ -230,34 +244,57 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     def kriging(
         cls,
         *,
-        sill: float,
         range: ArrayLike,
+        sill: float | None = None,
+        psill: float | None = None,
         nugget: float = 0.0,
         model: str = "exponential",
         smoothness: float = 1.5,
         range_convention: str = "effective",
+        kind: str | None = None,
         drift: str | None = "constant",
+        mean: float | None = None,
+        anisotropy: tuple[float, float] | None = None,
+        anisotropic_features: Any = None,
+        sphere: Any = None,
         n_neighbors: int | str = "auto",
         search_radius: float | None = None,
     ) -> LSGPRegressor:
         """Kriging with a known variogram; not fitted, and nothing tuned.
 
+        gstat's ``vgm(psill, "Sph", range, nugget)`` is ``kriging(model="spherical", psill=psill,
+        range=range, nugget=nugget)``; of its "Exp", "Gau" and "Mat", with
+        ``range_convention="scale"``.
+
         Parameters
         ----------
-        sill : float
-            Plateau of the variogram, nugget included, in the units of y². The partial sill is
-            ``sill - nugget``.
         range : float or array of shape (d,)
-            One per input for an anisotropic variogram.
+            One per input for a variogram that is anisotropic along the axes. On the sphere, in
+            kilometers.
+        sill : float
+            Plateau of the variogram, nugget included, in the units of y².
+        psill : float
+            The plateau without the nugget, instead: the partial sill.
         nugget : float
-        model : {"exponential", "gaussian", "matern"}
+        model : {"spherical", "exponential", "gaussian", "matern", "matern32", "matern52"}
         smoothness : {0.5, 1.5, 2.5}
             ν of "matern".
         range_convention : {"effective", "scale"}
-            "effective": where the variogram has risen by 95 % of the partial sill. "scale": a of
-            exp(−h/a), exp(−(h/a)²), and Matérn's (h/a)^ν K_ν(h/a).
+            "effective": where the variogram has risen by 95 % of the partial sill. "scale", as
+            gstat has it: a of exp(−h/a), exp(−(h/a)²), and Matérn's (h/a)^ν K_ν(h/a). The range of
+            a spherical one is where it ends, by either.
+        kind : {"simple", "ordinary", "universal"}, default=None
+            Simple kriging about ``mean``, ordinary kriging, or universal kriging with a linear
+            drift; None: by ``drift``.
         drift : {"constant", "linear", "none"} or None
-            Ordinary kriging, universal kriging, or simple kriging about zero.
+            The same by the drift: ordinary kriging, universal kriging, or simple kriging.
+        mean : float, default=None
+            Of simple kriging; None: 0.
+        anisotropy : pair of floats, default=None
+            (angle, ratio) as gstat's ``anis``: degrees clockwise from north of the longest range,
+            which is ``range``, and the range across over it.
+        anisotropic_features, sphere
+            As of the estimator.
         n_neighbors : int or "auto"
             The nearest points, which count fully.
         search_radius : float, default=None
@@ -276,19 +313,24 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         >>> print(f"{mean[0]:.6f} {c @ np.linalg.solve(C, y):.6f}")
         0.721190 0.721190
         """
-        return cls(
-            **kriging_settings(
-                model,
-                sill,
-                range,
-                nugget,
-                smoothness,
-                range_convention,
-                drift,
-                n_neighbors,
-                search_radius,
-            )
+        given = Kriging(
+            model=model,
+            sill=sill,
+            psill=psill,
+            range=range,
+            nugget=nugget,
+            smoothness=smoothness,
+            range_convention=range_convention,
+            kind=kind,
+            drift=drift,
+            mean=mean,
+            anisotropy=anisotropy,
+            anisotropic_features=anisotropic_features,
+            sphere=sphere,
+            n_neighbors=n_neighbors,
+            search_radius=search_radius,
         )
+        return cls(**kriging_settings(given))
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
@@ -590,6 +632,49 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
                     "leave it out."
                 )
         predicted = predict_average(self._ready(), checked, neighborhood, self._resources())
+        return (predicted.mean, predicted.std) if return_std else predicted.mean
+
+    def predict_block(
+        self,
+        X: ArrayLike,
+        block: ArrayLike,
+        return_std: bool = False,
+        n_points: int = 4,
+    ) -> Any:
+        """Average of the latent function over blocks around points: block kriging.
+
+        Each block is a grid of ``n_points`` by ``n_points`` cells, whose centers are averaged
+        over, and is predicted from the neighborhood of its own center.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+            Centers of the blocks.
+        block : float, or array-like of shape (d,)
+            Size of the blocks in each input, in its units; 0 for inputs that are not averaged over.
+        return_std : bool
+        n_points : int
+            Cells in each direction of positive size.
+
+        Returns
+        -------
+        mean : array of shape (q,) or (q, t)
+        std : array of the same shape, if ``return_std``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> mean, std = model.predict_block([[0.25]], block=0.1, return_std=True)
+        >>> mean.round(1)
+        array([1.])
+        """
+        centers = self._check_queries(X)
+        offsets = block_offsets(block, centers.shape[1], n_points)
+        areas = centers[:, None, :] + offsets
+        predicted = predict_average(self._ready(), areas, "area", self._resources())
         return (predicted.mean, predicted.std) if return_std else predicted.mean
 
     def sample_y(

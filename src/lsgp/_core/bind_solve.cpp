@@ -173,6 +173,7 @@ void predict(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /*
   const size_t n_points = points.shape(1), area_size = n_points * problem.d;
   PredictionArrays<T> predictions = {mean, variance, scale, dof, status};
   require(queries.shape(1) == X.shape(1), "queries must have as many columns as X");
+  require(neighbors.shape(0) == q, "neighbors must have one row per query");
   require(points.shape(0) == q && points.shape(2) == X.shape(1),
           "points must have one area per query, and as many columns as X");
   predictions.check(problem, queries, neighbors);

@@ -53,8 +53,21 @@ struct Matern52 {
   }
 };
 
-enum class Kernel : int { rbf, matern12, matern32, matern52 };
-constexpr int N_KERNELS = 4;
+struct Spherical {
+  // (1 - r)² (1 + r/2), with 1 - r = (1 - r²) / (1 + r), which loses no digits near r = 1. Zero from
+  // there on; the derivative is infinite at 0, as that of Matern12.
+  template <class V> static Correlation<V> at(V r2) {
+    typedef Element<V> E;
+    const V one = V{} + E(1.0);
+    const V inside = r2 < one ? r2 : one;
+    const V r = sqrt(inside), rest = one - inside;
+    const V left = rest / (one + r);
+    return {left * left * (r * E(0.5) + one), r > E(0) ? (rest * E(-0.75)) / r : V{}};
+  }
+};
+
+enum class Kernel : int { rbf, matern12, matern32, matern52, spherical };
+constexpr int N_KERNELS = 5;
 
 // Calls f with the formula that belongs to the code, so that the branch is outside f's loops.
 template <class F> inline void with_kernel(Kernel kernel, F &&f) {
@@ -63,6 +76,7 @@ template <class F> inline void with_kernel(Kernel kernel, F &&f) {
     case Kernel::matern12: return f(Matern12{});
     case Kernel::matern32: return f(Matern32{});
     case Kernel::matern52: return f(Matern52{});
+    case Kernel::spherical: return f(Spherical{});
   }
 }
 

@@ -54,14 +54,12 @@ def elementwise(
 class _Inputs(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, X: Tensor, fitted: FittedModel) -> Tensor:
-        given = X.detach().numpy()
-        ctx.save_for_backward(as_tensor(fitted.transform.derivative(given)))
-        return as_tensor(fitted.inputs_of(given))
+        ctx.fitted, ctx.given = fitted, X.detach().numpy()
+        return as_tensor(fitted.inputs_of(ctx.given))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (derivative,) = ctx.saved_tensors
-        return gradient * derivative, None
+        return as_tensor(ctx.fitted.transform.pull_back(ctx.given, gradient.numpy())), None
 
 
 def inputs_of(fitted: FittedModel, X: Tensor) -> Tensor:

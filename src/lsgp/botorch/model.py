@@ -107,7 +107,7 @@ class LSGPModel(Model):
         if output_indices is not None:
             outputs = [outputs[j] for j in _checked_outputs(output_indices, self.num_outputs)]
         ensemble = self.estimator._ready()
-        d = ensemble.n_inputs
+        d = ensemble.n_columns
         if X.dim() < 2 or X.shape[-1] != d:
             raise ValueError(
                 f"X has shape {tuple(X.shape)}, but the model was fitted to {d} inputs. Give a "

@@ -11,7 +11,7 @@ from lsgp.cli.saved import Estimator
 from lsgp.ensemble.describe import describe_integrated, describe_laplace
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import input_names, target_names
-from lsgp.inputs.settings import Kinds
+from lsgp.inputs.projections import Kinds
 
 
 def describe_model(model: Estimator) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def describe_models(model: Estimator) -> list[tuple[str, str]]:
     own = ensemble.classification
     if own is not None:
         for member in own.linear:
-            kinds = _describe_kinds(member.transform.kinds)
+            kinds = _describe_kinds(member.transform.input_kinds)
             text = f"logistic regression, all rows, {kinds} inputs, ridge {member.ridge:g}"
             weighted.append((member.weight, text))
         if own.laplace:
@@ -90,9 +90,9 @@ def _describe(fitted: FittedModel) -> dict[str, Any]:
         "localizer": model.localizer,
         "n_neighbors": fitted.n_neighbors,
         "bandwidth": model.bandwidth,
-        "input_transform": _describe_kinds(fitted.transform.kinds),
+        "input_transform": _describe_kinds(fitted.transform.input_kinds),
         "scale": "local" if np.isfinite(model.scale_dof) else "global",
-        "lengthscale": np.asarray(model.lengthscale),
+        "lengthscale": fitted.lengthscale_of_inputs,
         "signal_variance": model.signal_variance,
         "noise_variance": model.noise_variance,
         "constant_variance": model.constant_variance,

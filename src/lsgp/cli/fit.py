@@ -197,6 +197,8 @@ def make_model(
     settings = given_settings(options)
     if options.categorical:
         settings["categorical_features"] = list(options.categorical)
+    if options.sphere:
+        settings["sphere"] = tuple(options.sphere)
     if is_of_labels:
         return make_classifier(settings, run, n_inputs)
     model = LSGPRegressor(**settings, **run)
@@ -260,9 +262,18 @@ def find_roles(options: argparse.Namespace, table: Table, is_of_labels: bool = F
             # A group (a station, say) may tell something; a target may not.
             if name in targets:
                 raise CommandError(f"Column {name!r} is both --target and in --features.")
-    for name in categorical:
-        if name not in features:
-            raise CommandError(f"Column {name!r} is --categorical, but no input.")
+    sphere = options.sphere or []
+    if sphere and len(set(sphere)) != 2:
+        raise CommandError(
+            f"--sphere is {','.join(sphere)!r}. Give two columns: longitude, then latitude."
+        )
+    require_columns(sphere, table.columns, table.name)
+    for option, names in (("--categorical", categorical), ("--sphere", sphere)):
+        for name in names:
+            if name not in features:
+                raise CommandError(f"Column {name!r} is {option}, but no input.")
+            if name in categorical and name in sphere:
+                raise CommandError(f"Column {name!r} is both --categorical and --sphere.")
     texts = [
         name
         for name in features

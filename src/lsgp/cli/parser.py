@@ -145,6 +145,12 @@ def _fit(parser: Parser) -> None:
         help="inputs that are categories though they look like numbers (postal codes)",
     )
     columns.add_argument(
+        "--sphere",
+        type=_names,
+        metavar="LON,LAT",
+        help="inputs that are longitude and latitude in degrees: points on the sphere",
+    )
+    columns.add_argument(
         "--ignore", type=_names, metavar="NAME[,NAME]", help="columns that are no inputs"
     )
     columns.add_argument(

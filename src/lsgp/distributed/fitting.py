@@ -44,7 +44,7 @@ from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification, specify
 from lsgp.inputs.transforms import TargetScaler, subsample
 from lsgp.inputs.transforms.column_statistics import Range, statistics_of
 from lsgp.inputs.transforms.exact_sums import rounded
-from lsgp.inputs.transforms.inputs import LARGEST_SAMPLE
+from lsgp.inputs.transforms.fit import LARGEST_SAMPLE
 from lsgp.method.contract import LocalProblem
 from lsgp.search.suitability import suits
 from lsgp.solvers.exact_system import LARGEST_EXACT
@@ -69,6 +69,8 @@ class Fittable(Estimator, Protocol):
     """What is asked of an estimator that is fitted here: what `fit` of it asks itself for."""
 
     objective: str | None
+    sphere: Any
+    anisotropy: Any
     backend: str
     dtype: str
     random_state: Any
@@ -85,6 +87,7 @@ class Fittable(Estimator, Protocol):
     def _warn_if_slow(self, specification: Specification) -> None: ...
     def _warn_of_copies(self, n_copies: int, n_rows: int) -> None: ...
     def _check_targets(self, scaler: TargetScaler, y: Array) -> None: ...
+    def _known_scaler(self, n_targets: int) -> TargetScaler: ...
     def _warm_starts(self, specification: Specification, X: Array) -> tuple[WarmStart, ...]: ...
 
 
@@ -181,6 +184,7 @@ class _Fit:
         known = self._survey()
         if known.n <= MOST_GATHERED:
             return self._fit_here(queries)
+        self._require_no_projection()
         self.estimator._warn_if_slow(self.specification)
         where: Array | None = None
         if queries is not None:
@@ -202,6 +206,19 @@ class _Fit:
         built = [cluster.submit("build", build_part, part, sent) for part in store.parts]
         cluster.finish(built, "Building", sizes=lambda k: store.sizes[k], total=store.n)
         return DistributedModel(head, built)
+
+    def _require_no_projection(self) -> None:
+        """Statistics of parts are of the columns as they are."""
+        for setting, remedy in (
+            ("sphere", "three columns, cos(lat) cos(lon), cos(lat) sin(lon) and sin(lat)"),
+            ("anisotropy", "columns along and across the direction"),
+        ):
+            value = getattr(self.estimator, setting)
+            if value is not None:
+                raise ValueError(
+                    f"{setting}={value!r} is for rows in the memory of one machine, and more than "
+                    f"{MOST_GATHERED:,} stay on the cluster. Give {remedy} instead."
+                )
 
     def _name_inputs(self) -> None:
         own: Any = self.estimator
@@ -413,7 +430,7 @@ class _Fit:
         n_targets = len(of_targets.center)
         if not self.is_of_labels:
             if not self.estimator._settings()["normalize_y"]:
-                scaler = TargetScaler(np.zeros(n_targets), np.ones(n_targets))
+                scaler = self.estimator._known_scaler(n_targets)
             self.estimator._check_targets(scaler, np.array([extents.y.low, extents.y.high]))
         chosen = subsample(store.n, LARGEST_SAMPLE)
         rows = store.fetch(np.arange(store.n) if chosen is None else chosen)

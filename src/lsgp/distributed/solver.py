@@ -16,8 +16,7 @@ from lsgp.method.contract import LocalProblem, Predictions, QueryGradients, join
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.smoother import RowValues, Smoother
-from lsgp.solvers.solver import Block, Solver
+from lsgp.solvers.solver import Block, RowValues, Smoother, Solver
 
 Array = NDArray[np.float64]
 

@@ -17,10 +17,10 @@ from lsgp.backends.contract import LARGEST_SYSTEM
 from lsgp.distributed.index import ClusterIndex
 from lsgp.distributed.parts import Rows
 from lsgp.distributed.store import Columns, RowStore
-from lsgp.inputs.settings import Kinds
+from lsgp.inputs.projections import Kinds
 from lsgp.inputs.transforms import InputTransform, TargetScaler
 from lsgp.inputs.transforms.column_statistics import ColumnStatistics
-from lsgp.inputs.transforms.inputs import transform_of
+from lsgp.inputs.transforms.fit import transform_of
 from lsgp.method.contract import LocalModel
 from lsgp.search.suitability import suits
 from lsgp.tuning.imitation import imitate_queries

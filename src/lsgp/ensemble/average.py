@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lsgp.backends.contract import Resources
 from lsgp.ensemble.ensemble import Ensemble
@@ -32,8 +32,25 @@ SMALL = 0.5
 NEIGHBORHOODS = ("auto", "area", "point")
 
 
+def block_offsets(block: ArrayLike, n_inputs: int, n_points: int) -> Array:
+    """Centers of the cells of a block, relative to its own, (p, d)."""
+    size = np.asarray(block, dtype=float)
+    if size.ndim > 1 or (size.ndim == 1 and len(size) != n_inputs):
+        raise ValueError(
+            f"block has shape {size.shape}, but the model has {n_inputs} inputs. Give one size, or "
+            "one for each input."
+        )
+    if not (np.isfinite(size) & (size >= 0)).all():
+        raise ValueError(f"block={block!r} is no size. Give finite numbers of at least 0.")
+    if n_points < 1:
+        raise ValueError(f"n_points is {n_points}, but must be at least 1.")
+    places = (np.arange(n_points) + 0.5) / n_points - 0.5
+    sides = [places * each if each > 0 else np.zeros(1) for each in np.broadcast_to(size, n_inputs)]
+    return np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, n_inputs)
+
+
 def predict_average(
-    ensemble: Ensemble, areas: Sequence[Array], neighborhood: str, resources: Resources
+    ensemble: Ensemble, areas: Sequence[Array] | Array, neighborhood: str, resources: Resources
 ) -> PredictiveDistribution:
     """Distribution of the average of the latent function over the points (p, d) of each area."""
     if neighborhood not in NEIGHBORHOODS:
@@ -49,13 +66,13 @@ def predict_average(
         own = np.flatnonzero(is_block & (sizes == size))
         solved = _predict_blocks(ensemble, np.stack([areas[int(i)] for i in own]), resources)
         mean[own], scale[own] = (ensemble.in_columns(v) for v in (solved.mean, solved.scale))
-        dof[own] = solved.dof
+        dof[own] = ensemble.in_columns(solved.dof)[:, 0]
     for i in np.flatnonzero(~is_block):
         mean[i], scale[i], dof[i] = _average_points(ensemble, areas[int(i)], resources)
     return PredictiveDistribution(ensemble.in_shape(mean), ensemble.in_shape(scale), dof)
 
 
-def _are_small(fitted: FittedModel, areas: Sequence[Array]) -> NDArray[np.bool_]:
+def _are_small(fitted: FittedModel, areas: Sequence[Array] | Array) -> NDArray[np.bool_]:
     """Whether areas lie well within the neighborhoods of their centers, (a,)."""
     model = fitted.model
     centers = fitted.inputs_of(np.array([points.mean(axis=0) for points in areas]))

@@ -39,9 +39,11 @@ def build_given(
 ) -> FittedModel:
     """One model with the hyperparameters as they are given."""
     model = specification.model
-    transform = fit_transform_kind(rows.X, specification.input_transforms[0], rows.weight)
+    transform = fit_transform_kind(
+        rows.X, specification.input_transforms[0], rows.weight, specification.projection
+    )
     if _needs_center(transform, model, dtype):
-        transform = transform.centered(rows.X.mean(axis=0))
+        transform = transform.centered(transform.project(rows.X).mean(axis=0))
     X = np.ascontiguousarray(transform.transform(rows.X), dtype=float)
     n_neighbors = None
     if model.bandwidth is None:

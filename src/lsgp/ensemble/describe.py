@@ -20,7 +20,8 @@ from lsgp.ensemble.effects import Effect, effects, sketch
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
-from lsgp.inputs.settings import Kinds
+from lsgp.inputs.projections import Kinds
+from lsgp.inputs.transforms import Rotation
 from lsgp.tuning.objective import OBJECTIVES
 
 #: Inputs that are named, and those whose effect is drawn; the others are counted.
@@ -38,6 +39,7 @@ def describe(ensemble: Ensemble, name: str, resources: Resources) -> str:
         [
             _title(ensemble, name),
             *_aligned(table),
+            *describe_projection(ensemble),
             _score(ensemble),
             *_encoding(ensemble),
             *_inputs(ensemble, resources),
@@ -65,13 +67,34 @@ def describe_encoding(ensemble: Ensemble) -> list[dict[str, Any]]:
 def describe_html(ensemble: Ensemble, name: str, resources: Resources) -> str:
     """The same as HTML, with small pictures of the effects."""
     models = _html_table(COLUMNS, [[escape(cell) for cell in row] for row in model_rows(ensemble)])
+    projected = "".join(f"<div>{escape(line)}</div>" for line in describe_projection(ensemble))
     # Colors are the page's own: it may be dark.
     return (
         '<div class="lsgp-fitted" style="font-size: 0.9em; margin-top: 0.5em;">'
-        f"<div><b>{escape(_title(ensemble, name))}</b></div>{models}"
+        f"<div><b>{escape(_title(ensemble, name))}</b></div>{models}{projected}"
         f"<div>{escape(_score(ensemble))}</div>{_encoding_html(ensemble)}"
         f"{_inputs_html(ensemble, resources)}</div>"
     )
+
+
+def describe_projection(ensemble: Ensemble) -> list[str]:
+    """What two inputs are together, in a line; nothing if each is for itself."""
+    projection = ensemble.projection
+    if projection is None:
+        return []
+    names = view.names_of_model_inputs(ensemble)
+    first, second = (names[j] for j in projection.pair)
+    if isinstance(projection, Rotation):
+        along, across = (ensemble.heaviest.lengthscale_of_inputs[j] for j in projection.pair)
+        angle, longest, ratio = projection.described(along, across)
+        return [
+            f"anisotropy of ({first}, {second}): {angle:.0f}° clockwise from {second}, ratio "
+            f"{ratio:.3g}, lengthscale {longest:,.4g} along it"
+        ]
+    own = [model.lengthscale_of_inputs[projection.pair[0]] for model in ensemble.models]
+    low, high = (f"{value:,.4g}" for value in (min(own), max(own)))
+    scales = low if low == high else f"{low} to {high}"
+    return [f"on the sphere ({first}, {second}): lengthscale {scales} km"]
 
 
 #: Columns of the table of encodings, and rows that are shown of it.
@@ -273,7 +296,9 @@ def describe_integrated(ensemble: Ensemble) -> str:
 
 def _integrated_row(ensemble: Ensemble, share: str) -> tuple[str, ...]:
     models = ensemble.integrated
-    kinds = dict.fromkeys(kind or "as given" for model in models for kind in model.transform.kinds)
+    kinds = dict.fromkeys(
+        kind or "as given" for model in models for kind in model.transform.input_kinds
+    )
     noises = [f"{model.model.noise_variance:.3g}" for model in models]
     noises.sort(key=float)
     return (
@@ -291,7 +316,7 @@ def _model_row(fitted: FittedModel, share: str) -> tuple[str, ...]:
     return (
         share,
         str(model.kernel),
-        _describe_kinds(fitted.transform.kinds),
+        _describe_kinds(fitted.transform.input_kinds),
         fitted.solver.describe(),
         "local" if model.is_local_scale else "global",
         f"{model.noise_variance:.3g}",
@@ -309,10 +334,10 @@ def describe_laplace(members: Sequence[LaplaceMember]) -> str:
 
 
 def _laplace_row(members: Sequence[LaplaceMember], share: str) -> tuple[str, ...]:
-    kinds = dict.fromkeys(_describe_kinds(member.transform.kinds) for member in members)
+    kinds = dict.fromkeys(_describe_kinds(member.transform.input_kinds) for member in members)
     return (share, describe_laplace(members), " or ".join(kinds), "all rows", "global", "")
 
 
 def _linear_row(member: LinearMember, share: str) -> tuple[str, ...]:
-    inputs = _describe_kinds(member.transform.kinds)
+    inputs = _describe_kinds(member.transform.input_kinds)
     return (share, "logistic", inputs, "all rows", f"ridge {member.ridge:g}", "")

@@ -34,8 +34,7 @@ from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.spectral import Waves, draw_waves
 from lsgp.solvers.errors import trend_deviations
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.smoother import RowValues
-from lsgp.solvers.solver import Block, Solver
+from lsgp.solvers.solver import Block, RowValues, Solver
 
 Array = NDArray[np.float64]
 
@@ -75,7 +74,7 @@ def sample(
 
 def quantiles(predicted: PredictiveDistribution, normal: Array) -> Array:
     """Standard normal values (q, ..., s) as values of the predicted distributions (q, ...)."""
-    dof = predicted.dof.reshape(-1, *[1] * (normal.ndim - 1))
+    dof = predicted.dof[..., None]
     is_student = np.isfinite(np.broadcast_to(dof, normal.shape))
     if is_student.any():
         # From the lower tail, which has all digits.

@@ -16,7 +16,7 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.copies import Copies
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.rows import Groups
-from lsgp.inputs.transforms import TargetScaler
+from lsgp.inputs.transforms import Projection, TargetScaler
 from lsgp.method.combination import combine
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.solvers.choose import change_backend
@@ -108,6 +108,11 @@ class Ensemble:
     def given_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Numbers of rows of the models as they were given, the first of copies; -1 stays."""
         return rows if self.copies is None else np.where(rows < 0, -1, self.copies.first[rows])
+
+    @property
+    def projection(self) -> Projection | None:
+        """Of two inputs that mean something together only; the same in all models."""
+        return self.heaviest.transform.projection
 
     @property
     def n_inputs(self) -> int:

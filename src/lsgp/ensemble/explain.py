@@ -21,6 +21,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import widen
 from lsgp.inputs.frames import make_frame, name_columns
+from lsgp.inputs.transforms import Sphere
 from lsgp.method.contract import Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.search.exclusions import Exclusions
@@ -40,6 +41,7 @@ class NeighborContributions(NamedTuple):
     coefficients : array of shape (k,)
     observed : array of shape (k,) or (k, t)
     contributions : array of shape (k,) or (k, t)
+    kilometers : array of shape (k,) or None
     """
 
     rows: NDArray[np.int64]
@@ -48,6 +50,7 @@ class NeighborContributions(NamedTuple):
     coefficients: Array
     observed: Array
     contributions: Array
+    kilometers: Array | None = None
 
     def __repr__(self) -> str:
         nearest = f", nearest row {self.rows[0]}" if len(self.rows) else ""
@@ -100,6 +103,8 @@ class Explanation:
         Inputs of the query that are outside the range of the training rows.
     input_names : list of str
     target_names : list of str
+    kilometers : array of shape (q, w) or None
+        Along the ground, where two inputs are on the sphere; infinite where padded.
     """
 
     rows: NDArray[np.int64]
@@ -118,6 +123,7 @@ class Explanation:
     is_beyond_range: NDArray[np.bool_]
     input_names: list[str]
     target_names: list[str]
+    kilometers: Array | None = None
 
     def __repr__(self) -> str:
         n = self.n_neighbors
@@ -148,6 +154,7 @@ class Explanation:
             self.coefficients[query][kept],
             self.observed[query][kept],
             self.contributions[query][kept],
+            None if self.kilometers is None else self.kilometers[query][kept],
         )
 
     def to_frame(self, library: str = "pandas") -> Any:
@@ -157,6 +164,7 @@ class Explanation:
             "query": np.nonzero(kept)[0],
             "row": self.rows[kept],
             "distance": self.distances[kept],
+            **({} if self.kilometers is None else {"kilometers": self.kilometers[kept]}),
             "weight": self.weights[kept],
         }
         columns |= name_columns("coefficient", self.coefficients[kept], self.target_names)
@@ -238,7 +246,21 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         is_beyond_range=is_beyond_range_of(ensemble, X, queries[0]),
         input_names=view.input_names(ensemble),
         target_names=view.target_names(ensemble),
+        kilometers=kilometers_of(ensemble, rows, queries[0]),
     )
+
+
+def kilometers_of(ensemble: Ensemble, rows: NDArray[np.int64], queries: Array) -> Array | None:
+    """Of neighbors (q, w) from queries in the heaviest model's inputs; None if not on a sphere."""
+    if not isinstance(ensemble.projection, Sphere):
+        return None
+    heaviest = ensemble.heaviest
+    found = np.full(rows.shape, np.inf)
+    for own, neighbors, query in zip(found, rows, queries, strict=True):
+        kept = neighbors >= 0
+        X = heaviest.problem.X[neighbors[kept]]
+        own[kept] = heaviest.transform.kilometers(X, query)
+    return found
 
 
 class Neighbors(NamedTuple):
@@ -349,7 +371,9 @@ def is_beyond_range_of(ensemble: Ensemble, X: Array, queries: Array) -> NDArray[
     beyond: NDArray[np.bool_] = (queries < low) | (queries > high)
     # A constant column is 0 after its transform: only its center remembers the constant.
     constant = np.isinf(fitted.transform.scale)
-    beyond[:, constant] = X[:, constant] != fitted.transform.center[constant]
+    columns = fitted.transform.project(X)
+    beyond[:, constant] = columns[:, constant] != fitted.transform.center[constant]
+    beyond = fitted.transform.of_inputs(beyond)
     if ensemble.encoder is None:
         return beyond
     return np.column_stack(

@@ -23,6 +23,7 @@ from lsgp.ensemble.explain import (
     check_left_out,
     explain_one,
     is_beyond_range_of,
+    kilometers_of,
     pad,
 )
 from lsgp.ensemble.predict import widen_scaled
@@ -45,6 +46,7 @@ class ClassNeighbors(NamedTuple):
     weights: Array  # (k,)
     labels: NDArray[Any]  # (k,)
     contributions: Array  # (k, C)
+    kilometers: Array | None = None  # (k,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,8 @@ class ClassExplanation:
         As in `Explanation`.
     classes : array of shape (C,)
     input_names : list of str
+    kilometers : array of shape (q, w) or None
+        As in `Explanation`.
     """
 
     rows: NDArray[np.int64]
@@ -97,6 +101,7 @@ class ClassExplanation:
     is_beyond_range: NDArray[np.bool_]
     classes: NDArray[Any]
     input_names: list[str]
+    kilometers: Array | None = None
 
     def __len__(self) -> int:
         """Number of queries."""
@@ -116,6 +121,7 @@ class ClassExplanation:
             self.weights[query][kept],
             self.classes[self.codes[query][kept]],
             self.contributions[query][kept],
+            None if self.kilometers is None else self.kilometers[query][kept],
         )
 
     def to_frame(self, library: str = "pandas") -> Any:
@@ -125,6 +131,7 @@ class ClassExplanation:
             "query": np.nonzero(kept)[0],
             "row": self.rows[kept],
             "distance": self.distances[kept],
+            **({} if self.kilometers is None else {"kilometers": self.kilometers[kept]}),
             "weight": self.weights[kept],
             "label": self.classes[self.codes[kept]],
         }
@@ -196,6 +203,7 @@ def explain_classes(
         is_beyond_range=is_beyond_range_of(ensemble, X, queries[0]),
         classes=own.classes,
         input_names=view.input_names(ensemble),
+        kilometers=kilometers_of(ensemble, rows, queries[0]),
     )
 
 

@@ -55,6 +55,11 @@ class FittedModel:
         return self.solver.problem.model
 
     @property
+    def lengthscale_of_inputs(self) -> Array:
+        """(d,), in the units of the transformed inputs; of a projection, in its own."""
+        return self.transform.per_input(self.model.lengthscale)
+
+    @property
     def index(self) -> SearchIndex:
         return self.solver.index
 

@@ -83,11 +83,11 @@ class _Differentiated(NamedTuple):
 
     def pull_back(self, fitted: FittedModel, X: Array) -> _Differentiated:
         """In the inputs X (q, d), from those in the model's own, which are transformed."""
-        by_input = fitted.transform.derivative(X)
+        pull_back = fitted.transform.pull_back
         return self._replace(
-            by_mean=self.by_mean * by_input[:, None, :],
-            by_log_scale2=self.by_log_scale2 * by_input[:, None, :],
-            by_inverse_dof=self.by_inverse_dof * by_input,
+            by_mean=pull_back(X, self.by_mean),
+            by_log_scale2=pull_back(X, self.by_log_scale2),
+            by_inverse_dof=pull_back(X, self.by_inverse_dof),
         )
 
 

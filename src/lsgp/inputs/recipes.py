@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,9 @@ SMALLEST_NUGGET = 1e-10
 EFFECTIVE = 0.95
 
 DRIFTS = {"none": (0.0, 0.0), "constant": (UNKNOWN_DRIFT, 0.0), "linear": (UNKNOWN_DRIFT,) * 2}
-VARIOGRAMS = ("exponential", "gaussian", "matern")
+#: Kinds of kriging by the drift that they have.
+KINDS = {"simple": "none", "ordinary": "constant", "universal": "linear"}
+VARIOGRAMS = ("spherical", "exponential", "gaussian", "matern", "matern32", "matern52")
 RANGES = ("effective", "scale")
 _BY_SMOOTHNESS = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52"}
 
@@ -71,47 +73,97 @@ def paper_settings(
     }
 
 
-def kriging_settings(
-    model: str,
-    sill: float,
-    range: ArrayLike,
-    nugget: float,
-    smoothness: float,
-    range_convention: str,
-    drift: str | None,
-    n_neighbors: int | str,
-    search_radius: float | None,
-) -> dict[str, Any]:
+class Kriging(NamedTuple):
+    """A variogram that is known, and how it is used; as `LSGPRegressor.kriging` has it."""
+
+    model: str
+    sill: float | None
+    psill: float | None
+    range: ArrayLike
+    nugget: float
+    smoothness: float
+    range_convention: str
+    kind: str | None
+    drift: str | None
+    mean: float | None
+    anisotropy: tuple[float, float] | None
+    anisotropic_features: Any
+    sphere: Any
+    n_neighbors: int | str
+    search_radius: float | None
+
+
+def kriging_settings(given: Kriging) -> dict[str, Any]:
     """Settings of the estimator that are kriging with this variogram."""
+    model, range = given.model, given.range
     _require_one("model", model, VARIOGRAMS)
-    _require_one("range_convention", range_convention, RANGES)
-    drift = "none" if drift is None else drift
+    _require_one("range_convention", given.range_convention, RANGES)
+    drift = _drift(given)
+    if given.smoothness not in _BY_SMOOTHNESS:
+        raise ValueError(f"smoothness={given.smoothness!r} is not one of 0.5, 1.5, 2.5.")
+    partial_sill = _partial_sill(given)
+    ranges = np.asarray(range, dtype=float)
+    if not (np.isfinite(ranges).all() and (ranges > 0).all()):
+        raise ValueError(f"range={range!r} must be positive and finite.")
+    names = {
+        "exponential": "matern12",
+        "gaussian": "rbf",
+        "matern": _BY_SMOOTHNESS[given.smoothness],
+    }
+    kernel = names.get(model, model)
+    lengthscale = ranges / ranges_per_lengthscale(kernel, given.range_convention)
+    return {
+        "kernel": kernel,
+        "localizer": "rectangular",
+        "n_neighbors": given.n_neighbors,
+        "bandwidth": "adaptive" if given.search_radius is None else given.search_radius,
+        "lengthscale": float(lengthscale) if lengthscale.ndim == 0 else lengthscale,
+        "signal_variance": partial_sill,
+        "noise_variance": max(given.nugget / partial_sill, SMALLEST_NUGGET),
+        "trend": DRIFTS[drift],
+        "sphere": given.sphere,
+        "anisotropy": given.anisotropy,
+        "anisotropic_features": given.anisotropic_features,
+        "prior_mean": given.mean,
+        **_AS_GIVEN,
+    }
+
+
+def _drift(given: Kriging) -> str:
+    drift = "none" if given.drift is None else given.drift
     _require_one("drift", drift, tuple(DRIFTS))
-    if smoothness not in _BY_SMOOTHNESS:
-        raise ValueError(f"smoothness={smoothness!r} is not one of 0.5, 1.5, 2.5.")
+    if given.kind is not None:
+        _require_one("kind", given.kind, tuple(KINDS))
+        drift = KINDS[given.kind]
+    if given.mean is not None and drift != "none":
+        raise ValueError(
+            f"mean={given.mean!r} is given, but is unknown in ordinary and universal kriging. Use "
+            "kind='simple', or leave it out."
+        )
+    return drift
+
+
+def _partial_sill(given: Kriging) -> float:
+    """What the variogram rises by: given as such, or as the plateau that includes the nugget."""
+    sill, psill, nugget = given.sill, given.psill, given.nugget
+    if (sill is None) == (psill is None):
+        said = "neither is" if sill is None else "both are"
+        raise ValueError(
+            f"The sill is sill=, with the nugget, or psill=, without; {said} given. Give one."
+        )
+    if psill is not None:
+        _require_positive(psill=psill)
+        if not 0 <= nugget < math.inf:
+            raise ValueError(f"nugget={nugget!r} must be zero or more, and finite.")
+        return float(psill)
+    assert sill is not None
     _require_positive(sill=sill)
     if not 0 <= nugget < sill:
         raise ValueError(
             f"nugget={nugget!r} must be zero or more, and less than sill={sill!r}, which is the "
-            "plateau of the variogram and includes it."
+            "plateau of the variogram and includes it; psill= is the plateau without it."
         )
-    ranges = np.asarray(range, dtype=float)
-    if not (np.isfinite(ranges).all() and (ranges > 0).all()):
-        raise ValueError(f"range={range!r} must be positive and finite.")
-    names = {"exponential": "matern12", "gaussian": "rbf", "matern": _BY_SMOOTHNESS[smoothness]}
-    kernel, partial_sill = names[model], sill - nugget
-    lengthscale = ranges / ranges_per_lengthscale(kernel, range_convention)
-    return {
-        "kernel": kernel,
-        "localizer": "rectangular",
-        "n_neighbors": n_neighbors,
-        "bandwidth": "adaptive" if search_radius is None else search_radius,
-        "lengthscale": float(lengthscale) if lengthscale.ndim == 0 else lengthscale,
-        "signal_variance": partial_sill,
-        "noise_variance": max(nugget / partial_sill, SMALLEST_NUGGET),
-        "trend": DRIFTS[drift],
-        **_AS_GIVEN,
-    }
+    return float(sill - nugget)
 
 
 #: Nothing is tuned, transformed or scaled.
@@ -127,8 +179,9 @@ _AS_GIVEN = {
 def ranges_per_lengthscale(kernel: str, convention: str) -> float:
     """How many lengthscales a variogram's range is.
 
-    "effective": where 95 % of the partial sill is reached. "scale": the a of exp(-h/a), of
-    exp(-(h/a)²), and of Matérn's (h/a)^ν K_ν(h/a).
+    "effective": where 95 % of the partial sill is reached. "scale", as gstat has it: the a of
+    exp(-h/a), of exp(-(h/a)²), and of Matérn's (h/a)^ν K_ν(h/a). A spherical variogram ends at its
+    range by either.
 
     Examples
     --------
@@ -136,6 +189,8 @@ def ranges_per_lengthscale(kernel: str, convention: str) -> float:
     >>> round(ranges_per_lengthscale("matern12", "effective"), 3)
     2.996
     """
+    if kernel == "spherical":
+        return 1.0
     if convention == "scale":
         smoothness = {name: nu for nu, name in _BY_SMOOTHNESS.items()}.get(kernel)
         return math.sqrt(2.0) if smoothness is None else 1.0 / math.sqrt(2.0 * smoothness)

@@ -11,14 +11,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lsgp.inputs import sklearn_kernels
+from lsgp.inputs.projections import (
+    Kinds,
+    bounds_of_groups,
+    group_columns,
+    kinds_of_columns,
+    spread_over_columns,
+)
 from lsgp.inputs.recipes import localizer_constant
+from lsgp.inputs.transforms import LINKED_KINDS, Projection
 from lsgp.method.contract import (
     LOCALIZER_METRICS,
     OBJECTIVES,
     SHARED_PARAMETERS,
     LocalModel,
 )
-from lsgp.method.kernels import KERNELS, kernel_of
+from lsgp.method.kernels import (
+    CHOSEN_FROM,
+    KERNELS,
+    MOST_INPUTS,
+    Groups,
+    kernel_of,
+)
 from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
 
 TRENDS = ("none", "constant", "linear")
@@ -49,9 +63,6 @@ LIMITS = {
     "float32": Limits(length=1e15, variance=1e30, relative=1e15, target=1e15),
 }
 
-#: One kind of transform for each input.
-Kinds = tuple[str | None, ...]
-
 
 class Specification(NamedTuple):
     """A start for the local model, and which of its hyperparameters are given."""
@@ -63,6 +74,8 @@ class Specification(NamedTuple):
     n_neighbors: int | None  # None: not given, or a fixed bandwidth
     input_transforms: tuple[Kinds, ...]  # those that tuning may choose from
     is_isotropic: bool  # one lengthscale for all inputs
+    groups: Groups  # of inputs that have one lengthscale together: the number of each one's
+    projection: Projection | None = None  # of two inputs, to the columns that all else is of
     tunes_bandwidth: bool = False  # one radius for all queries, that tuning chooses
     calibrates: bool = True  # whether a factor makes intervals cover
     bounds: Mapping[str, np.ndarray] | None = None  # of a kernel object's logarithms, (k, 2)
@@ -98,6 +111,11 @@ class Specification(NamedTuple):
             and "lengthscale" not in self.given
         )
 
+    def kinds_of(self, kind: str) -> Kinds:
+        """One transform for all inputs that are not projected."""
+        own = self.input_transforms[0]
+        return tuple(each if each in LINKED_KINDS else kind for each in own)
+
     def admits(self, model: LocalModel, kinds: Kinds) -> bool:
         """Whether tuning with these settings may end at a model and input transforms."""
         own = self.model
@@ -125,17 +143,23 @@ class Specification(NamedTuple):
         return bandwidth is not None if self.tunes_bandwidth else bandwidth == self.model.bandwidth
 
 
-def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
-    """Check the settings (the estimator's ``get_params``) and read them as a local model."""
+def specify(
+    settings: dict[str, Any], n_inputs: int, projection: Projection | None = None
+) -> Specification:
+    """Check the settings (the estimator's ``get_params``) and read them as a local model.
+
+    With a projection of two of the inputs, the model is of the columns that they become.
+    """
     given: set[str] = set()
     kernel, translation = settings["kernel"], None
-    kernels: tuple[Any, ...] = tuple(KERNELS)
+    kernels: tuple[Any, ...] = CHOSEN_FROM
     if sklearn_kernels.is_kernel(kernel):
         translation = sklearn_kernels.translate(kernel)
         kernels = (translation.kernel,)
     elif kernel != "auto":
         _require_choice("kernel", kernel, ("auto", *KERNELS), "or a scikit-learn kernel object")
         kernels = (kernel,)
+        _require_valid(kernel, n_inputs, projection)
     _require_choice("localizer", settings["localizer"], tuple(LOCALIZERS))
     _require_choice("localizer_metric", settings["localizer_metric"], LOCALIZER_METRICS)
     _require_choice("scale", settings["scale"], SCALES)
@@ -188,15 +212,20 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         # The paper's constants, which divide the noise of every point alike.
         noise /= localizer_constant(settings["localizer"], n_inputs)
     lengthscale = _lengthscale(settings["lengthscale"], translation, n_inputs, given, limits.length)
-    is_isotropic = (
+    lengthscale = spread_over_columns(lengthscale, n_inputs, projection)
+    groups = group_columns(n_inputs, projection)
+    is_isotropic = max(groups) == 0 or (
         translation is not None
         and translation.lengthscale is not None
         and translation.lengthscale.size == 1
     )
     # With one lengthscale for all inputs, both metrics have the same balls.
     is_scaled = len(set(lengthscale)) == 1 and (
-        is_isotropic or "lengthscale" in given or n_inputs == 1 or settings["objective"] is None
+        is_isotropic or "lengthscale" in given or settings["objective"] is None
     )
+    bounds = None if translation is None else translation.bounds
+    if bounds is not None and projection is not None:
+        bounds = bounds_of_groups(bounds, projection.sources(n_inputs), groups)
     model = LocalModel(
         kernel=DEFAULT_KERNEL if len(kernels) > 1 else kernels[0],
         localizer=settings["localizer"],
@@ -226,11 +255,15 @@ def specify(settings: dict[str, Any], n_inputs: int) -> Specification:
         kernels=kernels,
         scale=settings["scale"],
         n_neighbors=_n_neighbors(settings["n_neighbors"]),
-        input_transforms=_input_transforms(settings["input_transform"], n_inputs),
+        input_transforms=kinds_of_columns(
+            _input_transforms(settings["input_transform"], n_inputs), n_inputs, projection
+        ),
         is_isotropic=is_isotropic,
+        groups=groups,
+        projection=projection,
         tunes_bandwidth=_tunes_bandwidth(settings),
         calibrates=_flag(settings, "calibrate"),
-        bounds=None if translation is None else translation.bounds,
+        bounds=bounds,
     )
 
 
@@ -238,6 +271,18 @@ def _require_choice(name: str, value: Any, choices: tuple[str, ...], more: str =
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(map(repr, choices))
         raise ValueError(f"{name}={value!r} is not one of {listed}{', ' + more if more else ''}.")
+
+
+def _require_valid(kernel: str, n_inputs: int, projection: Projection | None) -> None:
+    """Refuse a kernel that is no covariance in so many dimensions."""
+    n = n_inputs + (0 if projection is None else projection.n_added)
+    most = MOST_INPUTS.get(kernel, n)
+    if n > most:
+        columns = "inputs" if projection is None else "inputs, with three of a sphere,"
+        raise ValueError(
+            f"kernel={kernel!r} is a covariance of up to {most} inputs, and there are {n} "
+            f"{columns} here. Use 'matern12', which begins as it does, or fewer inputs."
+        )
 
 
 def _flag(settings: dict[str, Any], name: str, more: str = "") -> bool:

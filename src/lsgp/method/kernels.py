@@ -22,6 +22,8 @@ from scipy.spatial.distance import cdist
 
 Array = NDArray[np.floating]
 ValueAndDerivative = tuple[Array, Array]
+#: Number of each input's group, or nothing.
+Groups = tuple[int, ...]
 
 
 def rbf(r2: Array) -> ValueAndDerivative:
@@ -54,23 +56,48 @@ def matern52(r2: Array) -> ValueAndDerivative:
     return (1.0 + a + a * a / 3.0) * decay, -5.0 / 6.0 * (1.0 + a) * decay
 
 
+def spherical(r2: Array) -> ValueAndDerivative:
+    """rho = 1 - 3/2 r + 1/2 r³ up to r = 1, and 0 beyond: the variogram's range is where it ends.
+
+    Positive definite in up to three dimensions. Its derivative is infinite at 0, as of `matern12`.
+    """
+    inside = np.minimum(r2, 1.0)
+    r, rest = np.sqrt(inside), 1.0 - inside
+    left = rest / (1.0 + r)  # 1 - r, without losing digits near 1
+    slope = -0.75 * rest
+    return left**2 * (1.0 + 0.5 * r), np.divide(slope, r, np.zeros_like(slope), where=r > 0)
+
+
 #: In the order of the native core's codes.
 KERNELS: dict[str, Callable[[Array], ValueAndDerivative]] = {
     "rbf": rbf,
     "matern12": matern12,
     "matern32": matern32,
     "matern52": matern52,
+    "spherical": spherical,
 }
+
+#: Those that tuning chooses from. The spherical one is for users who ask for it: its second
+#: derivative jumps at its end, and so do gradients of a leave-one-out loss.
+CHOSEN_FROM = ("rbf", "matern12", "matern32", "matern52")
+
+#: Inputs up to which a kernel is positive definite, where there is a limit.
+MOST_INPUTS = {"spherical": 3}
 
 #: Step of the central differences of scikit-learn kernels, relative to the lengthscale.
 STEP = 1e-5
 
 
+def first_of_groups(groups: Groups) -> list[int]:
+    """The first input of each group."""
+    return [j for j, group in enumerate(groups) if groups.index(group) == j]
+
+
 class Kernel(Protocol):
     """What a local model asks of its kernel.
 
-    ``n_scales`` says how the lengthscales of the metric vary in tuning: 0 if they are given, 1 if
-    all inputs share one, d if each has its own.
+    ``groups`` says how the lengthscales of the metric vary in tuning: the number of each input's
+    group (d,), whose inputs share one; empty if they are given. Groups are numbered as they come.
     """
 
     @property
@@ -94,19 +121,19 @@ class Kernel(Protocol):
     ) -> tuple[Array, Array]:
         """Derivatives in the query of its correlation with X, (m, d), and with itself, (d,)."""
 
-    def pack(self, lengthscale: Array, n_scales: int) -> Array:
+    def pack(self, lengthscale: Array, groups: Groups) -> Array:
         """The free log parameters."""
 
-    def unpack(self, vector: Array, lengthscale: Array) -> tuple[Any, Array]:
+    def unpack(self, vector: Array, lengthscale: Array, groups: Groups) -> tuple[Any, Array]:
         """The kernel, as a setting, and the lengthscales with these free log parameters."""
 
-    def restrict(self, gradient: Array, n_scales: int) -> Array:
+    def restrict(self, gradient: Array, groups: Groups) -> Array:
         """The entries of a gradient that belong to the free log parameters."""
 
-    def bounds(self, n_scales: int, low: float, high: float) -> list[tuple[float, float]]:
+    def bounds(self, groups: Groups, low: float, high: float) -> list[tuple[float, float]]:
         """Of the free log parameters; ``low`` and ``high`` are those of log lengthscales."""
 
-    def n_lengthscales(self, n_scales: int) -> int:
+    def n_lengthscales(self, groups: Groups) -> int:
         """How many of the free parameters, the first ones, are log lengthscales."""
 
     def is_like(self, other: Any) -> bool:
@@ -145,23 +172,24 @@ class Stationary:
         by_r2 = self.formula((z**2).sum(axis=1))[1]
         return by_r2[:, None] * (-2.0 * z / lengthscale), np.zeros(len(query))
 
-    def pack(self, lengthscale: Array, n_scales: int) -> Array:
-        return np.log(lengthscale)[:n_scales]
+    def pack(self, lengthscale: Array, groups: Groups) -> Array:
+        return np.log(lengthscale)[first_of_groups(groups)]
 
-    def unpack(self, vector: Array, lengthscale: Array) -> tuple[Any, Array]:
+    def unpack(self, vector: Array, lengthscale: Array, groups: Groups) -> tuple[Any, Array]:
         if not len(vector):
             return self.name, lengthscale
-        shared = np.broadcast_to(np.exp(vector), lengthscale.shape)
-        return self.name, np.ascontiguousarray(shared)
+        return self.name, np.exp(vector)[list(groups)]
 
-    def restrict(self, gradient: Array, n_scales: int) -> Array:
-        return np.array([gradient.sum()]) if n_scales == 1 else gradient[:n_scales]
+    def restrict(self, gradient: Array, groups: Groups) -> Array:
+        if self.n_lengthscales(groups) == 1:
+            return np.array([gradient.sum()])
+        return np.bincount(groups, gradient).astype(float) if groups else gradient[:0]
 
-    def bounds(self, n_scales: int, low: float, high: float) -> list[tuple[float, float]]:
-        return [(low, high)] * n_scales
+    def bounds(self, groups: Groups, low: float, high: float) -> list[tuple[float, float]]:
+        return [(low, high)] * self.n_lengthscales(groups)
 
-    def n_lengthscales(self, n_scales: int) -> int:
-        return n_scales
+    def n_lengthscales(self, groups: Groups) -> int:
+        return max(groups, default=-1) + 1
 
     def is_like(self, other: Any) -> bool:
         return bool(other == self.name)
@@ -200,19 +228,19 @@ class KernelObject:
         by_k = (self.kernel(X, above) - self.kernel(X, below)) / width
         return by_k, (self.kernel.diag(above) - self.kernel.diag(below)) / width
 
-    def pack(self, lengthscale: Array, n_scales: int) -> Array:
+    def pack(self, lengthscale: Array, groups: Groups) -> Array:
         return np.asarray(self.kernel.theta)
 
-    def unpack(self, vector: Array, lengthscale: Array) -> tuple[Any, Array]:
+    def unpack(self, vector: Array, lengthscale: Array, groups: Groups) -> tuple[Any, Array]:
         return self.kernel.clone_with_theta(vector), lengthscale
 
-    def restrict(self, gradient: Array, n_scales: int) -> Array:
+    def restrict(self, gradient: Array, groups: Groups) -> Array:
         return gradient
 
-    def bounds(self, n_scales: int, low: float, high: float) -> list[tuple[float, float]]:
+    def bounds(self, groups: Groups, low: float, high: float) -> list[tuple[float, float]]:
         return [(float(a), float(b)) for a, b in self.kernel.bounds]
 
-    def n_lengthscales(self, n_scales: int) -> int:
+    def n_lengthscales(self, groups: Groups) -> int:
         return 0
 
     def is_like(self, other: Any) -> bool:

@@ -56,12 +56,30 @@ def _log_student(w: Array, dof: float) -> Array:
     return np.asarray(constant - 0.5 * (dof + d) * np.log1p(square / dof))
 
 
-#: By the kernel's name. That of a Matérn kernel of smoothness nu is a Student-t of 2 nu.
+def _log_spherical(w: Array) -> Array:
+    """Of the spherical kernel in three dimensions: it is the overlap of two balls of diameter 1.
+
+    So its density is the squared transform of a ball, over (2 pi)³ times the ball's volume.
+    """
+    size = np.sqrt((w * w).sum(axis=1))
+    u = 0.5 * size  # of radius 1/2
+    small = u < 0.05
+    safe = np.where(small, 1.0, u)
+    # 3 (sin u - u cos u) / u³, by its series near 0, where digits are lost.
+    wave = np.where(small, 1.0 - u * u / 10.0, 3.0 * (np.sin(safe) - safe * np.cos(safe)) / safe**3)
+    volume = math.pi / 6.0
+    with np.errstate(divide="ignore"):
+        return np.asarray(2.0 * np.log(np.abs(wave)) + math.log(volume / (2.0 * math.pi) ** 3))
+
+
+#: By the kernel's name. That of a Matérn kernel of smoothness nu is a Student-t of 2 nu. The
+#: spherical kernel in a plane is that of a plane in space; its density falls as that of `matern12`.
 SPECTRA: dict[str, Spectrum] = {
     "rbf": _student(math.inf),
     "matern12": _student(1.0),
     "matern32": _student(3.0),
     "matern52": _student(5.0),
+    "spherical": Spectrum(1.0, _log_spherical, scale=0.4, n_dimensions=3),
 }
 
 

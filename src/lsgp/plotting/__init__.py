@@ -13,6 +13,7 @@ returns them. Colors are those of Okabe and Ito, which the color-blind can tell 
 `plot_effects`       how predictions change along inputs
 `plot_neighborhood`  the neighbors that a prediction is made from, and their weights
 `plot_tuning`        what tuning tried, how it scored, and what it kept
+`plot_variogram`     what data and a model say of differences by distance
 `plot_reliability`   classes: whether probabilities hold
 `plot_confusion`     classes: what is mistaken for what
 `plot_decision`      classes: the likeliest one over two inputs
@@ -29,6 +30,7 @@ from lsgp.plotting.explanations import (
 )
 from lsgp.plotting.predictions import plot_fit, plot_map
 from lsgp.plotting.quality import plot_calibration, plot_residuals
+from lsgp.plotting.variograms import plot_variogram
 
 __all__ = [
     "plot_calibration",
@@ -43,4 +45,5 @@ __all__ = [
     "plot_reliability",
     "plot_residuals",
     "plot_tuning",
+    "plot_variogram",
 ]

@@ -67,6 +67,7 @@ def _one_case(
         if len(order)
         else np.empty((0, len(query)))
     )
+    distances = neighbors.distances if neighbors.kilometers is None else neighbors.kilometers
     rows: list[list[Any]] = [
         ["the query", Html(""), Html(""), float(view.observed[i]), Html(""), Html("")]
         + [shown_cell(model.ensemble_, query, int(j)) for j in inputs]
@@ -76,7 +77,7 @@ def _one_case(
         rows.append(
             [
                 Number(float(neighbors.rows[at]), f"row {neighbors.rows[at] + count_from:,}"),
-                float(neighbors.distances[at]),
+                float(distances[at]),
                 float(neighbors.weights[at]),
                 float(observed[at]),
                 float(contributions[at]),
@@ -84,7 +85,8 @@ def _one_case(
                 *(_shown(model, values, query, int(j)) for j in inputs),
             ]
         )
-    columns = ["", "distance", "weight", f"observed {view.name}", "contribution", ""]
+    unit = "distance" if neighbors.kilometers is None else "distance (km)"
+    columns = ["", unit, "weight", f"observed {view.name}", "contribution", ""]
     columns += [names[j] for j in inputs]
     n_rest = len(contributions) - len(order)
     rest = float(contributions.sum() - contributions[order].sum())

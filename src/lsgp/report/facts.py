@@ -206,7 +206,7 @@ class InputFacts(NamedTuple):
     low: float
     median: float
     high: float
-    lengthscale: float  # of the heaviest model, in transformed units
+    lengthscale: float  # of the heaviest model, in transformed units; on the sphere in km
     transform: str
 
 
@@ -221,8 +221,8 @@ def describe_inputs(model: LSGPEstimator, X: Array) -> list[InputFacts]:
             float(X[:, j].min()),
             float(np.median(X[:, j])),
             float(X[:, j].max()),
-            float(fitted.model.lengthscale[j]),
-            str(fitted.transform.kinds[j]),
+            float(fitted.lengthscale_of_inputs[j]),
+            str(fitted.transform.input_kinds[j]),
         )
         for j, name in enumerate(names_of_model_inputs(model.ensemble_))
     ]

@@ -76,7 +76,7 @@ def fitted_section(model: LSGPEstimator, names: Sequence[str], inputs: Sequence[
             Number(fitted.weight, share),
             str(fitted.model.kernel),
             fitted.model.localizer,
-            _transform_name(fitted.transform.kinds),
+            _transform_name(fitted.transform.input_kinds),
             Number(float(fitted.n_neighbors or np.nan), fitted.solver.describe()),
             float(fitted.model.noise_variance),
             float(fitted.model.signal_variance),
@@ -101,10 +101,10 @@ def fitted_section(model: LSGPEstimator, names: Sequence[str], inputs: Sequence[
         )
     columns = ["input", "smallest", "median", "largest", "transform"]
     columns += [f"lengthscale {k + 1}" for k in range(len(chosen))]
-    lengthscales = [np.asarray(fitted.model.lengthscale, float) for fitted in chosen]
+    lengthscales = [fitted.lengthscale_of_inputs for fitted in chosen]
     if integrated:
         columns.append(f"lengthscale {len(chosen) + 1} (median)")
-        every = [fitted.model.lengthscale for fitted in integrated]
+        every = [fitted.lengthscale_of_inputs for fitted in integrated]
         lengthscales.append(np.median(every, axis=0))
     rows = [
         [i.name, i.low, i.median, i.high, i.transform, *(float(ls[j]) for ls in lengthscales)]
@@ -112,11 +112,11 @@ def fitted_section(model: LSGPEstimator, names: Sequence[str], inputs: Sequence[
     ]
     parts.append("<h3>Inputs</h3>" + table(columns, rows, texts=(0, 4), name="inputs"))
     parts.append(
-        '<p class="small soft">Lengthscales are in the units of the transformed inputs, one '
-        "column per model: the shorter, the faster the target changes along the input. Of the "
-        "models, “signal” is the variance of the latent function, “noise” that of an observation "
-        "relative to it, “decay” that of the localizer, and “dof” the degrees of freedom of the "
-        "prior of the local scale (∞: one scale everywhere).</p>"
+        '<p class="small soft">Lengthscales are in the units of the transformed inputs, on the '
+        "sphere in kilometers, one column per model: the shorter, the faster the target changes "
+        "along the input. Of the models, “signal” is the variance of the latent function, “noise” "
+        "that of an observation relative to it, “decay” that of the localizer, and “dof” the "
+        "degrees of freedom of the prior of the local scale (∞: one scale everywhere).</p>"
     )
     targets = [
         [name, float(model.target_scaler_.mean[k]), float(model.target_scaler_.std[k])]
@@ -141,11 +141,11 @@ def _others(ensemble: Ensemble) -> list[tuple[float, str, str]]:
     if own is None:
         return []
     rows = [
-        (one.weight, f"logistic, ridge {one.ridge:g}", _transform_name(one.transform.kinds))
+        (one.weight, f"logistic, ridge {one.ridge:g}", _transform_name(one.transform.input_kinds))
         for one in own.linear
     ]
     if own.laplace:
-        kinds = dict.fromkeys(_transform_name(one.transform.kinds) for one in own.laplace)
+        kinds = dict.fromkeys(_transform_name(one.transform.input_kinds) for one in own.laplace)
         share = sum(one.weight for one in own.laplace)
         rows.append((share, describe_laplace(own.laplace), " or ".join(kinds)))
     return rows
@@ -157,7 +157,7 @@ def _integrated_row(ensemble: Ensemble, shown: str) -> list[list[Any]]:
     if not models:
         return []
     share = sum(fitted.weight for fitted in models)
-    kinds = dict.fromkeys(_transform_name(fitted.transform.kinds) for fitted in models)
+    kinds = dict.fromkeys(_transform_name(fitted.transform.input_kinds) for fitted in models)
     place = len(ensemble.chosen) + 1
     return [
         [

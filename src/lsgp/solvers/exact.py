@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,7 @@ from lsgp.search.index import SearchIndex
 from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_system import ExactSystem, LeftOut, exact_bytes
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.smoother import ExactSmoother, RowValues, Smoother
-from lsgp.solvers.solver import Block, Solver
+from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver
 
 Array = NDArray[np.float64]
 
@@ -189,3 +189,26 @@ class ExactSolver:
 
     def describe_source(self) -> str:
         return "all rows"
+
+
+@dataclass(frozen=True)
+class ExactSmoother:
+    """From the one factor, of which a query's coefficients would be as many as there are rows.
+
+    The trend's basis is smoothed beside the values: what is left of it multiplies the trend.
+    """
+
+    system: ExactSystem  # whose targets are the values, and behind them the basis
+    n_values: int
+
+    @classmethod
+    def build(cls, system: ExactSystem, given: RowValues) -> ExactSmoother:
+        values = given.function + given.noise
+        basis = np.column_stack([np.ones(system.n), system.z])
+        return cls(system.with_targets(np.column_stack([values, basis])), values.shape[1])
+
+    def smooth(self, queries: Array, block: Block) -> Smoothed:
+        solved = self.system.predict(queries)
+        values, constant, z = np.split(solved.mean, [self.n_values, self.n_values + 1], axis=1)
+        along = z - constant * self.system.scale(queries)
+        return Smoothed(values, np.column_stack([1.0 - constant, -along]), solved.variance)

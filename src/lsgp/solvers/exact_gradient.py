@@ -11,11 +11,11 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
 from lsgp.backends.local_system import SMALLEST_VARIANCE
 from lsgp.method.contract import Predictions, QueryGradients
-from lsgp.solvers.exact_system import TILE, TINY, ExactSystem, drop_below, is_finite
+from lsgp.solvers.exact_factor import are_finite, correlate_with_derivative
+from lsgp.solvers.exact_system import TILE, ExactSystem
 
 Array = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ def differentiate(system: ExactSystem, queries: Array) -> tuple[Predictions, Que
     gradients = QueryGradients.empty(q, system.alpha.shape[1], d)
     gradients.dof[:], gradients.noise_unit[:] = 0.0, 0.0
     z = system.scale(queries)
-    z = np.where(is_finite(z)[:, None], z, 0.0)
+    z = np.where(are_finite(z)[:, None], z, 0.0)
     for start in range(0, q, TILE):
         part = slice(start, min(start + TILE, q))
         # The last tile is padded, so that nothing depends on how many queries come together.
@@ -48,10 +48,7 @@ def differentiate(system: ExactSystem, queries: Array) -> tuple[Predictions, Que
 def _differentiate_tile(system: ExactSystem, z: Array) -> tuple[Array, Array, Array]:
     """Of mean (q, t, d), variance (q, d) and misfit (q, t, d) at scaled queries (q, d)."""
     model, d = system.problem.model, z.shape[1]
-    formula = model.correlation.formula
-    assert formula is not None, "an exact system is one of correlations of the scaled distance"
-    found = formula(cdist(z, system.z, "sqeuclidean"))
-    k, by_r2 = (drop_below(TINY, np.asarray(part, dtype=float)) for part in found)
+    k, by_r2 = correlate_with_derivative(model, z, system.z)
     T = system.centering(z)
     trend = system.trend(T, system.gram, system.moment)
     rest = system.at_center() - np.einsum("qp,qpa->qa", k @ system.by_trend, T)

@@ -11,7 +11,6 @@ kriging, with a prior if that is proper). So the equations are those of the loca
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -19,19 +18,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
-from lsgp.backends.local_system import (
-    SMALLEST_PIVOT,
-    SMALLEST_VARIANCE,
-    Covariance,
-    LocalSystem,
-    unsolved,
-)
-from lsgp.compute import lapack
+from lsgp.backends.local_system import SMALLEST_VARIANCE, Covariance, LocalSystem, unsolved
 from lsgp.method import contract
-from lsgp.method.contract import LocalModel, LocalProblem, Predictions
-from lsgp.method.trend import KNOWN_PIVOT, TrendPosterior, trend_basis
+from lsgp.method.contract import LocalProblem, Predictions
+from lsgp.method.trend import TrendPosterior, trend_basis
+from lsgp.solvers.exact_factor import (
+    ROWS_AT_A_TIME,
+    are_finite,
+    clean,
+    correlate,
+    invert_factor,
+    invert_positive,
+)
+from lsgp.solvers.exact_trend import QueryTrends, solve_free, solve_with_prior
 
 Array = NDArray[np.float64]
 
@@ -39,22 +39,16 @@ Array = NDArray[np.float64]
 LARGEST_EXACT = 10_000
 #: The trend is centered no farther from the rows, in lengthscales.
 FARTHEST = 1e4
-#: Rows of the covariance that are computed at a time: they stay in the cache.
-_ROWS_AT_A_TIME = 32
 #: Queries are solved in tiles of this size, the last one padded, so that a prediction does not
 #: depend on how many others are made with it.
 TILE = 64
-#: Far below the rounding of a correlation of 1.
-TINY = 1e-20
-#: Products of factors' elements above this are no denormal numbers.
-_TINIER = 1e-150
 #: Parts of the inverse factor, each multiplied without most of the zeros above the diagonal.
 _N_PARTS = 8
 
 
 def exact_bytes(n: int) -> int:
     """Memory of the inverse factor of n rows, and of what it takes to make it."""
-    return 8 * n * (n + 4 * _ROWS_AT_A_TIME)
+    return 8 * n * (n + 4 * ROWS_AT_A_TIME)
 
 
 @dataclass(frozen=True)
@@ -84,24 +78,24 @@ class ExactSystem:
         with np.errstate(over="ignore", invalid="ignore"):
             center = X.mean(axis=0)
             z = (X - center) / problem.model.lengthscale
-            return cls._of_factor(problem, center, z, *_invert_factor(z, problem))
+            return cls._of_factor(problem, center, z, *invert_factor(z, problem))
 
     def extend(self, problem: LocalProblem) -> ExactSystem:
         """The system of these rows and of more behind them, by bordering the factor."""
         model, n = problem.model, len(problem.X)
         new = slice(self.n, n)
         added = self.scale(problem.X[new])
-        if self.status != contract.STATUS_OK or not is_finite(added).all():
+        if self.status != contract.STATUS_OK or not are_finite(added).all():
             return ExactSystem.solve(problem)
         solved = self.inverse_factor @ self._correlate(added).T
-        rest = _correlate(model, added, added) - solved.T @ solved
+        rest = correlate(model, added, added) - solved.T @ solved
         rest[np.diag_indices(len(rest))] += model.noise_variance * problem.noise[new].astype(float)
-        inverse = _invert_positive(rest)
+        inverse = invert_positive(rest)
         if inverse is None:
             return ExactSystem.solve(problem)
         factor = np.zeros((n, n))
         factor[: self.n, : self.n] = self.inverse_factor
-        factor[new, : self.n] = _clean(-inverse @ (solved.T @ self.inverse_factor))
+        factor[new, : self.n] = clean(-inverse @ (solved.T @ self.inverse_factor))
         factor[new, new] = inverse
         z = np.concatenate([self.z, added])
         return self._of_factor(problem, self.center, z, factor, self.status, 0.0)
@@ -140,8 +134,8 @@ class ExactSystem:
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(queries))
         z = self.scale(queries)
-        finite = is_finite(z)
-        z = np.where(finite[:, None], z, 0.0)
+        is_finite = are_finite(z)
+        z = np.where(is_finite[:, None], z, 0.0)
         k_by_factor2, k_by_alpha, k_by_trend = self._products(z, mean_only)
         T = self.centering(z)
         trend = self.trend(T, self.gram, self.moment)
@@ -150,7 +144,7 @@ class ExactSystem:
         mean = k_by_alpha + np.einsum("qa,qat->qt", rest, trend.mean)
         variance = 1.0 - k_by_factor2 + trend.variance(rest)
         status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
-        status = np.where(finite, status, contract.STATUS_NOT_FINITE)
+        status = np.where(is_finite, status, contract.STATUS_NOT_FINITE)
         misfit = self.misfit - trend.explained
         return self._predictions(mean, variance, misfit, self.n, status)
 
@@ -169,10 +163,10 @@ class ExactSystem:
 
     def _predict_area(self, center: Array, points: Array) -> Predictions:
         z_center, z = self.scale(center[None]), self.scale(points)
-        if not (is_finite(z).all() and is_finite(z_center).all()):
+        if not (are_finite(z).all() and are_finite(z_center).all()):
             return self._unsolved(1)._replace(status=np.array([contract.STATUS_NOT_FINITE]))
         k = self._correlate(z).mean(axis=0)
-        prior = float(_correlate(self.problem.model, z, z).mean())
+        prior = float(correlate(self.problem.model, z, z).mean())
         T = self.centering(z_center)
         trend = self.trend(T, self.gram, self.moment)
         at_area = np.concatenate([[1.0], (z - z_center).mean(axis=0)])[self._trend_variance > 0]
@@ -199,7 +193,7 @@ class ExactSystem:
         uncentered = np.einsum("qpa,qa->qp", T, kappa)
         variance = self._trend_variance
         by_prior = kappa / np.sqrt(variance[variance > 0])
-        total = _correlate(self.problem.model, z, z) - solved.T @ solved
+        total = correlate(self.problem.model, z, z) - solved.T @ solved
         return np.asarray(total + uncentered @ self.gram @ uncentered.T + by_prior @ by_prior.T)
 
     def leave_out(self, rows: NDArray[np.integer]) -> Predictions:
@@ -223,8 +217,8 @@ class ExactSystem:
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(queries))
         z = self.scale(queries)
-        finite = is_finite(z)
-        z = np.where(finite[:, None], z, 0.0)
+        is_finite = are_finite(z)
+        z = np.where(is_finite[:, None], z, 0.0)
         k = self._correlate(z)
         distinct, position = np.unique(rows, return_inverse=True)
         columns = self.inverse_factor.T @ self.inverse_factor[:, distinct]
@@ -236,7 +230,7 @@ class ExactSystem:
         trend = self.trend(T, *self._without(rows))
         rest = self.at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
         mean = k_by_alpha + np.einsum("qa,qat->qt", rest, trend.mean)
-        status = np.where(finite, self.status, contract.STATUS_NOT_FINITE)
+        status = np.where(is_finite, self.status, contract.STATUS_NOT_FINITE)
         return self._predictions(mean, np.ones(len(z)), np.zeros_like(mean), self.n - 1, status)
 
     def without(self, members: NDArray[np.integer]) -> LeftOut:
@@ -286,7 +280,7 @@ class ExactSystem:
         point = self.scale(query[None])
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return unsolved(problem, self.status)
-        if not is_finite(point).all():
+        if not are_finite(point).all():
             return unsolved(problem, contract.STATUS_NOT_FINITE)
         correlation = self._correlate(point)[0]
         T = self.centering(point)
@@ -347,7 +341,7 @@ class ExactSystem:
             return (np.asarray(queries, dtype=float) - self.center) / self.problem.model.lengthscale
 
     def _correlate(self, z: Array) -> Array:
-        return _correlate(self.problem.model, z, self.z)
+        return correlate(self.problem.model, z, self.z)
 
     def multiply(self, column: Array) -> Array:
         """C times a column, or several."""
@@ -406,15 +400,15 @@ class ExactSystem:
         at_center[0] = 1.0
         return at_center[self._trend_variance > 0]
 
-    def trend(self, T: Array, gram: Array, moment: Array) -> Trend:
+    def trend(self, T: Array, gram: Array, moment: Array) -> QueryTrends:
         variance = self._trend_variance
         T_transposed = T.transpose(0, 2, 1)
         precision = T_transposed @ gram @ T
         precision += np.diag(1.0 / variance[variance > 0])
         moment = T_transposed @ moment
-        solve = _solve_free if np.isinf(variance).any() else _solve
+        solve = solve_free if np.isinf(variance).any() else solve_with_prior
         mean = solve(precision, moment)
-        return Trend(precision, mean, (moment * mean).sum(axis=1), solve)
+        return QueryTrends(precision, mean, (moment * mean).sum(axis=1), solve)
 
     def _unsolved(self, q: int) -> Predictions:
         unknown = np.full(q, np.nan)
@@ -447,109 +441,3 @@ class LeftOut(NamedTuple):
     gram: Array  # (d + 1, d + 1)
     moment: Array  # (d + 1, t)
     misfit: Array  # (t,)
-
-
-@dataclass(frozen=True)
-class Trend:
-    """Posterior of the trend's coefficients, for each query."""
-
-    precision: Array  # (q, a, a)
-    mean: Array  # (q, a, t)
-    explained: Array  # (q, t) what the trend takes from the misfit
-    by_solver: Callable[[Array, Array], Array]
-
-    def solve(self, right: Array) -> Array:
-        """Solutions (q, a, t) of the systems of the precision."""
-        return self.by_solver(self.precision, right)
-
-    def variance(self, basis: Array) -> Array:
-        """Of the linear combinations (q, a) of the coefficients."""
-        return np.asarray((basis * self.solve(basis[:, :, None])[:, :, 0]).sum(axis=1))
-
-    def determines(self, basis: Array) -> NDArray[np.bool_]:
-        """Whether linear combinations (q, a) depend on no coefficient that nothing is known of."""
-        again = (self.precision @ self.solve(basis[:, :, None]))[:, :, 0]
-        unit = np.sqrt(np.diagonal(self.precision, axis1=1, axis2=2)) + np.abs(basis)
-        return np.asarray((np.abs(again - basis) <= 1e-6 * unit).all(axis=1))
-
-
-def _solve(precision: Array, right: Array) -> Array:
-    """Solutions of many small systems, the shortest ones where rounding made one singular."""
-    try:
-        return np.asarray(np.linalg.solve(precision, right), dtype=float)
-    except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.pinv(precision, hermitian=True) @ right, dtype=float)
-
-
-def _solve_free(precision: Array, right: Array) -> Array:
-    """As `_solve` for coefficients without a prior, of which rows may determine a part alone."""
-    diagonal = np.diagonal(precision, axis1=1, axis2=2)
-    unit = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = precision * unit[:, :, None] * unit[:, None, :]
-    smallest = np.full(len(scaled), KNOWN_PIVOT)
-    solved = np.linalg.pinv(scaled, smallest, hermitian=True) @ (right * unit[:, :, None])
-    return np.asarray(solved * unit[:, :, None])
-
-
-def is_finite(z: Array) -> NDArray[np.bool_]:
-    """Whether squared distances of points are, (q,)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.isfinite((z * z).sum(axis=1))
-
-
-def _correlate(model: LocalModel, left: Array, right: Array) -> Array:
-    formula = model.correlation.formula
-    assert formula is not None, "an exact system is one of correlations of the scaled distance"
-    rho = np.asarray(formula(cdist(left, right, "sqeuclidean"))[0], dtype=float)
-    return drop_below(TINY, rho)
-
-
-def _clean(matrix: Array) -> Array:
-    for start in range(0, len(matrix), _ROWS_AT_A_TIME):
-        drop_below(_TINIER, matrix[start : start + _ROWS_AT_A_TIME])
-    return matrix
-
-
-def _clear_above(matrix: Array) -> None:
-    """Zeros above the diagonal, where LAPACK has left what was there."""
-    for i in range(len(matrix)):
-        matrix[i, i + 1 :] = 0.0
-
-
-def drop_below(least: float, values: Array) -> Array:
-    """Zeros, in place, for what is smaller, of which products would be denormal numbers.
-
-    Many processors take a hundred times as long for these.
-    """
-    values[np.abs(values) < least] = 0.0
-    return values
-
-
-def _invert_factor(z: Array, problem: LocalProblem) -> tuple[Array, int, float]:
-    """Inverse of the Cholesky factor of [E2] without trend, its status, and its jitter."""
-    n, model = len(z), problem.model
-    if not is_finite(z).all():
-        return np.full((n, n), np.nan), contract.STATUS_NOT_FINITE, 0.0
-    noise = model.noise_variance * problem.noise.astype(float)
-    covariance = np.empty((n, n))
-    for jitter in contract.jitters():
-        for start in range(0, n, _ROWS_AT_A_TIME):
-            rows = slice(start, min(start + _ROWS_AT_A_TIME, n))
-            # The lower triangle alone: LAPACK reads no other.
-            covariance[rows, : rows.stop] = _correlate(model, z[rows], z[: rows.stop])
-        covariance[np.diag_indices(n)] = 1.0 + noise + jitter
-        inverse = _invert_positive(covariance)
-        if inverse is not None:
-            status = contract.STATUS_JITTERED if jitter else contract.STATUS_OK
-            return inverse, status, jitter
-    return np.full((n, n), np.nan), contract.STATUS_NOT_POSITIVE_DEFINITE, 0.0
-
-
-def _invert_positive(matrix: Array) -> Array | None:
-    """Inverse Cholesky factor, in place of the lower triangle; None if there is no such factor."""
-    matrix = np.ascontiguousarray(matrix)
-    if not lapack.factor(matrix) or (np.diag(matrix) ** 2 <= SMALLEST_PIVOT).any():
-        return None
-    _clear_above(matrix)
-    lapack.invert_factor(_clean(matrix))
-    return _clean(matrix)

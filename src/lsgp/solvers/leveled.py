@@ -20,8 +20,7 @@ from lsgp.method.contract import (
 )
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.smoother import RowValues, Smoother
-from lsgp.solvers.solver import Block, Solver
+from lsgp.solvers.solver import Block, RowValues, Smoother, Solver
 
 Array = NDArray[np.float64]
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from lsgp.backends import BACKENDS
 from lsgp.backends.contract import Backend, Plan, Resources
+from lsgp.backends.host import noise_unit
 from lsgp.backends.local_system import LocalSystem, solve_system
 from lsgp.method.contract import Coefficients, LocalProblem, Predictions, QueryGradients
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import SearchIndex
-from lsgp.solvers.errors import error_covariance
+from lsgp.solvers import errors
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.smoother import LocalSmoother, RowValues, Smoother
-from lsgp.solvers.solver import Block, Solver
+from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ class LocalSolver:
 
     def covariance(self, queries: Array, block: Block) -> Array:
         rows, solved = self.coefficients(queries, block)
-        return error_covariance(self.problem, queries, rows, solved.beta)
+        return errors.error_covariance(self.problem, queries, rows, solved.beta)
 
     def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
         return LocalSmoother(self, values_of)
@@ -145,3 +145,23 @@ class LocalSolver:
         if self.n_neighbors is None:
             return f"all rows within {self.problem.model.bandwidth:.4g} of the query"
         return f"the {self.n_neighbors} nearest rows of the query"
+
+
+@dataclass(frozen=True)
+class LocalSmoother:
+    """From the coefficients of each query's own system."""
+
+    solver: LocalSolver
+    values_of: Callable[[NDArray[np.int32]], RowValues]
+
+    def smooth(self, queries: Array, block: Block) -> Smoothed:
+        problem = self.solver.problem
+        rows, solved = self.solver.coefficients(queries, block)
+        distinct, B = errors.sparse_coefficients(rows, solved.beta)
+        given = self.values_of(distinct)
+        unit = np.sqrt(noise_unit(problem, queries, rows))[:, None]
+        return Smoothed(
+            B @ given.function + unit * (B @ given.noise),
+            errors.trend_errors(problem, queries, rows, solved.beta),
+            errors.error_variance(problem, queries, rows, solved),
+        )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from lsgp.method.contract import LocalProblem, Predictions, QueryGradients
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.failures import Failures
 
-if TYPE_CHECKING:
-    from lsgp.solvers.smoother import RowValues, Smoother
-
 Array = NDArray[np.float64]
 
 
@@ -27,6 +24,27 @@ class Block(NamedTuple):
     plan: Plan
     first_query: int
     failures: Failures
+
+
+class RowValues(NamedTuple):
+    """Values (r, c) of a function at some training rows, and of the noise on them."""
+
+    function: Array
+    noise: Array
+
+
+class Smoothed(NamedTuple):
+    """What queries make of the values of their neighbors."""
+
+    values: Array  # (q, c) of function and noise
+    by_trend: Array  # (q, 1 + d) what the trend's coefficients are multiplied by in the error [J1]
+    variance: NDArray[np.floating]  # (q,) of the error, relative to the scale
+
+
+class Smoother(Protocol):
+    """The means of a solver, were its targets the values of a function with noise."""
+
+    def smooth(self, queries: Array, block: Block) -> Smoothed: ...
 
 
 class Solver(Protocol):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.ensemble.classification import Classification, LaplaceMember, LinearMember
+from lsgp.inputs.transforms import Projection
 from lsgp.method.kernels import KERNELS
 from lsgp.method.link import LinearLogits, Link
 from lsgp.solvers.laplace import Covariance, LaplaceGP
@@ -89,6 +90,7 @@ def read_classification(
     n_inputs: int,
     n_models: int,
     n_targets: int,
+    projection: Projection | None = None,
 ) -> Classification | None:
     if record is None:
         return None
@@ -103,8 +105,12 @@ def read_classification(
     require((prior > 0).all(), "a class has no prior")
     links = tuple(_read_link(one, prior) for one in record["links"])
     require(len(links) == n_models, f"{len(links)} links for {n_models} models")
-    linear = tuple(_read_linear(one, arrays, n_inputs, prior) for one in record["linear"])
-    laplace = tuple(_read_laplace(one, arrays, n_inputs, prior) for one in record["laplace"])
+    linear = tuple(
+        _read_linear(one, arrays, n_inputs, prior, projection) for one in record["linear"]
+    )
+    laplace = tuple(
+        _read_laplace(one, arrays, n_inputs, prior, projection) for one in record["laplace"]
+    )
     return Classification(classes, links, linear, laplace, name)
 
 
@@ -123,7 +129,11 @@ def _read_link(record: Record, prior: NDArray[np.float64]) -> Link:
 
 
 def _read_linear(
-    record: Record, arrays: dict[str, NDArray[Any]], n_inputs: int, prior: NDArray[np.float64]
+    record: Record,
+    arrays: dict[str, NDArray[Any]],
+    n_inputs: int,
+    prior: NDArray[np.float64],
+    projection: Projection | None,
 ) -> LinearMember:
     own = {name: arrays[stored] for name, stored in record["arrays"].items()}
     for name, shape in (("coefficients", (len(prior), n_inputs)), ("intercept", (len(prior),))):
@@ -132,13 +142,17 @@ def _read_linear(
     for name in ("ridge", "weight"):
         require_number(name, record[name])
     _require_share(record["prior_share"])
-    transform = read_transform(record["input_transform"], own, n_inputs)
+    transform = read_transform(record["input_transform"], own, n_inputs, projection)
     logits = LinearLogits(own["coefficients"], own["intercept"], record["prior_share"], prior)
     return LinearMember(transform, logits, record["ridge"], record["weight"])
 
 
 def _read_laplace(
-    record: Record, arrays: dict[str, NDArray[Any]], n_inputs: int, prior: NDArray[np.float64]
+    record: Record,
+    arrays: dict[str, NDArray[Any]],
+    n_inputs: int,
+    prior: NDArray[np.float64],
+    projection: Projection | None,
 ) -> LaplaceMember:
     own = {name: arrays[stored] for name, stored in record["arrays"].items()}
     Z, codes, weight = own["Z"], own["codes"], own["row_weight"]
@@ -159,7 +173,7 @@ def _read_laplace(
     for name in ("weight", *COVARIANCE_NUMBERS):
         require_number(name, record[name])
     _require_share(record["prior_share"])
-    transform = read_transform(record["input_transform"], own, n_inputs)
+    transform = read_transform(record["input_transform"], own, n_inputs, projection)
     covariance = Covariance(
         record["kernel"],
         own["lengthscale"],

@@ -23,6 +23,7 @@ from lsgp.storage.model_file import (
     read_model_file,
     write_model_file,
 )
+from lsgp.storage.projections import projection_record, read_projection
 from lsgp.storage.values import decode, encode
 
 
@@ -80,6 +81,7 @@ def estimator_state(
         "copies": None if ensemble.copies is None else store.add("copies", ensemble.copies.own),
         "classification": classes.classification_record(ensemble.classification, store),
         "encoder": encoding.encoder_record(ensemble.encoder, store),
+        "projection": projection_record(ensemble.projection),
     }
 
 
@@ -112,9 +114,13 @@ def load_estimator(
                 "saved it."
             )
         settings = read_settings(state)
+        n_inputs, projection = state["n_features"], None
+        if state.get("projection") is not None:
+            projection = read_projection(state["projection"], n_inputs)
+            n_inputs += 0 if projection is None else projection.n_added
         models = tuple(
             records.read_fitted_model(
-                record, contents.arrays, state["n_features"], settings["backend"], check_arrays
+                record, contents.arrays, n_inputs, settings["backend"], check_arrays, projection
             )
             for record in state["models"]
         )
@@ -150,8 +156,8 @@ def read_ensemble(
     # Earlier files have none.
     encoder = encoding.read_encoder(state.get("encoder"), arrays, n_inputs, n_targets)
     if input_names is not None:
-        n_columns = n_inputs if encoder is None else encoder.n_columns
-        _require_names(input_names, n_columns, "inputs")
+        n_named = n_inputs if encoder is None else encoder.n_columns
+        _require_names(input_names, n_named, "inputs")
     target_names = state["target_names"]
     if target_names is not None:
         _require_names(target_names, n_targets, "targets")
@@ -169,7 +175,7 @@ def read_ensemble(
     records.require(mean_noise is None or is_mean, "mean_noise_variance is not positive")
     # Version 0.1.0 kept neither groups nor copies.
     tuning, groups, copies = state["tuning"], state.get("groups"), state.get("copies")
-    n_rows = len(models[0].problem.X)
+    n_rows, n_columns = models[0].problem.X.shape
     return Ensemble(
         models=models,
         target_scaler=TargetScaler(mean, std),
@@ -178,12 +184,17 @@ def read_ensemble(
         input_names=input_names,
         target_names=target_names,
         mean_noise_variance=mean_noise,
-        tuning=None if tuning is None else records.read_tuning(tuning, arrays, n_inputs),
+        tuning=None if tuning is None else records.read_tuning(tuning, arrays, n_columns),
         groups=None if groups is None else records.read_groups(groups, arrays, n_rows),
         copies=None if copies is None else records.read_copies(arrays[copies], n_rows),
         # Files of 0.1.0 have none.
         classification=classes.read_classification(
-            state.get("classification"), arrays, n_inputs, len(models), n_targets
+            state.get("classification"),
+            arrays,
+            n_columns,
+            len(models),
+            n_targets,
+            models[0].transform.projection,
         ),
         encoder=encoder,
     )

@@ -21,7 +21,7 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs import sklearn_kernels
 from lsgp.inputs.copies import Copies
 from lsgp.inputs.rows import Groups
-from lsgp.inputs.transforms import KINDS, InputTransform
+from lsgp.inputs.transforms import KINDS, InputTransform, Projection
 from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.kernels import KERNELS
@@ -92,7 +92,7 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
         if getattr(model, name) != math.inf:  # an unknown trend
             require_number(name, getattr(model, name))
     require_number("localizer_decay", model.localizer_decay)
-    _require_real("scale_dof", model.scale_dof)
+    require_real("scale_dof", model.scale_dof)
     require(model.scale_dof > 0, "scale_dof is not positive")
     if model.bandwidth is not None:
         require_number("bandwidth", model.bandwidth)
@@ -107,13 +107,14 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     return model
 
 
-def _require_real(name: str, value: Any) -> None:
+def require_real(name: str, value: Any) -> None:
+    """Refuse what is no number."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     require(is_number and not math.isnan(value), f"{name} is {value!r}")
 
 
 def require_number(name: str, value: Any) -> None:
-    _require_real(name, value)
+    require_real(name, value)
     require(0 <= value < math.inf, f"{name} is {value!r}")
 
 
@@ -160,9 +161,17 @@ def known_backend(name: str) -> str:
 
 
 def read_fitted_model(
-    record: Record, arrays: dict[str, Array], n_inputs: int, backend: str, check_values: bool
+    record: Record,
+    arrays: dict[str, Array],
+    n_inputs: int,
+    backend: str,
+    check_values: bool,
+    projection: Projection | None = None,
 ) -> FittedModel:
-    """``check_values`` reads all of the arrays, once: every row must be a number, and be found."""
+    """A model of so many columns, of which a projection may have made some.
+
+    ``check_values`` reads all of the arrays, once: every row must be a number, and be found.
+    """
     own = {name: arrays[stored] for name, stored in record["arrays"].items()}
     problem = _read_problem(record, own, n_inputs)
     if check_values:
@@ -182,7 +191,7 @@ def read_fitted_model(
         n_neighbors,
         choose_backend(backend, problem.model),
     )
-    transform = read_transform(record["input_transform"], own, n_inputs)
+    transform = read_transform(record["input_transform"], own, n_inputs, projection)
     return FittedModel.build(transform, solver, weight, _read_flag(record, "is_integrated"))
 
 
@@ -213,10 +222,13 @@ def _require_values(problem: LocalProblem) -> None:
     require(problem.noise.min() >= 0, "noise has values that are negative or NaN")
 
 
-def read_transform(kinds: Any, arrays: dict[str, Array], n_inputs: int) -> InputTransform:
+def read_transform(
+    kinds: Any, arrays: dict[str, Array], n_inputs: int, projection: Projection | None = None
+) -> InputTransform:
+    """Of so many columns, of which some are a projection's."""
     require(isinstance(kinds, list) and len(kinds) == n_inputs, "input_transform is incomplete")
     require(all(kind in KINDS for kind in kinds), f"unknown input_transform in {kinds!r}")
-    transform = InputTransform.from_arrays(kinds, arrays)
+    transform = InputTransform.from_arrays(kinds, arrays, projection)
     for name in ("center", "scale", "power", "knots", "knot_values"):
         require(arrays[name].dtype == np.float64, f"{name} is of {arrays[name].dtype}")
     for name in ("center", "scale", "power"):
@@ -397,9 +409,9 @@ def read_tuning(record: Record, arrays: dict[str, Array], n_inputs: int) -> Tuni
     tuning = TuningResult(candidates=candidates, **values)
     for candidate in candidates:
         for name in ("loss", "standard_error", "seconds"):
-            _require_real(name, getattr(candidate, name))
+            require_real(name, getattr(candidate, name))
     for name in ("loss", "seconds"):
-        _require_real(name, getattr(tuning, name))
+        require_real(name, getattr(tuning, name))
     shape = np.shape(tuning.weights)
     require(shape == (len(candidates),), f"tuning has weights of shape {shape}")
     require_finite("weights", tuning.weights)

@@ -21,6 +21,8 @@ TRUSTED_TYPES = (
     "lsgp.inputs.encoding.encodings.Number",
     "lsgp.inputs.encoding.missing.Imputation",
     "lsgp.inputs.transforms.inputs.InputTransform",
+    "lsgp.inputs.transforms.rotation.Rotation",
+    "lsgp.inputs.transforms.sphere.Sphere",
     "lsgp.inputs.transforms.targets.TargetScaler",
     "lsgp.method.contract.LocalModel",
     "lsgp.method.contract.LocalProblem",

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from lsgp.inputs.settings import Kinds
+from lsgp.inputs.projections import Kinds
+from lsgp.inputs.transforms import LINKED_KINDS
 from lsgp.method.contract import LocalModel
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.leave_one_out import LeaveOneOut
@@ -46,5 +47,9 @@ class Contender(NamedTuple):
 
 
 def name_of(kinds: Kinds) -> Any:
-    """The transforms of all inputs as users read them: one name if they share it."""
-    return kinds[0] if len(set(kinds)) == 1 else kinds
+    """The transforms of all inputs as users read them: one name if they share it.
+
+    Those that are projected have no other than theirs, and are named where there is nothing else.
+    """
+    free = tuple(kind for kind in kinds if kind not in LINKED_KINDS) or kinds
+    return free[0] if len(set(free)) == 1 else kinds

@@ -71,7 +71,7 @@ def maximize_evidence(
             return BAD_EVIDENCE, np.zeros(len(vector))
         if not has_prior:
             return value, parameters.restrict(gradient, model)
-        prior, prior_gradient = negative_log_prior(changed)
+        prior, prior_gradient = negative_log_prior(changed, parameters.groups)
         return value + prior, parameters.restrict(gradient + prior_gradient, model)
 
     best, value = descend(function, parameters, model, n_iterations)

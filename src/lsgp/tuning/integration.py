@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from lsgp.inputs.transforms.projection import scale_together
 from lsgp.method.contract import LocalModel
-from lsgp.method.kernels import kernel_of
+from lsgp.method.kernels import Groups, kernel_of
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.parameters import LENGTHSCALE_BOUNDS, SHARED_BOUNDS
 from lsgp.tuning.plan import (
@@ -62,6 +63,7 @@ class Choices(NamedTuple):
     kernels: tuple[Any, ...]
     inputs: Sequence[Array]  # (n, d) in each transform
     input_weights: Sequence[float]  # prior weights of the transforms
+    groups: Groups | None = None  # of inputs that have one lengthscale together
 
     @property
     def kind_weights(self) -> Array:
@@ -87,8 +89,10 @@ class Posterior:
         self.constant = FLAT if is_flat else model.constant_variance
         self.knows_scale = "signal_variance" in choices.given
         self.signal = model.signal_variance if self.knows_scale else float(y.var(axis=0).mean())
+        self.groups = tuple(range(self.d)) if choices.groups is None else choices.groups
+        self.n_groups = max(self.groups) + 1
         # (d,) of each transform: the prior is in units of the inputs' standard deviations.
-        self.units = [np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0) for x in choices.inputs]
+        self.units = [self._units(x.std(axis=0)) for x in choices.inputs]
         centered = [
             ((x - x.mean(axis=0)) / unit).T
             for x, unit in zip(choices.inputs, self.units, strict=True)
@@ -98,9 +102,16 @@ class Posterior:
         ]
         self.products = [(x[:, :, None] * x[:, None, :]).reshape(self.d, -1) for x in centered]
 
+    def _units(self, deviations: Array) -> Array:
+        """Standard deviations (d,), one for a group of several inputs, and 1 of constant ones."""
+        groups = np.array(self.groups)
+        is_shared = np.bincount(groups)[groups] > 1
+        units = scale_together(np.where(deviations > 0, deviations, np.inf), is_shared)
+        return np.where(np.isinf(units), 1.0, units)
+
     @property
     def n_dimensions(self) -> int:
-        return self.d + 3  # the mean log lengthscale, each one's deviation, noise, slope
+        return self.n_groups + 3  # the mean log lengthscale, each one's deviation, noise, slope
 
     def lengthscales(self, u: Array, kind: Kinds) -> Array:
         """(k, d) in units of the standard deviations."""
@@ -111,19 +122,20 @@ class Posterior:
         center = math.log(prior.lengthscale * math.sqrt(d))
         logarithm = center + prior.mean_lengthscale_spread * u[:, :1]
         if d > 1 and not self.choices.is_isotropic:
-            logarithm = logarithm + prior.lengthscale_spread * u[:, 1 : d + 1]
+            own = u[:, 1 : self.n_groups + 1][:, list(self.groups)]
+            logarithm = logarithm + prior.lengthscale_spread * own
         scales = np.exp(np.clip(logarithm, *LENGTHSCALE_BOUNDS))
         return np.ascontiguousarray(np.broadcast_to(scales, (len(u), d)))
 
     def noises(self, u: Array) -> Array:
         """(k,) noise variances."""
         prior = (INTEGRATED.noise_variance, INTEGRATED.noise_spread)
-        return self._variances(u[:, self.d + 1], "noise_variance", *prior)
+        return self._variances(u[:, self.n_groups + 1], "noise_variance", *prior)
 
     def slopes(self, u: Array) -> Array:
         """(k,) slope variances."""
         prior = (INTEGRATED.slope_variance, INTEGRATED.slope_spread)
-        return self._variances(u[:, self.d + 2], "slope_variance", *prior)
+        return self._variances(u[:, self.n_groups + 2], "slope_variance", *prior)
 
     def _variances(self, u: Array, name: str, median: float, spread: float) -> Array:
         own = getattr(self.choices.model, name)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Resources
 from lsgp.compute.threads import run_blocks
-from lsgp.inputs.settings import Kinds
+from lsgp.inputs.projections import Kinds
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import (
     STATUS_NOT_POSITIVE_DEFINITE,

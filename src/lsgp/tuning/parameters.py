@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel
+from lsgp.method.kernels import Groups
 from lsgp.tuning.plan import LARGEST_CALIBRATED_SIGNAL
 
 Array = NDArray[np.float64]
@@ -38,6 +39,8 @@ class Parameters:
 
     given: frozenset[str]
     is_isotropic: bool = False
+    #: Of inputs that have one lengthscale together; None: each has its own.
+    groups: Groups | None = None
     #: Instead of the usual bounds, (k, 2) each. Those of the noise and of the constant are of
     #: variances as they are, and so are the entries of the vector then.
     own_bounds: Mapping[str, Array] | None = None
@@ -57,14 +60,17 @@ class Parameters:
             if name not in self.given and 0 < getattr(model, name) < math.inf
         ]
 
-    def n_scales(self, model: LocalModel) -> int:
-        """How many lengthscales vary: none, one for all inputs, or one for each."""
+    def groups_of(self, model: LocalModel) -> Groups:
+        """Which lengthscales vary together: the number of each one's group; none if given."""
         if "lengthscale" in self.given:
-            return 0
-        return 1 if self.is_isotropic else len(model.lengthscale)
+            return ()
+        d = len(model.lengthscale)
+        if self.is_isotropic:
+            return (0,) * d
+        return tuple(range(d)) if self.groups is None else self.groups
 
     def pack(self, model: LocalModel) -> Array:
-        kernel = model.correlation.pack(model.lengthscale, self.n_scales(model))
+        kernel = model.correlation.pack(model.lengthscale, self.groups_of(model))
         unit = math.log(model.signal_variance)
         shared = [
             math.log(getattr(model, name)) + (unit if self._is_absolute(name) else 0.0)
@@ -75,7 +81,9 @@ class Parameters:
     def unpack(self, vector: Array, model: LocalModel) -> LocalModel:
         free = self.free_of(model)
         n_kernel = len(vector) - len(free)
-        kernel, lengthscale = model.correlation.unpack(vector[:n_kernel], model.lengthscale)
+        kernel, lengthscale = model.correlation.unpack(
+            vector[:n_kernel], model.lengthscale, self.groups_of(model)
+        )
         changes = {
             name: math.exp(value) for name, value in zip(free, vector[n_kernel:], strict=True)
         }
@@ -88,7 +96,7 @@ class Parameters:
     def restrict(self, gradient: Array, model: LocalModel) -> Array:
         """The entries of a backend's gradient that belong to the vector."""
         n_all = len(gradient) - len(SHARED_PARAMETERS)
-        kernel = model.correlation.restrict(gradient[:n_all], self.n_scales(model))
+        kernel = model.correlation.restrict(gradient[:n_all], self.groups_of(model))
         free = self.free_of(model)
         shared = {
             name: g
@@ -108,7 +116,7 @@ class Parameters:
         low, high = LENGTHSCALE_BOUNDS
         if shortest_lengthscale > 0:
             low = min(max(low, math.log(shortest_lengthscale)), high)
-        kernel = model.correlation.bounds(self.n_scales(model), low, high)
+        kernel = model.correlation.bounds(self.groups_of(model), low, high)
         own = self.bounds_of("lengthscale")
         if own is not None:
             wanted = np.broadcast_to(own, (len(kernel), 2))
@@ -161,4 +169,4 @@ class Parameters:
 
     def n_lengthscales(self, model: LocalModel) -> int:
         """How many entries of the vector, the first ones, are log lengthscales."""
-        return model.correlation.n_lengthscales(self.n_scales(model))
+        return model.correlation.n_lengthscales(self.groups_of(model))

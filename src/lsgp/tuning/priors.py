@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel
+from lsgp.method.kernels import Groups, first_of_groups
 
 Array = NDArray[np.float64]
 
@@ -57,16 +58,21 @@ def lengthscale_deviation(vector: Array, n_lengthscales: int) -> tuple[float, Ar
     return float((deviation**2).mean()), gradient
 
 
-def negative_log_prior(model: LocalModel) -> tuple[float, Array]:
-    """Of an exact GP's lengthscales and noise, but for a constant, and its gradient."""
-    logarithms = np.log(model.lengthscale)
-    d = len(logarithms)
+def negative_log_prior(model: LocalModel, groups: Groups | None = None) -> tuple[float, Array]:
+    """Of an exact GP's lengthscales and noise, but for a constant, and its gradient.
+
+    A lengthscale that a group of inputs shares counts once: the gradient is in its first.
+    """
+    d = len(model.lengthscale)
+    first = list(range(d)) if groups is None else first_of_groups(groups)
+    logarithms = np.log(model.lengthscale)[first]
     mean = float(logarithms.mean())
     deviation = (logarithms - mean) / LENGTHSCALE_SPREAD
     shift = (mean - 0.5 * math.log(d)) / MEAN_LENGTHSCALE_SPREAD
     noise = (math.log(model.noise_variance) - math.log(USUAL_NOISE)) / NOISE_SPREAD
     value = 0.5 * (float(deviation @ deviation) + shift**2 + noise**2)
     gradient = np.zeros(d + len(SHARED_PARAMETERS))
-    gradient[:d] = deviation / LENGTHSCALE_SPREAD + shift / (MEAN_LENGTHSCALE_SPREAD * d)
+    by_mean = shift / (MEAN_LENGTHSCALE_SPREAD * len(first))
+    gradient[first] = deviation / LENGTHSCALE_SPREAD + by_mean
     gradient[d + 1] = noise / NOISE_SPREAD
     return value, gradient

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from lsgp.backends import choose_backend
 from lsgp.backends.contract import Backend, Resources
 from lsgp.compute.threads import run_blocks
+from lsgp.inputs.projections import Kinds
 from lsgp.inputs.rows import TrainingRows
-from lsgp.inputs.settings import DEFAULT_LOCALIZER, Kinds, Specification
+from lsgp.inputs.settings import DEFAULT_LOCALIZER, Specification
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
 from lsgp.search.index import build_index
@@ -206,7 +207,9 @@ class TuningProblem:
 
     def space(self, kinds: Kinds) -> LeaveOneOut:
         """The rows in an input transform, indexed."""
-        transform = fit_transform_kind(self.rows.X, kinds, self.rows.weight)
+        transform = fit_transform_kind(
+            self.rows.X, kinds, self.rows.weight, self.specification.projection
+        )
         X = np.ascontiguousarray(transform.transform(self.rows.X), dtype=float)
         index = build_index(X, np.ones(X.shape[1]), self.resources.n_threads)
         imitation = None
@@ -291,6 +294,7 @@ class TuningProblem:
         return Parameters(
             specification.given | self.objective.fixes,
             specification.is_isotropic,
+            specification.groups,
             specification.bounds,
         )
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Monotone transforms of the inputs, column by column."""
+"""Monotone transforms of the inputs, column by column.
+
+Two of them may be projected together before: the columns are then those of the projection.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +13,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.inputs.transforms.column_statistics import (
-    ColumnStatistics,
-    column_statistics,
-    subsample,
-)
 from lsgp.inputs.transforms.exact_sums import BLOCK_VALUES
+from lsgp.inputs.transforms.projection import Projection
+from lsgp.inputs.transforms.rotation import Rotation
+from lsgp.inputs.transforms.sphere import Sphere, ground_distance
 from lsgp.inputs.transforms.yeo_johnson import (
     differentiate_yeo_johnson,
-    fit_power,
     inverse_yeo_johnson,
     yeo_johnson,
 )
 
 Float = NDArray[np.float64]
 
+#: Of columns that a projection made: standardized, all by the same scale.
+LINKED_KINDS = ("sphere", "rotated")
 #: Kinds of transform of one input column; None leaves it as it is.
-KINDS = ("standardize", "yeo-johnson", "half-rank", None)
+KINDS = ("standardize", "yeo-johnson", "half-rank", *LINKED_KINDS, None)
 
-#: Rows from which ranks and powers are learnt when there are more.
-LARGEST_SAMPLE = 100_000
-#: Levels at which the empirical CDF is kept; each has at most two knots.
-N_LEVELS = 500
 #: Transformed values are cut here, so that squared distances stay finite.
 LARGEST_VALUE = {np.dtype(np.float64): 1e100, np.dtype(np.float32): 1e15}
 
@@ -46,26 +44,33 @@ class InputTransform:
     "half-rank"      (z + the rank of x, scaled to unit standard deviation) / 2: the empirical
                      CDF is interpolated linearly between `knots`; beyond the training range
                      only z grows
+    "sphere",        z = (x - center) / scale of what a projection made of two inputs, with one
+    "rotated"        scale for all of its columns
     None             x - center, of a center of 0 unless set by `centered`
     ===============  ========================================================================
 
     A column that is constant in the training rows is 0 after any of them: it cannot tell
     neighbors apart. Finite inputs give finite values, cut at 1e100 (1e15 for float32).
 
+    The d inputs are the columns, unless two of them are projected together: then there are e
+    columns, of which more may come from one input.
+
     Attributes
     ----------
-    kinds : tuple of d strings or None
-    center : array of shape (d,)
-    scale : array of shape (d,)
+    kinds : tuple of e strings or None
+    center : array of shape (e,)
+    scale : array of shape (e,)
         Infinite for constant columns.
-    power : array of shape (d,)
+    power : array of shape (e,)
         1 unless "yeo-johnson".
     knots : array of shape (k,)
         Of all "half-rank" columns, one after the other.
     knot_values : array of shape (k,)
         Transformed values at the knots.
-    knot_offsets : integer array of shape (d + 1,)
+    knot_offsets : integer array of shape (e + 1,)
         Column j has the knots from knot_offsets[j] to knot_offsets[j + 1].
+    projection : Projection or None
+        Of two of the inputs, before the columns are transformed.
     """
 
     kinds: tuple[str | None, ...]
@@ -75,21 +80,80 @@ class InputTransform:
     knots: Float
     knot_values: Float
     knot_offsets: NDArray[np.int64]
+    projection: Projection | None = None
 
     @property
     def n_features(self) -> int:
-        return len(self.kinds)
+        """Number of inputs."""
+        return len(self.input_kinds)
+
+    @property
+    def input_kinds(self) -> tuple[str | None, ...]:
+        """What becomes of each input, (d,)."""
+        sources = self.sources
+        return tuple(self.kinds[sources.index(j)] for j in range(sources[-1] + 1))
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The input that each column is listed under, (e,), rising."""
+        if self.projection is None:
+            return tuple(range(len(self.kinds)))
+        return sources_of_columns(self.projection, len(self.kinds))
+
+    def per_input(self, values: NDArray[Any]) -> Float:
+        """Lengthscales of the columns (e,) as those of the inputs (d,).
+
+        Of inputs that are projected, in the unit of the projection: kilometers on the sphere.
+        """
+        values = np.asarray(values, dtype=np.float64)
+        unit = np.array([k if kind in LINKED_KINDS else 1.0 for k, kind in self._scales()])
+        sources = self.sources
+        return np.array([(values * unit)[sources.index(j)] for j in range(sources[-1] + 1)])
+
+    def of_inputs(self, facts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Facts on columns (n, e) as facts on inputs (n, d): whether any of theirs is so."""
+        if self.projection is None:
+            return facts
+        sources = np.array(self.sources)
+        found = np.column_stack(
+            [facts[:, sources == j].any(axis=1) for j in range(self.n_features)]
+        )
+        if isinstance(self.projection, Rotation):
+            # Each of its columns is of both inputs.
+            pair = list(self.projection.pair)
+            found[:, pair] = found[:, pair].any(axis=1, keepdims=True)
+        return found
+
+    def kilometers(self, Z: NDArray[Any], query: Float) -> Float:
+        """How far rows Z (k, e) are from a query (e,) along the ground, on a sphere."""
+        assert isinstance(self.projection, Sphere)
+        places = [k for k, j in enumerate(self.sources) if j in self.projection.pair]
+        scale = np.where(np.isinf(self.scale), 0.0, self.scale)[places]
+        offsets = (np.asarray(Z, dtype=np.float64)[:, places] - query[places]) * scale
+        return ground_distance(np.sqrt((offsets**2).sum(axis=1)))
+
+    def _scales(self) -> zip[tuple[float, str | None]]:
+        finite = np.where(np.isinf(self.scale), 1.0, self.scale)
+        return zip(finite.tolist(), self.kinds, strict=True)
+
+    def project(self, X: ArrayLike) -> NDArray[Any]:
+        """The columns (n, e) that inputs (n, d) are before each is transformed."""
+        X = np.asarray(X)
+        if self.projection is None:
+            return X
+        self._require_columns(X, self.n_features)
+        return self.projection.project(X)
 
     def transform(self, X: ArrayLike, used_as: np.dtype | None = None) -> NDArray[np.floating]:
-        """Transformed copy of `X`, (n, d); float32 stays float32.
+        """Transformed copy of `X`, (n, e) of (n, d); float32 stays float32.
 
         Values are cut for the dtype that they will be used as, that of the copy unless given.
         """
         largest = None if used_as is None else LARGEST_VALUE[np.dtype(used_as)]
-        return self._by_blocks(X, self._transform_column, largest)
+        return self._by_blocks(self.project(X), self._transform_column, largest)
 
     def centered(self, center: Float) -> InputTransform:
-        """The same with the center (d,) taken from columns that are otherwise left as they are.
+        """The same with the center (e,) taken from columns that are otherwise left as they are.
 
         Single precision needs it: coordinates of 5e6 have half a unit of it left.
         """
@@ -97,13 +161,37 @@ class InputTransform:
         return replace(self, center=np.where(is_plain, center, self.center))
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Inputs of the transformed `X`, (n, d); constant columns get their constant."""
-        return self._by_blocks(X, self._invert_column, largest=np.inf)
+        """Inputs (n, d) of the transformed `X`, (n, e); constant columns get their constant."""
+        columns = self._by_blocks(X, self._invert_column, largest=np.inf)
+        return (
+            columns
+            if self.projection is None
+            else self.projection.unproject(columns.astype(np.float64))
+        )
+
+    def pull_back(self, X: ArrayLike, gradient: Float) -> Float:
+        """Derivatives (n, ..., d) in inputs (n, d), from those (n, ..., e) in transformed values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp.inputs.transforms import fit_transform_kind
+        >>> X = np.array([[1.0, 7.0], [5.0, 7.0]])
+        >>> fit_transform_kind(X, "standardize").pull_back(X, np.array([[3.0, 1.0], [2.0, 1.0]]))
+        array([[1.5, 0. ],
+               [1. , 0. ]])
+        """
+        X = np.asarray(X, dtype=np.float64)
+        by_column = self.derivative(X)
+        shape = (len(X), *[1] * (gradient.ndim - 2), by_column.shape[1])
+        gradient = gradient * by_column.reshape(shape)
+        return gradient if self.projection is None else self.projection.pull_back(X, gradient)
 
     def derivative(self, X: ArrayLike) -> Float:
-        """Derivative of each transformed value in its input, (n, d); 0 for constant columns.
+        """Derivative of each transformed value in its column, (n, e); 0 for constant columns.
 
-        At a knot of a "half-rank" column it is that of the segment above.
+        Those in the inputs, of which columns may be projections, are by `pull_back`. At a knot of
+        a "half-rank" column it is that of the segment above.
 
         Examples
         --------
@@ -114,7 +202,7 @@ class InputTransform:
         array([[0.5, 0. ],
                [0.5, 0. ]])
         """
-        X = np.asarray(X, dtype=np.float64)
+        X = self.project(np.asarray(X, dtype=np.float64))
         out = np.ones(X.shape)
         for j, kind in enumerate(self.kinds):
             if kind is not None:
@@ -122,19 +210,23 @@ class InputTransform:
         return out
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All that is fitted, except `kinds`, as arrays by name."""
+        """All that is fitted, except `kinds` and the projection, as arrays by name."""
         return {name: getattr(self, name) for name in ARRAY_NAMES}
 
     @classmethod
     def from_arrays(
-        cls, kinds: Sequence[str | None], arrays: dict[str, NDArray[Any]]
+        cls,
+        kinds: Sequence[str | None],
+        arrays: dict[str, NDArray[Any]],
+        projection: Projection | None = None,
     ) -> InputTransform:
         """The transform that `to_arrays` was called on."""
-        return cls(tuple(kinds), **{name: np.asarray(arrays[name]) for name in ARRAY_NAMES})
+        own = {name: np.asarray(arrays[name]) for name in ARRAY_NAMES}
+        return cls(tuple(kinds), **own, projection=projection)
 
     @classmethod
     def of_columns(cls, columns: Sequence[InputTransform]) -> InputTransform:
-        """The transform whose input j is transformed as input j of the j-th of these.
+        """The transform whose column j is transformed as column j of the j-th of these.
 
         Examples
         --------
@@ -162,6 +254,7 @@ class InputTransform:
         return cls(
             kinds=tuple(own.kinds[j] for j, own in enumerate(columns)),
             knot_offsets=np.concatenate([[0], ends]).astype(np.int64),
+            projection=columns[0].projection,
             **numbers,
             **knots,
         )
@@ -173,16 +266,12 @@ class InputTransform:
         largest: float | None = None,
     ) -> NDArray[np.floating]:
         X = np.asarray(X)
-        if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise ValueError(
-                f"X has shape {X.shape}, but the transform was fitted to {self.n_features} "
-                f"columns. Pass an array of shape (n, {self.n_features})."
-            )
+        self._require_columns(X, len(self.kinds))
         dtype = X.dtype if X.dtype in LARGEST_VALUE else np.dtype(np.float64)
         if largest is None:
             largest = LARGEST_VALUE[dtype]
         out = np.empty(X.shape, dtype=dtype)
-        n_rows = max(1, BLOCK_VALUES // max(1, self.n_features))
+        n_rows = max(1, BLOCK_VALUES // max(1, len(self.kinds)))
         with np.errstate(over="ignore"):
             for start in range(0, len(X), n_rows):
                 block = slice(start, start + n_rows)
@@ -195,6 +284,14 @@ class InputTransform:
                         np.clip(value, -largest, largest, out=value)
                     out[block, j] = value
         return out
+
+    @staticmethod
+    def _require_columns(X: NDArray[Any], n: int) -> None:
+        if X.ndim != 2 or X.shape[1] != n:
+            raise ValueError(
+                f"X has shape {X.shape}, but the transform was fitted to {n} "
+                f"columns. Pass an array of shape (n, {n})."
+            )
 
     def _transform_column(self, j: int, x: Float) -> Float:
         if np.isinf(self.scale[j]):
@@ -235,122 +332,9 @@ class InputTransform:
         return self.knots[part], self.knot_values[part]
 
 
+def sources_of_columns(projection: Projection, n_columns: int) -> tuple[int, ...]:
+    """The input that each of so many columns is listed under."""
+    return projection.sources(n_columns - projection.n_added)
+
+
 ARRAY_NAMES = ("center", "scale", "power", "knots", "knot_values", "knot_offsets")
-
-
-def fit_transform_kind(
-    X: ArrayLike,
-    kind: str | Sequence[str | None] | None,
-    sample_weight: ArrayLike | None = None,
-) -> InputTransform:
-    """Fit the transform of the named kind to the training inputs.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Training inputs, finite.
-    kind : "standardize", "yeo-johnson", "half-rank", None, or a list of d of them
-        One for all columns, or one per column.
-    sample_weight : array of shape (n,), optional
-        For the mean and standard deviation; ranks and powers count every row once.
-
-    Returns
-    -------
-    InputTransform
-        Deterministic: ranks and powers come from a fixed subsample if n is large.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.inputs.transforms import fit_transform_kind
-    >>> X = np.array([[1.0, 7.0], [2.0, 7.0], [9.0, 7.0]])
-    >>> fit_transform_kind(X, "standardize").transform(X).round(2)
-    array([[-0.84,  0.  ],
-           [-0.56,  0.  ],
-           [ 1.4 ,  0.  ]])
-    >>> fit_transform_kind(X, ["half-rank", None]).transform(X).round(2)
-    array([[-1.03,  7.  ],
-           [-0.28,  7.  ],
-           [ 1.31,  7.  ]])
-    """
-    X = np.asarray(X)
-    if X.ndim != 2 or len(X) == 0:
-        raise ValueError(f"X has shape {X.shape}, but must be (n, d) with at least one row.")
-    rows = subsample(len(X), LARGEST_SAMPLE)
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return transform_of(
-        column_statistics(X, weight), lambda j: X[:, j] if rows is None else X[rows, j], kind
-    )
-
-
-def transform_of(
-    statistics: ColumnStatistics,
-    sample: Callable[[int], NDArray[Any]],
-    kind: str | Sequence[str | None] | None,
-) -> InputTransform:
-    """The transform of training inputs with these statistics, and with these values of column j.
-
-    Of many rows the values are those of a `subsample` of `LARGEST_SAMPLE`.
-    """
-    d = len(statistics.center)
-    kinds = (kind,) * d if kind is None or isinstance(kind, str) else tuple(kind)
-    for name in kinds:
-        if name not in KINDS:
-            raise ValueError(f"input_transform is {name!r}, but must be one of {KINDS}.")
-    if len(kinds) != d:
-        raise ValueError(
-            f"input_transform has {len(kinds)} kinds, but X has {d} columns. "
-            "Pass one kind for all columns, or one per column."
-        )
-    transformed = np.array([name is not None for name in kinds], dtype=bool)
-    center = np.where(transformed, statistics.center, 0.0)
-    scale = np.where(transformed, statistics.scale, 1.0)
-    power = np.ones(d)
-    knots: list[Float] = []
-    values: list[Float] = []
-    offsets = np.zeros(d + 1, dtype=np.int64)
-    for j, name in enumerate(kinds):
-        offsets[j + 1] = offsets[j]
-        if name not in ("yeo-johnson", "half-rank") or np.isinf(scale[j]):
-            continue
-        values_of = sample(j).astype(np.float64)
-        if name == "yeo-johnson":
-            power[j] = fit_power(values_of)
-            if power[j] != 1.0:
-                of_powers = column_statistics(yeo_johnson(values_of, power[j])[:, np.newaxis])
-                center[j], scale[j] = of_powers.center[0], of_powers.scale[0]
-        else:
-            column_knots, ranks = _rank_knots(values_of, statistics.low[j], statistics.high[j])
-            knots.append(column_knots)
-            values.append(0.5 * ((column_knots - center[j]) / scale[j] + ranks))
-            offsets[j + 1] += len(column_knots)
-    return InputTransform(
-        kinds,
-        center,
-        scale,
-        power,
-        np.concatenate(knots) if knots else np.empty(0),
-        np.concatenate(values) if values else np.empty(0),
-        offsets,
-    )
-
-
-def _rank_knots(sample: Float, low: float, high: float) -> tuple[Float, Float]:
-    """Knots of the empirical CDF, and its value there less the mean, of unit deviation."""
-    distinct, counts = np.unique(sample, return_counts=True)
-    # Mid-ranks: ties get the middle of their steps, so that the mean is 1/2 exactly.
-    ranks = (np.cumsum(counts) - 0.5 * counts) / len(sample) - 0.5
-    std = np.sqrt(np.sum(counts * ranks**2) / len(sample))
-    # A subsample may have missed the extremes, and all but one of the values.
-    ranks = ranks / std if std > 0 else ranks
-    if len(distinct) > 2 * N_LEVELS:
-        # Both neighbors of every level: they keep the two sides of a step.
-        after = np.searchsorted(ranks, np.linspace(ranks[0], ranks[-1], N_LEVELS))
-        after = np.minimum(after, len(ranks) - 1)
-        kept = np.unique(np.concatenate([after, np.maximum(after - 1, 0), [len(ranks) - 1]]))
-        distinct, ranks = distinct[kept], ranks[kept]
-    if low < distinct[0]:
-        distinct, ranks = np.append(low, distinct), np.append(ranks[0], ranks)
-    if high > distinct[-1]:
-        distinct, ranks = np.append(distinct, high), np.append(ranks, ranks[-1])
-    return distinct, ranks

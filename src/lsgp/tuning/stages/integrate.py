@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lsgp.inputs.transforms import LINKED_KINDS
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.evidence import make_exact
 from lsgp.tuning.integration import Choices, integrate
@@ -41,6 +42,7 @@ def _integrate(job: Job) -> None:
         kernels=kernels or specification.kernels,
         inputs=[space.X for space in spaces],
         input_weights=[1.0, transform_weight(n)][: len(spaces)],
+        groups=specification.groups,
     )
     members = integrate(choices, problem.y, problem.rows.noise, job.rng, problem.clock)
     for transform, model in members:
@@ -52,7 +54,7 @@ def _spaces(problem: TuningProblem) -> list[LeaveOneOut]:
     """The rows in each transform that is open, of those that few rows can tell apart."""
     kinds = list(problem.specification.input_transforms)
     if len(kinds) > 1:
-        kinds = [own for own in kinds if set(own) <= INTEGRATED_TRANSFORMS]
+        kinds = [own for own in kinds if set(own) - set(LINKED_KINDS) <= INTEGRATED_TRANSFORMS]
     made = {start.space.kinds: start.space for start in problem.starts}
     return [made.get(own) or problem.space(own) for own in kinds]
 

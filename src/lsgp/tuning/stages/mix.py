@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from lsgp.inputs.settings import TRANSFORMS, Kinds
+from lsgp.inputs.projections import Kinds
+from lsgp.inputs.settings import TRANSFORMS
+from lsgp.inputs.transforms import LINKED_KINDS
 from lsgp.method.contract import LocalModel
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
@@ -28,7 +30,7 @@ class Mix:
         if not _is_tried(problem):
             return
         best = found.leaders[0]
-        if len(set(best.space.kinds)) > 1:
+        if len(_free(best.space.kinds)) > 1:
             return  # a warm start is mixed already
 
         runner.run([lambda job: _mix(job, best)], found.polished)
@@ -42,20 +44,26 @@ def _is_tried(problem: TuningProblem) -> bool:
 
 def _mix(job: Job, best: Contender) -> None:
     problem, effort = job.problem, job.problem.efforts.polishing
-    d = problem.rows.X.shape[1]
     spaces = {start.space.kinds: start.space for start in problem.starts}
-    data = {kind: spaces.get((kind,) * d) or problem.space((kind,) * d) for kind in TRANSFORMS}
+    of = {kind: problem.specification.kinds_of(kind) for kind in TRANSFORMS}
+    data = {kind: spaces.get(of[kind]) or problem.space(of[kind]) for kind in TRANSFORMS}
     data = {kind: space.with_share(job.share) for kind, space in data.items()}
-    (own,) = set(best.space.kinds)
+    (own,) = _free(best.space.kinds)
     targets = problem.draw(min(N_MIXED, effort.n_targets), job.rng)
     sample = data[str(own)].sample(best.model, targets, best.n_neighbors)
     gathered = {kind: space.at_hand(sample) for kind, space in data.items()}
     parts = {kind: part for kind, (part, _) in gathered.items()}
     sample = gathered[str(own)][1]
     kinds, model = mix_transforms(parts, str(own), best.model, sample, problem.objective)
-    if len(set(kinds)) > 1:
-        space = problem.mixed_space([data[str(kind)] for kind in kinds])
+    if len(_free(kinds)) > 1:
+        # What is projected is the same in all of them.
+        space = problem.mixed_space([data.get(str(kind), data[str(own)]) for kind in kinds])
         job.optimize(Start(space, model, best.n_neighbors), effort)
+
+
+def _free(kinds: Kinds) -> set[str | None]:
+    """The transforms of inputs that are not projected."""
+    return set(kinds) - set(LINKED_KINDS)
 
 
 def mix_transforms(
@@ -73,8 +81,10 @@ def mix_transforms(
     """
     mixed = replace(data[kind], X=data[kind].X.copy())
     lowest = mixed.evaluate(model, sample, objective).loss
-    kinds = [kind] * mixed.X.shape[1]
+    kinds = [str(each) for each in mixed.kinds]
     for j in range(len(kinds)):
+        if kinds[j] in LINKED_KINDS:
+            continue
         own, start = mixed.X[:, j].copy(), model
         for other in data:
             if other == kind:

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a fitted model says in the language of variograms."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.view import input_number, target_number
+from lsgp.inputs.recipes import ranges_per_lengthscale
+from lsgp.inputs.transforms import Rotation
+
+Array = NDArray[np.float64]
+
+#: Lags that a curve is drawn at, up to so many ranges.
+N_LAGS, LAST_RANGE = 100, 1.5
+
+
+class Fitted(Protocol):
+    """An estimator that has been fitted."""
+
+    @property
+    def ensemble_(self) -> Ensemble: ...
+
+
+class Variogram(NamedTuple):
+    """The variogram of a fitted model, in the units of the inputs and of y².
+
+    Attributes
+    ----------
+    lags : array of shape (k,)
+    semivariance : array of shape (k,)
+        nugget + psill × (1 − ρ(lag)); just above lag 0 it is the nugget.
+    nugget : float
+    psill : float
+        What it rises by.
+    range : float
+        Where it has risen by 95 % of that; of a spherical one, where it ends.
+    lengthscale : float
+    kernel : str
+    """
+
+    lags: Array
+    semivariance: Array
+    nugget: float
+    psill: float
+    range: float
+    lengthscale: float
+    kernel: str
+
+    @property
+    def sill(self) -> float:
+        """The plateau, nugget included."""
+        return self.nugget + self.psill
+
+    def __repr__(self) -> str:
+        return (
+            f"Variogram({self.kernel}, psill {self.psill:.4g}, range {self.range:.4g}, nugget "
+            f"{self.nugget:.4g})"
+        )
+
+
+def variogram(
+    model: Fitted,
+    lags: ArrayLike | None = None,
+    along: int | str | None = None,
+    target: int | str = 0,
+) -> Variogram:
+    """The variogram of the heaviest of a fitted estimator's models, without its trend.
+
+    Parameters
+    ----------
+    model : fitted LSGPRegressor
+        With inputs that are not warped: ``input_transform="standardize"`` or None.
+    lags : array-like of shape (k,), default=None
+        Distances in the units of the inputs, on the sphere in kilometers; None: up to 1.5 ranges.
+    along : int or str, default=None
+        The input along which lags are, where each has its own lengthscale; None: the first. Of
+        inputs that are rotated, the first is along their direction, the second across.
+    target : int or str
+
+    Examples
+    --------
+    >>> from lsgp import LSGPRegressor, variogram
+    >>> model = LSGPRegressor.kriging(model="spherical", psill=3.0, range=2.0, nugget=1.0)
+    >>> found = variogram(model.fit([[0.0], [1.0], [3.0]], [1.0, 2.0, 0.0]), lags=[1.0, 2.0, 5.0])
+    >>> found
+    Variogram(spherical, psill 3, range 2, nugget 1)
+    >>> found.semivariance
+    array([3.0625, 4.    , 4.    ])
+    """
+    check_is_fitted(model)
+    ensemble, fitted = model.ensemble_, model.ensemble_.heaviest
+    own, which = fitted.model, target_number(ensemble, target)
+    formula = own.correlation.formula
+    if formula is None:
+        raise ValueError(
+            f"The kernel {own.kernel} is no correlation of the distance alone, and has no "
+            "variogram. Use a kernel by its name."
+        )
+    lengthscale = _lengthscale(ensemble, 0 if along is None else input_number(ensemble, along))
+    unit = float(ensemble.target_scaler.std[which]) ** 2
+    psill = unit * own.signal_variance
+    level = 1.0 if own.noise_levels is None else own.noise_levels[which]
+    nugget = psill * own.noise_variance * level
+    reach = lengthscale * ranges_per_lengthscale(str(own.kernel), "effective")
+    at = np.linspace(0.0, LAST_RANGE * reach, N_LAGS) if lags is None else np.asarray(lags, float)
+    rho = formula((at / lengthscale) ** 2)[0]
+    semivariance = nugget + psill * (1.0 - np.asarray(rho, dtype=float))
+    return Variogram(at, semivariance, nugget, psill, reach, lengthscale, str(own.kernel))
+
+
+def _lengthscale(ensemble: Ensemble, column: int) -> float:
+    """Of a column, in its own units."""
+    fitted = ensemble.heaviest
+    j = ensemble.spans[column].start
+    transform = fitted.transform
+    kind, place = transform.input_kinds[j], transform.sources.index(j)
+    if kind in ("yeo-johnson", "half-rank"):
+        raise ValueError(
+            f"Input {column} is warped by {kind!r}: its lengthscale has no distance in its own "
+            "units. Fit with input_transform='standardize', or None."
+        )
+    if transform.projection is not None and j in transform.projection.pair:
+        found = float(fitted.lengthscale_of_inputs[j])
+        projection = transform.projection
+        is_across = isinstance(projection, Rotation) and j == projection.pair[1]
+        ratio = projection.ratio if isinstance(projection, Rotation) else None
+        return found * ratio if is_across and ratio is not None else found
+    scale = transform.scale[place]
+    return float(fitted.model.lengthscale[place] * (1.0 if np.isinf(scale) else scale))

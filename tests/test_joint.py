@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Joint predictions: the covariance of queries, draws of functions, and averages over areas."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from data_folder import data_folder
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as sk
+
+from lsgp import LSGPRegressor
+from lsgp.ensemble.draws import normal_of
+from lsgp.method.kernels import KERNELS
+from lsgp.method.spectral import SPECTRA, draw_waves
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(60, 2))
+Y = np.sin(5 * X[:, 0]) * np.cos(4 * X[:, 1]) + 0.1 * RNG.standard_normal(60)
+QUERIES = RNG.uniform(size=(6, 2))
+#: Settings under which a model with all rows is scikit-learn's GP.
+PLAIN = {
+    "objective": None,
+    "kernel": "matern32",
+    "lengthscale": 0.4,
+    "noise_variance": 0.05,
+    "signal_variance": 1.0,
+    "normalize_y": False,
+    "input_transform": None,
+    "scale": "global",
+    "trend": None,
+}
+TRENDS = [None, "linear", (np.inf, 0.0), (np.inf, np.inf), (1e5, 2.0)]
+
+
+def fit(y=Y, **changes):
+    return LSGPRegressor(**{**PLAIN, "n_neighbors": 30, **changes}).fit(X, y)
+
+
+def combined(y):
+    """An estimator of two models with different kernels, scales and sources."""
+    model = fit(y, scale="local", n_neighbors=20)
+    other = fit(y, kernel="rbf", localizer="rectangular", n_neighbors=60, lengthscale=0.3)
+    members = (
+        replace(model.ensemble_.heaviest, weight=0.6),
+        replace(other.ensemble_.heaviest, weight=0.4),
+    )
+    model.ensemble_ = replace(model.ensemble_, models=members)
+    return model
+
+
+def full_gp():
+    kernel = sk.Matern(0.4, nu=1.5)
+    return GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(X, Y)
+
+
+# ---- the covariance ----
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_with_all_rows_the_covariance_is_that_of_the_full_gp(backend):
+    mean, covariance = full_gp().predict(QUERIES, return_cov=True)
+    model = fit(localizer="rectangular", n_neighbors=60, backend=backend)
+    got = model.predict(QUERIES, return_cov=True, kind="latent")
+    np.testing.assert_allclose(got[0], mean, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(got[1], covariance, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("trend", TRENDS, ids=str)
+def test_local_systems_of_all_rows_have_the_covariance_of_the_one_system(trend):
+    # The reference backend solves a system for each query, the cpu backend one for all of them.
+    options = {"localizer": "rectangular", "n_neighbors": 60, "trend": trend}
+    one, each = (
+        fit(backend=backend, **options).predict(QUERIES, return_cov=True, kind="latent")[1]
+        for backend in ("cpu", "reference")
+    )
+    np.testing.assert_allclose(each, one, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("trend", TRENDS, ids=str)
+@pytest.mark.parametrize("kind", ["latent", "observation"])
+@pytest.mark.parametrize("localizer", ["smooth", "hilbert"])
+def test_the_diagonal_is_what_predict_says_and_the_matrix_is_positive(trend, kind, localizer):
+    model = fit(trend=trend, localizer=localizer, scale="local")
+    _, std = model.predict(QUERIES, return_std=True, kind=kind)
+    _, covariance = model.predict(QUERIES, return_cov=True, kind=kind)
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=1e-10)
+    np.testing.assert_allclose(covariance, covariance.T, rtol=0, atol=1e-14)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-12
+
+
+def test_noise_of_observations_is_on_the_diagonal_alone():
+    latent, observed = (
+        fit().predict(QUERIES, return_cov=True, kind=kind)[1] for kind in ("latent", "observation")
+    )
+    np.testing.assert_allclose(observed - latent, 0.05 * np.eye(6), rtol=0, atol=1e-12)
+
+
+def test_the_same_query_twice_has_the_same_error():
+    twice = np.vstack([QUERIES[:1], QUERIES[:1]])
+    _, covariance = fit().predict(twice, return_cov=True, kind="latent")
+    np.testing.assert_allclose(covariance, covariance[0, 0], rtol=1e-10)
+
+
+def test_errors_far_from_each_other_are_not_correlated():
+    model = LSGPRegressor(**{**PLAIN, "lengthscale": 0.02, "n_neighbors": 8}).fit(X, Y)
+    _, covariance = model.predict([[0.1, 0.1], [0.9, 0.9]], return_cov=True, kind="latent")
+    assert abs(covariance[0, 1]) < 1e-6 * covariance[0, 0]
+
+
+def test_covariance_of_several_targets_and_of_several_models():
+    model = combined(np.column_stack([Y, 10 * Y, -Y]))
+    _, std = model.predict(QUERIES, return_std=True)
+    _, covariance = model.predict(QUERIES, return_cov=True)
+    assert covariance.shape == (6, 6, 3)
+    np.testing.assert_allclose(np.sqrt(np.einsum("iit->it", covariance)), std, rtol=1e-10)
+
+
+def test_covariance_with_noise_that_differs_by_target():
+    # One known noise variance is another share of each target's own.
+    options = {**PLAIN, "n_neighbors": 30, "normalize_y": True}
+    del options["noise_variance"]
+    noise = np.full(60, 0.01)
+    model = LSGPRegressor(**options).fit(X, np.column_stack([Y, 9 * Y]), noise_variance=noise)
+    assert len(model.ensemble_.heaviest.solver.parts()) == 2
+    _, std = model.predict(QUERIES, return_std=True, kind="latent")
+    _, covariance = model.predict(QUERIES, return_cov=True, kind="latent")
+    np.testing.assert_allclose(np.sqrt(np.einsum("iit->it", covariance)), std, rtol=1e-10)
+    draws = model.sample_y(QUERIES, 300, kind="latent")
+    np.testing.assert_allclose(draws.std(axis=2) / std, 1.0, atol=0.25)
+
+
+def test_both_std_and_cov_is_refused():
+    with pytest.raises(ValueError, match="return_std and return_cov are both True"):
+        fit().predict(QUERIES, return_std=True, return_cov=True)
+
+
+def test_a_covariance_that_does_not_fit_is_refused_with_a_way_out():
+    model = fit(memory_budget="2MB")
+    with pytest.raises(ValueError, match=r"covariance of 1000 queries needs .* sample_y"):
+        model.predict(RNG.uniform(size=(1000, 2)), return_cov=True)
+
+
+# ---- waves ----
+
+
+@pytest.mark.parametrize("name", sorted(SPECTRA))
+@pytest.mark.parametrize("n_inputs", [1, 2, 3])
+@pytest.mark.parametrize("finest", [1.0, 0.05])
+def test_waves_have_the_covariance_of_the_kernel(name, n_inputs, finest):
+    distance = np.array([0.0, 0.1, 0.5, 1.0, 2.0])
+    expected = KERNELS[name](distance**2)[0]
+    steps = np.zeros((5, n_inputs))
+    steps[:, 0] = distance
+    got = np.zeros(5)
+    for seed in range(20):
+        waves = draw_waves(name, n_inputs, finest, np.random.default_rng(seed))
+        got += waves.amplitude**2 @ np.cos(waves.frequency @ steps.T) / 20
+    np.testing.assert_allclose(got, expected, rtol=0, atol=0.02)
+
+
+def test_one_function_is_the_same_alone_and_among_others():
+    waves = draw_waves("matern52", 2, 0.1, np.random.default_rng(0))
+    functions = np.array([waves.draw(np.random.default_rng(k)) for k in range(3)])
+    together = waves.evaluate(X, functions)
+    np.testing.assert_allclose(waves.evaluate(X, functions[1:2])[:, 0], together[:, 1], atol=1e-11)
+
+
+def test_noise_by_number_is_normal_and_without_memory():
+    values = normal_of(np.arange(20_000, dtype=np.uint64), np.array([1, 2], dtype=np.uint64))
+    for column in values.T:
+        assert stats.kstest(column, "norm").pvalue > 1e-3
+        assert abs(np.corrcoef(column[1:], column[:-1])[0, 1]) < 0.03
+    assert abs(np.corrcoef(values.T)[0, 1]) < 0.03
+    again = normal_of(np.array([17], dtype=np.uint64), np.array([2], dtype=np.uint64))
+    assert again[0, 0] == values[17, 1]
+
+
+# ---- draws ----
+
+
+@pytest.mark.parametrize("trend", [None, "linear", (np.inf, np.inf)], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"localizer": "rectangular", "n_neighbors": 60},
+        {"localizer": "smooth"},
+        {
+            "kernel": sk.Matern(0.4, nu=1.5),
+            "lengthscale": None,
+            "signal_variance": None,
+        },
+    ],
+    ids=["exact", "local", "kernel object"],
+)
+def test_draws_have_the_predicted_mean_and_covariance(trend, options):
+    model = fit(trend=trend, **options)
+    mean, covariance = model.predict(QUERIES, return_cov=True, kind="latent")
+    n = 1500
+    draws = model.sample_y(QUERIES, n, random_state=1, kind="latent")
+    std = np.sqrt(np.diag(covariance))
+    assert np.abs((draws.mean(axis=1) - mean) / std).max() < 4.5 / np.sqrt(n)
+    correlation = covariance / np.outer(std, std)
+    got = np.cov((draws - mean[:, None]) / std[:, None])
+    assert np.abs(got - correlation).max() < 5.0 / np.sqrt(n)
+
+
+def test_draws_have_the_predicted_quantiles_of_a_student_t():
+    model = fit(scale="local", scale_dof=3.0, n_neighbors=8)
+    predicted = model.predict_distribution(QUERIES)
+    assert np.isfinite(predicted.dof).all()
+    draws = model.sample_y(QUERIES, 2000, random_state=3)
+    for i in range(len(QUERIES)):
+        assert stats.kstest(predicted.cdf(draws.T)[:, i], "uniform").pvalue > 1e-3
+
+
+def test_draws_of_an_ensemble_have_its_mean_and_deviation():
+    model = combined(Y)
+    mean, std = model.predict(QUERIES, return_std=True)
+    draws = model.sample_y(QUERIES, 1500, random_state=0)
+    assert np.abs((draws.mean(axis=1) - mean) / std).max() < 4.5 / np.sqrt(1500)
+    np.testing.assert_allclose(draws.std(axis=1) / std, 1.0, atol=0.1)
+
+
+def test_draws_honor_data_without_noise():
+    model = fit(y=np.sin(5 * X[:, 0]), noise_variance=1e-10)
+    draws = model.sample_y(X[:10], 5, kind="latent")
+    np.testing.assert_allclose(draws, np.sin(5 * X[:10, :1]) @ np.ones((1, 5)), atol=1e-3)
+
+
+@pytest.mark.parametrize("options", [{"localizer": "rectangular", "n_neighbors": 60}, {}])
+def test_a_draw_is_a_function(options):
+    model = fit(**options)
+    queries = RNG.uniform(size=(200, 2))
+    draws = model.sample_y(queries, 3, random_state=5, kind="latent")
+    order = RNG.permutation(200)[:50]
+    part = model.sample_y(queries[order], 3, random_state=5, kind="latent")
+    np.testing.assert_allclose(part, draws[order], rtol=0, atol=1e-10)
+    first = model.sample_y(queries, 1, random_state=5, kind="latent")
+    np.testing.assert_allclose(first[:, 0], draws[:, 0], rtol=0, atol=1e-10)
+
+
+def test_draws_do_not_depend_on_threads_and_differ_by_seed():
+    queries = RNG.uniform(size=(3000, 2))
+    one, two = (fit(n_jobs=n_jobs).sample_y(queries, 2, random_state=5) for n_jobs in (1, 2))
+    assert np.array_equal(one, two)
+    other = fit().sample_y(queries, 2, random_state=6)
+    assert np.abs(np.corrcoef(one[:, 0] - one[:, 1], other[:, 0] - other[:, 1])[0, 1]) < 0.5
+
+
+def test_draws_of_several_targets_are_independent_of_each_other():
+    model = fit(y=np.column_stack([Y, Y]))
+    draws = model.sample_y(QUERIES, 800, kind="latent")
+    assert draws.shape == (6, 2, 800)
+    own = draws - draws.mean(axis=2, keepdims=True)
+    for query in own:
+        assert abs(np.corrcoef(query)[0, 1]) < 0.15
+
+
+def test_rows_that_are_too_many_to_remember_are_computed_when_needed(monkeypatch):
+    expected = fit().sample_y(QUERIES, 2, kind="latent")
+    monkeypatch.setattr("lsgp.ensemble.draws.MOST_ROWS_AT_ONCE", 10)
+    np.testing.assert_allclose(fit().sample_y(QUERIES, 2, kind="latent"), expected, atol=1e-10)
+
+
+def test_no_draws_is_refused():
+    with pytest.raises(ValueError, match="n_samples is 0"):
+        fit().sample_y(QUERIES, 0)
+
+
+# ---- averages ----
+
+
+@pytest.mark.parametrize("trend", TRENDS, ids=str)
+@pytest.mark.parametrize("neighborhood", ["area", "point"])
+def test_an_average_is_linear_in_what_is_predicted(trend, neighborhood):
+    # With all rows, the average over points is that of their joint prediction.
+    model = fit(localizer="rectangular", n_neighbors=60, trend=trend)
+    area = RNG.uniform(0.4, 0.6, size=(9, 2))
+    mean, covariance = model.predict(area, return_cov=True, kind="latent")
+    got = model.predict_average([area], return_std=True, neighborhood=neighborhood)
+    # But for a slope with a prior, which is centered at the query.
+    is_same = neighborhood == "point" or trend not in ("linear", (1e5, 2.0))
+    tolerance = 1e-8 if is_same else 0.02
+    np.testing.assert_allclose(got[0][0], mean.mean(), rtol=tolerance)
+    np.testing.assert_allclose(got[1][0] ** 2, covariance.mean(), rtol=tolerance)
+
+
+@pytest.mark.parametrize("trend", TRENDS, ids=str)
+@pytest.mark.parametrize("options", [{}, {"localizer": "rectangular", "n_neighbors": 60}])
+def test_backends_agree_on_blocks(trend, options):
+    core, reference = (
+        fit(trend=trend, scale="local", backend=backend, **options).predict_block(
+            QUERIES, block=(0.1, 0.3), return_std=True, n_points=3
+        )
+        for backend in ("cpu", "reference")
+    )
+    np.testing.assert_allclose(core, reference, rtol=1e-9)
+
+
+def test_a_block_of_no_size_is_its_center():
+    got = fit().predict_block(QUERIES, block=0.0, return_std=True)
+    np.testing.assert_allclose(got, fit().predict(QUERIES, return_std=True, kind="latent"))
+
+
+def test_areas_that_are_small_have_one_neighborhood_and_others_one_per_point():
+    model = fit(n_neighbors=10)
+    small = 0.5 + 0.01 * RNG.standard_normal((5, 2))
+    large = RNG.uniform(size=(30, 2))
+    got = model.predict_average([small, large], return_std=True)
+    one = model.predict_average([small], return_std=True, neighborhood="area")
+    each = model.predict_average([large], return_std=True, neighborhood="point")
+    np.testing.assert_allclose(got, np.concatenate([one, each], axis=1))
+
+
+def test_the_average_of_a_large_area_is_known_better_than_its_points():
+    large = RNG.uniform(size=(50, 2))
+    _, std = fit().predict(large, return_std=True, kind="latent")
+    _, of_average = fit().predict_average([large], return_std=True)
+    assert of_average[0] < 0.5 * std.mean()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.predict_average([np.empty((0, 2))]), "Area 0 has no points"),
+        (lambda m: m.predict_average([X], neighborhood="all"), "neighborhood='all' is not one of"),
+        (lambda m: m.predict_block(X, block=(1, 2, 3)), r"block has shape \(3,\)"),
+        (lambda m: m.predict_block(X, block=-1), "block=-1 is no size"),
+        (lambda m: m.predict_block(X, block=1, n_points=0), "n_points is 0"),
+        (lambda m: m.predict_average([X[:, :1]]), "1 features"),
+    ],
+)
+def test_areas_that_are_none_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(fit())
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**16),
+    n=st.integers(1, 12),
+    duplicates=st.booleans(),
+    noise=st.sampled_from([1e-10, 1e-2, 1.0]),
+    dtype=st.sampled_from(["float64", "float32"]),
+)
+def test_joint_predictions_of_any_data_are_finite(seed, n, duplicates, noise, dtype):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((n, 2))
+    if duplicates:
+        rows[: n // 2] = rows[0]
+    queries = np.vstack([rows[:2], rng.standard_normal((3, 2)), [[1e3, 0.0]]])
+    model = LSGPRegressor(
+        objective=None, noise_variance=noise, n_neighbors=5, dtype=dtype, scale="global"
+    ).fit(rows, rng.standard_normal(n))
+    with np.errstate(all="raise", under="ignore"):
+        _, covariance = model.predict(queries, return_cov=True)
+    assert np.isfinite(covariance).all()
+    assert np.linalg.eigvalsh(covariance).min() > -1e-9 * np.abs(covariance).max()
+    assert np.isfinite(model.sample_y(queries, 2)).all()
+
+
+def test_blocks_of_meuse_are_those_of_gstat():
+    """krige(zinc ~ 1, meuse, block = c(40, 40)), vgm(1.34e5, "Sph", 800, 2.42e4), nmax = 40."""
+    table = pd.read_csv(data_folder() / "meuse.csv.gz")
+    model = LSGPRegressor.kriging(
+        model="spherical", psill=1.34e5, range=800, nugget=2.42e4, n_neighbors=40
+    )
+    model.fit(table[["x", "y"]].to_numpy(), table["zinc"])
+    mean, std = model.predict_block([[181170, 333250]], block=(40, 40), return_std=True)
+    assert mean[0] == pytest.approx(268.7324, abs=5e-5)
+    assert std[0] ** 2 == pytest.approx(19568.76, abs=5e-3)
