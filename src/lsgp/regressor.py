@@ -757,7 +757,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         """
         check_kind(kind)
         X = self._check_queries(X)
-        return predict_gradient(self._ready(), X, return_std, kind)
+        return predict_gradient(self._ready(), X, return_std, kind, self._resources())
 
     def loo(self, n_points: int | None = None, random_state: Any = None) -> LeaveOneOutResult:
         """Predict training points from their neighbors without themselves.

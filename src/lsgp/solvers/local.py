@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import BACKENDS, reference
+from lsgp.backends import BACKENDS
 from lsgp.backends.contract import Backend, Plan, Resources
 from lsgp.backends.host import noise_unit
-from lsgp.backends.reference import LocalSystem
-from lsgp.method.contract import Coefficients, LocalProblem, Predictions
+from lsgp.backends.local_system import LocalSystem, solve_system
+from lsgp.method.contract import Coefficients, LocalProblem, Predictions, QueryGradients
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import SearchIndex
 from lsgp.solvers import errors
@@ -46,8 +46,8 @@ class LocalSolver:
     def parts(self) -> tuple[tuple[NDArray[np.intp], Solver]]:
         return ((np.arange(self.problem.y.shape[1]), self),)
 
-    def plan(self, n_queries: int, resources: Resources) -> Plan:
-        return self.backend.plan(self.problem, self.n_neighbors, n_queries, resources)
+    def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
+        return self.backend.plan(self.problem, self.n_neighbors, n_queries, resources, gradient)
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
         return self._predict(queries, block, NO_EXCLUSIONS)
@@ -107,6 +107,13 @@ class LocalSolver:
         block.failures.note(block.first_query, solved.status, self.problem, neighbors)
         return solved
 
+    def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
+        neighbors = self._search(queries, block, NO_EXCLUSIONS)
+        narrow = queries.astype(self.problem.X.dtype, copy=False)
+        solved, gradients = self.backend.differentiate(self.problem, narrow, neighbors)
+        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        return solved, gradients
+
     def systems(
         self,
         queries: Array,
@@ -123,7 +130,7 @@ class LocalSolver:
         )
         for i, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
             rows = rows[rows >= 0]
-            system = reference.solve_system(self.problem, query, rows, with_derivatives=False)
+            system = solve_system(self.problem, query, rows, with_derivatives=False)
             failures.note(i, np.array([system.status]), self.problem, neighbors[i : i + 1])
             yield rows, system
 
