@@ -11,7 +11,8 @@ from distributed import Client
 
 import lsgp.distributed
 from lsgp import LSGPClassifier, LSGPRegressor
-from lsgp.distributed import fitting
+from lsgp.distributed import fitting, reading
+from lsgp.inputs.encoding.cells import cells_of
 from lsgp.inputs.encoding.contents import Contents
 
 N = 1500
@@ -185,3 +186,22 @@ def test_partitions_that_contradict_each_other_are_refused():
     empty = Contents("x", "object", 2, 2, 0)
     assert numbers.join(empty).type == empty.join(numbers).type == "number"
     assert numbers.join(empty).n_missing == 2
+
+
+@pytest.mark.parametrize("n_chunks", [1, 2, 5, 8])
+def test_levels_of_chunks_are_in_the_order_of_the_rows(n_chunks):
+    cells = [f"l{k}" for k in rng.integers(0, 40, 100)]
+    whole = Contents.of(cells_of(np.array(cells, object)[:, None])[0])
+    chunks = np.array_split(np.array(cells, object)[:, None], n_chunks)
+    (joined,) = reading._joined([[Contents.of(cells_of(chunk)[0])] for chunk in chunks])
+    assert joined.distinct == whole.distinct
+    assert joined.counts.tolist() == whole.counts.tolist()
+
+
+def test_columns_of_too_many_texts_are_named(monkeypatch):
+    monkeypatch.setattr(reading, "MOST_DISTINCT", 3)
+    one, other = (
+        [Contents("id", "object", 2, 0, 0, cells, np.array([1, 1]))] for cells in ("ab", "cd")
+    )
+    with pytest.raises(ValueError, match=r"Column 'id' has more than 3 distinct cells"):
+        reading._joined([one, other])

@@ -205,14 +205,26 @@ def _readings(job: Job, known: Known) -> list[Reading]:
         for k, each in enumerate(known.surveys)
         if (own := added.get(k, each.contents)) is not None and each.n_given
     ]
-    joined = found[0]
-    for other in found[1:]:
-        joined = [own.join(others) for own, others in zip(joined, other, strict=True)]
-        for own in joined:
-            if len(own.distinct) > MOST_DISTINCT:
-                raise ValueError(
-                    f"Column {own.name!r} has more than {MOST_DISTINCT} distinct cells that are no "
-                    "numbers. Leave it out, or make numbers of them."
-                )
+    joined = _joined(found)
     declared = declared_numbers(known.coding.categorical, [each.name for each in joined])
     return [Reading.of(each, j in declared) for j, each in enumerate(joined)]
+
+
+def _joined(found: list[list[Contents]]) -> list[Contents]:
+    """What the columns of all chunks hold."""
+    # Neighbors first, so that long lists of cells are gone through a few times only.
+    while len(found) > 1:
+        pairs = zip(found[::2], [*found[1::2], None], strict=False)
+        found = [own if other is None else _join(own, other) for own, other in pairs]
+    return found[0]
+
+
+def _join(own: list[Contents], other: list[Contents]) -> list[Contents]:
+    joined = [a.join(b) for a, b in zip(own, other, strict=True)]
+    for each in joined:
+        if len(each.distinct) > MOST_DISTINCT:
+            raise ValueError(
+                f"Column {each.name!r} has more than {MOST_DISTINCT} distinct cells that are no "
+                "numbers. Leave it out, or make numbers of them."
+            )
+    return joined
