@@ -19,7 +19,7 @@ from torch import Tensor
 from lsgp.botorch.correlation import correlations
 from lsgp.botorch.functions import as_tensor, mean_and_std
 from lsgp.ensemble.view import training_rows
-from lsgp.regressor import LSGPRegressor
+from lsgp.estimators.regressor import LSGPRegressor
 
 
 class LSGPModel(Model):

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from lsgp.ensemble.average import predict_average
 from lsgp.ensemble.view import columns_of, input_names, target_names
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.maps.crs import name_of, read_crs, transform
 from lsgp.maps.grid import spatial_dims
 from lsgp.maps.inputs import Coordinates, Covariates, by_name, coordinates_of, is_missing
 from lsgp.maps.places import Places, places_of
-from lsgp.regressor import LSGPRegressor
 
 Array = NDArray[np.float64]
 

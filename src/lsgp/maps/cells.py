@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pyproj import CRS
 
-from lsgp.classifier import LSGPClassifier
 from lsgp.compute.threads import resolve_n_jobs
 from lsgp.ensemble.average import predict_average
 from lsgp.ensemble.classify import classification_of
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import columns_of, target_names
+from lsgp.estimators.classifier import LSGPClassifier
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.maps.crs import length_unit, transform
 from lsgp.maps.inputs import Cells, Coordinates, is_missing, make_rows
 from lsgp.maps.places import places_of
-from lsgp.regressor import LSGPRegressor
 
 Array = NDArray[np.float64]
 Model = LSGPRegressor | LSGPClassifier

@@ -12,11 +12,11 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.maps.fitting import cells_as_columns, fit, target_array
 from lsgp.maps.grid import Grid, Window, grid_of, spatial_array, spatial_dims
 from lsgp.maps.inputs import Covariates
 from lsgp.maps.plan import MapPlan, plan_map
-from lsgp.regressor import LSGPRegressor
 
 #: Missing cells that tuning is told of: it imitates how far they lie from the data, for which
 #: these are plenty.

@@ -14,7 +14,7 @@ from pyproj import CRS
 
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import as_table, input_names, input_number
-from lsgp.estimator import LSGPEstimator
+from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.frames import make_frame
 from lsgp.maps.crs import DEGREES, is_same, name_of, read_crs
 from lsgp.maps.grid import X_NAMES, Y_NAMES, Grid, Window, same_axis

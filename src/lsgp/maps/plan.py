@@ -13,10 +13,10 @@ import xarray as xr
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from lsgp.classifier import LSGPClassifier
 from lsgp.compute.text import count
 from lsgp.ensemble.predict import check_kind
 from lsgp.ensemble.view import input_names
+from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.maps.cells import MapQuestion, Model, Variable, variables
 from lsgp.maps.crs import name_of, read_crs, transform
 from lsgp.maps.grid import Grid, Window, grid_of, grid_within

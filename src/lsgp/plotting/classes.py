@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lsgp.classifier import LSGPClassifier
 from lsgp.ensemble.class_assessment import ClassAssessment
 from lsgp.ensemble.classify import LeaveOneOutClasses, codes_of_rows
 from lsgp.ensemble.view import as_table, input_names, possible, training_rows
+from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.plotting import style
 
 if TYPE_CHECKING:

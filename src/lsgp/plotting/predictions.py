@@ -20,8 +20,8 @@ from lsgp.ensemble.view import (
     target_number,
     training_rows,
 )
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.plotting import style
-from lsgp.regressor import LSGPRegressor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lsgp.ensemble.variogram import Variogram, variogram
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.inputs.empirical_variogram import EmpiricalVariogram
 from lsgp.plotting import style
-from lsgp.regressor import LSGPRegressor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

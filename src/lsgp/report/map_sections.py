@@ -19,7 +19,7 @@ from lsgp.ensemble.view import (
     inputs_of_rows,
     possible,
 )
-from lsgp.regressor import LSGPRegressor
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import format_number, limits
 from lsgp.report.pixels import BLUES, CIVIDIS, VIRIDIS, colorize, png_data

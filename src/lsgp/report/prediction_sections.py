@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.ensemble.view import DataRows, as_table, columns_of, input_names
-from lsgp.regressor import LSGPRegressor
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.report import charts, map_sections
 from lsgp.report.axes import limits
 from lsgp.report.map_sections import figure
