@@ -48,8 +48,8 @@ def test_page_loads_without_errors_and_draws_its_pictures(page, tmp_path):
     assert outcome["problems"] == []
     assert outcome["console"] == []
     value = outcome["value"]
-    # Of the leave-one-out predictions of the first target 4, maps of both 4 and of the rows 1, effects
-    # of two inputs on both 4, and 3 more.
+    # Of the leave-one-out predictions of the first target 4, maps of both 4 and of the rows 1,
+    # effects of two inputs on both 4, and 3 more.
     assert value["charts"] == 16
     assert value["isDrawn"]
     assert value["images"]
