@@ -21,15 +21,11 @@ returns them. Colors are those of Okabe and Ito, which the color-blind can tell 
 """
 
 from lsgp.plotting.classes import plot_confusion, plot_decision, plot_reliability
-from lsgp.plotting.explanations import (
-    plot_effects,
-    plot_importance,
-    plot_neighborhood,
-    plot_relevance,
-    plot_tuning,
-)
+from lsgp.plotting.importance import plot_effects, plot_importance, plot_relevance
+from lsgp.plotting.neighborhood import plot_neighborhood
 from lsgp.plotting.predictions import plot_fit, plot_map
 from lsgp.plotting.quality import plot_calibration, plot_residuals
+from lsgp.plotting.tuning import plot_tuning
 from lsgp.plotting.variograms import plot_variogram
 
 __all__ = [
