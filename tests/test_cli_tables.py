@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from lsgp import LSGPRegressor
 from lsgp.cli import csv_table, outputs, parquet_table
-from lsgp.cli.csv_table import CsvTable, first_row_end, last_row_end
+from lsgp.cli.csv_rows import first_row_end, last_row_end
+from lsgp.cli.csv_table import CsvTable
 from lsgp.cli.errors import CommandError
 from lsgp.cli.outputs import open_output
 from lsgp.cli.tables import open_table, separator_of

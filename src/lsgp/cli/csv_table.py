@@ -14,14 +14,22 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
-import numpy as np
 import polars as pl
 
+from lsgp.cli.csv_cells import (
+    CellCounts,
+    cells_of,
+    infer_column,
+    note_unreadable,
+    parse_cells,
+    without_markers,
+)
+from lsgp.cli.csv_rows import first_row_end, last_row_end
 from lsgp.cli.errors import CommandError
 from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column, Unreadable
-from lsgp.inputs.encoding.text import CODE, INTEGER, MAX_UNREADABLE, MISSING, TRUTHS
+from lsgp.inputs.encoding.text import CODE, INTEGER, MAX_UNREADABLE, TRUTHS
 
 BLOCK_BYTES = 8 * 2**20
 #: A row that takes more than this is no row: rather a quote that is never closed.
@@ -236,7 +244,7 @@ class CsvTable:
     def _infer_columns(self) -> dict[str, Column]:
         """The columns and what they hold, as far as the first block tells."""
         texts = self._read(self._first_block, 1)
-        stripped = texts.select(_without_markers(pl.all()))
+        stripped = texts.select(without_markers(pl.all()))
         cells = stripped.select(pl.all().replace(TRUTHS))
         # All columns at once: there may be thousands.
         counted = pl.concat(
@@ -251,12 +259,12 @@ class CsvTable:
         )
         columns = {}
         for counts in counted:
-            column = _infer(_Counts(*counts), len(texts))
+            column = infer_column(CellCounts(*counts), len(texts))
             if counts.name in self._unnamed:
                 column = column._replace(kind="unnamed")
             elif column.kind == "mixed":
                 found = Unreadable()
-                _note_unreadable(texts[counts.name], cells[counts.name], 1, found)
+                note_unreadable(texts[counts.name], cells[counts.name], 1, found)
                 column = column._replace(unreadable=found, n_cells=len(texts))
             columns[counts.name] = column
         return columns
@@ -292,10 +300,10 @@ class CsvTable:
 
     def _parse_numbers(self, texts: pl.Series, first_row: int) -> pl.Series:
         """Numbers, null where one is missing or a cell is none; too many of those are refused."""
-        stripped = _cells(texts)
+        stripped = cells_of(texts)
         found = self.unreadable.get(texts.name) or Unreadable()
         n_before = found.count
-        parsed = _note_unreadable(texts, stripped, first_row, found)
+        parsed = note_unreadable(texts, stripped, first_row, found)
         n_cells = first_row - 1 + len(texts)
         if found.count > n_before:
             self.unreadable[texts.name] = found
@@ -352,116 +360,9 @@ class CsvTable:
         return CommandError(f"{where}, cannot be read as CSV: {message}.")
 
 
-def parse_cells(texts: pl.Series, dtype: Any, where: str, first_row: int) -> pl.Series:
-    """A column that is copied, of the type that its first rows have; null where one is missing."""
-    stripped = _cells(texts)
-    # Text is no truth to polars, but a number is.
-    parsed = stripped.cast(pl.Float64 if dtype == pl.Boolean else dtype, strict=False)
-    wrong = (parsed.is_null() & stripped.is_not_null()).arg_true()
-    if len(wrong):
-        raise CommandError(
-            f"Column {texts.name!r} of {where} holds {dtype} in its first rows, but "
-            f"{texts[wrong[0]]!r} in row {first_row + wrong[0]:,}. Correct it, or do not copy the "
-            "column."
-        )
-    return parsed.cast(dtype)
-
-
-def _note_unreadable(
-    texts: pl.Series, stripped: pl.Series, first_row: int, found: Unreadable
-) -> pl.Series:
-    """The numbers; cells that are none, and not missing, are noted."""
-    parsed = stripped.cast(pl.Float64, strict=False)
-    wrong = (parsed.is_null() & stripped.is_not_null()).arg_true()
-    if len(wrong):
-        found.add((wrong + first_row).to_list(), texts.gather(wrong).to_list())
-    return parsed
-
-
-class _Counts(NamedTuple):
-    """Of the cells of a column, how many are something."""
-
-    present: int  # not missing
-    truths: int
-    integers: int
-    codes: int  # integers that start with a zero
-    small_integers: int  # of 64 bits
-    numbers: int
-
-
-def _infer(n: _Counts, n_cells: int) -> Column:
-    if n.present == 0:
-        return Column("empty", pl.String())
-    if n.truths == n.present:
-        return Column("flag", pl.Boolean())
-    if n.integers == n.present:
-        if n.codes:
-            return Column("code", pl.String())
-        # Larger ones are kept digit by digit, where they are not asked for as numbers.
-        return Column("number", pl.Int64() if n.small_integers == n.present else pl.String())
-    n_unreadable = n.present - n.numbers
-    if n_unreadable == 0:
-        return Column("number", pl.Float64())
-    if n_unreadable <= MAX_UNREADABLE * n_cells:
-        return Column("number", pl.String())
-    return Column("mixed" if n_unreadable < n.numbers else "text", pl.String())
-
-
-def _without_markers(texts: Any) -> Any:
-    """Texts, as a series or an expression, without spaces around them; null what is missing."""
-    return texts.str.strip_chars().replace(dict.fromkeys(MISSING))
-
-
-def _cells(texts: pl.Series) -> pl.Series:
-    return _without_markers(texts).replace(TRUTHS)
-
-
 def _ordinal(number: int) -> str:
     is_teen = 10 <= number % 100 <= 20
     return f"{number}{'th' if is_teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
-
-
-def first_row_end(data: bytes, separator: str = ",") -> int:
-    """Where the first row ends, or 0 if it does not: a line break in quotes ends no row.
-
-    A quote opens a cell only at its start; elsewhere it is a character, as in 5" pipes.
-
-    Examples
-    --------
-    >>> from lsgp.cli.csv_table import first_row_end
-    >>> first_row_end(b'a,"b' + bytes([10]) + b'c"' + bytes([10]) + b"1,2")
-    8
-    """
-    mark, is_quoted, is_start = ord(separator), False, True
-    for position, byte in enumerate(data):
-        if byte == ord('"') and (is_quoted or is_start):
-            # Doubled inside quotes, it closes and opens again.
-            is_quoted, is_start = not is_quoted, is_quoted
-        elif byte == ord("\n") and not is_quoted:
-            return position + 1
-        else:
-            is_start = byte == mark
-    return 0
-
-
-def last_row_end(data: bytes) -> int:
-    """Where the last whole row ends, or 0 if there is none. `data` starts with a row.
-
-    Examples
-    --------
-    >>> from lsgp.cli.csv_table import last_row_end
-    >>> last_row_end(b'1,2' + bytes([10]) + b'3,"a' + bytes([10]) + b'b"')
-    4
-    """
-    if b'"' not in data:
-        return data.rfind(b"\n") + 1
-    array = np.frombuffer(data, dtype=np.uint8)
-    breaks = np.flatnonzero(array == ord("\n"))
-    quotes = np.flatnonzero(array == ord('"'))
-    # A quote inside a quoted field is doubled, so an even number of quotes are all closed.
-    is_row_end = np.searchsorted(quotes, breaks) % 2 == 0
-    ends = breaks[is_row_end]
-    return int(ends[-1]) + 1 if len(ends) else 0
 
 
 def _decompress(raw: IO[bytes]) -> IO[bytes]:
