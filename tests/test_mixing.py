@@ -6,7 +6,7 @@ import pytest
 from spaces import make_space
 
 from lsgp import LSGPRegressor
-from lsgp.inputs.settings import TRANSFORMS
+from lsgp.inputs.specification import TRANSFORMS
 from lsgp.method.contract import LocalModel
 from lsgp.tuning.objective import OBJECTIVES
 from lsgp.tuning.stages import mix

@@ -16,7 +16,7 @@ from lsgp.distributed.carriage import Estimator
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.table import Table
 from lsgp.inputs.encoding import Plan, Rows
-from lsgp.inputs.settings import Specification
+from lsgp.inputs.specification import Specification
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.tuning.classification import Labels
 from lsgp.tuning.objective import Objective

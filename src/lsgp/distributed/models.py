@@ -24,7 +24,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.rows import Groups, TrainingRows
-from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, Specification
+from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.search.index import SearchIndex

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lsgp.backends import choose_backend
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.rows import LARGEST_RATIO, TrainingRows
-from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification
+from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
 from lsgp.inputs.transforms import InputTransform, TargetScaler, fit_transform_kind
 from lsgp.inputs.transforms.column_statistics import column_statistics
 from lsgp.method.contract import LocalModel, LocalProblem

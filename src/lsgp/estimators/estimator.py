@@ -39,7 +39,8 @@ from lsgp.inputs.encoding import (
 from lsgp.inputs.frames import refuse_geometries
 from lsgp.inputs.projections import Places, find_projection
 from lsgp.inputs.rows import TrainingRows, check_targets, check_training_rows, n_rows_of
-from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification, specify
+from lsgp.inputs.settings import specify
+from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
 from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
 from lsgp.tuning.angle import choose_angle
 from lsgp.tuning.classification import Labels

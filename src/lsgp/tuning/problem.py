@@ -19,7 +19,7 @@ from lsgp.backends.contract import Backend, Resources
 from lsgp.compute.threads import run_blocks
 from lsgp.inputs.projections import Kinds
 from lsgp.inputs.rows import TrainingRows
-from lsgp.inputs.settings import DEFAULT_LOCALIZER, Specification
+from lsgp.inputs.specification import DEFAULT_LOCALIZER, Specification
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
 from lsgp.search.arrays import numbered

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from lsgp.inputs.settings import DEFAULT_KERNEL
+from lsgp.inputs.specification import DEFAULT_KERNEL
 from lsgp.method.kernels import kernel_of
 from lsgp.tuning.contender import Start
 from lsgp.tuning.plan import Effort, first_effort

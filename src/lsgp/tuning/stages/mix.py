@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from lsgp.inputs.projections import Kinds
-from lsgp.inputs.settings import TRANSFORMS
+from lsgp.inputs.specification import TRANSFORMS
 from lsgp.inputs.transforms import LINKED_KINDS
 from lsgp.method.contract import LocalModel
 from lsgp.tuning.contender import Contender, Start

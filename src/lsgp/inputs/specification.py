@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the settings of an estimator come to: a local model, and what of it is to be tuned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lsgp.inputs.projections import (
+    Kinds,
+)
+from lsgp.inputs.transforms import LINKED_KINDS, Projection
+from lsgp.method.contract import (
+    SHARED_PARAMETERS,
+    LocalModel,
+)
+from lsgp.method.kernels import (
+    Groups,
+    kernel_of,
+)
+
+TRANSFORMS = ("standardize", "yeo-johnson", "half-rank")
+
+#: Used when nothing is tuned, and where tuning starts from.
+DEFAULT_KERNEL = "matern32"
+DEFAULT_LOCALIZER = "smooth"
+DEFAULT_N_NEIGHBORS = 100
+DEFAULT_NOISE_VARIANCE = 0.1
+DEFAULT_TREND = {"none": (0.0, 0.0), "constant": (1.0, 0.0), "linear": (1.0, 0.1)}
+DEFAULT_SCALE_DOF = 10.0
+
+
+class Limits(NamedTuple):
+    """Beyond these, squares and products are no longer finite, positive numbers."""
+
+    length: float  # of lengthscale and bandwidth, and one over it
+    variance: float  # of the signal, and one over it
+    relative: float  # of what is relative to the signal, and of other numbers
+    target: float  # of y, where it is not normalized
+
+
+LIMITS = {
+    "float64": Limits(length=1e150, variance=1e300, relative=1e100, target=1e152),
+    "float32": Limits(length=1e15, variance=1e30, relative=1e15, target=1e15),
+}
+
+
+class Specification(NamedTuple):
+    """A start for the local model, and which of its hyperparameters are given."""
+
+    model: LocalModel
+    given: frozenset[str]  # names of hyperparameters that tuning must leave alone
+    kernels: tuple[Any, ...]  # those that tuning may choose from
+    scale: str
+    n_neighbors: int | None  # None: not given, or a fixed bandwidth
+    input_transforms: tuple[Kinds, ...]  # those that tuning may choose from
+    is_isotropic: bool  # one lengthscale for all inputs
+    groups: Groups  # of inputs that have one lengthscale together: the number of each one's
+    projection: Projection | None = None  # of two inputs, to the columns that all else is of
+    tunes_bandwidth: bool = False  # one radius for all queries, that tuning chooses
+    calibrates: bool = True  # whether a factor makes intervals cover
+    bounds: Mapping[str, np.ndarray] | None = None  # of a kernel object's logarithms, (k, 2)
+
+    @property
+    def admits_exact(self) -> bool:
+        """Whether tuning may try an exact GP: nothing was said on neighborhoods."""
+        own = self.model
+        return (
+            own.correlation.formula is not None
+            and own.localizer == DEFAULT_LOCALIZER
+            and own.bandwidth is None
+            and not self.tunes_bandwidth
+            and not own.normalize
+            and self.n_neighbors is None
+            and not self.given & {"localizer_decay", "scale_dof"}
+        )
+
+    @property
+    def states_bounds(self) -> bool:
+        """Whether a kernel object has other bounds than those that nobody chose."""
+        unchosen = np.log([1e-5, 1e5])
+        return any(not np.allclose(b, unchosen) for b in (self.bounds or {}).values())
+
+    @property
+    def admits_mixing(self) -> bool:
+        """Whether tuning may try another transform for each input."""
+        return (
+            len(self.input_transforms) > 1
+            and self.model.correlation.formula is not None
+            and len(self.model.lengthscale) > 1
+            and not self.is_isotropic
+            and "lengthscale" not in self.given
+        )
+
+    def kinds_of(self, kind: str) -> Kinds:
+        """One transform for all inputs that are not projected."""
+        own = self.input_transforms[0]
+        return tuple(each if each in LINKED_KINDS else kind for each in own)
+
+    def admits(self, model: LocalModel, kinds: Kinds) -> bool:
+        """Whether tuning with these settings may end at a model and input transforms."""
+        own = self.model
+        is_switched_on = [
+            [0 < getattr(m, name) < math.inf for name in SHARED_PARAMETERS if name != "scale_dof"]
+            for m in (own, model)
+        ]
+        return (
+            any(kernel_of(kernel).is_like(model.kernel) for kernel in self.kernels)
+            and (own.localizer, own.normalize, own.localizer_metric)
+            == (model.localizer, model.normalize, model.localizer_metric)
+            and self._admits_bandwidth(model.bandwidth)
+            and self.scale in ("auto", "local" if model.is_local_scale else "global")
+            and is_switched_on[0] == is_switched_on[1]
+            and all(
+                np.array_equal(getattr(own, name), getattr(model, name))
+                for name in self.given
+                if name != "scale_dof" or model.is_local_scale
+            )
+            and (not self.is_isotropic or len(set(model.lengthscale)) == 1)
+            and (len(self.input_transforms) > 1 or kinds in self.input_transforms)
+        )
+
+    def _admits_bandwidth(self, bandwidth: float | None) -> bool:
+        return bandwidth is not None if self.tunes_bandwidth else bandwidth == self.model.bandwidth
