@@ -280,3 +280,10 @@ def test_warnings_of_workers_reach_the_client_once(processes):
 
 def _jittered(caught):
     return [each for each in caught if "needed jitter" in str(each.message)]
+
+
+def test_joint_predictions_of_collections_are_refused():
+    with pytest.raises(
+        ValueError, match="X is a Dask collection, of parts that are predicted alone"
+    ):
+        PLAIN.predict(da.from_array(NEW, chunks=(20, 2)), return_cov=True)

@@ -340,6 +340,11 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
                 "root of its diagonal is the standard deviation."
             )
         if return_cov:
+            if is_dask(X):
+                raise ValueError(
+                    "return_cov=True compares all queries with each other, but X is a Dask "
+                    "collection, of parts that are predicted alone. Give X.compute()."
+                )
             queries = self._check_queries(X)
             return predict_covariance(self._ready(), queries, kind, self._resources())
         if is_dask(X):
