@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The CUDA kernels compute what the reference does: their sources as plain C++, without a device."""
+"""The CUDA kernels compute what the reference does: their sources as plain C++, on no device."""
 
 import itertools
 import os

@@ -28,6 +28,16 @@ from lsgp.method.localizers import LOCALIZERS
 Array = NDArray[np.floating]
 
 _C_NAMES = {"float32": "float", "float64": "double"}
+#: Largest systems of the kernels that keep the matrix in the registers of a warp.
+WARP_SIZES = (32, 64)
+WARP_THREADS = 128
+#: Blocks of these that a multiprocessor is to hold, which bounds the registers of each thread.
+WARP_BLOCKS = {
+    ("float32", 32): 4,
+    ("float32", 64): 2,
+    ("float64", 32): 3,
+    ("float64", 64): 2,
+}
 #: Share of the free memory of the device that matrices may take which do not fit shared memory.
 SHARE_FOR_MATRICES = 0.25
 
@@ -86,8 +96,14 @@ def upload_problem(problem: LocalProblem, is_trend_apart: bool, residence: Resid
     """The problem's arrays on the device, those that are there already included."""
     X, y, noise, model = problem
     inverse = (1.0 / np.asarray(model.lengthscale, dtype=float)).astype(X.dtype)
-    arrays = (residence.upload(array) for array in (X, y, noise))
-    return OnDevice(*arrays, cupy().asarray(inverse), model, is_trend_apart)
+    return OnDevice(
+        residence.upload(X),
+        residence.upload(y),
+        residence.upload(noise),
+        cupy().asarray(inverse),
+        model,
+        is_trend_apart,
+    )
 
 
 def predict(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> Predictions:
@@ -101,8 +117,37 @@ def predict(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> 
         empty(q, dtype),
         empty(q, np.int32),
     )
-    _launch("predict", problem, (queries, neighbors), (), result, n_solutions=0, gradient=False)
+    if t == 1 and not problem.is_trend_apart and 0 < neighbors.shape[1] <= WARP_SIZES[-1]:
+        _launch_warps(problem, queries, neighbors, result)
+    else:
+        _launch("predict", problem, (queries, neighbors), (), result, n_solutions=0, gradient=False)
     return Predictions(*result)
+
+
+def _launch_warps(
+    problem: OnDevice,
+    queries: DeviceArray,
+    neighbors: DeviceArray,
+    result: tuple[DeviceArray, ...],
+) -> None:
+    """One warp for each query, its matrix in registers."""
+    n_queries, m = neighbors.shape
+    if n_queries == 0:
+        return
+    size = next(size for size in WARP_SIZES if m <= size)
+    name = problem.dtype.name
+    kernel = kernel_of(
+        "warp",
+        "predict_warp",
+        f"LSGP_DTYPE={_C_NAMES[name]}",
+        f"LSGP_M={size}",
+        f"LSGP_THREADS={WARP_THREADS}",
+        f"LSGP_BLOCKS={WARP_BLOCKS[name, size]}",
+    )
+    n_blocks = -(-n_queries * 32 // WARP_THREADS)
+    sizes = np.int64(n_queries), np.int32(m)
+    arguments = (*problem.arguments(), queries, neighbors, *sizes, *result)
+    kernel((n_blocks,), (WARP_THREADS,), arguments)
 
 
 def coefficients(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> Coefficients:

@@ -21,6 +21,7 @@ _SYSTEM = ("problem.cuh", "cholesky.cuh", "system.cuh")
 #: The files of each module, in the order in which they need each other.
 PARTS = {
     "predict": (*_NUMBERS, *_SYSTEM, "general.cuh", "predict_kernel.cuh"),
+    "warp": (*_NUMBERS, "problem.cuh", "general.cuh", "warp_kernel.cuh"),
     "coefficients": (*_NUMBERS, *_SYSTEM, "general.cuh", "coefficients_kernel.cuh"),
     "score": (*_NUMBERS, *_SYSTEM, "score.cuh", "general.cuh", "score_kernel.cuh"),
     "search": ("threads.cuh", "search.cuh"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a block of threads needs for one query, and where that is: shared memory, or the device's."""
+"""What a block of threads needs for one query, and where: shared memory, or the device's."""
 
 from __future__ import annotations
 
