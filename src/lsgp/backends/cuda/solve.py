@@ -33,9 +33,9 @@ WARP_SIZES = (32, 64)
 WARP_THREADS = 128
 #: Blocks of these that a multiprocessor is to hold, which bounds the registers of each thread.
 WARP_BLOCKS = {
-    ("float32", 32): 4,
-    ("float32", 64): 2,
-    ("float64", 32): 3,
+    ("float32", 32): 6,
+    ("float32", 64): 3,
+    ("float64", 32): 4,
     ("float64", 64): 2,
 }
 #: Share of the free memory of the device that matrices may take which do not fit shared memory.
@@ -117,37 +117,12 @@ def predict(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> 
         empty(q, dtype),
         empty(q, np.int32),
     )
-    if t == 1 and not problem.is_trend_apart and 0 < neighbors.shape[1] <= WARP_SIZES[-1]:
-        _launch_warps(problem, queries, neighbors, result)
+    places = (queries, neighbors)
+    if _suits_warps(problem, neighbors):
+        _launch_warps("predict", problem, places, (), result)
     else:
-        _launch("predict", problem, (queries, neighbors), (), result, n_solutions=0, gradient=False)
+        _launch("predict", problem, places, (), result, n_solutions=0, gradient=False)
     return Predictions(*result)
-
-
-def _launch_warps(
-    problem: OnDevice,
-    queries: DeviceArray,
-    neighbors: DeviceArray,
-    result: tuple[DeviceArray, ...],
-) -> None:
-    """One warp for each query, its matrix in registers."""
-    n_queries, m = neighbors.shape
-    if n_queries == 0:
-        return
-    size = next(size for size in WARP_SIZES if m <= size)
-    name = problem.dtype.name
-    kernel = kernel_of(
-        "warp",
-        "predict_warp",
-        f"LSGP_DTYPE={_C_NAMES[name]}",
-        f"LSGP_M={size}",
-        f"LSGP_THREADS={WARP_THREADS}",
-        f"LSGP_BLOCKS={WARP_BLOCKS[name, size]}",
-    )
-    n_blocks = -(-n_queries * 32 // WARP_THREADS)
-    sizes = np.int64(n_queries), np.int32(m)
-    arguments = (*problem.arguments(), queries, neighbors, *sizes, *result)
-    kernel((n_blocks,), (WARP_THREADS,), arguments)
 
 
 def coefficients(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> Coefficients:
@@ -166,20 +141,50 @@ def score(
 ) -> Scores:
     """As `Backend.score`, on the device."""
     q, (_, d) = len(targets), problem.X.shape
-    empty, n_targets = cupy().empty, problem.y.shape[1]
+    empty = cupy().empty
     n_parameters = d + len(SHARED_PARAMETERS)
     result = (empty(q, np.float64), empty((q, n_parameters), np.float64), empty(q, np.int32))
     code = (np.int32(OBJECTIVES.index(objective)),)
-    _launch(
-        "score",
-        problem,
-        (targets, neighbors),
-        code,
-        result,
-        n_solutions=1 + n_targets,
-        gradient=True,
-    )
+    places = (targets, neighbors)
+    if _suits_warps(problem, neighbors):
+        _launch_warps("score", problem, places, code, result)
+    else:
+        n_solutions = 1 + problem.y.shape[1]
+        _launch("score", problem, places, code, result, n_solutions=n_solutions, gradient=True)
     return Scores(*result)
+
+
+def _suits_warps(problem: OnDevice, neighbors: DeviceArray) -> bool:
+    """Whether the kernels that keep the matrix in registers know the problem."""
+    is_small = 0 < neighbors.shape[1] <= WARP_SIZES[-1]
+    return is_small and problem.y.shape[1] == 1 and not problem.is_trend_apart
+
+
+def _launch_warps(
+    name: str,
+    problem: OnDevice,
+    queries: tuple[DeviceArray, DeviceArray],
+    codes: Sequence[Any],
+    result: tuple[DeviceArray, ...],
+) -> None:
+    """One warp for each query, its matrix in registers."""
+    n_queries, m = queries[1].shape
+    if n_queries == 0:
+        return
+    size = next(size for size in WARP_SIZES if m <= size)
+    dtype = problem.dtype.name
+    kernel = kernel_of(
+        f"warp_{name}",
+        f"{name}_warp",
+        f"LSGP_DTYPE={_C_NAMES[dtype]}",
+        f"LSGP_M={size}",
+        f"LSGP_THREADS={WARP_THREADS}",
+        f"LSGP_BLOCKS={WARP_BLOCKS[dtype, size]}",
+    )
+    n_blocks = -(-n_queries * 32 // WARP_THREADS)
+    sizes = np.int64(n_queries), np.int32(m)
+    arguments = (*problem.arguments(), *queries, *sizes, *codes, *result)
+    kernel((n_blocks,), (WARP_THREADS,), arguments)
 
 
 def _launch(

@@ -16,12 +16,14 @@ from lsgp import _core
 _FOLDERS = (Path(__file__).parent / "source", Path(_core.__file__).parent)
 
 _NUMBERS = ("numbers.cuh", "formulas.h", "losses.h", "threads.cuh")
+_WARP = (*_NUMBERS, "problem.cuh", "general.cuh", "warp_system.cuh")
 _SYSTEM = ("problem.cuh", "cholesky.cuh", "system.cuh")
 
 #: The files of each module, in the order in which they need each other.
 PARTS = {
     "predict": (*_NUMBERS, *_SYSTEM, "general.cuh", "predict_kernel.cuh"),
-    "warp": (*_NUMBERS, "problem.cuh", "general.cuh", "warp_kernel.cuh"),
+    "warp_predict": (*_WARP, "warp_predict_kernel.cuh"),
+    "warp_score": (*_WARP, "warp_score.cuh", "warp_score_kernel.cuh"),
     "coefficients": (*_NUMBERS, *_SYSTEM, "general.cuh", "coefficients_kernel.cuh"),
     "score": (*_NUMBERS, *_SYSTEM, "score.cuh", "general.cuh", "score_kernel.cuh"),
     "search": ("threads.cuh", "search.cuh"),

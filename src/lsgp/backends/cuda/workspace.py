@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lsgp.backends.cuda.device import Device
 
 #: As in source/cholesky.cuh.
-TILE = 4
+TILE, TILE_STRIDE = 4, 20
 #: Blocks for each multiprocessor where their matrices are in the device's memory: enough to hide
 #: its latency.
 BLOCKS_PER_MULTIPROCESSOR = 4
@@ -40,9 +40,7 @@ class Shape(NamedTuple):
         """Elements of the matrix and its right-hand sides, as in source/cholesky.cuh."""
         n_tiles = _rows(self.n_neighbors) // TILE
         n_rhs = -(-(1 + self.n_targets + self.n_apart) // TILE)
-        return TILE * TILE * (n_tiles * (n_tiles + 1) // 2 + n_rhs * n_tiles) + TILE * (
-            n_tiles + n_rhs
-        )
+        return TILE_STRIDE * (n_tiles * (n_tiles + 1) // 2 + n_rhs * n_tiles)
 
 
 class Placement(NamedTuple):
@@ -85,7 +83,7 @@ def place(shape: Shape, itemsize: int, device: Device) -> Placement:
 
 def threads_for(n_neighbors: int) -> int:
     """Threads that work on one query."""
-    for largest, n_threads in ((32, 32), (80, 64), (160, 128)):
+    for largest, n_threads in ((32, 32), (128, 64), (192, 128)):
         if n_neighbors <= largest:
             return n_threads
     return 256

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Cholesky factor of one matrix by the threads of a block, in the layout of _core/cholesky.h: the
-// lower triangle by tile rows of 4, entry (4 I + a, k) at row(I)[4 k + a], right-hand sides as tile
-// rows below it. A tile row has 4 numbers to spare, so that those of 8 tile rows lie in different
-// banks of the shared memory.
+// lower triangle by tiles of 4 x 4, one after another in each tile row, right-hand sides as tile rows
+// below it. Between tiles are 4 numbers to spare, so that 8 tiles that are one after another, or one
+// below another, lie in different banks of the shared memory.
 #pragma once
 
 namespace lsgp {
 
-constexpr int TILE = 4, TILE_SIZE = 16;
+constexpr int TILE = 4, TILE_SIZE = 16, TILE_STRIDE = 20;
 constexpr int PANEL = 4;  // tile columns
 
 template <class T> struct Triangle {
@@ -15,18 +15,15 @@ template <class T> struct Triangle {
   int n_tiles;      // tile rows of the matrix
   int n_rhs_tiles;  // tile rows of right-hand sides below it
 
-  // The number of elements; `_matrix_size` in launch.py is the same.
-  static long long size(long long n_tiles, long long n_rhs_tiles) {
-    return TILE_SIZE * (n_tiles * (n_tiles + 1) / 2 + n_rhs_tiles * n_tiles) +
-           TILE * (n_tiles + n_rhs_tiles);
-  }
   T *row(int I) const {
     const long long n = n_tiles, above = I <= n_tiles
         ? (long long)I * (I + 1) / 2
         : n * (n + 1) / 2 + (I - n) * n;
-    return data + TILE_SIZE * above + TILE * (long long)I;
+    return data + TILE_STRIDE * above;
   }
-  T *tile(int I, int J) const { return row(I) + TILE_SIZE * J; }
+  T *tile(int I, int J) const { return row(I) + TILE_STRIDE * J; }
+  // Column k of a tile row begins here.
+  static int column(int k) { return k / TILE * TILE_STRIDE + k % TILE * TILE; }
 };
 
 // The tiles (I, J), J <= I, of the tile rows from `first` to behind `last_row`, columns from `first`
@@ -82,7 +79,7 @@ template <class T> inline void factor_tile(T *c, T smallest, bool &failed, T &le
     const bool good = pivot > smallest && pivot - pivot == T(0);
     failed = failed || !good;
     least = good && pivot < least ? pivot : least;
-    const T inverse = T(1) / sqrt(good ? pivot : T(1));
+    const T inverse = inverse_sqrt(good ? pivot : T(1));
     c[b * TILE + b] = inverse;
 #pragma unroll
     for (int a = b + 1; a < TILE; a++) {
@@ -94,10 +91,10 @@ template <class T> inline void factor_tile(T *c, T smallest, bool &failed, T &le
   }
 }
 
-// c -= x yᵀ over n columns of two tile rows.
-template <class T> inline void subtract_product(T *c, const T *x, const T *y, int n) {
-#pragma unroll 4
-  for (int k = 0; k < n; k++) {
+// c -= x yᵀ over one tile each.
+template <class T> inline void subtract_product(T *c, const T *x, const T *y) {
+#pragma unroll
+  for (int k = 0; k < TILE; k++) {
     const Four<T> left = load_four(x + k * TILE), right = load_four(y + k * TILE);
 #pragma unroll
     for (int b = 0; b < TILE; b++)
@@ -106,48 +103,63 @@ template <class T> inline void subtract_product(T *c, const T *x, const T *y, in
   }
 }
 
-// [E3] Factor in place, right-hand sides included. Every thread factors the diagonal tiles, so that
-// all know of a failure without being told.
+// Tile column J of the factor, n tile columns behind the begin of its panel. Every thread factors
+// the diagonal tile, so that all know of a failure without being told.
+template <class T>
+inline void factor_column(const Triangle<T> &A, int J, const int n, T smallest, bool &failed,
+                          T &least) {
+  T c[TILE_SIZE];
+  const T *left = A.tile(J, J - n);
+  load_tile(c, A.tile(J, J));
+#pragma unroll
+  for (int s = 0; s < n; s++)
+    subtract_product(c, left + s * TILE_STRIDE, left + s * TILE_STRIDE);
+  factor_tile(c, smallest, failed, least);
+  const int n_rows = (A.n_tiles + A.n_rhs_tiles) * TILE;
+  for (int r = (J + 1) * TILE + rank(); r < n_rows; r += n_threads()) {
+    T *own = A.tile(r / TILE, J) + r % TILE;
+    const T *known = own - n * TILE_STRIDE;
+    T x[TILE];
+#pragma unroll
+    for (int b = 0; b < TILE; b++) x[b] = own[b * TILE];
+#pragma unroll
+    for (int k = 0; k < n * TILE; k++) {
+      const int at = k / TILE * TILE_STRIDE + k % TILE * TILE;
+      const T value = known[at];
+      const Four<T> other = load_four(left + at);
+#pragma unroll
+      for (int b = 0; b < TILE; b++) x[b] -= value * other.at[b];
+    }
+#pragma unroll
+    for (int b = 0; b < TILE; b++) {
+#pragma unroll
+      for (int k = 0; k < b; k++) x[b] -= x[k] * c[k * TILE + b];
+      x[b] *= c[b * TILE + b];
+      own[b * TILE] = x[b];
+    }
+  }
+  __syncthreads();
+  // All have read the tile, and none reads it again before the factor is done.
+  if (rank() == 0) store_tile(A.tile(J, J), c);
+}
+
+// [E3] Factor in place, right-hand sides included.
 template <class T> void factor(const Triangle<T> &A, T smallest, bool &failed, T &least) {
   const int n_rows = A.n_tiles + A.n_rhs_tiles;
   for (int begin = 0; begin < A.n_tiles; begin += PANEL) {
     const int end = begin + PANEL < A.n_tiles ? begin + PANEL : A.n_tiles;
-    for (int J = begin; J < end; J++) {
-      T c[TILE_SIZE];
-      const T *left = A.tile(J, begin);
-      const int n = (J - begin) * TILE;
-      load_tile(c, A.tile(J, J));
-      subtract_product(c, left, left, n);
-      factor_tile(c, smallest, failed, least);
-      for (int r = (J + 1) * TILE + rank(); r < n_rows * TILE; r += n_threads()) {
-        const T *known = A.tile(r / TILE, begin) + r % TILE;
-        T *own = A.tile(r / TILE, J) + r % TILE;
-        T x[TILE];
 #pragma unroll
-        for (int b = 0; b < TILE; b++) x[b] = own[b * TILE];
-        for (int k = 0; k < n; k++) {
-          const T value = known[k * TILE];
-          const Four<T> other = load_four(left + k * TILE);
-#pragma unroll
-          for (int b = 0; b < TILE; b++) x[b] -= value * other.at[b];
-        }
-#pragma unroll
-        for (int b = 0; b < TILE; b++) {
-#pragma unroll
-          for (int k = 0; k < b; k++) x[b] -= x[k] * c[k * TILE + b];
-          x[b] *= c[b * TILE + b];
-          own[b * TILE] = x[b];
-        }
-      }
-      __syncthreads();
-      // All have read the tile, and none reads it again before the factor is done.
-      if (rank() == 0) store_tile(A.tile(J, J), c);
-    }
+    for (int n = 0; n < PANEL; n++)
+      if (begin + n < end) factor_column(A, begin + n, n, smallest, failed, least);
     for (TileWalk at(end, n_rows, A.n_tiles); at.is_there(); at.next()) {
       T c[TILE_SIZE];
       T *tile = A.tile(at.I, at.J);
+      const T *x = A.tile(at.I, begin), *y = A.tile(at.J, begin);
       load_tile(c, tile);
-      subtract_product(c, A.tile(at.I, begin), A.tile(at.J, begin), (end - begin) * TILE);
+      // Behind a panel that is not the last one, it has its full width.
+#pragma unroll
+      for (int s = 0; s < PANEL; s++)
+        subtract_product(c, x + s * TILE_STRIDE, y + s * TILE_STRIDE);
       store_tile(tile, c);
     }
     __syncthreads();
@@ -171,7 +183,7 @@ template <class T> void solve_transposed(const Triangle<T> &A, T *x, int n, int 
         known[a] = value * L[a * TILE + a];
       }
       for (int k = rank(); k < I * TILE; k += n_threads()) {
-        const Four<T> column = load_four(row + k * TILE);
+        const Four<T> column = load_four(row + Triangle<T>::column(k));
         T value = own[k];
 #pragma unroll
         for (int a = 0; a < TILE; a++) value -= column.at[a] * known[a];

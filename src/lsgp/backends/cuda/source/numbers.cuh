@@ -24,6 +24,7 @@ template <class V> using Element = V;
 #ifdef LSGP_EMULATED
 using std::exp;
 using std::sqrt;
+template <class T> inline T inverse_sqrt(T x) { return T(1) / sqrt(x); }
 #else
 inline float exp(float x) { return __expf(x); }
 inline double exp(double x) { return ::exp(x); }
@@ -33,6 +34,8 @@ inline float sqrt(float x) {
   return root;
 }
 inline double sqrt(double x) { return ::sqrt(x); }
+inline float inverse_sqrt(float x) { return rsqrtf(x); }
+inline double inverse_sqrt(double x) { return rsqrt(x); }
 #endif
 
 template <class T> struct Digits;

@@ -48,7 +48,7 @@ template <class T> struct Problem {
   bool is_last_resort() const { return sizeof(T) == 8 && !has_trend_in_matrix(); }
 };
 
-// The arguments of a kernel that are a Problem, in the order of launch.py.
+// The arguments of a kernel that are a Problem, in the order of solve.py.
 #define LSGP_PROBLEM_ARGUMENTS(T)                                                                \
   const T *X, const T *y, const T *noise, const T *inverse_lengthscale, int d, int t, int kernel, \
       int localizer, double signal_variance, double noise_variance, double constant_variance,     \

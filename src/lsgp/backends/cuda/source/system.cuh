@@ -30,7 +30,7 @@ template <class T> struct Workspace {
   static int rows_of(int m) { return ((m > 1 ? m : 1) + TILE - 1) / TILE * TILE; }
   static int rhs_tiles_of(int t, int a) { return (1 + t + a + TILE - 1) / TILE; }
 
-  // `_vectors_size` in launch.py is the sum of what is taken here.
+  // `Shape.n_vectors` in workspace.py is the sum of what is taken here.
   Workspace(T *vectors, T *matrix, int m, int d, int t, int a, int n_solutions, bool gradient) {
     capacity = rows_of(m);
     T *p = vectors;
@@ -223,7 +223,7 @@ template <class T> struct LocalSystem {
   // Row `which` of the right-hand sides (0: cross-covariance, 1 .. t: targets, then the columns
   // of H), entry i.
   T &rhs(int which, int i) const {
-    return space.A.row(space.A.n_tiles + which / TILE)[i * TILE + which % TILE];
+    return space.A.row(space.A.n_tiles + which / TILE)[Triangle<T>::column(i) + which % TILE];
   }
   // By the lanes of a warp.
   T rhs_dot(int p, int q) const {

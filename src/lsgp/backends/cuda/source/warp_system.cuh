@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Predictions of small systems, one warp per query, the matrix in registers: M is 32 or 64, and lane
+// Small systems, one warp per query, the matrix in registers: M is 32 or 64, and lane
 // l has the rows l and, if there are so many, l + 32. One target, the trend in the matrix. What fails
 // or has lost its digits gets STATUS_IMPRECISE, and is solved again by the general kernel.
 //
@@ -18,13 +18,12 @@ template <class T, int M> struct WarpMemory {
   T r2[M];                           // squared scaled distances
 };
 
-inline float inverse_sqrt(float x) { return rsqrtf(x); }
-inline double inverse_sqrt(double x) { return rsqrt(x); }
 template <class V> inline V from_lane(V value, int lane) {
   return __shfl_sync(ALL_LANES, value, lane);
 }
 
-template <class T, int M> struct WarpSystem {
+// KEEPS: whether what backward substitution needs is kept.
+template <class T, int M, bool KEEPS = false> struct WarpSystem {
   typedef Limits<T> L;
   static constexpr bool HAS_SECOND = M > 32;
   static constexpr int N_SECOND = HAS_SECOND ? M : 1, PANEL_WIDTH = 4;
@@ -38,6 +37,8 @@ template <class T, int M> struct WarpSystem {
   T present[2];
   T h2, n_effective, mean_diagonal, trend, least;
   T yy, yk, kk;  // products of what forward substitution leaves
+  T inverse[2], of_y_kept[2], of_k_kept[2];  // 1/L and what it leaves in the lane's rows
+  int farthest;  // the neighbor that sets the adaptive bandwidth
   int rows;
   bool failed, not_finite;
 
@@ -48,31 +49,37 @@ template <class T, int M> struct WarpSystem {
   void measure(const T *query, int i0, int i1) {
     typedef WarpMemory<T, M> Memory;
     const int d = problem.d;
-    const T *x0 = i0 < 0 ? query : problem.X + (long long)i0 * d;
-    const T *x1 = i1 < 0 ? query : problem.X + (long long)i1 * d;
 #pragma unroll
     for (int j = 0; j < 32; j++) first[j] = 0;
 #pragma unroll
     for (int j = 0; j < N_SECOND; j++) second[j] = 0;
     r2[0] = r2[1] = 0;
     for (int k0 = 0; k0 < d; k0 += Memory::CHUNK) {
+      place_chunk(query, i0, i1, k0);
       const int n = d - k0 < Memory::CHUNK ? d - k0 : Memory::CHUNK;
-      __syncwarp();
-      if (d % 4 == 0) {
-        for (int c = 0; c < n; c += 4) {
-          place(query, k0, c, load_four(x0 + k0 + c), lane);
-          if (HAS_SECOND) place(query, k0, c, load_four(x1 + k0 + c), lane + 32);
-        }
-      } else {
-        for (int c = 0; c < n; c++) {
-          place(query, k0, c, x0[k0 + c], lane);
-          if (HAS_SECOND) place(query, k0, c, x1[k0 + c], lane + 32);
-        }
-      }
-      __syncwarp();
 #pragma unroll 1
       for (int c = 0; c < n; c++) add_squares(memory.z + c * Memory::STRIDE);
     }
+  }
+  // Scaled differences to the query, of some inputs.
+  void place_chunk(const T *query, int i0, int i1, int k0) {
+    typedef WarpMemory<T, M> Memory;
+    const int d = problem.d, n = d - k0 < Memory::CHUNK ? d - k0 : Memory::CHUNK;
+    const T *x0 = i0 < 0 ? query : problem.X + (long long)i0 * d;
+    const T *x1 = i1 < 0 ? query : problem.X + (long long)i1 * d;
+    __syncwarp();
+    if (d % 4 == 0) {
+      for (int c = 0; c < n; c += 4) {
+        place(query, k0, c, load_four(x0 + k0 + c), lane);
+        if (HAS_SECOND) place(query, k0, c, load_four(x1 + k0 + c), lane + 32);
+      }
+    } else {
+      for (int c = 0; c < n; c++) {
+        place(query, k0, c, x0[k0 + c], lane);
+        if (HAS_SECOND) place(query, k0, c, x1[k0 + c], lane + 32);
+      }
+    }
+    __syncwarp();
   }
   void place(const T *query, int k0, int c, T x, int row) {
     memory.z[c * WarpMemory<T, M>::STRIDE + row] =
@@ -100,25 +107,27 @@ template <class T, int M> struct WarpSystem {
   // Bandwidth and weights, as LocalSystem::weigh.
   void weigh(int i0, int i1) {
     const int index[2] = {i0, HAS_SECOND ? i1 : -1};
-    T farthest = 0;
+    T reach = 0;
     bool is_bad = false;
 #pragma unroll
     for (int s = 0; s < 2; s++) {
       is_bad |= !(r2[s] - r2[s] == T(0));
-      if (index[s] >= 0 && r2[s] > farthest) farthest = r2[s];
+      if (index[s] >= 0 && r2[s] > reach) reach = r2[s];
     }
     not_finite = __any_sync(ALL_LANES, is_bad);
-    h2 = reduce_lanes(farthest, Largest{});
+    h2 = reduce_lanes(reach, Largest{});
+    // Of several as far, the first.
+    unsigned as_far[2];
+#pragma unroll
+    for (int s = 0; s < 2; s++)
+      as_far[s] = __ballot_sync(ALL_LANES, index[s] >= 0 && r2[s] == h2 && h2 > 0);
+    farthest = as_far[0] ? __ffs(as_far[0]) - 1 : as_far[1] ? 31 + __ffs(as_far[1]) : 0;
     if (problem.bandwidth > 0) h2 = T(problem.bandwidth * problem.bandwidth);
-    const T factor =
-        problem.normalize ? T(1) / (sqrt(h2 > 0 ? h2 : T(1)) * T(problem.mean_lengthscale)) : T(1);
     T counted = 0, sum = 0, count = 0, noise[2];
     unsigned in_lanes[2];
 #pragma unroll
     for (int s = 0; s < 2; s++) {
-      const T u2 = h2 > 0 ? r2[s] / h2 : T(0);
-      T weight = localize(problem.localizer, u2, T(problem.localizer_decay)).value;
-      weight = (h2 > 0 ? weight : T(1)) * factor;
+      const T weight = weight_of(s).value;
       const bool in = weight > L::SMALLEST_WEIGHT && index[s] >= 0;
       present[s] = in ? T(1) : T(0);
       in_lanes[s] = __ballot_sync(ALL_LANES, in);
@@ -145,6 +154,15 @@ template <class T, int M> struct WarpSystem {
     // reads. If not so, columns of points that are out of the system are zero.
     const unsigned long long all = (unsigned long long)in_lanes[1] << 32 | in_lanes[0];
     if (all & (all + 1)) drop_columns(in_lanes);
+  }
+
+  // The weight of the lane's row s, were it a neighbor, with derivatives.
+  Weight<T> weight_of(int s) const {
+    const T factor =
+        problem.normalize ? T(1) / (sqrt(h2 > 0 ? h2 : T(1)) * T(problem.mean_lengthscale)) : T(1);
+    const T u2 = h2 > 0 ? r2[s] / h2 : T(0);
+    const Weight<T> w = localize(problem.localizer, u2, T(problem.localizer_decay));
+    return {(h2 > 0 ? w.value : T(1)) * factor, w.by_s * factor, w.by_decay * factor};
   }
 
   // [E1] in place of the squared distances. Rows of points out of the system are zero.
@@ -188,29 +206,36 @@ template <class T, int M> struct WarpSystem {
     failed = false;
     least = mean_diagonal;
     yy = yk = kk = 0;
+    if (KEEPS) of_y_kept[0] = of_y_kept[1] = of_k_kept[0] = of_k_kept[1] = 0;
 #pragma unroll
     for (int p = 0; p < N_PANELS; p++) {
       if (p * PANEL_WIDTH >= rows) break;
       panel(p);
     }
   }
-  void panel(const int p) {
-    constexpr int W = PANEL_WIDTH;
-    const int j = p * W, owner = j % 32;
-    const bool in_first = j < 32;
-    T *row = memory.panel + (p % 2) * W * M;
-    if (lane >= owner && lane < owner + W) {
+  // What the lanes that own the rows of a panel have before it, for all lanes.
+  const T *share_rows(const int p) {
+    const int j = p * PANEL_WIDTH, owner = j % 32;
+    T *row = memory.panel + (p % 2) * PANEL_WIDTH * M;
+    if (lane >= owner && lane < owner + PANEL_WIDTH) {
       T *own = row + (lane - owner) * M;
 #pragma unroll
       for (int c = 0; c < j; c += 4) {
         Four<T> part;
 #pragma unroll
         for (int e = 0; e < 4; e++)
-          part.at[e] = in_first ? first[(c + e) % 32] : second[(c + e) % N_SECOND];
+          part.at[e] = j < 32 ? first[(c + e) % 32] : second[(c + e) % N_SECOND];
         *reinterpret_cast<Four<T> *>(own + c) = part;
       }
     }
     __syncwarp();
+    return row;
+  }
+  void panel(const int p) {
+    constexpr int W = PANEL_WIDTH;
+    const int j = p * W, owner = j % 32;
+    const bool in_first = j < 32;
+    const T *row = share_rows(p);
     T x0[W], x1[W];
 #pragma unroll
     for (int b = 0; b < W; b++) {
@@ -249,6 +274,10 @@ template <class T, int M> struct WarpSystem {
 #pragma unroll
       for (int b = 0; b < a; b++) v -= D[b * W + a] * of_y[b], w -= D[b * W + a] * of_k[b];
       of_y[a] = v * D[a * W + a], of_k[a] = w * D[a * W + a];
+      if (KEEPS && lane == owner + a) {
+        inverse[in_first ? 0 : 1] = D[a * W + a];
+        of_y_kept[in_first ? 0 : 1] = of_y[a], of_k_kept[in_first ? 0 : 1] = of_k[a];
+      }
       yy += of_y[a] * of_y[a];
       yk += of_y[a] * of_k[a];
       kk += of_k[a] * of_k[a];
@@ -310,25 +339,3 @@ template <class T, int M> struct WarpSystem {
 };
 
 }  // namespace lsgp
-
-extern "C" __global__ void __launch_bounds__(LSGP_THREADS, LSGP_BLOCKS)
-    predict_warp(LSGP_PROBLEM_ARGUMENTS(T), const T *queries, const int *neighbors,
-                 long long n_queries, int m, T *mean, T *variance, T *scale, T *dof, int *status) {
-  __shared__ __align__(16) lsgp::WarpMemory<T, LSGP_M> memory[LSGP_THREADS / 32];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const long long q = (long long)blockIdx.x * (LSGP_THREADS / 32) + warp;
-  if (q >= n_queries) return;
-  const lsgp::Problem<T> problem = LSGP_PROBLEM(T);
-  const int *own = neighbors + q * m;
-  const int i0 = lane < m ? own[lane] : -1, i1 = lane + 32 < m ? own[lane + 32] : -1;
-  lsgp::WarpSystem<T, LSGP_M> system(problem, memory[warp], lane);
-  system.measure(queries + q * d, i0, i1);
-  system.weigh(i0, i1);
-  system.factor();
-  if (lane) return;
-  mean[q] = system.yk;
-  variance[q] = system.latent_variance();
-  scale[q] = T(lsgp::posterior_scale(problem, system.yy, system.n_effective).value);
-  dof[q] = T(scale_dof + system.n_effective);
-  status[q] = system.status();
-}
