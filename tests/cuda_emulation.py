@@ -147,6 +147,7 @@ def find(library, index, in_units, factor, exclusions, squared_radius, size, k):
         query_groups,
         np.int64(0 if groups is None else len(groups)),
         np.int64(q),
+        np.arange(q)[::-1].copy(),
         k,
         float(squared_radius),
         size,

@@ -12,7 +12,7 @@ from lsgp.backends import cpu, host
 from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
 from lsgp.backends.cuda import search, solve
 from lsgp.backends.cuda.device import cupy, find_device, why_not
-from lsgp.backends.cuda.residence import DeviceArray, Residence
+from lsgp.backends.cuda.residence import DeviceArray, Residence, download
 from lsgp.backends.cuda.workspace import BLOCKS_PER_MULTIPROCESSOR, Shape, place
 from lsgp.backends.precision import imprecise_parts, in_double, replace_part
 from lsgp.method.contract import (
@@ -33,8 +33,8 @@ Result = TypeVar("Result", Predictions, Coefficients, Scores)
 #: A block takes about this many multiply-adds: a fraction of a second, so that Ctrl-C is prompt.
 WORK_PER_BLOCK = 1e12
 SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 1 << 18
-#: Blocks whose arrays the host has at a time: while one is on the device, another is made ready.
-BLOCKS_AT_ONCE = 2
+#: Blocks whose arrays the host has at a time: while one is on the device, others are made ready.
+BLOCKS_AT_ONCE = 4
 #: With a fixed bandwidth most neighborhoods are far smaller than the largest that is allowed.
 BLOCK_WITH_FIXED_BANDWIDTH = 8192
 #: Rows that are copied to double precision at a time, many, so that the device has work.
@@ -99,7 +99,7 @@ class CudaBackend:
                 exclusions,
                 self.residence,
             )
-        neighbors: NDArray[np.int32] = cupy().asnumpy(found)
+        neighbors: NDArray[np.int32] = download(found)
         self.residence.remember(neighbors, found)
         return neighbors
 
@@ -130,7 +130,7 @@ class CudaBackend:
         on_device = solve.upload_problem(problem, is_trend_apart, self.residence)
         rows = self._rows(neighbors, len(problem.X))
         solved = solve.predict(on_device, cupy().asarray(queries), rows)
-        solved = Predictions(*map(cupy().asnumpy, solved[:5]))
+        solved = Predictions(*map(download, solved[:5]))
         return solved._replace(noise_unit=host.noise_unit(problem, queries, neighbors))
 
     def coefficients(
@@ -157,7 +157,7 @@ class CudaBackend:
         on_device = solve.upload_problem(problem, is_trend_apart, self.residence)
         rows = self._rows(neighbors, len(problem.X))
         solved = solve.coefficients(on_device, cupy().asarray(queries), rows)
-        return Coefficients(*map(cupy().asnumpy, solved))
+        return Coefficients(*map(download, solved))
 
     def score(
         self,
@@ -190,7 +190,7 @@ class CudaBackend:
             raise ValueError("targets names a row that X does not have")
         rows = self._rows(neighbors, n)
         solved = solve.score(on_device, cupy().asarray(targets), rows, objective)
-        return Scores(*map(cupy().asnumpy, solved))
+        return Scores(*map(download, solved))
 
     def _rows(self, neighbors: NDArray[np.int32], n: int) -> DeviceArray:
         """Neighbors on the device; a row that is not there must not be read."""

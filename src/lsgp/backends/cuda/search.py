@@ -20,7 +20,9 @@ from lsgp.search.neighborhoods import require_few
 BYTES_OF_STACK = 40 * 16
 BYTES_OF_CANDIDATE = 12
 WARPS_PER_BLOCK = 4
-#: A point that no launch asks for.
+#: So many queries are worth sorting, so that those that are near each other read the same leaves.
+MANY_QUERIES = 8192
+#: An array that there is not.
 _NOTHING = np.uint64(0)
 
 
@@ -93,11 +95,13 @@ def _launch(
         return _NOTHING if array is None else cupy().asarray(array)
 
     n_groups = 0 if exclusions.groups is None else len(exclusions.groups)
+    tree = [residence.upload(array) for array in index[:3]]
+    places = cupy().asarray(in_units)
     arguments = (
-        *(residence.upload(array) for array in index[:3]),
+        *tree,
         np.int64(len(index.leaves)),
         np.int32(index.d),
-        cupy().asarray(in_units),
+        places,
         optional(factor),
         optional(exclusions.rows),
         optional(exclusions.radius),
@@ -106,6 +110,7 @@ def _launch(
         optional(exclusions.query_groups),
         np.int64(n_groups),
         np.int64(q),
+        _turns(index, tree[2], places, optional(factor)) if q >= MANY_QUERIES else _NOTHING,
         np.int32(k),
         np.float64(squared_radius),
         np.int32(size),
@@ -113,6 +118,18 @@ def _launch(
         _NOTHING if counts is None else counts,
     )
     kernel((-(-q // n_warps),), (32 * n_warps,), arguments, shared_mem=n_warps * per_warp)
+
+
+def _turns(
+    index: NeighborIndex, boxes: DeviceArray, queries: DeviceArray, factor: Any
+) -> DeviceArray:
+    """Numbers of the queries in the order of the leaves that they are in, (q,)."""
+    q, n_threads = len(queries), 128
+    leaves = cupy().empty(q, np.int32)
+    sizes = np.int64(len(index.leaves)), np.int32(index.d)
+    arguments = (boxes, *sizes, queries, factor, np.int64(q), leaves)
+    kernel_of("search", "home")((-(-q // n_threads),), (n_threads,), arguments)
+    return cupy().argsort(leaves)
 
 
 def _power_of_two(n: int) -> int:

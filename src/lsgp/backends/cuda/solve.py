@@ -28,15 +28,16 @@ from lsgp.method.localizers import LOCALIZERS
 Array = NDArray[np.floating]
 
 _C_NAMES = {"float32": "float", "float64": "double"}
-#: Largest systems of the kernels that keep the matrix in the registers of a warp.
-WARP_SIZES = (32, 64)
+#: Threads of a block of the kernels that keep the matrix in the registers of a warp.
 WARP_THREADS = 128
-#: Blocks of these that a multiprocessor is to hold, which bounds the registers of each thread.
+#: The largest system of each of these kernels, by what it does and its dtype, and how many blocks a
+#: multiprocessor is to hold, which bounds the registers of each thread: the fastest on an H200.
+#: Scores in double precision do not fit the registers: compiling them takes 30 s, for nothing.
 WARP_BLOCKS = {
-    ("float32", 32): 6,
-    ("float32", 64): 3,
-    ("float64", 32): 4,
-    ("float64", 64): 2,
+    ("predict", "float32"): {32: 6, 64: 3},
+    ("predict", "float64"): {32: 4, 64: 2},
+    ("score", "float32"): {32: 6, 64: 3},
+    ("score", "float64"): {32: 4},
 }
 #: Share of the free memory of the device that matrices may take which do not fit shared memory.
 SHARE_FOR_MATRICES = 0.25
@@ -118,8 +119,8 @@ def predict(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> 
         empty(q, np.int32),
     )
     places = (queries, neighbors)
-    if _suits_warps(problem, neighbors):
-        _launch_warps("predict", problem, places, (), result)
+    if size := _warp_size("predict", problem, neighbors):
+        _launch_warps("predict", size, problem, places, (), result)
     else:
         _launch("predict", problem, places, (), result, n_solutions=0, gradient=False)
     return Predictions(*result)
@@ -146,22 +147,26 @@ def score(
     result = (empty(q, np.float64), empty((q, n_parameters), np.float64), empty(q, np.int32))
     code = (np.int32(OBJECTIVES.index(objective)),)
     places = (targets, neighbors)
-    if _suits_warps(problem, neighbors):
-        _launch_warps("score", problem, places, code, result)
+    if size := _warp_size("score", problem, neighbors):
+        _launch_warps("score", size, problem, places, code, result)
     else:
         n_solutions = 1 + problem.y.shape[1]
         _launch("score", problem, places, code, result, n_solutions=n_solutions, gradient=True)
     return Scores(*result)
 
 
-def _suits_warps(problem: OnDevice, neighbors: DeviceArray) -> bool:
-    """Whether the kernels that keep the matrix in registers know the problem."""
-    is_small = 0 < neighbors.shape[1] <= WARP_SIZES[-1]
-    return is_small and problem.y.shape[1] == 1 and not problem.is_trend_apart
+def _warp_size(name: str, problem: OnDevice, neighbors: DeviceArray) -> int | None:
+    """The size of the kernel that keeps the matrix in registers; None if there is none."""
+    m = neighbors.shape[1]
+    if m == 0 or problem.y.shape[1] != 1 or problem.is_trend_apart:
+        return None
+    sizes = WARP_BLOCKS[name, problem.dtype.name]
+    return next((size for size in sizes if m <= size), None)
 
 
 def _launch_warps(
     name: str,
+    size: int,
     problem: OnDevice,
     queries: tuple[DeviceArray, DeviceArray],
     codes: Sequence[Any],
@@ -171,7 +176,6 @@ def _launch_warps(
     n_queries, m = queries[1].shape
     if n_queries == 0:
         return
-    size = next(size for size in WARP_SIZES if m <= size)
     dtype = problem.dtype.name
     kernel = kernel_of(
         f"warp_{name}",
@@ -179,7 +183,7 @@ def _launch_warps(
         f"LSGP_DTYPE={_C_NAMES[dtype]}",
         f"LSGP_M={size}",
         f"LSGP_THREADS={WARP_THREADS}",
-        f"LSGP_BLOCKS={WARP_BLOCKS[dtype, size]}",
+        f"LSGP_BLOCKS={WARP_BLOCKS[name, dtype][size]}",
     )
     n_blocks = -(-n_queries * 32 // WARP_THREADS)
     sizes = np.int64(n_queries), np.int32(m)

@@ -197,13 +197,37 @@ inline void search(const Tree &tree, const Query &query, Found &found, Postponed
 
 }  // namespace lsgp
 
-// One warp per query. Neighbors (q, k) of the k nearest, or, with a squared radius, of all that are
+// The leaf in whose box each query is, or nearly so: a thread per query.
+extern "C" __global__ void home(const double *boxes, long long n_leaves, int d,
+                                const double *queries, const double *factor, long long n_queries,
+                                int *leaf) {
+  const long long q = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (q >= n_queries) return;
+  const lsgp::Tree tree(nullptr, nullptr, boxes, n_leaves, d);
+  const lsgp::Query query = {queries + q * d, factor, nullptr, nullptr, 0, -1, -1, 0};
+  long long node = 0;
+  while (!tree.is_leaf(node)) {
+    node = 2 * node + 1;
+    const double *box = boxes + node * 2 * d;
+    double left = 0, right = 0;
+    for (int j = 0; j < d; j++) {
+      const double a = query.gap_to_box(box, j, d), b = query.gap_to_box(box + 2 * d, j, d);
+      left += a * a;
+      right += b * b;
+    }
+    node += right < left;
+  }
+  leaf[q] = int(tree.position(node));
+}
+
+// One warp per query, in this order: those that are near each other read the same leaves. Neighbors (q, k) of the k nearest, or, with a squared radius, of all that are
 // within it, nearest first; counts (q,) of these. Without room for candidates they are only counted.
 extern "C" __global__ void find(
     const double *leaves, const int *order, const double *boxes, long long n_leaves, int d,
     const double *queries, const double *factor, const int *rows, const double *radii,
     const double *unit, const int *groups, const int *query_groups, long long n_groups,
-    long long n_queries, int k, double squared_radius, int size, int *neighbors, int *counts) {
+    long long n_queries, const long long *turns, int k, double squared_radius, int size,
+    int *neighbors, int *counts) {
   LSGP_SHARED_MEMORY;
   const int lane = lsgp::rank() % lsgp::WARP, warp = lsgp::rank() / lsgp::WARP,
             n_warps = lsgp::n_threads() / lsgp::WARP;
@@ -213,8 +237,9 @@ extern "C" __global__ void find(
   int *candidates = reinterpret_cast<int *>(distances + n_warps * size);
   const lsgp::Tree tree(leaves, order, boxes, n_leaves, d);
   const long long n_places = n_leaves * lsgp::LEAF;
-  for (long long q = (long long)blockIdx.x * n_warps + warp; q < n_queries;
-       q += (long long)gridDim.x * n_warps) {
+  for (long long turn = (long long)blockIdx.x * n_warps + warp; turn < n_queries;
+       turn += (long long)gridDim.x * n_warps) {
+    const long long q = turns ? turns[turn] : turn;
     const lsgp::Query query = {queries + q * d,
                                factor,
                                unit,

@@ -133,7 +133,7 @@ template <class T> struct LocalSystem {
 
   // [E1], [E2] into the tiles, with this jitter on the diagonal.
   void assemble(T jitter) {
-    for (TileWalk at(0, space.A.n_tiles, space.A.n_tiles); at.is_there(); at.next())
+    for (TileWalk at(space.A.n_tiles); at.is_there(); at.next())
       assemble_tile(at.I, at.J, jitter);
     right_hand_sides();
     __syncthreads();
