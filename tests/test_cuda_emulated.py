@@ -12,6 +12,7 @@ from backend_checks import TOLERANCES, assert_close, each_pair
 from cases import DTYPES, as_dtype, cases_of, make_instance
 
 from lsgp.backends import reference
+from lsgp.backends.cuda import residence
 from lsgp.backends.cuda.sources import PARTS, source_of
 from lsgp.method.contract import (
     OBJECTIVES,
@@ -157,3 +158,30 @@ def test_search_finds_the_neighborhoods_of_the_host(libraries, n, n_inputs):
         width = within.shape[1]
         found, _ = emulation.find(libraries["search", "float64"], *own, 0.9**2, 1024, width)
         assert np.array_equal(found, within)
+
+
+# ---- what is on the device ----
+
+
+def test_parts_of_an_array_are_uploaded_once_and_go_with_it(monkeypatch):
+    uploads = []
+
+    class Library:
+        @staticmethod
+        def asarray(array):
+            uploads.append(array.shape)
+            return array.copy()
+
+    monkeypatch.setattr(residence, "cupy", lambda: Library)
+    here = residence.Residence()
+    rows = np.arange(100_000, dtype=np.int32).reshape(1000, 100)
+    for _ in range(3):
+        assert np.array_equal(here.upload(rows[100:900]), rows[100:900])
+        assert here.upload_rows(rows[:800])[1] == 79_999
+        assert here.upload_rows(rows)[1] == 99_999
+    assert uploads == [(800, 100), (800, 100), (1000, 100)]
+    assert here.n_bytes == 2600 * 400
+    # Small arrays are not remembered, and neither is one that is gone.
+    assert here.upload_rows(rows[:0])[1] == -1
+    del rows
+    assert here.n_bytes == 0

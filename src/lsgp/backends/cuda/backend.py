@@ -194,8 +194,8 @@ class CudaBackend:
 
     def _rows(self, neighbors: NDArray[np.int32], n: int) -> DeviceArray:
         """Neighbors on the device; a row that is not there must not be read."""
-        rows = self.residence.upload(neighbors)
-        if rows.size and int(rows.max()) >= n:
+        rows, largest = self.residence.upload_rows(neighbors)
+        if largest >= n:
             raise ValueError("neighbors names a row that X does not have")
         return rows
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Arrays that were uploaded, for as long as they live on the host.
 
-The rows of a model, its index and its targets go to the device once. An array is recognized by
-being itself, through a weak reference: when it is gone, so is its copy. As everywhere behind the
-estimators, arrays are not written to once they were handed over.
+The rows of a model, its index and its targets go to the device once, and so do the neighborhoods
+that tuning evaluates again and again. An array is recognized by the memory that it is: its owner,
+through a weak reference, and its place there. When the owner is gone, so is the copy. As
+everywhere behind the estimators, arrays are not written to once they were handed over.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,40 +35,68 @@ def download(array: DeviceArray) -> NDArray[Any]:
     return copy
 
 
+@dataclass(eq=False)
+class Copy:
+    """Of an array of the host, and what is known of it."""
+
+    owner: weakref.ref[NDArray[Any]]
+    place: tuple[object, ...]
+    array: DeviceArray
+    largest: int | None = None  # of row numbers, once someone asked
+
+
 class Residence:
     """What is on the device, and of which array of the host it is the copy."""
 
     def __init__(self) -> None:
-        self._entries: list[tuple[weakref.ref[NDArray[Any]], DeviceArray]] = []
+        self._copies: list[Copy] = []
         self._lock = threading.Lock()
 
     def upload(self, array: NDArray[Any]) -> DeviceArray:
         """The array on the device, C-contiguous; the copy that is there, if there is one."""
-        found = self._find(array)
-        if found is not None:
-            return found
-        copy = cupy().asarray(np.ascontiguousarray(array))
-        self.remember(array, copy)
-        return copy
+        return self._copy_of(array).array
 
-    def remember(self, array: NDArray[Any], copy: DeviceArray) -> None:
+    def upload_rows(self, rows: NDArray[np.int32]) -> tuple[DeviceArray, int]:
+        """Row numbers on the device, and the largest of them, -1 without any."""
+        copy = self._copy_of(rows)
+        if copy.largest is None:
+            copy.largest = int(copy.array.max()) if rows.size else -1
+        return copy.array, copy.largest
+
+    def remember(self, array: NDArray[Any], copy: DeviceArray) -> Copy:
         """That this is the array's copy."""
-        if array.nbytes < FEWEST_BYTES:
-            return
-        with self._lock:
-            self._entries = [entry for entry in self._entries if entry[0]() is not None]
-            self._entries.append((weakref.ref(array, self._forget), copy))
+        owner = _owner(array)
+        known = Copy(weakref.ref(owner, self._forget), _place(array), copy)
+        if array.nbytes >= FEWEST_BYTES:
+            with self._lock:
+                alive = [copy for copy in self._copies if copy.owner() is not None]
+                self._copies = [*alive, known]
+        return known
 
     @property
     def n_bytes(self) -> int:
         """Memory of the device that is held."""
-        with self._lock:
-            return sum(int(copy.nbytes) for _, copy in self._entries)
+        return sum(int(copy.array.nbytes) for copy in self._copies)
 
-    def _find(self, array: NDArray[Any]) -> DeviceArray | None:
-        with self._lock:
-            return next((copy for ref, copy in self._entries if ref() is array), None)
+    def _copy_of(self, array: NDArray[Any]) -> Copy:
+        owner, place = _owner(array), _place(array)
+        for copy in self._copies:
+            if copy.owner() is owner and copy.place == place:
+                return copy
+        return self.remember(array, cupy().asarray(np.ascontiguousarray(array)))
 
     def _forget(self, gone: weakref.ref[NDArray[Any]]) -> None:
-        # A new list, in one assignment: collection may run at any time, also under the lock.
-        self._entries = [entry for entry in self._entries if entry[0] is not gone]
+        # A new list, in one assignment, without the lock: collection may run at any time, also
+        # while it is held.
+        self._copies = [copy for copy in self._copies if copy.owner is not gone]
+
+
+def _owner(array: NDArray[Any]) -> NDArray[Any]:
+    """The array whose memory this one is a part of; itself, if it is its own."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _place(array: NDArray[Any]) -> tuple[object, ...]:
+    return array.ctypes.data, array.shape, array.strides, array.dtype.str
