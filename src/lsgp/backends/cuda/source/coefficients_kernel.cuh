@@ -2,9 +2,10 @@
 // What the mean of each query multiplies the targets of its neighbors by [E3].
 #pragma once
 
-extern "C" __global__ void coefficients(LSGP_PROBLEM_ARGUMENTS(T), const T *queries, const int *neighbors,
-                             long long n_queries, int m, T *scratch, long long n_scratch,
-                             long long n_vectors, T *beta, T *weight, T *variance, int *status) {
+extern "C" __global__ void coefficients(
+    LSGP_PROBLEM_ARGUMENTS(T), const T *queries, const int *neighbors, long long n_queries,
+    int m, T *scratch, long long n_scratch, long long n_vectors, T *beta, T *weight, T *variance,
+    int *status) {
   LSGP_WORKSPACE(1, false);
   for (long long q = blockIdx.x; q < n_queries; q += gridDim.x) {
     lsgp::LocalSystem<T> system(problem, space);

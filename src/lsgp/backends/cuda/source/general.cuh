@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the kernels for any problem begin with: a block of threads solves one query after another.
-// T is the dtype; LSGP_VECTORS_SHARED and LSGP_MATRIX_SHARED say which part of the workspace is in shared memory,
-// at compile time, so that the compiler knows which kind of memory it reads. The other parts are
-// `scratch`, n_vectors or n_matrix elements for each block.
+// T is the dtype. LSGP_VECTORS_SHARED and LSGP_MATRIX_SHARED say which part of the workspace is in
+// shared memory, at compile time, so that the compiler knows which kind of memory it reads. The other
+// parts are `scratch`, n_scratch elements for each block, vectors first.
 #pragma once
 
 #define LSGP_WORKSPACE(n_solutions, gradient)                                                     \

@@ -2,10 +2,10 @@
 // The prediction of each query [E4] to [E6], by a block of threads.
 #pragma once
 
-extern "C" __global__ void predict(LSGP_PROBLEM_ARGUMENTS(T), const T *queries, const int *neighbors,
-                        long long n_queries, int m, T *scratch, long long n_scratch,
-                        long long n_vectors, T *mean, T *variance, T *scale, T *dof,
-                        int *status) {
+extern "C" __global__ void predict(
+    LSGP_PROBLEM_ARGUMENTS(T), const T *queries, const int *neighbors, long long n_queries,
+    int m, T *scratch, long long n_scratch, long long n_vectors, T *mean, T *variance, T *scale,
+    T *dof, int *status) {
   LSGP_WORKSPACE(0, false);
   for (long long q = blockIdx.x; q < n_queries; q += gridDim.x) {
     lsgp::LocalSystem<T> system(problem, space);

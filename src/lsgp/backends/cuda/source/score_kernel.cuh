@@ -2,9 +2,10 @@
 // Loss of predicting each target row from its neighbors, and its gradient [E8].
 #pragma once
 
-extern "C" __global__ void score(LSGP_PROBLEM_ARGUMENTS(T), const int *targets, const int *neighbors,
-                      long long n_queries, int m, int objective, T *scratch, long long n_scratch,
-                      long long n_vectors, double *loss, double *gradient, int *status) {
+extern "C" __global__ void score(
+    LSGP_PROBLEM_ARGUMENTS(T), const int *targets, const int *neighbors, long long n_queries,
+    int m, int objective, T *scratch, long long n_scratch, long long n_vectors, double *loss,
+    double *gradient, int *status) {
   LSGP_WORKSPACE(1 + t, true);
   for (long long q = blockIdx.x; q < n_queries; q += gridDim.x) {
     const long long row = targets[q];

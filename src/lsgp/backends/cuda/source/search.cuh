@@ -220,8 +220,9 @@ extern "C" __global__ void home(const double *boxes, long long n_leaves, int d,
   leaf[q] = int(tree.position(node));
 }
 
-// One warp per query, in this order: those that are near each other read the same leaves. Neighbors (q, k) of the k nearest, or, with a squared radius, of all that are
-// within it, nearest first; counts (q,) of these. Without room for candidates they are only counted.
+// One warp per query, in this order: those that are near each other read the same leaves. Neighbors
+// (q, k) are the k nearest, or, with a squared radius, all that are within it, nearest first; counts
+// (q,) of these. Without room for candidates they are only counted.
 extern "C" __global__ void find(
     const double *leaves, const int *order, const double *boxes, long long n_leaves, int d,
     const double *queries, const double *factor, const int *rows, const double *radii,

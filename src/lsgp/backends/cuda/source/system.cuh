@@ -319,7 +319,8 @@ template <class T> struct LocalSystem {
       __syncthreads();
       for (int r = p + 1 + rank(); r < n_rows; r += n_threads()) {
         const T own = space.gram[r * a + p];
-        for (int q = p + 1; q < a && q <= r; q++) space.gram[r * a + q] -= own * space.gram[q * a + p];
+        for (int q = p + 1; q < a && q <= r; q++)
+          space.gram[r * a + q] -= own * space.gram[q * a + p];
       }
     }
     __syncthreads();

@@ -116,7 +116,8 @@ template <class T, int M> struct WarpScore : WarpSystem<T, M, true> {
         const T *z = memory.z + c * Memory::STRIDE;
         T sum = through_distances(z, coefficient);
         if (problem.slope_variance > 0) {
-          const T slope = moment(z, beta) * moment(z, of_beta) + moment(z, alpha) * moment(z, of_alpha);
+          const T slope =
+              moment(z, beta) * moment(z, of_beta) + moment(z, alpha) * moment(z, of_alpha);
           by_slope += slope;
           sum -= T(2 * problem.slope_variance) * slope;
         }
