@@ -16,7 +16,7 @@ endif
 SOURCES := $(shell find src -name __pycache__ -prune -o -name '*.py[co]' -prune -o -print) CMakeLists.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo cluster-demo reproduce test bench compare lint format docs clean
+.PHONY: help install demo cluster-demo reproduce test test-botorch bench compare lint format docs clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ reproduce: $(VENV)/installed.stamp  ## The paper's figures and tables (ARGS=--qu
 
 test: $(VENV)/installed.stamp  ## Run the tests
 	$(PY) -m pytest -q -n auto --dist worksteal tests $(ARGS)
+
+test-botorch: $(VENV)/installed.stamp $(VENV)/botorch.stamp  ## Run the tests of lsgp.botorch: installs torch
+	$(PY) -m pytest -q tests/test_botorch.py tests/test_docs.py -k "botorch or optimization" $(ARGS)
 
 bench: $(VENV)/installed.stamp  ## Measure the speed of the native core
 	$(PY) benchmarks/core_speed.py
@@ -73,6 +76,11 @@ $(VENV)/tools.stamp: $(VENV)/created.stamp pyproject.toml
 
 $(VENV)/docs.stamp: $(VENV)/created.stamp pyproject.toml
 	$(PY) -m pip install --quiet --group docs
+	@touch $@
+
+$(VENV)/botorch.stamp: $(VENV)/installed.stamp
+	$(PY) -m pip install --quiet --no-build-isolation \
+	  --config-settings=build-dir="build/{wheel_tag}" ".[botorch]"
 	@touch $@
 
 $(VENV)/peers.stamp: $(VENV)/installed.stamp

@@ -25,6 +25,7 @@ from lsgp import LSGPRegressor
 
 RESULTS = Path(__file__).parent / "results" / "cluster.jsonl"
 ROWS_PER_FILE = 1_000_000
+IDLE_SECONDS = 3.0
 
 
 def make_rows(number: int, n: int) -> pd.DataFrame:
@@ -64,6 +65,10 @@ def on_cluster(path: Path, queries: Path, settings: dict, n_workers: int, memory
         ) as cluster,
         Client(cluster) as client,
     ):
+        client.wait_for_workers(n_workers)
+        idle = time.process_time()
+        time.sleep(IDLE_SECONDS)
+        idle = (time.process_time() - idle) / IDLE_SECONDS
         busy = time.process_time()
         worked = sum(client.run(time.process_time).values())
         began = time.perf_counter()
@@ -79,6 +84,8 @@ def on_cluster(path: Path, queries: Path, settings: dict, n_workers: int, memory
             "n_partitions": model.n_partitions,
             # Of the scheduler, and of the client, which tunes: they are one process here.
             "scheduler_and_client_cpu_seconds": time.process_time() - busy,
+            # What a scheduler takes of a core that has nothing to do.
+            "idle_cpu_share": idle,
             "worker_cpu_seconds": sum(client.run(time.process_time).values()) - worked,
         }, both.to_numpy()
 

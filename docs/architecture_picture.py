@@ -22,7 +22,7 @@ from import_graph import ROOT, imported_rooms
 PICTURE = Path(__file__).with_name("images") / "architecture.svg"
 
 #: `lsgp` itself is the estimators' door, and `__main__` that of the command line.
-DOORS = {"lsgp": "regressor", "__main__": "cli"}
+DOORS = {"lsgp": "estimators", "__main__": "cli"}
 
 #: In units of the picture, which has the width of a phone.
 WIDTH, BOX_HEIGHT, GAP, MARGIN = 420, 44, 13, 4

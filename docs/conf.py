@@ -28,6 +28,8 @@ myst_heading_anchors = 3
 default_role = "py:obj"  # `predict` in a docstring is a link where there is such a thing
 add_module_names = False
 autodoc_member_order = "bysource"
+# The documentation is built without gigabytes of torch.
+autodoc_mock_imports = ["botorch", "gpytorch", "linear_operator", "torch"]
 autodoc_typehints = "none"  # types and shapes are in the docstrings
 strip_signature_backslash = True  # else napoleon leaves `fitted_` without its underscore
 napoleon_google_docstring = False

@@ -34,6 +34,11 @@ TOLERANCES = {
         "gradient": 5e-3,
     },
 }
+#: As above, of derivatives in the query. In float32 they are as good as those of a score.
+DERIVATIVE_TOLERANCES = {
+    "float64": dict.fromkeys(("mean", "variance", "scale", "dof", "noise_unit"), 1e-9),
+    "float32": {"mean": 1e-2, "variance": 1e-3, "scale": 1e-2, "dof": 5e-4, "noise_unit": 1e-5},
+}
 PLAIN = Case("matern32", "smooth", "linear", "local", 7, 2, 1, False, False)
 
 

@@ -45,17 +45,17 @@ def broken(*args, **kwargs):
 
 #: Places that `fit` passes, from the first to the last.
 PLACES = {
-    "checking the settings": ("lsgp.estimator.specify", broken),
-    "checking the rows": ("lsgp.regressor.check_training_rows", broken),
-    "scaling the targets": ("lsgp.estimator.TargetScaler.fit", broken),
+    "checking the settings": ("lsgp.estimators.estimator.specify", broken),
+    "checking the rows": ("lsgp.estimators.regressor.check_training_rows", broken),
+    "scaling the targets": ("lsgp.estimators.estimator.TargetScaler.fit", broken),
     "transforming the inputs": ("lsgp.tuning.problem.fit_transform_kind", broken),
     "indexing": ("lsgp.tuning.problem.build_index", broken),
     "searching": ("lsgp.backends.cpu.search", broken),
     "scoring": ("lsgp.backends.cpu.score", broken),
     "predicting": ("lsgp.backends.cpu.predict", broken),
     "combining": ("lsgp.tuning.search._choose", broken),
-    "building": ("lsgp.estimator.build_tuned", broken),
-    "assembling": ("lsgp.estimator.Ensemble", broken),
+    "building": ("lsgp.estimators.estimator.build_tuned", broken),
+    "assembling": ("lsgp.estimators.estimator.Ensemble", broken),
 } | {
     f"stage {type(stage).__name__}": (
         f"{type(stage).__module__}.{type(stage).__name__}.run",
@@ -108,7 +108,7 @@ def test_a_refused_refit_changes_nothing(fitted, bad):
 
 
 def test_a_first_fit_that_fails_leaves_nothing_behind(monkeypatch):
-    monkeypatch.setattr("lsgp.estimator.build_tuned", broken)
+    monkeypatch.setattr("lsgp.estimators.estimator.build_tuned", broken)
     model = regressor()
     before = dict(vars(model))
     with pytest.raises(BrokenError):

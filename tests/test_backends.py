@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from backend_checks import (
     CORES,
+    DERIVATIVE_TOLERANCES,
     PLAIN,
     TOLERANCES,
     assert_close,
@@ -42,12 +43,18 @@ def test_native_core_agrees_with_the_reference(kernel, localizer):
         scored = reference.score(
             instance.problem, instance.targets, instance.target_neighbors, objective
         )
+        by_query = reference.differentiate(instance.problem, instance.queries, instance.neighbors)
+        assert_identical(by_query[0], predicted)
         for dtype in DTYPES:
             cast = as_dtype(instance, dtype)
             for name, core in CORES.items():
                 label = f"{case}, {dtype}, {name}"
-                actual = cpu.predict(cast.problem, cast.queries, cast.neighbors, core=core)
+                queries = (cast.problem, cast.queries, cast.neighbors)
+                actual = cpu.predict(*queries, core=core)
                 assert_close(actual, predicted, TOLERANCES[dtype], label)
+                again, derivatives = cpu.differentiate(*queries, core=core)
+                assert_identical(again, actual)
+                assert_close(derivatives, by_query[1], DERIVATIVE_TOLERANCES[dtype], label)
                 actual = cpu.score(
                     cast.problem, cast.targets, cast.target_neighbors, objective, core=core
                 )
@@ -113,6 +120,9 @@ def test_without_neighbors_the_prediction_is_the_prior(backend, n_columns, trend
     np.testing.assert_allclose(predicted.scale, problem.model.signal_variance, rtol=1e-15)
     assert np.array_equal(predicted.dof, np.full(3, problem.model.scale_dof))
     assert np.array_equal(predicted.status, np.full(3, STATUS_OK))
+    derivatives = backend.differentiate(problem, instance.queries, nobody)[1]
+    for name, value in zip(derivatives._fields, derivatives, strict=True):
+        assert not value.any(), name
     scores = backend.score(problem, instance.targets, nobody, "log_density")
     assert np.isfinite(scores.loss).all()
     assert np.isfinite(scores.gradient).all()
@@ -130,6 +140,10 @@ def test_neighbors_on_top_of_the_query_count_as_one_each(backend, localizer):
     assert predicted.mean[0, 0] == pytest.approx(y.sum() / (m + noise))
     assert predicted.variance[0] == pytest.approx(noise / (m + noise))
     assert predicted.dof[0] == 2.0 + m
+    derivatives = backend.differentiate(problem, np.ones((1, 2)), everyone)[1]
+    # Nowhere is there a direction, but for the kink of 1/w where the localizer has one.
+    for name, value in zip(derivatives._fields, derivatives, strict=True):
+        assert not value.any(), name
     scores = backend.score(problem, np.zeros(1, np.int32), everyone, "log_density")
     assert np.isfinite(scores.gradient).all()
 
@@ -198,7 +212,16 @@ def test_result_of_a_query_does_not_depend_on_the_others(core, dtype, has_fixed_
             instance.problem, instance.targets[order], neighbors[order], "crps", core=core
         )
 
-    for solve in (predict, score):
+    def differentiate(order):
+        solved = cpu.differentiate(
+            instance.problem,
+            np.ascontiguousarray(instance.queries[order]),
+            np.ascontiguousarray(neighbors[order]),
+            core=core,
+        )
+        return solved[1]
+
+    for solve in (predict, differentiate, score):
         together = solve(np.arange(40))
         one_by_one = concatenate_results([solve(np.array([q])) for q in range(40)])
         assert_identical(one_by_one, together)

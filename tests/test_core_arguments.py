@@ -33,6 +33,19 @@ def predict_arguments(core, dtype):
     }
 
 
+def differentiate_arguments(core, dtype):
+    _, values = predict_arguments(core, dtype)
+    del values["points"]
+    return getattr(core, f"differentiate_{dtype}"), {
+        **values,
+        "mean_by_query": np.empty((3, 1, 2), dtype),
+        "variance_by_query": np.empty((3, 2), dtype),
+        "scale_by_query": np.empty((3, 1, 2), dtype),
+        "dof_by_query": np.empty((3, 2), dtype),
+        "noise_unit_by_query": np.empty((3, 2), dtype),
+    }
+
+
 def coefficients_arguments(core, dtype):
     instance = as_dtype(make_instance(PLAIN), dtype)
     return getattr(core, f"coefficients_{dtype}"), {
@@ -60,16 +73,23 @@ def score_arguments(core, dtype):
 
 
 ROWS = {"y": "y must have as many rows as X", "noise": "noise must have as many rows as X"}
+PREDICTIONS = {
+    **ROWS,
+    "queries": "neighbors must have one row per query",
+    "neighbors": "neighbors must have one row per query",
+    **dict.fromkeys(
+        ("mean", "variance", "scale", "dof", "status"), "the outputs must have one row per query"
+    ),
+}
+BY_QUERY = [f"{name}_by_query" for name in ("mean", "variance", "scale", "dof", "noise_unit")]
 WRONG_SHAPES = {
     predict_arguments: {
-        **ROWS,
-        "queries": "neighbors must have one row per query",
-        "neighbors": "neighbors must have one row per query",
+        **PREDICTIONS,
         "points": "points must have one area per query, and as many columns as X",
-        **dict.fromkeys(
-            ("mean", "variance", "scale", "dof", "status"),
-            "the outputs must have one row per query",
-        ),
+    },
+    differentiate_arguments: {
+        **PREDICTIONS,
+        **dict.fromkeys(BY_QUERY, "the derivatives must have one row per query"),
     },
     coefficients_arguments: {
         **ROWS,

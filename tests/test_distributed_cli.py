@@ -36,9 +36,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def complete(folder):
+def whole(folder):
     names = sorted((folder / "rows").iterdir())
-    return pd.concat([pd.read_parquet(name) for name in names]).dropna()
+    return pd.concat([pd.read_parquet(name) for name in names])
+
+
+def complete(folder):
+    return whole(folder).dropna()
 
 
 GIVEN = ["--objective", "none", "--n-neighbors", "20"]
@@ -50,13 +54,13 @@ def test_fit_and_predict_by_the_address_of_a_scheduler(folder, scheduler, capsys
     fitted = ["fit", rows, "--target", "depth", "-o", model, *GIVEN, *common]
     assert main(fitted) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["n_rows"] == 399
+    assert said["n_rows"] == 400
     assert main(["predict", model, rows, "-o", out, "--keep-all", *common]) == 0
-    assert json.loads(capsys.readouterr().out)["n_rows"] == 399
+    assert json.loads(capsys.readouterr().out)["n_rows"] == 400
     found = pd.read_parquet(out).sort_values("east")
     one = LSGPRegressor(objective=None, n_neighbors=20)
-    frame = complete(folder)
-    inputs = ["east", "north"]
+    frame = whole(folder)
+    inputs = ["east", "north", "kind"]  # with a hole, and texts
     one.fit(frame[inputs], frame["depth"])
     expected = one.predict_distribution(frame.sort_values("east")[inputs])
     np.testing.assert_array_equal(found["depth_mean"], expected.mean)

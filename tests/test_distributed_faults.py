@@ -2,9 +2,8 @@
 """Workers that die, clusters without workers, interrupts, and TLS: processes of their own."""
 
 import datetime as dt
+import gc
 import ipaddress
-import os
-import threading
 import time
 
 import dask
@@ -17,12 +16,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from distributed import Client, LocalCluster
 from distributed.security import Security
+from fatal import deadly
 
 import lsgp.distributed
 from lsgp import LSGPRegressor
 from lsgp.distributed import cluster as cluster_module
 from lsgp.distributed import fitting
 from lsgp.distributed.cluster import Cluster, NoWorkerError
+from lsgp.distributed.folder import write_part
 
 rng = np.random.default_rng(3)
 N = 12_000
@@ -39,16 +40,6 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def workers():
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 20}),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local,
-        Client(local) as client,
-    ):
-        yield client
-
-
 def fit(n_partitions=4):
     return lsgp.distributed.fit(
         LSGPRegressor(**SETTINGS),
@@ -58,52 +49,37 @@ def fit(n_partitions=4):
     )
 
 
-def test_workers_that_die_at_any_time_change_nothing(workers, tmp_path):
-    expected = LSGPRegressor(**SETTINGS).fit(X, Y).predict(NEW, return_std=True)
-    stop = threading.Event()
-    killed = []
-
-    def kill():
-        random = np.random.default_rng(0)
-        while not stop.wait(random.uniform(0.3, 1.2)) and len(killed) < 10:
-            pids = [info["pid"] for info in _nannies(workers)]
-            if len(pids) == 2:
-                pid = int(random.choice(pids))
-                killed.append(pid)
-                os.kill(pid, 9)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    try:
-        for _ in range(2):
-            model = fit()
-            found = model.predict(NEW, return_std=True)
-            for own, wanted in zip(found, expected, strict=True):
-                np.testing.assert_array_equal(own, wanted)
-            model.save(tmp_path / "model")
-    finally:
-        stop.set()
-        killer.join()
-    assert killed
+def test_a_worker_that_dies_when_a_phase_begins_changes_nothing(tmp_path, monkeypatch):
+    """In four phases of one job; benchmarks/cluster_faults.py has all of them, ten times."""
+    monkeypatch.setattr(cluster_module, "PATIENCE", 120.0)  # until processes have started again
+    phases = ["partitioning", "searching", "answering", "saving"]
+    expected = LSGPRegressor(**SETTINGS).fit(X, Y).predict(NEW[:300], return_std=True)
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 20}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local,
+        Client(local) as client,
+    ):
+        deadly(client, killed, phases)
+        model = fit()
+        for found, wanted in zip(model.predict(NEW[:300], return_std=True), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+        model.save(tmp_path / "model")
     loaded = lsgp.distributed.DistributedModel.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.predict(NEW), expected[0])
+    np.testing.assert_array_equal(loaded.predict(NEW[:300]), expected[0])
+    assert {path.name for path in killed.iterdir()} == set(phases)
 
 
-def _nannies(client):
-    """Processes of the workers that are there now."""
-    try:
-        found = client.run(os.getpid, on_error="ignore")
-    except Exception:
-        return []
-    return [{"pid": pid} for pid in found.values()]
-
-
-def test_threads_of_workers_and_of_the_core_do_not_multiply(workers):
+def test_threads_of_workers_and_of_the_core_do_not_multiply():
     model = LSGPRegressor(objective=None, n_jobs=64).fit(X, Y)
-    mean = model.predict(da.from_array(NEW, chunks=(1_500, 2)))
-    workers.wait_for_workers(2)
-    workers.run(refuse_threads)
-    np.testing.assert_array_equal(mean.compute(), model.predict(NEW))
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as local,
+        Client(local) as client,
+    ):
+        mean = model.predict(da.from_array(NEW, chunks=(1_500, 2)))
+        client.run(refuse_threads)
+        np.testing.assert_array_equal(mean.compute(), model.predict(NEW))
 
 
 def refuse_threads():
@@ -111,6 +87,47 @@ def refuse_threads():
     from lsgp.compute import threads
 
     threads.ThreadPoolExecutor = None
+
+
+def test_predictions_without_workers_are_one_clear_error(monkeypatch):
+    monkeypatch.setattr(cluster_module, "PATIENCE", 0.5)
+    monkeypatch.setattr(fitting, "MOST_GATHERED", 0)
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as local,
+        Client(local) as client,
+    ):
+        settings = {"objective": None, "n_neighbors": 10}
+        few = da.from_array(X[:500], chunks=(200, 2)), da.from_array(Y[:500], chunks=200)
+        model = lsgp.distributed.fit(LSGPRegressor(**settings), *few, n_partitions=2)
+        local.scale(0)
+        while client.scheduler_info(n_workers=-1)["workers"]:
+            time.sleep(0.05)
+        with pytest.raises(NoWorkerError, match=r"No worker is left .*while predicting had to be"):
+            model.predict(NEW[:10])
+
+
+def test_a_client_that_disconnects_leaves_no_half_written_model(monkeypatch, tmp_path):
+    monkeypatch.setattr(fitting, "MOST_GATHERED", 0)
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as local,
+        Client(local) as client,
+    ):
+        settings = {"objective": None, "n_neighbors": 10}
+        few = da.from_array(X[:500], chunks=(200, 2)), da.from_array(Y[:500], chunks=200)
+        model = lsgp.distributed.fit(LSGPRegressor(**settings), *few, n_partitions=3)
+        folder = tmp_path / "model"
+
+        def write(*arguments):
+            client.close()  # in the middle of the save
+            return write_part(*arguments)
+
+        monkeypatch.setattr("lsgp.distributed.model.write_part", write)
+        with pytest.raises(Exception, match=r"."):
+            model.save(folder)
+        assert not folder.exists()
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_cluster_without_workers_is_one_clear_error(monkeypatch):
@@ -140,6 +157,26 @@ def test_interrupts_cancel_what_was_submitted(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             cluster.gather(futures)
         assert {future.status for future in futures} == {"cancelled"}
+
+
+def test_an_interrupted_fit_leaves_no_tasks(monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lsgp.distributed.fitting.source_of", interrupt)
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as local,
+        Client(local),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            fit()
+        gc.collect()
+        deadline = time.monotonic() + 10
+        while local.scheduler.tasks and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not local.scheduler.tasks
 
 
 def test_connections_may_be_encrypted(tmp_path, monkeypatch):

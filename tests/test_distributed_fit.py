@@ -74,6 +74,11 @@ CASES = {
     "weights": (skewed, {}, {"sample_weight": rng.uniform(-0.3, 2, size=N).clip(0)}),
     "known noise": (skewed, {}, {"noise_variance": rng.uniform(0.01, 2, size=N)}),
     "all rows": (lambda: skewed(300), {"n_neighbors": 300, "localizer": "smooth"}, {}),
+    "single precision as it is": (
+        lambda: skewed() + 1e5,
+        {"dtype": "float32", "input_transform": None, "lengthscale": 0.5},
+        {"sample_weight": rng.uniform(0.5, 2, size=N)},
+    ),
     "as it is": (skewed, {"normalize_y": False, "n_neighbors": 7}, {}),
 }
 
@@ -242,6 +247,16 @@ def parquet(tmp_path):
     return folder, frame
 
 
+def test_one_warning_counts_the_systems_of_all_partitions(in_parts):
+    X = np.repeat(skewed(30), 30, axis=0)
+    settings = {"objective": None, "n_neighbors": 30, "noise_variance": 1e-18, "kernel": "rbf"}
+    lazy_X, lazy_y, _ = chunked(X, np.repeat(rng.normal(size=30), 30), {})
+    model = lsgp.distributed.fit(LSGPRegressor(**settings), lazy_X, lazy_y, n_partitions=3)
+    with pytest.warns(UserWarning, match=r"^30 of 30 local systems needed jitter") as told:
+        model.predict(X[::30])
+    assert len(told) == 1
+
+
 def test_folders_of_parquet_are_fitted_by_name(parquet, in_parts):
     folder, frame = parquet
     one = LSGPRegressor(**GIVEN).fit(frame[["east", "north"]], frame["depth"])
@@ -324,8 +339,8 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, in_parts, monkeypatch
 def test_what_one_machine_refuses_is_refused(in_parts):
     X, y = skewed(), np.zeros(N)
     bad = X.copy()
-    bad[500, 1] = np.nan
-    with pytest.raises(ValueError, match="X has columns that are no numbers, or missing values"):
+    bad[500, 1] = np.inf
+    with pytest.raises(ValueError, match="Input X contains infinity"):
         lsgp.distributed.fit(LSGPRegressor(), *chunked(bad, y, {})[:2])
     with pytest.raises(TypeError, match=r"X is a ndarray\. Give a Dask array"):
         lsgp.distributed.fit(LSGPRegressor(), X, y)
@@ -360,3 +375,31 @@ def test_boxes_are_no_farther_than_their_points():
         distances = (((NEW[:, None] - part) / lengthscale) ** 2).sum(axis=2).min(axis=1)
         assert (boxes.squares(NEW, lengthscale)[p] <= distances * (1 + 1e-12)).all()
         assert boxes.reached(NEW, lengthscale, distances)[p].all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "remedy"),
+    [
+        (
+            {"sphere": (0, 1)},
+            "three columns, cos(lat) cos(lon), cos(lat) sin(lon) and sin(lat)",
+        ),
+        ({"anisotropy": (30.0, 0.5)}, "columns along and across the direction"),
+    ],
+)
+def test_projections_of_rows_on_a_cluster_are_refused_with_a_remedy(in_parts, settings, remedy):
+    X = da.from_array(on_a_grid(200), chunks=(100, 2))
+    ((name, value),) = settings.items()
+    with pytest.raises(ValueError, match="one machine") as caught:
+        lsgp.distributed.fit(LSGPRegressor(objective=None, **settings), X, X[:, 0])
+    assert str(caught.value) == (
+        f"{name}={value!r} is for rows in the memory of one machine, and more than 0 stay on the "
+        f"cluster. Give {remedy} instead."
+    )
+
+
+def test_few_rows_of_a_cluster_are_on_the_sphere_as_any():
+    X = on_a_grid(200)
+    model = LSGPRegressor(objective=None, sphere=(0, 1))
+    fitted = lsgp.distributed.fit(model, da.from_array(X, chunks=(100, 2)), X[:, 0])
+    np.testing.assert_array_equal(fitted.predict(X[:20]), model.fit(X, X[:, 0]).predict(X[:20]))

@@ -2,6 +2,8 @@
 """Predictions of Dask collections: lazy, in their chunks, and with the bits of one machine."""
 
 import pickle
+import time
+import warnings
 from types import SimpleNamespace
 
 import cloudpickle
@@ -211,3 +213,70 @@ def test_a_task_uses_one_thread_of_the_core():
     estimator = carriage.opened(shell, ensemble)
     assert (estimator.n_jobs, estimator.verbose) == (1, 0)
     assert shell.n_jobs == 8
+
+
+def test_several_parts_of_a_prediction_come_from_one_pass():
+    queries = da.from_array(NEW, chunks=((30, 40), 2))
+    for model in (PLAIN, TWO):
+        found = lsgp.distributed.predict_parts(model, queries, level=0.8)
+        expected = model.predict_distribution(NEW)
+        low, high = expected.interval(0.8)
+        for part, wanted in zip(found, (expected.mean, expected.std, low, high), strict=True):
+            np.testing.assert_array_equal(found[part], wanted)
+            assert found[part].chunks[0] == (30, 40)
+    only = lsgp.distributed.predict_parts(PLAIN, queries, ["mean"])["mean"]
+    np.testing.assert_array_equal(only, PLAIN.predict(NEW))
+    with pytest.raises(ValueError, match=r"parts has 'median', which is not one of 'mean'"):
+        lsgp.distributed.predict_parts(PLAIN, queries, ["median"])
+
+
+def test_chunked_arrays_of_xarray_keep_chunks_coordinates_and_names():
+    xarray = pytest.importorskip("xarray")
+    coords = {"station": [f"s{k}" for k in range(70)], "height": ("station", np.arange(70.0))}
+    queries = xarray.DataArray(
+        da.from_array(NEW, chunks=((30, 40), 2)),
+        {**coords, "input": ["a", "b"]},
+        ("station", "input"),
+    )
+    mean, std = PLAIN.predict(queries, return_std=True)
+    assert (mean.dims, mean.chunks, mean.name, std.name) == (
+        ("station",),
+        ((30, 40),),
+        "y",
+        "y_std",
+    )
+    assert set(mean.coords) == {"station", "height"}
+    expected = PLAIN.predict(NEW, return_std=True)
+    np.testing.assert_array_equal(mean, expected[0])
+    np.testing.assert_array_equal(std, expected[1])
+    proba = CLASSES.predict_proba(queries)
+    assert proba.dims == ("station", "class")
+    assert proba.coords["class"].to_numpy().tolist() == ["down", "mid", "up"]
+    np.testing.assert_array_equal(proba, CLASSES.predict_proba(NEW))
+    low, high = TWO.predict_interval(queries)
+    assert (low.dims, low.name, high.name) == (("station", "target"), "low", "high")
+    in_memory = PLAIN.predict(queries.compute())
+    assert isinstance(in_memory, np.ndarray)
+
+
+def test_warnings_of_workers_reach_the_client_once(processes):
+    rows = np.repeat(X[:20], 30, axis=0)
+    model = LSGPRegressor(objective=None, n_neighbors=30, noise_variance=1e-18, kernel="rbf")
+    model.fit(rows, np.repeat(Y[:20, 0], 30), sample_weight=np.ones(600))
+    with pytest.warns(UserWarning, match=r"local systems needed jitter") as told:
+        expected = model.predict(X[:20])
+    assert len(told) == 1
+    queries = da.from_array(X[:20], chunks=(4, 2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = model.predict(queries).compute()
+        deadline = time.monotonic() + 5
+        while not _jittered(caught) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.2)
+    np.testing.assert_array_equal(found, expected)
+    assert len(_jittered(caught)) == 1
+
+
+def _jittered(caught):
+    return [each for each in caught if "needed jitter" in str(each.message)]

@@ -23,6 +23,9 @@ BLOCK = re.compile(r"^```(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Blocks that are not run: what users type elsewhere, and Sphinx's own.
 NOT_RUN = {"text", "{toctree}", "{image}", "{eval-rst}"}
 
+#: What pages need that is not installed for the tests.
+NEEDED = {"optimization": ("torch", "botorch")}
+
 
 def blocks_of(path):
     """Language, source and first line of each fenced block of a page."""
@@ -66,6 +69,8 @@ def a_folder_of_its_own(tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore::lsgp.TuningStoppedWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_examples_of_a_page_run_in_order(page):
+    for module in NEEDED.get(page.stem, ()):
+        pytest.importorskip(module, reason="needs the extra botorch: run make test-botorch")
     names = {"__name__": "__main__"}
     for language, source, line in blocks_of(page):
         if language == "python":

@@ -314,7 +314,7 @@ def test_pure_noise_of_many_levels_does_not_improve_leave_one_out_nor_intervals(
     for max_p in (None, 1.0):  # as it is, and with the category kept by force
         with pytest.MonkeyPatch.context() as patch:
             if max_p is not None:
-                patch.setattr("lsgp.inputs.encoding.categories.LARGEST_P", max_p)
+                patch.setattr("lsgp.inputs.encoding.level_effects.LARGEST_P", max_p)
             model = LSGPRegressor(random_state=0, n_models=1, kernel="rbf", n_tuning_points=300)
             model.fit(inputs[:half], y[:half])
         plain = LSGPRegressor(random_state=0, n_models=1, kernel="rbf", n_tuning_points=300)
@@ -381,13 +381,15 @@ def test_cycles_of_dates_have_effects_of_their_own():
 
 def test_gradients_are_of_numbers_alone(fitted):
     model, X, _ = fitted
-    whole = X.dropna().iloc[:5]
-    gradient = model.predict_gradient(whole)
-    assert gradient.shape == (5, 7)
+    # What is not known of a level widens the prediction, and does not depend on numbers.
+    whole = X.dropna().iloc[:5].assign(shop="never seen before")
+    gradient, of_std = model.predict_gradient(whole, return_std=True)
+    assert gradient.shape == of_std.shape == (5, 7)
     step = 1e-5
     moved = whole.assign(size=whole["size"] + step)
-    by_hand = (model.predict(moved) - model.predict(whole)) / step
-    np.testing.assert_allclose(gradient[:, 0], by_hand, rtol=1e-3, atol=1e-4)
+    before, after = (model.predict(table, return_std=True) for table in (whole, moved))
+    for found, low, high in zip((gradient, of_std), before, after, strict=True):
+        np.testing.assert_allclose(found[:, 0], (high - low) / step, rtol=1e-3, atol=1e-4)
     assert np.isnan(gradient[:, [1, 2, 4, 5]]).all()
     assert np.isnan(model.predict_gradient(X[X["size"].isna()].iloc[:3])[:, 0]).all()
 

@@ -16,11 +16,13 @@ from threadpoolctl import threadpool_info
 
 from lsgp import LSGPRegressor
 from lsgp.backends import cpu, reference
+from lsgp.backends.local_system import solve_system
 from lsgp.method.contract import STATUS_JITTERED, STATUS_NOT_FINITE, STATUS_OK, LocalProblem
 from lsgp.method.kernels import KERNELS
 from lsgp.search.index import build_index
 from lsgp.solvers.choose import choose_solver
 from lsgp.solvers.exact import ExactSolver
+from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_system import FARTHEST, ExactSystem, exact_bytes
 from lsgp.tuning.stages import exact as exact_stage
 
@@ -58,13 +60,42 @@ def test_predictions_are_those_of_the_reference(kernel, trend):
             assert_close(system.leave_out(np.arange(n)), expected, EXACT, label)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("trend", [*TRENDS, "slope alone", "unknown"])
+def test_derivatives_are_those_of_the_reference(kernel, trend):
+    variances = {"slope alone": (0.0, 0.2), "unknown": (np.inf, np.inf)}
+    for scale, n, d in itertools.product(SCALE_DOFS, (7, 65), DIMENSIONS):
+        if trend == "unknown" and n <= d + 1:
+            continue
+        problem, queries = problem_of(kernel, "linear", scale, n, d)
+        constant, slope = variances.get(trend) or TRENDS[trend]
+        changed = problem.model.replace(constant_variance=constant, slope_variance=slope)
+        problem = problem._replace(model=changed)
+        expected = reference.differentiate(problem, queries, everyone(n, len(queries)))
+        solved, derivatives = differentiate(ExactSystem.solve(problem), queries)
+        label = f"{scale}, {n} rows, {d} inputs"
+        assert_close(solved, expected[0], EXACT, label)
+        tolerances = dict.fromkeys(derivatives._fields, 1e-07)
+        assert_close(derivatives, expected[1], tolerances, label)
+
+
+def test_derivatives_do_not_depend_on_the_company_of_queries():
+    problem, _ = problem_of(n=65)
+    queries = np.random.default_rng(0).uniform(-1.0, 1.0, (130, 2))
+    system = ExactSystem.solve(problem)
+    together = differentiate(system, queries)[1]
+    for part in (slice(0, 1), slice(63, 66), slice(100, 130)):
+        alone = differentiate(system, queries[part])[1]
+        assert_identical(alone, type(together)(*(values[part] for values in together)))
+
+
 @pytest.mark.parametrize("left_out", [[], [0], [17], [3, 4, 20]])
 @pytest.mark.parametrize("trend", TRENDS)
 def test_local_systems_are_those_of_the_reference(trend, left_out):
     problem, queries = problem_of(trend=trend)
     rows = np.arange(32, dtype=np.int32)
     rows = np.delete(rows, left_out)
-    expected = reference.solve_system(problem, queries[0], rows, with_derivatives=False)
+    expected = solve_system(problem, queries[0], rows, with_derivatives=False)
     system = ExactSystem.solve(problem).local_system(queries[0], np.array(left_out, int))
     names = ("rows", "y", "z", "weight", "noise", "alpha", "beta", "mean", "variance", "misfit")
     for name in (*names, "status"):

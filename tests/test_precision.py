@@ -79,7 +79,8 @@ def test_single_precision_is_double_precision_within_two_percent(localizer):
         assert (np.abs(standard_deviations(single, noise) / wanted - 1.0) < 0.02).all(), label
         assert (np.abs(single.mean - double.mean)[:, 0] < 0.02 * wanted[0]).all(), label
         assert np.array_equal(single.status, double.status), label
-        raw = cpu._predict(problem, queries, neighbors, False, cpu._core.core)
+        points = np.empty((len(queries), 0, queries.shape[1]), queries.dtype)
+        raw = cpu._predict(problem, queries, points, neighbors, False, cpu._core.core)
         n_again += (raw.status == STATUS_IMPRECISE).sum()
         n_all += N_QUERIES
     # Most systems have digits enough, which is what single precision is for.

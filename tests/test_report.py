@@ -12,8 +12,9 @@ import pytest
 from tuned import regressor
 
 from lsgp import LSGPRegressor, __version__
-from lsgp.report import axes, prediction_sections, tables, write_report
+from lsgp.report import axes, tables, write_report
 from lsgp.report.explanations import extrapolation_scores
+from lsgp.report.pixels import png_data
 
 NASTY = "<script>alert(1)</script>"
 VOID = {"meta", "link", "line", "circle", "rect", "image", "path", "polyline", "polygon", "br"}
@@ -127,8 +128,30 @@ def test_models_of_few_inputs_show_their_predictions(d, tmp_path):
     write_report(fit(X, np.column_stack([y, -y])), tmp_path / "r.html")
     page = read(tmp_path / "r.html")
     assert any(a.get("id") == "predictions" for a in page.of("section"))
-    # Two targets, each with a mean, a deviation and their color bars.
-    assert len(page.of("image")) == (8 if d == 2 else 0)
+    # Two targets, each with a mean and a deviation, and the density; each with its color bar.
+    assert len(page.of("image")) == (10 if d == 2 else 0)
+
+
+def test_maps_have_the_shape_of_the_ground_and_units(tmp_path):
+    from dataclasses import replace
+
+    from lsgp.ensemble.georeference import Georeference
+
+    X = np.random.default_rng(0).uniform(size=(200, 3)) * [800.0, 400.0, 1.0]
+    fitted = fit(X, X[:, 0])
+    known = Georeference(0, 1, 'LOCAL_CS["field"]', ("mg/kg",))
+    fitted.ensemble_ = replace(fitted.ensemble_, georeference=known)
+    write_report(fitted, tmp_path / "r.html")
+    page = read(tmp_path / "r.html")
+    pictures = [a for a in page.of("image") if a["width"] != "12"]
+    assert len(pictures) == 3
+    for picture in pictures:
+        ratio = float(picture["height"]) / float(picture["width"])
+        assert abs(ratio - np.ptp(X[:, 1]) / np.ptp(X[:, 0])) < 0.01
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "y [mg/kg]</text>" in text
+    assert "rows per cell</text>" in text
+    assert "Mean of y at x2 = 0." in text
 
 
 def test_names_from_the_data_are_text_and_nothing_else(tmp_path):
@@ -309,7 +332,7 @@ def test_pictures_are_png_files():
     from PIL import Image
 
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3)).astype(np.uint8)
-    address = prediction_sections.png_data(pixels)
+    address = png_data(pixels)
     data = base64.b64decode(address.removeprefix("data:image/png;base64,"))
     np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(data))), pixels)
 

@@ -48,9 +48,9 @@ def test_page_loads_without_errors_and_draws_its_pictures(page, tmp_path):
     assert outcome["problems"] == []
     assert outcome["console"] == []
     value = outcome["value"]
-    # Of the leave-one-out predictions of the first target 4, maps of both 4, effects of two inputs
-    # on both 4, and 3 more.
-    assert value["charts"] == 15
+    # Of the leave-one-out predictions of the first target 4, maps of both 4 and of the rows 1, effects
+    # of two inputs on both 4, and 3 more.
+    assert value["charts"] == 16
     assert value["isDrawn"]
     assert value["images"]
     assert value["points"] == 2 * 2 * (150 + 50)

@@ -3,47 +3,16 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-import pandas as pd
 import pytest
-from cli_runs import run, run_ok
+from globe import GIVEN, QUICK, field, fitted, places, unit_vectors
 from scipy.spatial.distance import cdist
 
-from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp import LSGPRegressor
 from lsgp.inputs.transforms import Sphere, fit_transform_kind
 from lsgp.inputs.transforms.sphere import EARTH_RADIUS
 from lsgp.method.kernels import Stationary
 from lsgp.tuning.priors import negative_log_prior
-
-#: With transforms of other inputs to choose, and little else.
-QUICK = {"kernel": "matern32", "n_neighbors": 25, "scale": "global", "n_models": 2}
-GIVEN = {"objective": None, "noise_variance": 0.01, "n_neighbors": 40}
-
-
-def places(n=300, seed=0):
-    """Evenly over the sphere, longitude and latitude in degrees."""
-    rng = np.random.default_rng(seed)
-    return np.column_stack(
-        [rng.uniform(-180, 180, n), np.degrees(np.arcsin(rng.uniform(-1, 1, n)))]
-    )
-
-
-def unit_vectors(X):
-    lon, lat = np.radians(X[:, :2].T)
-    return np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
-
-
-def field(X):
-    x, y, z = unit_vectors(X).T
-    return np.sin(3 * x) + 2 * y * z + z
-
-
-def fitted(X=None, **settings):
-    X = places() if X is None else X
-    return LSGPRegressor(sphere=(0, 1), **{**GIVEN, **settings}).fit(X, field(X))
-
 
 # -- the projection ----------------------------------------------------------------------------
 
@@ -175,7 +144,7 @@ def test_tuning_finds_one_lengthscale_in_kilometers_and_beats_raw_coordinates():
     raw = LSGPRegressor(**settings).fit(X, y)
     errors = [np.std(model.predict(queries) - field(queries)) for model in (on_sphere, raw)]
     assert errors[0] < 0.7 * errors[1]
-    assert f"lengthscale {km[0]:,.4g} km" in on_sphere.describe()
+    assert f"lengthscale {km[0]:,.0f} km" in on_sphere.describe()
     assert "on the sphere (x0, x1)" in on_sphere.describe()
 
 
@@ -224,204 +193,3 @@ def test_few_rows_are_integrated_with_one_lengthscale():
     assert any(one.is_integrated for one in model.fitted_)
     for one in model.fitted_:
         assert len(set(one.model.lengthscale[:3])) == 1
-
-
-# -- what follows ------------------------------------------------------------------------------
-
-
-def test_gradients_are_per_degree():
-    X = np.column_stack([places(), np.random.default_rng(0).normal(size=300)])
-    model = LSGPRegressor(sphere=(0, 1), localizer="epanechnikov", **GIVEN).fit(
-        X, np.column_stack([field(X), field(X) * X[:, 2]])
-    )
-    queries = np.column_stack([places(6, 4), np.zeros(6)])
-    mean, std = model.predict_gradient(queries, return_std=True)
-    assert mean.shape == (6, 2, 3)
-    for j, step in enumerate((1e-4, 1e-4, 1e-6)):
-        moved = np.zeros(3)
-        moved[j] = step
-        above, below = (model.predict(queries + s * moved, return_std=True) for s in (1, -1))
-        np.testing.assert_allclose((above[0] - below[0]) / (2 * step), mean[..., j], atol=2e-5)
-        np.testing.assert_allclose((above[1] - below[1]) / (2 * step), std[..., j], atol=2e-5)
-
-
-def test_explanations_have_kilometers_along_the_ground():
-    X = places()
-    explained = fitted(X).explain([[179.9, 10.0], [-179.9, 10.0]])
-    one = explained.of_query(0)
-    a, b = unit_vectors(X[one.rows]), unit_vectors(np.array([[179.9, 10.0]]))
-    np.testing.assert_allclose(one.kilometers, EARTH_RADIUS * np.arccos(a @ b[0]), rtol=1e-6)
-    assert (np.diff(one.kilometers) >= 0).all()  # nearest first
-    frame = explained.to_frame()
-    assert {"distance", "kilometers"} <= set(frame.columns)
-    assert np.array_equal(frame["kilometers"][: len(one.rows)], one.kilometers)
-    assert LSGPRegressor(**GIVEN).fit(X, field(X)).explain(X[:1]).kilometers is None
-    assert explained.is_beyond_range.shape == (2, 2)
-    assert not explained.is_beyond_range.any()
-
-
-def test_regions_know_what_is_beyond_them():
-    X = np.column_stack([170.0 + places(100)[:, 0] / 9.0, places(100)[:, 1] / 9.0])
-    model = fitted(X)
-    beyond = model.explain([[-175.0, 0.0], [0.0, 0.0], [175.0, 60.0]])
-    assert beyond.is_beyond_range.tolist() == [[False, False], [True, False], [True, True]]
-    assert beyond.is_extrapolating.tolist() == [False, True, True]
-
-
-def test_importance_and_effects_are_of_longitude_and_latitude():
-    X = pd.DataFrame(places(), columns=["lon", "lat"])
-    X["time"] = np.random.default_rng(0).normal(size=len(X))
-    y = np.sin(np.radians(X["lat"].to_numpy())) * 3
-    model = LSGPRegressor(sphere=("lon", "lat"), **GIVEN).fit(X, y)
-    found = model.importance()
-    assert found.names == ["lon", "lat", "time"]
-    assert found.order[0] == 1
-    effect = model.effects(["lat"])[0]
-    assert effect.direction == "rises"
-    assert -90 <= effect.grid[0] < effect.grid[-1] <= 90
-
-
-@pytest.mark.parametrize("kind", [LSGPRegressor, LSGPClassifier])
-def test_saved_estimators_predict_the_same(kind, tmp_path):
-    X = np.column_stack([np.arange(120.0), places(120)])
-    y = field(X[:, 1:])
-    y = y if kind is LSGPRegressor else np.where(y > 0, "up", "down")
-    settings = {"n_tuning_points": 40, "n_models": 2, "random_state": 0, "kernel": "matern32"}
-    model = kind(sphere=(1, 2), **settings).fit(X, y)
-    model.save(tmp_path / "model.lsgp")
-    loaded = kind.load(tmp_path / "model.lsgp")
-    assert loaded.sphere == (1, 2)
-    assert loaded.ensemble_.projection == Sphere(1, 2)
-    ask = "predict" if kind is LSGPRegressor else "predict_proba"
-    np.testing.assert_array_equal(getattr(loaded, ask)(X), getattr(model, ask)(X))
-    np.testing.assert_array_equal(loaded.lengthscales_, model.lengthscales_)
-    assert loaded.explain(X[:1]).kilometers is not None
-    if kind is LSGPClassifier:
-        assert (model.predict(X) == y).mean() > 0.9
-
-
-def test_added_rows_are_as_if_they_had_been_there():
-    X, queries = places(), places(20, 5)
-    y = field(X)
-    model = fitted(X, input_transform=None, lengthscale=3000.0, normalize_y=False)
-    first = LSGPRegressor(**model.get_params()).fit(X[:200], y[:200])
-    added = first.partial_fit(X[200:] + np.array([360.0, 0.0]), y[200:])
-    np.testing.assert_allclose(added.predict(queries), model.predict(queries), atol=1e-10)
-
-
-def test_lazy_predictions_are_those_of_arrays():
-    dask_array = pytest.importorskip("dask.array")
-    model, queries = fitted(), places(40, 6)
-    lazy = model.predict(dask_array.from_array(queries, chunks=(15, 2)))
-    np.testing.assert_array_equal(np.asarray(lazy), model.predict(queries))
-
-
-def test_tables_with_texts_keep_their_places():
-    X = pd.DataFrame(places(), columns=["lon", "lat"])
-    X.insert(0, "kind", np.where(np.arange(300) % 2, "sea", "land"))
-    y = field(X[["lon", "lat"]].to_numpy()) + (X["kind"] == "sea")
-    model = LSGPRegressor(sphere=("lon", "lat"), **GIVEN).fit(X, y)
-    assert model.ensemble_.projection.pair == (2, 3)  # behind those of the text
-    assert model.n_features_in_ == 3
-    moved = X.assign(lon=X["lon"] + 360.0)
-    np.testing.assert_allclose(model.predict(moved), model.predict(X), atol=1e-10)
-    gradient = model.predict_gradient(X[:2])
-    assert np.isnan(gradient[:, 0]).all()
-    assert np.isfinite(gradient[:, 1:]).all()
-    with pytest.raises(ValueError, match=r"^sphere has the column 'kind', which is .* Give "):
-        LSGPRegressor(sphere=("lon", "kind"), **GIVEN).fit(X, y)
-    with pytest.raises(ValueError, match="Row 3 of X has the latitude 91 in 'lat', beyond ±90"):
-        bad = X.copy()
-        bad.loc[3, "lat"] = 91.0
-        model.predict(bad)
-
-
-def test_queries_on_the_other_side_of_the_seam_are_near():
-    X = places(400) * [0.1, 0.3] + [175.0, 0.0]
-    y = field(X)
-    queries = places(30, 7) * [0.05, 0.1] + [-180.0, 0.0]
-    model = LSGPRegressor(sphere=(0, 1), n_tuning_points=60, n_models=1, random_state=0)
-    found = model.fit(X, y, queries=queries)
-    # The targets of tuning are those whose distances are like the queries'.
-    np.testing.assert_allclose(found.predict(queries), field(queries), atol=0.1)
-
-
-def test_one_place_is_no_reason_to_fail():
-    X = np.column_stack([np.full(30, 10.0), np.full(30, 50.0), np.linspace(0, 1, 30)])
-    model = LSGPRegressor(sphere=(0, 1), **GIVEN).fit(X, X[:, 2])
-    assert np.isfinite(model.predict(X)).all()
-    assert np.isfinite(model.lengthscales_).all()
-
-
-def test_command_line_fits_on_the_sphere(tmp_path, capsys):
-    X = pd.DataFrame(places(120), columns=["lon", "lat"])
-    X.assign(t=field(X.to_numpy())).to_csv(tmp_path / "rows.csv", index=False)
-    model = tmp_path / "model.lsgp"
-    common = ("fit", tmp_path / "rows.csv", "--target", "t", "-o", model, "--objective", "none")
-    run_ok(*common, "--sphere", "lon,lat")
-    assert LSGPRegressor.load(model).sphere == ("lon", "lat")
-    for sphere, said in (
-        ("lon", "--sphere is 'lon'. Give two columns: longitude, then latitude."),
-        ("lon,t", "Column 't' is --sphere, but no input."),
-    ):
-        capsys.readouterr()
-        assert run(*common, "--sphere", sphere) == 2
-        assert said in capsys.readouterr().err
-
-
-# -- what is refused ---------------------------------------------------------------------------
-
-
-def test_latitudes_beyond_the_poles_are_refused_wherever_they_come_in():
-    X = places()
-    y = field(X)
-    wrong = X[:, ::-1].copy()
-    with pytest.raises(ValueError, match="latitude") as caught:
-        fitted(wrong)
-    row = int(np.argmax(np.abs(wrong[:, 1]) > 90))
-    n = int((np.abs(wrong[:, 1]) > 90).sum())
-    assert str(caught.value) == (
-        f"Row {row} of X has the latitude {wrong[row, 1]:g} in 'x1', beyond ±90 degrees ({n} of "
-        "300 rows have such). Give sphere=(longitude, latitude) in degrees, longitude first: it "
-        "is ('x0', 'x1') now."
-    )
-    model = fitted(X)
-    bad = np.array([[0.0, 0.0], [0.0, -90.5]])
-    for ask in (model.predict, model.explain, model.predict_gradient):
-        with pytest.raises(ValueError, match=r"Row 1 of X has the latitude -90.5"):
-            ask(bad)
-    with pytest.raises(ValueError, match=r"Row 1 of X has the latitude -90.5"):
-        model.partial_fit(bad, [0.0, 0.0])
-    with pytest.raises(ValueError, match=r"Row 1 of X has the latitude -90.5"):
-        LSGPRegressor(sphere=(0, 1), n_tuning_points=20).fit(X, y, queries=bad)
-    with pytest.raises(ValueError, match="contains NaN"):
-        model.predict([[np.nan, 0.0]])
-    with pytest.raises(ValueError, match="infinity"):
-        model.predict([[np.inf, 0.0]])
-
-
-@pytest.mark.parametrize(
-    ("sphere", "message"),
-    [
-        ("lon", "sphere='lon' is not a pair of columns. Give two names, or two numbers."),
-        ((0, 1, 2), "sphere=(0, 1, 2) is not a pair of columns. Give two names, or two numbers."),
-        ((0, 0), "sphere=(0, 0) has one column twice. Give two of them."),
-        (
-            (0, 5),
-            "sphere has 5, which is not a column of X. Its columns are x0, x1: give names, or "
-            "numbers from 0 to 1.",
-        ),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(sphere, message):
-    with pytest.raises(ValueError, match="sphere") as caught:
-        LSGPRegressor(sphere=sphere, **GIVEN).fit(places(), field(places()))
-    assert str(caught.value) == message
-
-
-def test_two_lengthscales_for_one_sphere_are_refused():
-    with pytest.raises(ValueError, match="lengthscale has 1 and 2 for the two inputs that are"):
-        fitted(lengthscale=[1.0, 2.0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert fitted(lengthscale=[2.0, 2.0]).model_.lengthscale.tolist() == [2.0] * 3

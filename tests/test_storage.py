@@ -19,6 +19,7 @@ from storage_cases import CASES, QUERIES, fit_case, make_data, same_predictions
 
 from lsgp import LSGPRegressor
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.georeference import Georeference
 from lsgp.search.index import build_index
 from lsgp.storage import TRUSTED_TYPES, model_file
 from lsgp.storage.model_file import read_model_file
@@ -237,10 +238,19 @@ def queries_of(model):
     return pd.DataFrame([cells], columns=names)
 
 
+def placed():
+    """A model that knows where its coordinates lie."""
+    model = fit_case("given")
+    known = Georeference(0, 1, "EPSG:28992", ("m",))
+    model.ensemble_ = dataclasses.replace(model.ensemble_, georeference=known)
+    return model
+
+
 #: skops cannot store a pandas series with an index of its own, which is among the odd settings.
 STORED = {name: partial(fit_case, name) for name in CASES if name != "odd_settings"} | {
     "grown": grown,
     "mixed": mixed,
+    "placed": placed,
 }
 #: What users who give a kernel object have to trust beside our own.
 KERNELS = {

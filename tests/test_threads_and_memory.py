@@ -43,6 +43,18 @@ def test_predictions_do_not_depend_on_threads_or_memory(
     assert_equal_predictions(model.predict_distribution(queries), expected)
 
 
+@pytest.mark.parametrize("bandwidth", ["adaptive", 0.6])
+def test_gradients_do_not_depend_on_threads_or_memory(many, bandwidth):
+    X, y, queries, _ = many
+    model = regressor(bandwidth=bandwidth).fit(X, y)
+    expected = model.predict_gradient(queries, return_std=True)
+    for n_jobs, memory_budget in ((2, "1GB"), (5, "3MB")):
+        model.set_params(n_jobs=n_jobs, memory_budget=memory_budget)
+        actual = model.predict_gradient(queries, return_std=True)
+        for value, wanted in zip(actual, expected, strict=True):
+            assert np.array_equal(value, wanted)
+
+
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 1001))
 def test_predictions_do_not_depend_on_the_order_or_the_company_of_queries(many, seed, n):

@@ -244,7 +244,7 @@ def test_ctrl_c_outside_tuning_raises(data, monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lsgp.estimator.build_tuned", interrupt)
+    monkeypatch.setattr("lsgp.estimators.estimator.build_tuned", interrupt)
     with pytest.raises(KeyboardInterrupt):
         regressor().fit(*data)
 

@@ -21,7 +21,7 @@ def draw_rows(n, seed):
 
 
 X, y = draw_rows(400, seed=0)
-model = LSGPClassifier(random_state=0).fit(X, y)
+model = LSGPClassifier(n_models=1, random_state=0).fit(X, y)
 
 figure, axes = plt.subplots(1, 3, figsize=(14.5, 4.2), layout="constrained")
 plot_decision(model, ax=axes[0])

@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lsgp.classifier import LSGPClassifier
     from lsgp.ensemble.variogram import variogram
+    from lsgp.estimators.classifier import LSGPClassifier
+    from lsgp.estimators.regressor import LSGPRegressor
     from lsgp.inputs.empirical_variogram import empirical_variogram
     from lsgp.method.distribution import PredictiveDistribution
-    from lsgp.regressor import LSGPRegressor
     from lsgp.storage import ModelFileError
     from lsgp.tuning.clock import TuningStoppedWarning
 
@@ -30,8 +30,8 @@ __version__ = "0.1.0"
 #: Public names are imported when they are first used: scikit-learn takes a second, which the
 #: command line's ``--help`` should not.
 _HOMES = {
-    "LSGPClassifier": "lsgp.classifier",
-    "LSGPRegressor": "lsgp.regressor",
+    "LSGPClassifier": "lsgp.estimators.classifier",
+    "LSGPRegressor": "lsgp.estimators.regressor",
     "ModelFileError": "lsgp.storage",
     "PredictiveDistribution": "lsgp.method.distribution",
     "TuningStoppedWarning": "lsgp.tuning.clock",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `predict`, `coefficients` and `score` of the native core: a block of queries, in groups of W lanes. The GIL
-// is released; Python threads run the blocks.
+// `predict`, `differentiate`, `coefficients` and `score` of the native core: a block of queries, in
+// groups of W lanes. The GIL is released; Python threads run the blocks.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "local_gradient.h"
 #include "local_score.h"
 
 namespace nb = nanobind;
@@ -81,15 +82,78 @@ template <class V> struct Memory {
   Memory(const Memory &) = delete;
 };
 
+// The queries of a group of lanes; lanes without a query repeat the last one.
+template <class T> struct Group {
+  static constexpr int W = Simd<T>::W;
+  size_t begin;
+  int used;
+  const T *query[W];
+  const int32_t *rows[W];
+
+  Group(const In<T, 2> &queries, const In<int32_t, 2> &neighbors, size_t begin)
+      : begin(begin), used(int(std::min<size_t>(W, queries.shape(0) - begin))) {
+    for (int l = 0; l < W; l++) {
+      query[l] = queries.data() + number(l) * queries.shape(1);
+      rows[l] = neighbors.data() + number(l) * neighbors.shape(1);
+    }
+  }
+
+  size_t number(int l) const { return begin + std::min(l, used - 1); }
+
+  // Values (k,) of all lanes, where element j of query e is at out[e * stride + j].
+  void write(const typename Simd<T>::Vec *values, size_t k, T *out, size_t stride) const {
+    for (int l = 0; l < used; l++)
+      for (size_t j = 0; j < k; j++) out[(begin + l) * stride + j] = values[j][l];
+  }
+};
+
+// Where predictions of all queries go.
+template <class T> struct PredictionArrays {
+  Out<T, 2> mean;            // (q, t)
+  Out<T, 1> variance;        // (q,)
+  Out<T, 2> scale;           // (q, t)
+  Out<T, 1> dof;             // (q,)
+  Out<int32_t, 1> status;    // (q,)
+
+  void check(const Problem<T> &problem, const In<T, 2> &queries,
+             const In<int32_t, 2> &neighbors) const {
+    const size_t q = queries.shape(0), t = problem.t;
+    require(queries.shape(1) == size_t(problem.d), "queries must have as many columns as X");
+    require(neighbors.shape(0) == q, "neighbors must have one row per query");
+    require(mean.shape(0) == q && mean.shape(1) == t && scale.shape(0) == q &&
+                scale.shape(1) == t && variance.shape(0) == q && dof.shape(0) == q &&
+                status.shape(0) == q, "the outputs must have one row per query");
+  }
+
+  // What a group's solver says after `solve`.
+  void write(const LocalSolver<T> &solver, const Group<T> &group, const int *code) {
+    const size_t t = solver.problem.t;
+    const auto tau2 = solver.latent_variance();
+    for (size_t j = 0; j < t; j++) {
+      const auto mu = solver.mean(int(j)), misfit = solver.misfit(int(j));
+      for (int l = 0; l < group.used; l++) {
+        const size_t e = group.begin + l;
+        const Scale posterior = posterior_scale(solver.problem, misfit[l], solver.n_effective[l]);
+        mean.data()[e * t + j] = mu[l];
+        scale.data()[e * t + j] = T(posterior.value);
+      }
+    }
+    for (int l = 0; l < group.used; l++) {
+      variance.data()[group.begin + l] = tau2[l];
+      dof.data()[group.begin + l] = T(solver.problem.scale_dof + solver.n_effective[l]);
+      status.data()[group.begin + l] = code[l];
+    }
+  }
+};
+
 // Point p of query e of an area's points (q, n_points, d), as scaled differences in the lanes.
 template <class T, class V>
-void place_area(Area<V> &area, const Problem<T> &problem, const T *const *query,
-                const T *const *points, int l) {
+void place_area(Area<V> &area, const Problem<T> &problem, const T *query, const T *points, int l) {
   const int d = problem.d;
   for (int k = 0; k < d; k++) {
     T sum = 0;
     for (int p = 0; p < area.n_points; p++) {
-      const T offset = (points[l][p * d + k] - query[l][k]) * T(1 / problem.lengthscale[k]);
+      const T offset = (points[p * d + k] - query[k]) * T(1 / problem.lengthscale[k]);
       area.offset[p * d + k][l] = offset;
       sum += offset;
     }
@@ -104,54 +168,85 @@ void predict(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /*
              In<int32_t, 2> neighbors /* (q, m), -1 pads */, Out<T, 2> mean /* (q, t) */,
              Out<T, 1> variance /* (q,) */, Out<T, 2> scale /* (q, t) */,
              Out<T, 1> dof /* (q,) */, Out<int32_t, 1> status /* (q,) */) {
-  constexpr int W = Simd<T>::W;
-  typedef typename Simd<T>::Vec V;
   const Problem<T> problem = make_problem(X, y, noise, model);
-  const size_t q = queries.shape(0), m = neighbors.shape(1), t = problem.t;
+  const size_t q = queries.shape(0), m = neighbors.shape(1);
   const size_t n_points = points.shape(1), area_size = n_points * problem.d;
+  PredictionArrays<T> predictions = {mean, variance, scale, dof, status};
   require(queries.shape(1) == X.shape(1), "queries must have as many columns as X");
   require(neighbors.shape(0) == q, "neighbors must have one row per query");
   require(points.shape(0) == q && points.shape(2) == X.shape(1),
           "points must have one area per query, and as many columns as X");
-  require(mean.shape(0) == q && mean.shape(1) == t && scale.shape(0) == q &&
-              scale.shape(1) == t && variance.shape(0) == q && dof.shape(0) == q &&
-              status.shape(0) == q, "the outputs must have one row per query");
+  predictions.check(problem, queries, neighbors);
   nb::gil_scoped_release release;
   check_neighbors(neighbors, X.shape(0));
-  Memory<V> memory(Workspace<T>::size(int(m), problem.d, problem.t, problem.n_apart(), false));
+  typedef typename Simd<T>::Vec V;
+  Memory<V> memory(
+      Workspace<T>::size(int(m), problem.d, problem.t, problem.n_apart(), Kept::factor));
   Memory<V> of_area(area_size + problem.d);
-  LocalSolver<T> solver(problem, memory.data, int(m), false);
+  LocalSolver<T> solver(problem, memory.data, int(m));
   solver.area = {int(n_points), of_area.data, of_area.data + area_size};
-  for (size_t begin = 0; begin < q; begin += W) {
-    const int used = int(std::min<size_t>(W, q - begin));
-    const T *query[W], *own_points[W];
-    const int32_t *rows[W];
-    for (int l = 0; l < W; l++) {
-      const size_t e = begin + std::min(l, used - 1);
-      query[l] = queries.data() + e * problem.d;
-      own_points[l] = points.data() + e * area_size;
-      rows[l] = neighbors.data() + e * m;
-    }
-    for (int l = 0; n_points && l < W; l++) place_area(solver.area, problem, query, own_points, l);
-    int code[W];
-    solver.gather(query, rows, int(m));
+  for (size_t begin = 0; begin < q; begin += Simd<T>::W) {
+    const Group<T> group(queries, neighbors, begin);
+    for (int l = 0; n_points && l < Simd<T>::W; l++)
+      place_area(solver.area, problem, group.query[l],
+                 points.data() + group.number(l) * area_size, l);
+    int code[Simd<T>::W];
+    solver.gather(group.query, group.rows, int(m));
     solver.weigh();
     solver.template solve<false>(int(m), code);
-    const V tau2 = solver.latent_variance();
+    predictions.write(solver, group, code);
+  }
+}
+
+template <class T>
+void differentiate(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /* (n,) */,
+                   ModelTuple model, In<T, 2> queries /* (q, d) */,
+                   In<int32_t, 2> neighbors /* (q, m), -1 pads */, Out<T, 2> mean /* (q, t) */,
+                   Out<T, 1> variance /* (q,) */, Out<T, 2> scale /* (q, t) */,
+                   Out<T, 1> dof /* (q,) */, Out<int32_t, 1> status /* (q,) */,
+                   Out<T, 3> mean_by_query /* (q, t, d) */,
+                   Out<T, 2> variance_by_query /* (q, d) */,
+                   Out<T, 3> scale_by_query /* (q, t, d) */, Out<T, 2> dof_by_query /* (q, d) */,
+                   Out<T, 2> noise_unit_by_query /* (q, d) */) {
+  typedef typename Simd<T>::Vec V;
+  const Problem<T> problem = make_problem(X, y, noise, model);
+  const size_t q = queries.shape(0), m = neighbors.shape(1), t = problem.t, d = problem.d;
+  PredictionArrays<T> predictions = {mean, variance, scale, dof, status};
+  predictions.check(problem, queries, neighbors);
+  for (const Out<T, 3> *out : {&mean_by_query, &scale_by_query})
+    require(out->shape(0) == q && out->shape(1) == t && out->shape(2) == d,
+            "the derivatives must have one row per query");
+  for (const Out<T, 2> *out : {&variance_by_query, &dof_by_query, &noise_unit_by_query})
+    require(out->shape(0) == q && out->shape(1) == d,
+            "the derivatives must have one row per query");
+  nb::gil_scoped_release release;
+  check_neighbors(neighbors, X.shape(0));
+  const size_t size =
+      Workspace<T>::size(int(m), problem.d, problem.t, problem.n_apart(), Kept::solution);
+  Memory<V> memory(size + d);
+  LocalGradient<T> solver(problem, memory.data, int(m));
+  V *own = memory.data + size;  // (d,)
+  for (size_t begin = 0; begin < q; begin += Simd<T>::W) {
+    const Group<T> group(queries, neighbors, begin);
+    int code[Simd<T>::W];
+    solver.gather(group.query, group.rows, int(m));
+    solver.weigh();
+    solver.template solve<false>(int(m), code);
+    predictions.write(solver, group, code);
+    solver.back_substitute();
+    solver.prepare();
     for (size_t j = 0; j < t; j++) {
-      const V mu = solver.mean(int(j)), misfit = solver.misfit(int(j));
-      for (int l = 0; l < used; l++) {
-        const size_t e = begin + l;
-        const Scale posterior = posterior_scale(problem, misfit[l], solver.n_effective[l]);
-        mean.data()[e * t + j] = mu[l];
-        scale.data()[e * t + j] = T(posterior.value);
-      }
+      solver.differentiate_mean(int(j), own);
+      group.write(own, d, mean_by_query.data() + j * d, t * d);
+      solver.differentiate_scale(int(j), own);
+      group.write(own, d, scale_by_query.data() + j * d, t * d);
     }
-    for (int l = 0; l < used; l++) {
-      variance.data()[begin + l] = tau2[l];
-      dof.data()[begin + l] = T(problem.scale_dof + solver.n_effective[l]);
-      status.data()[begin + l] = code[l];
-    }
+    solver.differentiate_variance(own);
+    group.write(own, d, variance_by_query.data(), d);
+    solver.differentiate_dof(own);
+    group.write(own, d, dof_by_query.data(), d);
+    solver.differentiate_noise_unit(own);
+    group.write(own, d, noise_unit_by_query.data(), d);
   }
 }
 
@@ -172,25 +267,19 @@ void coefficients(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noi
           "the outputs must have one row per query, and one column per neighbor");
   nb::gil_scoped_release release;
   check_neighbors(neighbors, X.shape(0));
-  Memory<V> memory(Workspace<T>::size(int(m), problem.d, problem.t, problem.n_apart(), false));
+  Memory<V> memory(
+      Workspace<T>::size(int(m), problem.d, problem.t, problem.n_apart(), Kept::factor));
   Memory<V> solution(Workspace<T>::rows_of(int(m)));
-  LocalSolver<T> solver(problem, memory.data, int(m), false);
+  LocalSolver<T> solver(problem, memory.data, int(m));
   for (size_t begin = 0; begin < q; begin += W) {
-    const int used = int(std::min<size_t>(W, q - begin));
-    const T *query[W];
-    const int32_t *rows[W];
-    for (int l = 0; l < W; l++) {
-      const size_t e = begin + std::min(l, used - 1);
-      query[l] = queries.data() + e * problem.d;
-      rows[l] = neighbors.data() + e * m;
-    }
+    const Group<T> group(queries, neighbors, begin);
     int code[W];
-    solver.gather(query, rows, int(m));
+    solver.gather(group.query, group.rows, int(m));
     solver.weigh();
     solver.template solve<false>(int(m), code);
     const V tau2 = solver.latent_variance();
     solver.coefficients(solution.data);
-    for (int l = 0; l < used; l++) {
+    for (int l = 0; l < group.used; l++) {
       for (size_t i = 0; i < m; i++) {
         // Rows behind the last one of positive weight are not in the system.
         const bool in = int(i) < solver.rows && solver.space.present[i][l] > 0;
@@ -223,7 +312,7 @@ void score(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /* (
             "targets names a row that X does not have");
   nb::gil_scoped_release release;
   check_neighbors(neighbors, X.shape(0));
-  Memory<V> memory(Workspace<T>::size(int(m), problem.d, problem.t, problem.n_apart(), true));
+  Memory<V> memory(Workspace<T>::size(int(m), problem.d, problem.t, problem.n_apart(), Kept::pairs));
   LocalScorer<T> scorer(problem, memory.data, int(m));
   std::vector<double> lane_gradient(W * p);
   for (size_t begin = 0; begin < q; begin += W) {
@@ -268,7 +357,8 @@ template <class T> void exponentials(In<T, 1> x /* (k,) */, Out<T, 1> values /* 
 }
 
 template <class T> size_t workspace_bytes(int m, int d, int t, int n_apart, bool gradient) {
-  return Workspace<T>::size(m, d, t, n_apart, gradient) * sizeof(typename Simd<T>::Vec);
+  return Workspace<T>::size(m, d, t, n_apart, gradient ? Kept::pairs : Kept::factor) *
+         sizeof(typename Simd<T>::Vec);
 }
 
 template <class T> void bind(nb::module_ &m, const char *suffix) {
@@ -281,6 +371,14 @@ template <class T> void bind(nb::module_ &m, const char *suffix) {
         nb::arg("neighbors").noconvert(), nb::arg("mean").noconvert(),
         nb::arg("variance").noconvert(), nb::arg("scale").noconvert(),
         nb::arg("dof").noconvert(), nb::arg("status").noconvert());
+  m.def(name("differentiate").c_str(), differentiate<T>, nb::arg("X").noconvert(),
+        nb::arg("y").noconvert(), nb::arg("noise").noconvert(), nb::arg("model"),
+        nb::arg("queries").noconvert(), nb::arg("neighbors").noconvert(),
+        nb::arg("mean").noconvert(), nb::arg("variance").noconvert(),
+        nb::arg("scale").noconvert(), nb::arg("dof").noconvert(), nb::arg("status").noconvert(),
+        nb::arg("mean_by_query").noconvert(), nb::arg("variance_by_query").noconvert(),
+        nb::arg("scale_by_query").noconvert(), nb::arg("dof_by_query").noconvert(),
+        nb::arg("noise_unit_by_query").noconvert());
   m.def(name("coefficients").c_str(), coefficients<T>, nb::arg("X").noconvert(),
         nb::arg("y").noconvert(), nb::arg("noise").noconvert(), nb::arg("model"),
         nb::arg("queries").noconvert(), nb::arg("neighbors").noconvert(),

@@ -5,7 +5,7 @@
 // derivative factors into sums over points.
 #pragma once
 
-#include "local_solve.h"
+#include "local_solution.h"
 
 namespace lsgp {
 
@@ -39,11 +39,12 @@ LSGP_SAME_FOR_ALL_LANES ColumnLoss column_loss(const Problem<T> &problem, Object
   return column;
 }
 
-template <class T> struct LocalScorer : LocalSolver<T> {
-  typedef LocalSolver<T> Base;
+template <class T> struct LocalScorer : LocalSolution<T> {
+  typedef LocalSolution<T> Base;
   typedef typename Base::V V;
   typedef typename Base::I I;
   using Base::problem, Base::space, Base::rows, Base::h2, Base::farthest, Base::n_effective;
+  using Base::beta, Base::alpha, Base::total, Base::moment;
   static constexpr int W = Base::W;
 
   // Derivatives of the loss with respect to what a local solve returns; one per lane.
@@ -51,10 +52,8 @@ template <class T> struct LocalScorer : LocalSolver<T> {
   V by_dof;
   V by_signal_variance, by_noise_variance, by_scale_dof;  // direct terms, in logarithms
 
-  LocalScorer(const Problem<T> &p, V *memory, int m) : Base(p, memory, m, true) {}
+  LocalScorer(const Problem<T> &p, V *memory, int m) : Base(p, memory, m, Kept::pairs) {}
 
-  V *beta() const { return space.solution; }
-  V *alpha(int j) const { return space.solution + size_t(1 + j) * rows; }
   V *beta_partner() const { return space.adjoint; }
   V *alpha_partner(int j) const { return space.adjoint + size_t(1 + j) * rows; }
 
@@ -62,15 +61,6 @@ template <class T> struct LocalScorer : LocalSolver<T> {
   double noise_unit(int l) const {
     if (!problem.normalize) return 1;
     return std::sqrt(h2[l] > 0 ? double(h2[l]) : 1.0) * problem.mean_lengthscale;
-  }
-
-  void back_substitute() {
-    this->coefficients(beta());
-    for (int j = 0; j < problem.t; j++) {
-      // The part of a trend apart [E10] is in the right-hand sides already.
-      for (int i = 0; i < rows; i++) alpha(j)[i] = this->rhs(1 + j, i);
-      solve_transposed(space.A, alpha(j));
-    }
   }
 
   // Loss of each lane's target, its mean over the t columns, and the partners u, v of [E8].
@@ -197,16 +187,6 @@ template <class T> struct LocalScorer : LocalSolver<T> {
       for (int l = 0; l < W; l++) gradient[l * p + d + e] = shared[e][l];
   }
 
-  V total(const V *x) const {
-    V sum = {};
-    for (int i = 0; i < rows; i++) sum += x[i];
-    return sum;
-  }
-  V moment(const V *x, int k) const {
-    V sum = {};
-    for (int i = 0; i < rows; i++) sum += x[i] * space.z[i * problem.d + k];
-    return sum;
-  }
   // Sum over all pairs of adj(A)_ij z_ik z_jk.
   V slope_sum(int k) const {
     V sum = moment(beta(), k) * moment(beta_partner(), k);

@@ -64,6 +64,10 @@ LSGP_SAME_FOR_ALL_LANES Scale posterior_scale(const Problem<T> &problem, double 
   return {(problem.scale_dof * problem.signal_variance + misfit) / dof, dof};
 }
 
+// What a workspace has room for beside the factor: the solutions of its systems, and what a loss
+// needs of every pair of points.
+enum class Kept { factor, solution, pairs };
+
 // All that is needed for W queries of at most m neighbors. Arrays of vectors, aligned, carved
 // out of one allocation; their sizes in vectors are in the comments.
 template <class T> struct Workspace {
@@ -78,7 +82,7 @@ template <class T> struct Workspace {
   V *y;         // (t, rows)
   V *solution;  // (1 + t, rows) beta and the alphas
   V *adjoint;   // (1 + t, rows) their partners in the adjoint of A [E8]
-  V *row_sum;   // (rows,) sums over pairs, in the gradient
+  V *row_sum;   // (rows,) sums over pairs, of a score; kernel's derivative at the query, of others
   TiledTriangle<V> A;
   V *gram;         // (a, a) factor of the precision of the trend apart; its diagonal keeps 1/L
   V *coefficient;  // (1 + t, a) of the trend apart: kappa of the query, theta of the targets
@@ -89,14 +93,15 @@ template <class T> struct Workspace {
   static int rows_of(int m) { return (std::max(m, 1) + TILE - 1) / TILE * TILE; }
   static int rhs_tiles_of(int t, int a) { return (1 + t + a + TILE - 1) / TILE; }
 
-  static size_t size(int m, int d, int t, int a, bool gradient) {
+  static size_t size(int m, int d, int t, int a, Kept kept) {
     const size_t rows = rows_of(m), tiles = rows / TILE;
     const size_t matrix = TiledTriangle<V>::size(int(tiles), rhs_tiles_of(t, a));
-    return rows * (d + 6 + t + (gradient ? 2 * (1 + t) + 1 : 0)) + matrix * (gradient ? 2 : 1) +
-           size_t(a) * (a + 1 + t + (gradient ? 1 : 0));
+    const bool solution = kept != Kept::factor, pairs = kept == Kept::pairs;
+    return rows * (d + 6 + t + (solution ? 2 + t : 0) + (pairs ? 1 + t : 0)) +
+           matrix * (pairs ? 2 : 1) + size_t(a) * (a + 1 + t + (pairs ? 1 : 0));
   }
 
-  Workspace(V *p, int m, int d, int t, int a, bool gradient) {
+  Workspace(V *p, int m, int d, int t, int a, Kept kept) {
     const size_t rows = rows_of(m);
     auto take = [&p](size_t n) { V *q = p; p += n; return q; };
     z = take(rows * d);
@@ -113,11 +118,13 @@ template <class T> struct Workspace {
     gram = take(size_t(a) * a);
     coefficient = take(size_t(a) * (1 + t));
     solution = adjoint = row_sum = slope = by_trend = nullptr;
-    if (gradient) {
-      by_trend = take(a);
+    if (kept != Kept::factor) {
       solution = take(rows * (1 + t));
-      adjoint = take(rows * (1 + t));
       row_sum = take(rows);
+    }
+    if (kept == Kept::pairs) {
+      by_trend = take(a);
+      adjoint = take(rows * (1 + t));
       slope = take(TiledTriangle<V>::size(A.n_tiles, A.n_rhs_tiles));
     }
   }
@@ -163,8 +170,8 @@ template <class T> struct LocalSolver {
   V trend_variance; // what the trend apart adds to the latent variance
   I not_finite;     // lanes with a neighbor whose squared distance is NaN or infinite
 
-  LocalSolver(const Problem<T> &p, V *memory, int m, bool gradient)
-      : problem(p), space(memory, m, p.d, p.t, p.n_apart(), gradient) {}
+  LocalSolver(const Problem<T> &p, V *memory, int m, Kept kept = Kept::factor)
+      : problem(p), space(memory, m, p.d, p.t, p.n_apart(), kept) {}
 
   // Fetch the neighbors of the group's queries; lanes without a query repeat the last one.
   void gather(const T *const *query, const int32_t *const *neighbors, int m) {

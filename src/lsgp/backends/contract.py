@@ -14,7 +14,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.method.contract import Coefficients, LocalModel, LocalProblem, Predictions, Scores
+from lsgp.method.contract import (
+    Coefficients,
+    LocalModel,
+    LocalProblem,
+    Predictions,
+    QueryGradients,
+    Scores,
+)
 from lsgp.method.kernels import Kernel
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
@@ -92,6 +99,11 @@ class Backend(Protocol):
         self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
     ) -> Coefficients:
         """What the mean of each query multiplies the targets of its neighbors by."""
+
+    def differentiate(
+        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+    ) -> tuple[Predictions, QueryGradients]:
+        """As `predict`, and the derivatives in the queries, which keep their neighborhoods."""
 
     def score(
         self,

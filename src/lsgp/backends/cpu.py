@@ -21,6 +21,7 @@ from lsgp.method.contract import (
     LocalModel,
     LocalProblem,
     Predictions,
+    QueryGradients,
     Scores,
 )
 from lsgp.method.kernels import KERNELS, Kernel, Stationary
@@ -28,6 +29,7 @@ from lsgp.method.localizers import LOCALIZERS
 
 __all__ = [
     "coefficients",
+    "differentiate",
     "factors_once",
     "is_slow",
     "knows",
@@ -83,6 +85,22 @@ def predict(
     return result
 
 
+def differentiate(
+    problem: LocalProblem,
+    queries: Array,
+    neighbors: NDArray[np.int32],
+    core: ModuleType = _core.core,
+) -> tuple[Predictions, QueryGradients]:
+    """As `predict`, and the derivatives in the queries; once more where digits were lost."""
+    result = _differentiate(problem, queries, neighbors, problem.model.has_large_trend, core)
+    for part in imprecise_parts(result[0].status, neighbors):
+        precise, numbers = in_double(problem, neighbors[part])
+        again = _differentiate(precise, queries[part].astype(float), numbers, True, core)
+        replace_part(result[0], part, again[0])
+        replace_part(result[1], part, again[1])
+    return result
+
+
 def _predict(
     problem: LocalProblem,
     queries: Array,
@@ -91,18 +109,39 @@ def _predict(
     is_trend_apart: bool,
     core: ModuleType,
 ) -> Predictions:
-    dtype, n_queries, n_targets = problem.X.dtype, len(queries), problem.y.shape[1]
-    result = Predictions(
-        mean=np.empty((n_queries, n_targets), dtype),
-        variance=np.empty(n_queries, dtype),
-        scale=np.empty((n_queries, n_targets), dtype),
-        dof=np.empty(n_queries, dtype),
-        status=np.empty(n_queries, np.int32),
-    )
-    solve = getattr(core, f"predict_{dtype.name}")
+    result = _no_predictions(problem, len(queries))
+    solve = getattr(core, f"predict_{problem.X.dtype.name}")
     model, arrays = _pack(problem.model, is_trend_apart), result[:5]
     solve(problem.X, problem.y, problem.noise, model, queries, points, neighbors, *arrays)
     return result._replace(noise_unit=noise_unit(problem, queries, neighbors))
+
+
+def _differentiate(
+    problem: LocalProblem,
+    queries: Array,
+    neighbors: NDArray[np.int32],
+    is_trend_apart: bool,
+    core: ModuleType,
+) -> tuple[Predictions, QueryGradients]:
+    dtype, t = problem.X.dtype, problem.y.shape[1]
+    result = _no_predictions(problem, len(queries))
+    gradients = QueryGradients.empty(len(queries), t, queries.shape[1], dtype)
+    solve = getattr(core, f"differentiate_{dtype.name}")
+    model, arrays = _pack(problem.model, is_trend_apart), (*result[:5], *gradients)
+    solve(problem.X, problem.y, problem.noise, model, queries, neighbors, *arrays)
+    return result._replace(noise_unit=noise_unit(problem, queries, neighbors)), gradients
+
+
+def _no_predictions(problem: LocalProblem, q: int) -> Predictions:
+    """Room for them; the noise units are not the core's."""
+    dtype, t = problem.X.dtype, problem.y.shape[1]
+    return Predictions(
+        mean=np.empty((q, t), dtype),
+        variance=np.empty(q, dtype),
+        scale=np.empty((q, t), dtype),
+        dof=np.empty(q, dtype),
+        status=np.empty(q, np.int32),
+    )
 
 
 def coefficients(

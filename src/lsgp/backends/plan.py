@@ -34,7 +34,7 @@ def plan_blocks(
     d, t = problem.X.shape[1], problem.y.shape[1]
 
     def bytes_per_thread(m: int, block_size: int) -> int:
-        per_query = 4 * m + 8 * (4 * d + 4 * t + 8) + (8 * d if gradient else 0)
+        per_query = 4 * m + 8 * (4 * d + 4 * t + 8) + (8 * (2 * t + 3) * d if gradient else 0)
         workspace = workspace_bytes(m, d, t, problem.X.dtype, gradient)
         return workspace + block_size * per_query
 

@@ -14,6 +14,7 @@ from lsgp.method.contract import (
     Coefficients,
     LocalProblem,
     Predictions,
+    QueryGradients,
     Scores,
 )
 
@@ -32,9 +33,9 @@ def imprecise_parts(
 
 
 def replace_part(
-    result: Predictions | Scores | Coefficients,
+    result: Predictions | QueryGradients | Scores | Coefficients,
     part: NDArray[np.int64],
-    better: Predictions | Scores | Coefficients,
+    better: Predictions | QueryGradients | Scores | Coefficients,
 ) -> None:
     """Write better results of some of the queries into those of all."""
     values: Any

@@ -80,20 +80,16 @@ def fit(options: argparse.Namespace, voice: Voice) -> None:
             options.task == "auto" and frame.dtypes[targets[0]].kind not in "iuf"
         )
         taken = {*targets, *beside.values()}
-        inputs = options.features or [
-            name for name in columns if name not in taken and frame.dtypes[name].kind in "iufb"
-        ]
-        require_columns(inputs, columns, options.data)
+        left_out = {*taken, *(options.ignore or ())}
+        inputs = options.features or [name for name in columns if name not in left_out]
+        require_columns([*inputs, *(options.ignore or ())], columns, options.data)
         if not inputs:
-            raise CommandError(
-                f"{options.data} has no column of numbers beside {list_names(taken)}."
-            )
+            raise CommandError(f"{options.data} has no column beside {list_names(left_out)}.")
         model = make_model(options, voice, len(inputs), is_of_labels)
-        numbers = [*inputs, *([] if is_of_labels else targets)]
-        wanted = [*numbers, *(name for name in taken if name not in numbers)]
-        frame = frame[wanted]
+        frame = frame[[*inputs, *taken]]
         if not options.strict:
-            frame = frame.map_partitions(complete_rows, numbers, meta=frame._meta)
+            numbers = [] if is_of_labels else targets
+            frame = frame.map_partitions(complete_rows, numbers, list(taken), meta=frame._meta)
         with interrupts_end_tuning():
             fitted = lsgp.distributed.fit(
                 model, frame, targets[0] if len(targets) == 1 else targets, client, **beside
@@ -122,10 +118,10 @@ def fit(options: argparse.Namespace, voice: Voice) -> None:
     voice.summarize(summary, lines)
 
 
-def complete_rows(frame: Any, numbers: list[str]) -> Any:
-    """The rows in which all numbers are there and finite, and nothing else is missing."""
+def complete_rows(frame: Any, numbers: list[str], others: list[str]) -> Any:
+    """The rows in which these numbers are there and finite, and others are not missing."""
     is_complete = np.isfinite(frame[numbers].to_numpy(dtype=float, na_value=np.nan)).all(axis=1)
-    return frame[is_complete & frame.notna().all(axis=1).to_numpy()]
+    return frame[is_complete & frame[others].notna().all(axis=1).to_numpy()]
 
 
 # -- predict ---------------------------------------------------------------------------------------
@@ -154,8 +150,8 @@ def predict(options: argparse.Namespace, voice: Voice) -> None:
         if options.keep_all or options.keep is not None:
             kept = list(columns) if options.keep_all else options.keep
             require_columns(kept, columns, options.data)
-        if not options.strict:
-            frame = frame.map_partitions(complete_rows, names, meta=frame._meta)
+        if not options.strict and ensemble.encoder is None:
+            frame = frame.map_partitions(complete_rows, names, names, meta=frame._meta)
         frame = frame[list(dict.fromkeys([*names, *kept]))]
         pieces = frame.to_delayed()
         frame = dd.from_delayed(pieces, meta=frame._meta, verify_meta=False)

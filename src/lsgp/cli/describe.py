@@ -16,13 +16,14 @@ from lsgp.inputs.projections import Kinds
 
 def describe_model(model: Estimator) -> dict[str, Any]:
     """Names, sizes, hyperparameters and tuning of a fitted estimator."""
-    tuning = model.tuning_
+    tuning, known = model.tuning_, model.ensemble_.georeference
     return {
         **_describe_targets(model),
         "features": input_names(model.ensemble_),
         "n_train": model.ensemble_.n_rows,
         "n_inputs": model.n_features_in_,
         "encoding": model.encoding_,
+        "crs": None if known is None else known.crs,
         "models": [_describe(fitted) for fitted in model.fitted_],
         "scale_factor": model.scale_factor_,
         "tuning": None

@@ -199,6 +199,8 @@ def make_model(
         settings["categorical_features"] = list(options.categorical)
     if options.sphere:
         settings["sphere"] = tuple(options.sphere)
+    if options.plane:
+        settings["anisotropic_features"] = tuple(options.plane)
     if is_of_labels:
         return make_classifier(settings, run, n_inputs)
     model = LSGPRegressor(**settings, **run)
@@ -262,18 +264,20 @@ def find_roles(options: argparse.Namespace, table: Table, is_of_labels: bool = F
             # A group (a station, say) may tell something; a target may not.
             if name in targets:
                 raise CommandError(f"Column {name!r} is both --target and in --features.")
-    sphere = options.sphere or []
-    if sphere and len(set(sphere)) != 2:
-        raise CommandError(
-            f"--sphere is {','.join(sphere)!r}. Give two columns: longitude, then latitude."
-        )
-    require_columns(sphere, table.columns, table.name)
-    for option, names in (("--categorical", categorical), ("--sphere", sphere)):
+    pairs = {"--sphere": options.sphere or [], "--plane": options.plane or []}
+    words = {"--sphere": "longitude, then latitude", "--plane": "east, then north"}
+    for option, names in pairs.items():
+        if names and len(set(names)) != 2:
+            raise CommandError(
+                f"{option} is {','.join(names)!r}. Give two columns: {words[option]}."
+            )
+    for option, names in {"--categorical": categorical, **pairs}.items():
+        require_columns(names, table.columns, table.name)
         for name in names:
             if name not in features:
                 raise CommandError(f"Column {name!r} is {option}, but no input.")
-            if name in categorical and name in sphere:
-                raise CommandError(f"Column {name!r} is both --categorical and --sphere.")
+            if option != "--categorical" and name in categorical:
+                raise CommandError(f"Column {name!r} is both --categorical and {option}.")
     texts = [
         name
         for name in features

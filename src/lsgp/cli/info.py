@@ -16,11 +16,12 @@ from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import list_names
 from lsgp.cli.saved import load_model
 from lsgp.compute.threads import resolve_n_jobs
-from lsgp.ensemble.view import names_of_model_inputs
+from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.view import input_names, names_of_model_inputs
 
 #: What lsgp uses, and what it uses if it is there.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "polars")
-EXTRAS = ("matplotlib",)
+EXTRAS = ("matplotlib", "xarray", "rioxarray")
 
 
 def run(options: argparse.Namespace, voice: Voice) -> None:
@@ -85,6 +86,7 @@ def describe_file(options: argparse.Namespace, voice: Voice) -> None:
                 ("" if k else "Columns", f"{each['column']}: {each['kind']}, {each['became']}")
                 for k, each in enumerate(facts["encoding"])
             ),
+            *_coordinates(model.ensemble_),
             ("Training rows", f"{facts['n_train']:,}"),
             ("Tuning", tuned),
             *describe_models(model),
@@ -105,6 +107,15 @@ def _device() -> str | None:
         f"{device.name}, {device.memory / 1e9:.0f} GB, compute capability "
         f"{device.compute_capability}, CuPy {device.cupy_version}"
     )
+
+
+def _coordinates(ensemble: Ensemble) -> list[tuple[str, str]]:
+    """Which inputs are coordinates on a map, where that is known."""
+    known = ensemble.georeference
+    if known is None:
+        return []
+    x, y = (input_names(ensemble)[column] for column in (known.x, known.y))
+    return [("Coordinates", f"{x}, {y}, in {known.crs_name or 'an unknown reference system'}")]
 
 
 def _version(name: str) -> str | None:

@@ -4,12 +4,21 @@
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import lsgp
-from lsgp.cli.errors import did_you_mean
+from lsgp.cli.map_parser import MAP_EXAMPLES, describe_fill, describe_map
+from lsgp.cli.options import (
+    Parser,
+    add_model,
+    add_run_options,
+    add_voice_options,
+    jobs_type,
+    level_type,
+    names_type,
+    positive_type,
+)
 
 DESCRIPTION = """\
 Gaussian process regression at nearest-neighbor scale.
@@ -58,28 +67,8 @@ EXAMPLES = {
   lsgp info
   lsgp info model.lsgp --json
 """,
+    **MAP_EXAMPLES,
 }
-
-
-class Parser(argparse.ArgumentParser):
-    """Errors in one line, options in full, and line breaks of the text as they are."""
-
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        settings.setdefault("allow_abbrev", False)
-        super().__init__(*args, **settings)
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}. See '{self.prog} --help'.\n")
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        known, unknown = super().parse_known_args(args, namespace)
-        # Otherwise the parser of all commands would complain, which cannot suggest an option.
-        for text in unknown:
-            if text.startswith("--"):
-                hint = did_you_mean(text.split("=")[0], self._option_string_actions)
-                self.error(f"there is no option {text}.{hint}".rstrip(".?"))
-        return known, unknown
 
 
 def make_parser() -> Parser:
@@ -99,6 +88,8 @@ def make_parser() -> Parser:
     add("evaluate", "Measure accuracy and calibration on a table with targets", _evaluate)
     add("explain", "Show which training rows predictions come from", _explain)
     add("report", "Write a page about a model and its predictions", _report)
+    add("map", "Predict the cells of a grid, of any size", describe_map)
+    add("fill", "Fill the missing cells of a grid", describe_fill)
     add("demo", "Compare with a full Gaussian process on the toy example of the paper", _demo)
     add("reproduce", "Make the figures and tables of the paper again", _reproduce)
     add("info", "Describe a saved model, or this installation", _info)
@@ -122,7 +113,7 @@ def _fit(parser: Parser) -> None:
         "--target",
         required=True,
         action="append",
-        type=_names,
+        type=names_type,
         metavar="NAME[,NAME]",
         help="what to predict; several share their neighborhoods",
     )
@@ -134,24 +125,30 @@ def _fit(parser: Parser) -> None:
     )
     columns.add_argument(
         "--features",
-        type=_names,
+        type=names_type,
         metavar="NAME[,NAME]",
         help="inputs (default: all columns that have no other role)",
     )
     columns.add_argument(
         "--categorical",
-        type=_names,
+        type=names_type,
         metavar="NAME[,NAME]",
         help="inputs that are categories though they look like numbers (postal codes)",
     )
     columns.add_argument(
         "--sphere",
-        type=_names,
+        type=names_type,
         metavar="LON,LAT",
         help="inputs that are longitude and latitude in degrees: points on the sphere",
     )
     columns.add_argument(
-        "--ignore", type=_names, metavar="NAME[,NAME]", help="columns that are no inputs"
+        "--plane",
+        type=names_type,
+        metavar="EAST,NORTH",
+        help="inputs that --anisotropy is of, where there are more than two",
+    )
+    columns.add_argument(
+        "--ignore", type=names_type, metavar="NAME[,NAME]", help="columns that are no inputs"
     )
     columns.add_argument(
         "--group", metavar="NAME", help="tuning leaves out groups, not single rows"
@@ -167,9 +164,9 @@ def _fit(parser: Parser) -> None:
     )
     _add_table_options(parser)
     add_settings(parser)
-    _add_run_options(parser)
+    add_run_options(parser)
     _add_scheduler(parser)
-    _add_voice_options(parser)
+    add_voice_options(parser)
 
 
 def _add_scheduler(parser: Parser) -> None:
@@ -182,7 +179,7 @@ def _add_scheduler(parser: Parser) -> None:
 
 
 def _predict(parser: Parser) -> None:
-    _add_model(parser)
+    add_model(parser)
     parser.add_argument("data", help="table to predict; - is CSV on stdin")
     parser.add_argument(
         "-o",
@@ -194,7 +191,7 @@ def _predict(parser: Parser) -> None:
     what = parser.add_argument_group("what is written")
     what.add_argument(
         "--level",
-        type=_level,
+        type=level_type,
         default=0.9,
         metavar="P",
         help="probability of the interval from _low to _high (default: 0.9)",
@@ -208,7 +205,7 @@ def _predict(parser: Parser) -> None:
     keep = what.add_mutually_exclusive_group()
     keep.add_argument(
         "--keep",
-        type=_names,
+        type=names_type,
         metavar="NAME[,NAME]",
         help="columns to copy (default: the inputs)",
     )
@@ -220,14 +217,14 @@ def _predict(parser: Parser) -> None:
 
 
 def _evaluate(parser: Parser) -> None:
-    _add_model(parser)
+    add_model(parser)
     parser.add_argument("data", help="table with inputs and targets; - is CSV on stdin")
     _add_target(parser)
     _add_common_options(parser)
 
 
 def _explain(parser: Parser) -> None:
-    _add_model(parser)
+    add_model(parser)
     parser.add_argument("data", help="table of queries; - is CSV on stdin")
     parser.add_argument(
         "-o",
@@ -243,7 +240,7 @@ def _explain(parser: Parser) -> None:
     )
     parser.add_argument(
         "--neighbors",
-        type=_positive,
+        type=positive_type,
         default=10,
         metavar="N",
         help="neighbors of a query to show on the terminal, heaviest first (default: 10)",
@@ -256,7 +253,7 @@ def _explain(parser: Parser) -> None:
 
 
 def _report(parser: Parser) -> None:
-    _add_model(parser)
+    add_model(parser)
     parser.add_argument("data", nargs="?", help="table with inputs and targets to judge it on")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="page to write, .html (default: the model's name)"
@@ -295,14 +292,14 @@ def _reproduce(parser: Parser) -> None:
         "--quick", action="store_true", help="two splits of two data sets, in a few minutes"
     )
     parser.add_argument(
-        "--splits", type=_positive, metavar="N", help="of each data set (default: 10)"
+        "--splits", type=positive_type, metavar="N", help="of each data set (default: 10)"
     )
     parser.add_argument(
-        "--datasets", type=_names, metavar="NAME[,NAME]", help="of the paper (default: all six)"
+        "--datasets", type=names_type, metavar="NAME[,NAME]", help="of the paper (default: all six)"
     )
     parser.add_argument(
         "--methods",
-        type=_names,
+        type=names_type,
         metavar="NAME[,NAME]",
         help="lsgpr-hilbert, lsgpr-epanechnikov, gp, deep-gp, knn, default (default: all)",
     )
@@ -317,25 +314,21 @@ def _reproduce(parser: Parser) -> None:
     parser.add_argument("--no-figures", action="store_true", help="only the tables")
     parser.add_argument("--open", action="store_true", help="show the report in the browser")
     parser.add_argument(
-        "--jobs", type=_jobs, default=-1, metavar="N", help="threads (default: all cores)"
+        "--jobs", type=jobs_type, default=-1, metavar="N", help="threads (default: all cores)"
     )
-    _add_voice_options(parser)
+    add_voice_options(parser)
 
 
 def _info(parser: Parser) -> None:
     parser.add_argument("model", nargs="?", help="model file; without it, about lsgp itself")
-    _add_voice_options(parser)
-
-
-def _add_model(parser: Parser) -> None:
-    parser.add_argument("model", help="model file that lsgp fit, or save in Python, has written")
+    add_voice_options(parser)
 
 
 def _add_target(parser: Parser) -> None:
     parser.add_argument(
         "--target",
         action="append",
-        type=_names,
+        type=names_type,
         metavar="NAME[,NAME]",
         help="columns with the targets (default: as in the data of the model)",
     )
@@ -352,8 +345,8 @@ def _add_output_format(parser: Any) -> None:
 def _add_common_options(parser: Parser) -> None:
     """Of all commands that read a table with a model."""
     _add_table_options(parser)
-    _add_run_options(parser)
-    _add_voice_options(parser)
+    add_run_options(parser)
+    add_voice_options(parser)
 
 
 def _add_table_options(parser: Parser) -> None:
@@ -369,32 +362,6 @@ def _add_table_options(parser: Parser) -> None:
     )
 
 
-def _add_run_options(parser: Parser) -> None:
-    run = parser.add_argument_group("running")
-    run.add_argument(
-        "--jobs", type=_jobs, default=-1, metavar="N", help="threads (default: all cores)"
-    )
-    run.add_argument(
-        "--memory-budget",
-        default="1GB",
-        metavar="SIZE",
-        help="working memory beside the data of the model, e.g. 500MB (default: 1GB)",
-    )
-
-
-def _add_voice_options(parser: Parser) -> None:
-    parser.add_argument("--quiet", action="store_true", help="no notes, no progress, no summary")
-    parser.add_argument("--json", action="store_true", help="the result as JSON on stdout")
-
-
-def _names(text: str) -> list[str]:
-    # As in a line of CSV: a name with a comma goes in quotes.
-    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [""])]
-    if not names or not all(names):
-        raise argparse.ArgumentTypeError(f"{text!r} has an empty name")
-    return names
-
-
 def _rows(text: str) -> list[int]:
     try:
         rows = [int(number) for number in text.split(",")]
@@ -403,29 +370,3 @@ def _rows(text: str) -> list[int]:
     if min(rows) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of row numbers from 1")
     return rows
-
-
-def _level(text: str) -> float:
-    try:
-        level = float(text)
-    except ValueError:
-        level = 0.0
-    if not 0.0 < level < 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
-    return level
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
-
-
-def _jobs(text: str) -> int:
-    try:
-        jobs = int(text)
-    except ValueError:
-        jobs = 0
-    if jobs == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads (-1: all cores)")
-    return jobs

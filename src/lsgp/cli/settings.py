@@ -24,6 +24,7 @@ NAMES = (
     "n_models",
     "max_tuning_time",
     "input_transform",
+    "anisotropy",
     "normalize_y",
     "calibrate",
     "normalize_localizer",
@@ -40,7 +41,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     def add(option: str, help: str, **settings: Any) -> None:
         group.add_argument(option, default=argparse.SUPPRESS, help=help, **settings)
 
-    add("--kernel", "rbf, matern12, matern32, matern52 or auto", metavar="NAME")
+    add("--kernel", "rbf, matern12, matern32, matern52, spherical or auto", metavar="NAME")
     add("--localizer", "smooth, epanechnikov, gaussian, hilbert, rectangular", metavar="NAME")
     add("--n-neighbors", "size of the neighborhood", type=_whole_or("auto"), metavar="N")
     add(
@@ -74,6 +75,12 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         "standardize, yeo-johnson, half-rank, none, auto; or one per input",
         type=_transforms,
         metavar="NAME",
+    )
+    add(
+        "--anisotropy",
+        "rotated: find the direction of two planar coordinates; or its angle and ratio, as gstat's",
+        type=_word_or_numbers,
+        metavar="ANGLE,RATIO",
     )
     add("--n-tuning-points", "rows that tuning predicts (default: 2000)", type=_whole, metavar="N")
     add("--n-models", "picks to combine; 1: the best alone (default: 8)", type=_whole, metavar="N")

@@ -14,6 +14,7 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import socket
 import stat
 import sys
@@ -77,6 +78,31 @@ def replace_file(path: AnyPath) -> Iterator[Path]:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+@contextlib.contextmanager
+def replace_folder(path: AnyPath) -> Iterator[Path]:
+    """A new folder beside ``path``, which takes its place if the block succeeds.
+
+    If anything fails, the new folder is removed and what was there is untouched. Between the old
+    folder and the new one there is a moment with neither: folders cannot be exchanged at once.
+    """
+    target = Path(os.path.realpath(os.fsdecode(path)))
+    mark = secrets.token_hex(4)
+    made, old = (target.with_name(f".{target.name}.{mark}.{end}") for end in ("tmp", "old"))
+    made.mkdir()
+    try:
+        yield made
+        if target.exists():
+            target.rename(old)
+        made.rename(target)
+    except BaseException:
+        if old.exists() and not target.exists():
+            old.rename(target)
+        raise
+    finally:
+        for rest in (made, old):
+            shutil.rmtree(rest, ignore_errors=True)
 
 
 def may_be_replaced(path: AnyPath) -> bool:

@@ -12,6 +12,7 @@ from lsgp.distributed.lazy import (
     predict,
     predict_distribution,
     predict_interval,
+    predict_parts,
     predict_proba,
 )
 from lsgp.distributed.model import DistributedModel
@@ -23,5 +24,6 @@ __all__ = [
     "predict",
     "predict_distribution",
     "predict_interval",
+    "predict_parts",
     "predict_proba",
 ]

@@ -9,19 +9,23 @@ neighborhoods lie there, `answer_others` sends what other partitions have for th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import LARGEST_SYSTEM
 from lsgp.distributed.head import Head, PartModel
-from lsgp.distributed.index import padded_with
-from lsgp.distributed.lazy import Question
+from lsgp.distributed.index import padded_places
+from lsgp.distributed.lazy import Question, as_frame
 from lsgp.distributed.parts import Ask, Hits, flat, nearby, nearest_of_all, search
+from lsgp.distributed.regions import Boxes
 from lsgp.distributed.solver import FoundSolver
 from lsgp.method.contract import LocalProblem
 from lsgp.search.neighborhoods import Neighborhoods, require_few
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
 
 Array = NDArray[np.float64]
 
@@ -64,10 +68,9 @@ class Home(NamedTuple):
     brought: list[list[Brought]]  # for those, of each model
 
 
-def route(X: Any, head: Head) -> list[Piece]:
-    """The queries of a chunk, by partition."""
-    estimator: Any = head.estimator
-    checked = estimator._check_queries(X)
+def route(X: Any, head: Head, is_checked: bool) -> list[Piece]:
+    """The queries of a chunk, by partition; checked, they are inputs of the models already."""
+    checked: Array = X if is_checked else head.estimator._check_queries(X)
     part = head.part_of_region[head.regions.find(checked)]
     order = np.argsort(part, kind="stable")
     ends = np.searchsorted(part[order], np.arange(len(head.sizes) + 1))
@@ -78,9 +81,10 @@ def route(X: Any, head: Head) -> list[Piece]:
 
 
 def answer_home(
-    piece: Piece, part: PartModel, number: int, head: Head, question: Question
+    routed: Piece | Sequence[Piece], part: PartModel, number: int, head: Head, question: Question
 ) -> tuple[Requests, Home]:
     """Predict what its own rows suffice for, and say what others must be asked for the rest."""
+    piece = routed if isinstance(routed, Piece) else routed[number]
     requests: Requests = {}
     answered, answers, pending = [], [], []
     brought: list[list[Brought]] = [[] for _ in head.models]
@@ -104,7 +108,7 @@ def answer_home(
             solvers.append(_solver(head, k, fitted.problem, own_neighbors))
         if len(done):
             answered.append(block.places[done])
-            answers.append(question.answer(head.with_solvers(solvers), block.X[done]))
+            answers.append(head.answer(question, solvers, block.X[done]))
         if not is_pending.any():
             continue
         pending.append(Piece(block.places[is_pending], block.X[is_pending]))
@@ -119,17 +123,13 @@ def answer_home(
     return requests, Home(
         np.concatenate([np.empty(0, np.int64), *answered]),
         _join(answers),
-        _join_pieces(pending, piece),
+        _join_pieces([Piece(piece.places[:0], piece.X[:0]), *pending]),
         brought,
     )
 
 
 def requests_of(answered: tuple[Requests, Home]) -> Requests:
     return answered[0]
-
-
-def home_of(answered: tuple[Requests, Home]) -> Home:
-    return answered[1]
 
 
 def answer_others(
@@ -147,20 +147,24 @@ def answer_others(
 
 
 def assemble(
-    homes: Sequence[Home], others: Sequence[list[list[Brought]]], head: Head, question: Question
+    answered: Sequence[tuple[Requests, Home]],
+    others: Sequence[list[list[Brought]]],
+    head: Head,
+    question: Question,
 ) -> list[NDArray[Any]]:
     """Predict the queries that needed several partitions, and put all in their order."""
+    homes = [home for _, home in answered]
     places = [home.places for home in homes]
     answers = [home.answers for home in homes]
-    pending = _join_pieces([home.pending for home in homes if len(home.pending.places)], None)
-    if pending is not None:
+    pending = _join_pieces([home.pending for home in homes])
+    if len(pending.places):
         solvers = []
         for k, fitted in enumerate(head.models):
             parts = [*(b for home in homes for b in home.brought[k])]
             parts += [b for other in others for b in other[k]]
             solvers.append(_merged(head, k, parts, pending.places, fitted.n_neighbors))
         places.append(pending.places)
-        answers.append(question.answer(head.with_solvers(solvers), pending.X))
+        answers.append(head.answer(question, solvers, pending.X))
     order = np.argsort(np.concatenate(places))
     used = [own for own, where in zip(answers, places, strict=True) if len(where)]
     if not used:
@@ -169,7 +173,7 @@ def assemble(
             for k, own in enumerate(head.models)
         ]
         empty = np.empty((0, head.boxes.low.shape[1]))
-        return question.answer(head.with_solvers(nothing), empty)
+        return head.answer(question, nothing, empty)
     return [np.concatenate(columns)[order] for columns in zip(*used, strict=True)]
 
 
@@ -180,19 +184,16 @@ def assemble_array(*arguments: Any) -> NDArray[Any]:
 
 
 def assemble_frame(
-    homes: Sequence[Home],
+    answered: Sequence[tuple[Requests, Home]],
     others: Sequence[list[list[Brought]]],
     head: Head,
     question: Question,
-    X: Any,
+    X: DataFrame,
     columns: list[str],
     is_series: bool,
-) -> Any:
+) -> DataFrame | Series:
     """As a partition of a data frame, with the index of its queries."""
-    parts = assemble(homes, others, head, question)
-    values = np.concatenate([part.reshape(len(X), -1) for part in parts], axis=1)
-    frame = X[[]].assign(**{name: values[:, k] for k, name in enumerate(columns)})
-    return frame[columns[0]] if is_series else frame
+    return as_frame(assemble(answered, others, head, question), X, columns, is_series)
 
 
 # -- parts of them -------------------------------------------------------------------------------
@@ -219,7 +220,7 @@ def _limits(ask: Ask, near: Neighborhoods) -> Array:
     return near.distances[:, -1]
 
 
-def _boxes(head: Head, k: int) -> Any:
+def _boxes(head: Head, k: int) -> Boxes:
     return head.boxes.transformed(head.models[k].transform)
 
 
@@ -231,8 +232,8 @@ def _require_few(ask: Ask, near: Neighborhoods, first_query: int) -> None:
 
 
 def _solver(head: Head, k: int, problem: LocalProblem, neighbors: NDArray[np.int32]) -> FoundSolver:
-    own: Any = head.models[k].solver
-    return FoundSolver(problem, own.index, neighbors, own.n_neighbors, own.backend_name)
+    own = head.models[k].solver
+    return FoundSolver(problem, own.index, own.n_neighbors, own.backend.name, neighbors)
 
 
 def _bring(part: PartModel, k: int, hits: Hits, places: NDArray[np.int64]) -> Brought:
@@ -266,7 +267,7 @@ def _merged(
     width = n_neighbors
     if width is None:
         width = int(np.bincount(hits.query, minlength=1).max())
-    found = padded_with(hits, hits.place, len(places), min(width, head.n_rows))
+    found = padded_places(hits, len(places), min(width, head.n_rows))
     within = None if n_neighbors is not None else model.scaled_bandwidth
     _require_few(Ask(found.distances, model.localizer_scale, n_neighbors, within), found, 0)
     X, y, noise = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
@@ -277,7 +278,5 @@ def _join(answers: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
     return [np.concatenate(columns) for columns in zip(*answers, strict=True)]
 
 
-def _join_pieces(pieces: Sequence[Piece], like: Piece | None) -> Any:
-    if not pieces:
-        return None if like is None else Piece(like.places[:0], like.X[:0])
+def _join_pieces(pieces: Sequence[Piece]) -> Piece:
     return Piece._make(np.concatenate(columns) for columns in zip(*pieces, strict=True))

@@ -16,7 +16,11 @@ import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
+
+import numpy as np
+from distributed import Client, Future, get_client
+from numpy.typing import NDArray
 
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.storage.estimator import saved_class
@@ -34,6 +38,8 @@ class Estimator(Protocol):
     n_features_in_: int
     n_jobs: int | None
     verbose: int
+
+    def _check_queries(self, X: Any) -> NDArray[np.float64]: ...
 
     def save(self, path: AnyPath) -> None: ...
 
@@ -120,8 +126,8 @@ def estimator_class(name: str) -> type[Estimator]:
 class Sent:
     """An estimator whose ensemble lies on every worker, and is handed to tasks as an argument."""
 
-    shell: Any  # the estimator without its ensemble
-    ensemble: Any  # a future of it
+    shell: Estimator  # without its ensemble
+    ensemble: Future  # of it
     token: str
 
     def __dask_tokenize__(self) -> str:
@@ -151,7 +157,7 @@ def _open_file(carriage: AtPath) -> AtPath:
 
 _spooled: weakref.WeakKeyDictionary[Ensemble, str] = weakref.WeakKeyDictionary()
 _tokens: weakref.WeakKeyDictionary[Ensemble, str] = weakref.WeakKeyDictionary()
-_sent: weakref.WeakKeyDictionary[Ensemble, dict[str, Any]] = weakref.WeakKeyDictionary()
+_sent: weakref.WeakKeyDictionary[Ensemble, dict[str, Future]] = weakref.WeakKeyDictionary()
 
 
 def _spool(estimator: Estimator) -> str:
@@ -173,7 +179,11 @@ def token_of(ensemble: Ensemble) -> str:
         return _tokens.setdefault(ensemble, uuid.uuid4().hex)
 
 
-def carry(model: Estimator | AnyPath, client: Any = None) -> AtPath | Sent | Held:
+#: What tasks are given of a model, one way or another.
+Carried = AtPath | Sent | Held
+
+
+def carry(model: Estimator | AnyPath, client: Client | None = None) -> Carried:
     """The smallest that a task can hold of an estimator, or of the path of a saved one.
 
     With a client of a cluster, the ensemble is sent to each of its workers, once.
@@ -195,25 +205,23 @@ def carry(model: Estimator | AnyPath, client: Any = None) -> AtPath | Sent | Hel
     return Sent(shell, future, token)
 
 
-def running_client() -> Any:
+def running_client() -> Client | None:
     """The client of a cluster that there is, or None."""
-    from distributed import get_client
-
     try:
         return get_client()
     except ValueError:
         return None
 
 
-def opened(carriage: Any, ensemble: Ensemble | None) -> Estimator:
+def opened(carriage: Estimator | Carriage, ensemble: Ensemble | None) -> Estimator:
     """The estimator in a task, on the one thread that a task has.
 
     Workers run a task per thread, so threads of the core would multiply with those.
     """
     if ensemble is not None:
-        estimator = copy.copy(carriage)
+        estimator = copy.copy(cast(Estimator, carriage))
         estimator.ensemble_ = ensemble
     else:
-        estimator = copy.copy(carriage.open())
+        estimator = copy.copy(cast(Carriage, carriage).open())
     estimator.n_jobs, estimator.verbose = 1, 0
     return estimator

@@ -7,7 +7,7 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from distributed import Client, Future, wait
 
@@ -20,6 +20,9 @@ PATIENCE = 15.0
 POLL = 0.5
 #: How often a task may take its worker with it before it is given up.
 N_RETRIES = 5
+
+
+T = TypeVar("T")
 
 
 class NoWorkerError(RuntimeError):
@@ -52,7 +55,7 @@ class Cluster:
             function, *arguments, key=self.key(what), retries=N_RETRIES, pure=False
         )
 
-    def send(self, value: Any) -> Future:
+    def send(self, value: object) -> Future:
         """Something that many tasks need, once to each worker that needs it.
 
         As a task rather than scattered: that can be done again when its worker is gone.
@@ -95,9 +98,9 @@ class Cluster:
                         advance(size)
                 alone_since = None if done else self._require_workers(alone_since, phase)
 
-    def gather(self, futures: Sequence[Future], phase: str = "", **progress: Any) -> list[Any]:
+    def gather(self, futures: Sequence[Future], phase: str = "") -> list[Any]:
         """The results, in order."""
-        self.finish(futures, phase, **progress)
+        self.finish(futures, phase)
         found: list[Any] = self.client.gather(list(futures))
         return found
 
@@ -128,5 +131,5 @@ class Cluster:
         return max(1, sum(self.client.nthreads().values()))
 
 
-def _same(value: Any) -> Any:
+def _same(value: T) -> T:
     return value

@@ -209,7 +209,7 @@ def _head_of(state: dict[str, Any], layout: dict[str, Any], arrays: dict[str, An
     for name, value in settings.items():
         setattr(estimator, name, value)
     ensemble = read_ensemble(state, arrays, tuple(models))
-    estimator.n_features_in_ = n_inputs
+    estimator.n_features_in_ = ensemble.n_columns
     if ensemble.input_names is not None:
         estimator.feature_names_in_ = np.array(ensemble.input_names, dtype=object)
     estimator.ensemble_ = ensemble

@@ -6,16 +6,18 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from lsgp.distributed.carriage import Estimator
+from lsgp.distributed.lazy import Question
 from lsgp.distributed.parts import Rows
 from lsgp.distributed.regions import Boxes, Regions
-from lsgp.distributed.solver import FoundSolver
+from lsgp.distributed.solver import FoundSolver, no_index
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.view import EncodedRows
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.search.index import NeighborIndex, build_index
@@ -44,18 +46,16 @@ class Head:
     def n_rows(self) -> int:
         return sum(self.sizes)
 
-    def with_solvers(self, solvers: Sequence[Solver]) -> Estimator:
-        """The estimator, to be asked for what these solvers can solve, on one thread."""
-        estimator: Any = copy.copy(self.estimator)
+    def answer(self, question: Question, solvers: Sequence[Solver], X: Array) -> list[NDArray[Any]]:
+        """What the estimator says of inputs that these solvers can solve, on one thread."""
+        estimator = copy.copy(self.estimator)
         estimator.n_jobs, estimator.verbose = 1, 0
-        # Queries come as arrays from here on; their names have been checked.
-        vars(estimator).pop("feature_names_in_", None)
         models = tuple(
             replace(own, solver=solver) for own, solver in zip(self.models, solvers, strict=True)
         )
         estimator.ensemble_ = replace(self.estimator.ensemble_, models=models)
-        found: Estimator = estimator
-        return found
+        # Their names have been checked, and columns encoded.
+        return question.answer(estimator, EncodedRows(X))
 
 
 def empty_model(
@@ -65,16 +65,15 @@ def empty_model(
     weight: float,
     backend_name: str,
     n_targets: int,
-    dtype: Any,
+    dtype: DTypeLike,
 ) -> FittedModel:
     """A model without rows."""
     d = transform.n_features
     problem = LocalProblem(
         np.empty((0, d), dtype), np.empty((0, n_targets), dtype), np.empty(0, dtype), model
     )
-    index: Any = None
     nothing = np.empty((0, 0), np.int32)
-    solver = FoundSolver(problem, index, nothing, n_neighbors, backend_name)
+    solver = FoundSolver(problem, no_index(np.ones(d)), n_neighbors, backend_name, nothing)
     return FittedModel.build(transform, solver, weight)
 
 
@@ -85,9 +84,7 @@ class PartModel(NamedTuple):
     models: tuple[FittedModel, ...]
 
     def index_of(self, k: int) -> NeighborIndex:
-        index: Any = self.models[k].index
-        found: NeighborIndex = index
-        return found
+        return cast(NeighborIndex, self.models[k].index)
 
 
 def build_part(rows: Rows, head: Head) -> PartModel:

@@ -7,7 +7,7 @@ their box is nearer than the last neighbor found there: in few dimensions, few a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,13 +130,14 @@ class ClusterIndex:
         exclusions: Exclusions,
     ) -> Ask:
         rows, radius, _, groups = exclusions
+        rows_of_all = None if rows is None else rows.astype(np.int64)
         return Ask(
             np.ascontiguousarray(queries),
             np.asarray(lengthscale, dtype=float),
             n_neighbors,
             within,
             None,
-            rows,
+            rows_of_all,
             radius,
             groups,
         )
@@ -181,15 +182,22 @@ def limits_of(hits: Hits, n_queries: int, n_neighbors: int) -> Array:
 
 
 def padded(hits: Hits, n_queries: int, width: int) -> Neighborhoods:
-    """Neighbors as arrays (q, width), by their numbers in all of the data."""
-    return padded_with(hits, hits.number, n_queries, width)
+    """Neighbors as arrays (q, width), by their numbers in all of the data: of 64 bits."""
+    return _padded(hits, hits.number.astype(np.int64), n_queries, width)
 
 
-def padded_with(hits: Hits, values: NDArray[Any], n_queries: int, width: int) -> Neighborhoods:
-    """The same with other numbers (h,) of the neighbors."""
-    neighbors = np.full((n_queries, width), -1, np.int32)
+def padded_places(hits: Hits, n_queries: int, width: int) -> Neighborhoods:
+    """The same by their places among rows at hand."""
+    return _padded(hits, hits.place.astype(np.int32), n_queries, width)
+
+
+def _padded(
+    hits: Hits, values: NDArray[np.signedinteger], n_queries: int, width: int
+) -> Neighborhoods:
+    neighbors = np.full((n_queries, width), -1, values.dtype)
     squares = np.full((n_queries, width), np.inf)
     rank = rank_in_query(hits.query)
     neighbors[hits.query, rank] = values
     squares[hits.query, rank] = hits.square
-    return Neighborhoods(neighbors, squares)
+    # More than the core's 32 bits go no further than to those who fetch the rows.
+    return Neighborhoods(cast("NDArray[np.int32]", neighbors), squares)

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import dask
 import dask.array as da
 from dask.base import tokenize
+from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
+from distributed import Future
+from numpy.typing import NDArray
 
 from lsgp.compute.text import count
 from lsgp.distributed import answer
@@ -28,9 +32,11 @@ from lsgp.distributed.folder import (
     write_part,
 )
 from lsgp.distributed.head import Head
+from lsgp.distributed.labeled import is_labeled, plain
 from lsgp.distributed.lazy import (
     LazyDistribution,
     Question,
+    as_tuple,
     ask,
     bundle,
     check_collection,
@@ -38,12 +44,23 @@ from lsgp.distributed.lazy import (
     make_meta,
     predict_lazily,
     split_frame,
+    with_labels,
 )
+from lsgp.distributed.warned import hear, heard
 from lsgp.inputs.lazy import is_dask
 from lsgp.storage.estimator import saved_class
+from lsgp.tuning.result import TuningResult
+
+if TYPE_CHECKING:
+    from dask.dataframe import DataFrame as DaskFrame
+
+T = TypeVar("T")
 
 #: Queries of an array in memory that make a chunk.
 CHUNK = 50_000
+#: Partitions up to which each is sent all queries of a chunk, rather than its own by another task:
+#: tasks cost the scheduler a millisecond each.
+MOST_WHOLE = 16
 
 
 class DistributedModel:
@@ -64,15 +81,15 @@ class DistributedModel:
     def __init__(
         self,
         head: Head | None,
-        parts: list[Any],
+        parts: Sequence[Future | Delayed],
         whole: Estimator | None = None,
         folder: str | None = None,
     ) -> None:
         self._head = head
-        self._parts = parts  # futures of them, or delayed
+        self._parts = list(parts)  # futures of them, or delayed
         self._whole = whole  # of few rows, which need no partitions
         self._folder = folder
-        self._sent: Any = None
+        self._sent: Delayed | None = None
 
     @property
     def estimator(self) -> Any:
@@ -87,24 +104,26 @@ class DistributedModel:
         return 1 if self._head is None else len(self._head.sizes)
 
     @property
-    def tuning_(self) -> Any:
+    def tuning_(self) -> TuningResult | None:
         """What tuning tried; None if nothing was tuned."""
-        return self.estimator.ensemble_.tuning
+        found: TuningResult | None = self.estimator.ensemble_.tuning
+        return found
 
     @property
-    def classes_(self) -> Any:
+    def classes_(self) -> NDArray[Any]:
         """The labels, of a classifier."""
         classification = self.estimator.ensemble_.classification
         if classification is None:
             raise AttributeError("The model predicts numbers, and has no classes.")
-        return classification.classes
+        classes: NDArray[Any] = classification.classes
+        return classes
 
     def __repr__(self) -> str:
         ensemble = self.estimator.ensemble_
         where = "on its cluster" if self._folder is None else f"in {self._folder}"
         return (
             f"DistributedModel({type(self.estimator).__name__} of {self.n_rows:,} rows, "
-            f"{count(ensemble.n_inputs, 'input')}, {count(len(ensemble.models), 'model')}; "
+            f"{count(ensemble.n_columns, 'input')}, {count(len(ensemble.models), 'model')}; "
             f"{count(self.n_partitions, 'partition')} {where})"
         )
 
@@ -141,16 +160,18 @@ class DistributedModel:
         return self._predict("predict_log_proba", X)
 
     def _predict(self, method: str, X: Any, **options: Any) -> Any:
+        question = ask(self.estimator, method, **options)
         if not is_dask(X):
-            queries = self.estimator._check_queries(X)
-            chunked = da.from_array(queries, chunks=(CHUNK, -1), asarray=False)
-            lazy = self._predict(method, chunked, **options)
-            parts = lazy if isinstance(lazy, tuple) else (lazy,)
-            found = dask.compute(*parts)
-            return bundle(method, list(found))
+            return self._predict_here(question, X)
         if self._whole is not None:
             return predict_lazily(self._whole, X, method, **options)
-        question = ask(self.estimator, method, **options)
+        if is_labeled(X):
+            parts = as_tuple(self._predict(method, plain(X), **options))
+            return bundle(method, with_labels(question, parts, X))
+        client = running_client()
+        if client is not None:
+            hear(client)
+        question = question._replace(job=uuid.uuid4().hex)
         is_array = hasattr(X, "chunks")
         if not is_array or X.ndim != 2 or X.shape[1] != self.estimator.n_features_in_:
             check_collection(self.estimator, X)
@@ -159,15 +180,36 @@ class DistributedModel:
         with dask.annotate(lsgp=method):
             return self._of_array(X, question)
 
-    def _of_array(self, X: Any, question: Question) -> Any:
+    def _predict_here(self, question: Question, X: Any) -> Any:
+        """Of queries in memory, the answer itself."""
+        if self._whole is not None:
+            return bundle(question.method, question.answer(self._whole, X))
+        question = question._replace(job=uuid.uuid4().hex)
+        queries = self.estimator._check_queries(X)
+        chunked = da.from_array(queries, chunks=(CHUNK, -1), asarray=False)
+        with dask.annotate(lsgp=question.method):
+            lazy = self._of_array(chunked, question, is_checked=True)
+        return bundle(question.method, list(self._compute(as_tuple(lazy), question)))
+
+    def _compute(self, parts: Sequence[da.Array], question: Question) -> Sequence[NDArray[Any]]:
+        client = running_client()
+        if client is None:
+            found: Sequence[NDArray[Any]] = dask.compute(*parts)
+            return found
+        # Which says so if no worker is left.
+        cluster = Cluster(client, self.estimator.verbose)
+        with heard(client, question.job, parts[0].shape[0]):
+            return cluster.gather(client.compute(list(parts)), "Predicting")
+
+    def _of_array(self, X: da.Array, question: Question, is_checked: bool = False) -> Any:
         if len(X.chunks[1]) > 1:
             X = X.rechunk({1: -1})
         names = _names(X, question)
         n_parts = len(question.parts)
-        assembled: list[Any] = []
+        assembled: list[Delayed] = []
         layer: dict[Any, Any] = {}
         for k, chunk in enumerate(X.to_delayed().reshape(-1)):
-            inputs = self._inputs(chunk, names, k, question)
+            inputs = self._inputs(chunk, names, k, question, is_checked)
             last = dask.delayed(answer.assemble_array)(
                 *inputs, dask_key_name=f"{names}-assemble-{k}"
             )
@@ -182,7 +224,7 @@ class DistributedModel:
         parts = [stacked] if n_parts == 1 else [stacked[k] for k in range(n_parts)]
         return bundle(question.method, parts)
 
-    def _of_frame(self, X: Any, question: Question) -> Any:
+    def _of_frame(self, X: DaskFrame, question: Question) -> Any:
         import dask.dataframe as dd
 
         X = X.optimize()  # which may join partitions
@@ -207,20 +249,25 @@ class DistributedModel:
         )
         return split_frame(answered, question, columns)
 
-    def _inputs(self, chunk: Any, names: str, k: int, question: Question) -> tuple[Any, ...]:
+    def _inputs(
+        self, chunk: Delayed, names: str, k: int, question: Question, is_checked: bool = False
+    ) -> tuple[Any, ...]:
         """What the last task of a chunk needs: what partitions say of its queries."""
         head, parts = self._carried_head(), self._parts
 
-        def task(function: Any, what: str, *arguments: Any) -> Any:
+        def task(function: Callable[..., Any], what: str, *arguments: Any) -> Delayed:
             return dask.delayed(function)(*arguments, dask_key_name=f"{names}-{what}-{k}")
 
-        routed = task(answer.route, "route", chunk, head)
+        routed = task(answer.route, "route", chunk, head, is_checked)
         answered, requests = [], []
         for p, part in enumerate(parts):
-            piece = task(_item, f"piece-{p}", routed, p)
+            piece = routed
+            if len(parts) > MOST_WHOLE:
+                piece = task(_item, f"piece-{p}", routed, p)
             own = task(answer.answer_home, f"home-{p}", piece, part, p, head, question)
-            requests.append(task(answer.requests_of, f"requests-{p}", own))
-            answered.append(task(answer.home_of, f"answers-{p}", own))
+            answered.append(own)
+            if len(parts) > 1:
+                requests.append(task(answer.requests_of, f"requests-{p}", own))
         others = [
             task(answer.answer_others, f"others-{p}", part, p, head, requests)
             for p, part in enumerate(parts)
@@ -229,7 +276,7 @@ class DistributedModel:
             others = []
         return answered, others, head, question
 
-    def _carried_head(self) -> Any:
+    def _carried_head(self) -> Delayed:
         """One task for the head, which all others ask for it."""
         if self._sent is None:
             key = f"lsgp-head-{uuid.uuid4().hex}"
@@ -300,18 +347,18 @@ class DistributedModel:
         return cls(head, parts, None, path)
 
 
-def _same(value: Any) -> Any:
+def _same(value: T) -> T:
     return value
 
 
-def _item(values: Any, k: int) -> Any:
+def _item(values: Sequence[T], k: int) -> T:
     return values[k]
 
 
-def _names(X: Any, question: Question) -> str:
+def _names(X: da.Array | DaskFrame, question: Question) -> str:
     name = getattr(X, "name", None) or X._name
     return f"lsgp-{question.method}-{tokenize(name, question.options, uuid.uuid4().hex)}"
 
 
-def _future(cluster: Cluster, part: Any) -> Any:
+def _future(cluster: Cluster, part: Future | Delayed) -> Future:
     return cluster.client.compute(part) if hasattr(part, "dask") else part

@@ -20,7 +20,7 @@ from lsgp.inputs.transforms.column_statistics import (
     second_moments,
     total_weight,
 )
-from lsgp.inputs.transforms.exact_sums import Whole, sums_of_shares
+from lsgp.inputs.transforms.exact_sums import Whole, add_exactly, sums_of_shares
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import NeighborIndex, build_index
 from lsgp.search.neighborhoods import Neighborhoods
@@ -66,7 +66,7 @@ class Moments(NamedTuple):
     y: Whole  # (2, t)
 
     def join(self, other: Moments) -> Moments:
-        return Moments(*(a + b for a, b in zip(self, other, strict=True)))
+        return Moments(*(add_exactly(a, b) for a, b in zip(self, other, strict=True)))
 
 
 class Extents(NamedTuple):
@@ -95,6 +95,11 @@ def second_sums(rows: Rows, extents: Extents, means: Means) -> Moments:
         second_moments(rows.X, rows.weight, extents.X, means.X),
         second_moments(rows.y, rows.weight, extents.y, means.y),
     )
+
+
+def plain_sums(rows: Rows, extent: Range) -> Whole:
+    """Of inputs in units of their ranges, of which each row counts once."""
+    return first_moments(rows.X, None, extent)
 
 
 def noise_sums(rows: Rows, largest: float) -> Whole:
@@ -191,7 +196,7 @@ class Ask(NamedTuple):
     n_neighbors: int | None
     within: float | None  # radius, where there is no number of neighbors
     limits: Array | None = None  # (q,) squared distances beyond which nothing is wanted
-    rows: NDArray[np.int32] | None = None  # (q,) as in `Exclusions`, numbers in all of the data
+    rows: Numbers | None = None  # (q,) as in `Exclusions`, numbers in all of the data
     radius: Array | None = None
     query_groups: NDArray[np.int32] | None = None
 
@@ -346,8 +351,13 @@ def join(pieces: Sequence[Rows]) -> Rows:
     return Rows._make(None if c is None else np.ascontiguousarray(c) for c in joined)
 
 
-def bounds(rows: Rows) -> tuple[int, Array, Array]:
-    if not rows.n:
-        empty = np.empty(rows.X.shape[1])
-        return 0, empty, empty
-    return rows.n, rows.X.min(axis=0), rows.X.max(axis=0)
+class Bounds(NamedTuple):
+    """How many rows a partition has, and where."""
+
+    n: int
+    low: Array  # (d,)
+    high: Array  # (d,)
+
+
+def bounds(rows: Rows) -> Bounds:
+    return Bounds(rows.n, rows.X.min(axis=0, initial=np.inf), rows.X.max(axis=0, initial=-np.inf))

@@ -7,27 +7,48 @@ computed here, on the machine of the client.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from lsgp.backends.contract import LARGEST_SYSTEM
 from lsgp.distributed.index import ClusterIndex
-from lsgp.distributed.parts import Rows
+from lsgp.distributed.parts import Rows, plain_sums
 from lsgp.distributed.store import Columns, RowStore
 from lsgp.inputs.projections import Kinds
-from lsgp.inputs.transforms import InputTransform, TargetScaler
-from lsgp.inputs.transforms.column_statistics import ColumnStatistics
-from lsgp.inputs.transforms.fit import transform_of
+from lsgp.inputs.transforms import InputTransform, TargetScaler, subsample
+from lsgp.inputs.transforms.column_statistics import (
+    ColumnStatistics,
+    Range,
+    statistics_of,
+)
+from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
+from lsgp.inputs.transforms.fit import LARGEST_SAMPLE, transform_of
 from lsgp.method.contract import LocalModel
 from lsgp.search.suitability import suits
-from lsgp.tuning.imitation import imitate_queries
 from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
-from lsgp.tuning.problem import IMITATION_STREAM, TuningProblem
+from lsgp.tuning.problem import TuningProblem
 
 Array = NDArray[np.float64]
+
+
+class Sampled:
+    """Rows that are drawn and fetched when the first column of them is asked for."""
+
+    def __init__(self, store: RowStore) -> None:
+        self.store = store
+        self._X: Array | None = None
+
+    def column(self, j: int) -> Array:
+        if self._X is None:
+            n = self.store.n
+            chosen = subsample(n, LARGEST_SAMPLE)
+            self._X = self.store.fetch(np.arange(n) if chosen is None else chosen).X
+        return self._X[:, j]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,22 +57,36 @@ class Source:
 
     store: RowStore
     statistics: ColumnStatistics
-    sample: Array  # (s, d) the subsample that ranks and powers are learnt from
+    sample: Sampled  # that ranks and powers are learnt from
     scaler: TargetScaler
     has_groups: bool
     n_targets: int
+    largest_weight: float | None = None  # None without weights
 
     @property
     def d(self) -> int:
         return len(self.statistics.center)
 
-    def transform(self, kinds: Any) -> InputTransform:
-        return transform_of(self.statistics, lambda j: self.sample[:, j], kinds)
+    def transform(self, kinds: Kinds) -> InputTransform:
+        return transform_of(self.statistics, self.sample.column, kinds)
 
-    def inputs(self, transform: InputTransform | None, dtype: Any = float) -> Array:
+    @property
+    def center(self) -> Array:
+        """Means of the inputs, of which each row counts once whatever its weight."""
+        if self.largest_weight is None:
+            return self.statistics.center
+        cluster, low, high = self.store.cluster, self.statistics.low, self.statistics.high
+        extent = Range(low, high)
+        sums = cluster.gather(
+            [cluster.submit("center", plain_sums, part, extent) for part in self.store.parts]
+        )
+        mean = rounded(reduce(add_exactly, sums)) / self.store.n
+        return statistics_of(extent, mean, np.zeros(len(low))).center
+
+    def inputs(self, transform: InputTransform | None, dtype: DTypeLike = float) -> Array:
         """The inputs of all rows, transformed; those that are taken are fetched."""
 
-        def values(rows: Rows) -> NDArray[Any]:
+        def values(rows: Rows) -> NDArray[np.floating]:
             return rows.X if transform is None else transform.transform(rows.X)
 
         def extremes() -> tuple[Array, Array]:
@@ -60,27 +95,37 @@ class Source:
                 boxes = boxes.transformed(transform)
             return boxes.low.min(axis=0), boxes.high.max(axis=0)
 
-        return self.columns((self.store.n, self.d), values, dtype, extremes)
+        shape = (self.store.n, self.d)
+        return cast(Array, Columns(self.store, shape, np.dtype(dtype), values, extremes))
 
-    def targets(self, dtype: Any = float) -> Array:
+    def targets(self, dtype: DTypeLike = float) -> Array:
         """Scaled targets of all rows."""
         shape = (self.store.n, self.n_targets)
-        return self.columns(shape, lambda rows: self.scaler.transform(rows.y), dtype)
+        found = self.columns(shape, lambda rows: self.scaler.transform(rows.y), dtype)
+        return cast(Array, found)
 
-    def noise(self, dtype: Any = float) -> Array:
-        return self.columns((self.store.n,), lambda rows: rows.noise, dtype)
+    def noise(self, dtype: DTypeLike = float) -> Array:
+        return cast(Array, self.columns((self.store.n,), lambda rows: rows.noise, dtype))
 
     def groups(self) -> NDArray[np.int32] | None:
         if not self.has_groups:
             return None
-        found: Any = self.columns((self.store.n,), lambda rows: rows.groups, np.int32)
+        found = self.columns((self.store.n,), _groups, np.int32)
         return cast("NDArray[np.int32]", found)
 
     def columns(
-        self, shape: tuple[int, ...], of_rows: Any, dtype: Any, extremes: Any = None
-    ) -> Array:
-        columns: Any = Columns(self.store, shape, np.dtype(dtype), of_rows, extremes)
-        return cast(Array, columns)
+        self,
+        shape: tuple[int, ...],
+        of_rows: Callable[[Rows], NDArray[Any]],
+        dtype: DTypeLike,
+    ) -> NDArray[Any]:
+        """What looks like an array of all rows to whoever takes a few thousand of them."""
+        return cast("NDArray[Any]", Columns(self.store, shape, np.dtype(dtype), of_rows))
+
+
+def _groups(rows: Rows) -> NDArray[np.int32]:
+    assert rows.groups is not None, "only asked where there are groups"
+    return rows.groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,18 +133,9 @@ class ClusterSpace(LeaveOneOut):
     """All rows in one input transform; its arrays are `Columns`."""
 
     def part(self, rows: NDArray[np.int32]) -> LeaveOneOut:
-        return LeaveOneOut(
-            self.transform,
-            self.X[rows],
-            self.y[rows],
-            self.noise[rows],
-            self.index,
-            self.backend,
-            self.resources,
-            None if self.groups is None else self.groups[rows],
-            None,
-            self.share,
-        )
+        # Which is in memory, and so as on one machine.
+        part = super().part(rows)
+        return LeaveOneOut(*(getattr(part, own.name) for own in fields(LeaveOneOut)))
 
     def suited(self, model: LocalModel) -> LeaveOneOut:
         lengthscale, index = model.localizer_scale, self.index
@@ -154,20 +190,5 @@ class ClusterProblem(TuningProblem):
     def _space(self, transform: InputTransform) -> LeaveOneOut:
         source = self.source
         assert source is not None
-        X = source.inputs(transform)
         index = ClusterIndex(source.store, transform, np.ones(source.d))
-        imitation = None
-        if self.queries is not None:
-            queries = np.asarray(transform.transform(self.queries), dtype=float)
-            imitation = imitate_queries(X, index, queries, self.random(IMITATION_STREAM))
-        return ClusterSpace(
-            transform,
-            X,
-            self.y,
-            self.rows.noise,
-            index,
-            self.backend,
-            self.resources,
-            source.groups(),
-            imitation,
-        )
+        return self.placed(ClusterSpace, transform, source.inputs(transform), index)

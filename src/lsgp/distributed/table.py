@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Training data as chunks: Dask arrays, data frames, or folders of Parquet, with what comes beside.
 
-A chunk is checked where it is read, with the checks of one machine.
+A chunk is checked where it is read (`chunks`), with the checks of one machine.
 """
 
 from __future__ import annotations
@@ -13,18 +13,8 @@ from typing import Any, NamedTuple
 import dask
 import dask.array as da
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import check_array
-from sklearn.utils.class_weight import compute_sample_weight
 
-from lsgp.distributed.parts import N_SAMPLED, Rows
-from lsgp.inputs.encoding import needs_encoding
-from lsgp.inputs.labels import check_labels, encode_labels
 from lsgp.inputs.lazy import is_dask
-from lsgp.inputs.transforms.column_statistics import Range
-from lsgp.tuning.classification import one_hot
-
-Array = NDArray[np.float64]
 
 
 class Raw(NamedTuple):
@@ -166,116 +156,3 @@ def _as_array(name: str, value: Any, X: Any) -> Any:
     elif len(value.chunks[0]) != len(rows):
         raise ValueError(f"{name} has {len(value.chunks[0])} chunks, but X has {len(rows)}.")
     return value.rechunk(wanted) if wanted else value
-
-
-# -- what workers do with a chunk -----------------------------------------------------------------
-
-
-class Encoding(NamedTuple):
-    """How targets, weights and groups of a chunk become numbers."""
-
-    is_of_labels: bool
-    class_weight: Any = None  # by label, or None
-    classes: NDArray[Any] | None = None  # known after the first pass
-    groups: NDArray[Any] | None = None
-
-
-class Survey(NamedTuple):
-    """What one pass over a chunk tells."""
-
-    n: int  # rows that count
-    n_given: int
-    X: Range | None
-    y: Range | None
-    noise: tuple[float, float]
-    labels: NDArray[Any] | None
-    counts: NDArray[np.int64] | None
-    groups: NDArray[Any] | None
-    sample: Array
-
-
-def survey(raw: Raw, encoding: Encoding, number: int) -> Survey:
-    """Check a chunk, and say what is in it."""
-    labels = counts = None
-    if encoding.is_of_labels and len(raw.X):
-        labels, counts = np.unique(check_labels(np.asarray(raw.y)), return_counts=True)
-    rows = read(raw, encoding._replace(classes=labels))
-    groups = None if raw.groups is None else np.unique(np.asarray(raw.groups))
-    if not rows.n:
-        nothing = (np.inf, -np.inf)
-        sample = np.empty((0, rows.X.shape[1]))
-        return Survey(0, len(raw.X), None, None, nothing, labels, counts, groups, sample)
-    chosen = np.random.default_rng(number).choice(rows.n, min(rows.n, N_SAMPLED), replace=False)
-    return Survey(
-        rows.n,
-        len(raw.X),
-        Range.of(rows.X, rows.weight),
-        Range.of(rows.y, rows.weight),
-        _ends(rows.noise),
-        labels,
-        counts,
-        groups,
-        rows.X[np.sort(chosen)],
-    )
-
-
-def _ends(values: Array) -> tuple[float, float]:
-    return float(values.min()), float(values.max())
-
-
-def read(raw: Raw, encoding: Encoding) -> Rows:
-    """The rows of a chunk that count, numbered from 0."""
-    if needs_encoding(raw.X):
-        raise ValueError(
-            "X has columns that are no numbers, or missing values, which a fit on a cluster does "
-            "not take. Encode and complete them, or fit to rows that one machine holds: its model "
-            "predicts Dask collections too."
-        )
-    X = check_array(raw.X, dtype=np.float64, order="C", ensure_min_samples=0, input_name="X")
-    n = len(X)
-    weight = None if raw.weight is None else _values("sample_weight", raw.weight, n)
-    if encoding.is_of_labels:
-        labels = check_labels(np.asarray(raw.y))
-        if encoding.class_weight is not None:
-            by_class = np.ones(0) if not n else compute_sample_weight(encoding.class_weight, labels)
-            weight = by_class if weight is None else by_class * weight
-        classes = encoding.classes if encoding.classes is not None else labels[:0]
-        codes = encode_labels(labels, classes, "classes") if n else np.empty(0, np.int64)
-        y = one_hot(codes, len(classes))
-    else:
-        y = check_array(
-            raw.y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y"
-        )
-        y = np.ascontiguousarray(y.reshape(n, -1))
-    if len(y) != n:
-        raise ValueError(f"y has {len(y)} rows in a chunk of which X has {n}.")
-    noise = np.ones(n) if raw.noise is None else _values("noise_variance", raw.noise, n)
-    groups = None
-    if raw.groups is not None:
-        known = encoding.groups if encoding.groups is not None else np.unique(raw.groups)
-        groups = np.searchsorted(known, np.asarray(raw.groups)).astype(np.int32)
-    rows = Rows(np.arange(n), X, y, noise, weight, groups)
-    if weight is not None:
-        rows = rows.pick(weight > 0)
-        rows = rows._replace(numbers=np.arange(rows.n))
-    return rows
-
-
-def _values(name: str, values: Any, n: int) -> Array:
-    """One finite number per row, of which none is negative."""
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.ndim == 0:
-        numbers = np.full(n, numbers)
-    if numbers.shape != (n,):
-        raise ValueError(f"{name} has shape {numbers.shape} in a chunk of {n} rows of X.")
-    if not np.isfinite(numbers).all():
-        raise ValueError(
-            f"{name} has {np.count_nonzero(~np.isfinite(numbers))} values that are NaN or "
-            "infinite. Remove those rows."
-        )
-    if (numbers < 0).any() or (name == "noise_variance" and (numbers == 0).any()):
-        raise ValueError(
-            f"{name} has values from {numbers.min():g}. Weights may not be negative, and noise "
-            "variances must be positive."
-        )
-    return numbers

@@ -15,6 +15,7 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.rows import LARGEST_RATIO, TrainingRows
 from lsgp.inputs.settings import DEFAULT_N_NEIGHBORS, LIMITS, Specification
 from lsgp.inputs.transforms import InputTransform, TargetScaler, fit_transform_kind
+from lsgp.inputs.transforms.column_statistics import column_statistics
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
@@ -42,8 +43,8 @@ def build_given(
     transform = fit_transform_kind(
         rows.X, specification.input_transforms[0], rows.weight, specification.projection
     )
-    if _needs_center(transform, model, dtype):
-        transform = transform.centered(transform.project(rows.X).mean(axis=0))
+    if needs_center(transform, model, dtype):
+        transform = transform.centered(column_statistics(transform.project(rows.X)).center)
     X = np.ascontiguousarray(transform.transform(rows.X), dtype=float)
     n_neighbors = None
     if model.bandwidth is None:
@@ -107,8 +108,8 @@ def build_tuned(
         space, model = contender.space, contender.model
         chosen = choose_backend(backend, model)
         transform, index, X = space.transform, space.index, space.X
-        if _needs_center(transform, model, dtype):
-            was, transform = transform.center, transform.centered(X.mean(axis=0))
+        if needs_center(transform, model, dtype):
+            was, transform = transform.center, transform.centered(column_statistics(X).center)
             X = X - (transform.center - was)
             index = build_index(X, model.localizer_scale)
         index = _suitable(index, X, model.localizer_scale)
@@ -125,7 +126,7 @@ def build_tuned(
     return tuple(models)
 
 
-def _needs_center(transform: InputTransform, model: LocalModel, dtype: Any) -> bool:
+def needs_center(transform: InputTransform, model: LocalModel, dtype: Any) -> bool:
     """Whether inputs that are used as they are would lose digits, and may be moved."""
     is_stationary = model.correlation.formula is not None
     return is_stationary and None in transform.kinds and np.dtype(dtype) == np.float32

@@ -18,6 +18,7 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import Answer, in_blocks, widen_scaled
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import Latent, latent_of, log_pool
+from lsgp.search.arrays import numbered
 from lsgp.solvers.solver import Block
 from lsgp.tuning.classification import Labels, default_link, fit_link
 from lsgp.tuning.laplace import laplace_held_out
@@ -174,7 +175,7 @@ def _predict(ensemble: Ensemble, X: Array) -> Answer:
 
 def _leave_out(rows: NDArray[np.int64]) -> Answer:
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
-        part = rows[start:stop].astype(np.int32)
+        part = numbered(rows[start:stop], len(fitted.problem.X))
         return distribution_of(fitted.solver.leave_out(part, block), 0.0)
 
     return answer

@@ -92,9 +92,13 @@ def describe_projection(ensemble: Ensemble) -> list[str]:
             f"{ratio:.3g}, lengthscale {longest:,.4g} along it"
         ]
     own = [model.lengthscale_of_inputs[projection.pair[0]] for model in ensemble.models]
-    low, high = (f"{value:,.4g}" for value in (min(own), max(own)))
+    low, high = (_kilometers(float(value)) for value in (min(own), max(own)))
     scales = low if low == high else f"{low} to {high}"
     return [f"on the sphere ({first}, {second}): lengthscale {scales} km"]
+
+
+def _kilometers(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
 
 
 #: Columns of the table of encodings, and rows that are shown of it.

@@ -13,6 +13,7 @@ from lsgp.backends import choose_backend
 from lsgp.compute.text import count
 from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.georeference import Georeference
 from lsgp.inputs.copies import Copies
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.rows import Groups
@@ -52,6 +53,8 @@ class Ensemble:
         Of labels, whose one-hot columns the models predict: how those become probabilities.
     encoder : Encoder or None
         Of a table with more than numbers: how its columns became inputs.
+    georeference : Georeference or None
+        Which columns are coordinates on a map, and in which reference system; None: not known.
     """
 
     models: tuple[FittedModel, ...]
@@ -66,6 +69,7 @@ class Ensemble:
     copies: Copies | None = None
     classification: Classification | None = None
     encoder: Encoder | None = None
+    georeference: Georeference | None = None
 
     def __repr__(self) -> str:
         return (

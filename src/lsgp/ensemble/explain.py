@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.backends import reference
+from lsgp.backends.local_system import scale_and_dof
 from lsgp.compute.text import count
 from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
@@ -318,7 +318,7 @@ def explain_one(
         for i, (_, system) in enumerate(solver.systems(queries, failures, left_out, groups)):
             mean[i, columns] = system.mean
             variance[i, columns] = system.variance
-            scale[i, columns], dof[i] = reference.scale_and_dof(fitted.model, system)  # [E6]
+            scale[i, columns], dof[i] = scale_and_dof(fitted.model, system)  # [E6]
             if number == 0:
                 r = np.sqrt((system.z**2).sum(axis=1))
                 shares = np.empty((len(r), n_columns))

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Derivatives of predictions with respect to the query, at a fixed neighborhood.
+"""Derivatives of an ensemble's predictions in the inputs, block by block.
 
-The rows of the neighborhood stay; everything that [E1] to [E7] compute from the query moves: the
-cross-covariance, the slope of the trend, which is centered at the query, the weights and the
-adaptive bandwidth. With the smooth and the Epanechnikov localizer the prediction is continuous,
-and this is its derivative wherever no two rows compete for the last place of the neighborhood.
+Each model's are those of its solver, at fixed neighborhoods; from there on they go through the
+noise [E7], the combination of models, the input transforms and the units of the targets.
 """
 
 from __future__ import annotations
@@ -14,47 +12,156 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import reference
-from lsgp.backends.reference import LocalSystem
+from lsgp.backends.contract import Resources
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.ensemble.predict import check_kind
+from lsgp.ensemble.predict import check_kind, in_blocks
 from lsgp.inputs.encoding.encodings import LeftOut, Number
-from lsgp.method import localizers
-from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.solvers.failures import Failures
+from lsgp.method.contract import Predictions, QueryGradients
+from lsgp.solvers.solver import Block
 
 Array = NDArray[np.float64]
 
 
 class PredictionGradient(NamedTuple):
-    """Derivatives of one model's predictions of one query, in its inputs."""
+    """Predictions in the units of y, and their derivatives in the columns that were given."""
 
-    mean: Array  # (t, d) of [E4]
-    variance: Array  # (d,) of [E5]
-    scale: Array  # (t, d) of [E6]
-    dof: Array  # (d,) of [E6]
-    noise_unit: Array  # (d,) of the logarithm of what an observation's noise is multiplied by [E7]
+    mean: Array  # (q, t)
+    std: Array  # (q, t)
+    by_mean: Array  # (q, t, d)
+    by_std: Array  # (q, t, d)
 
 
 def predict_gradient(
-    ensemble: Ensemble, X: Array, return_std: bool = False, kind: str = "observation"
+    ensemble: Ensemble, X: Array, return_std: bool, kind: str, resources: Resources
 ) -> Any:
     """Derivative of the predicted mean, and of the standard deviation, in the inputs."""
-    check_kind(kind)
-    failures = Failures()
-    total = _Combination(len(X), ensemble.n_targets, X.shape[1], kind == "observation")
-    for fitted in ensemble.models:
-        total.add(fitted, X, failures)
-    failures.raise_if_any(len(X), ensemble.heaviest.model)
-    failures.warn_if_jittered(len(X), ensemble.heaviest.model)
+    found = predict_with_gradient(ensemble, X, kind, resources)
     shape = (len(X), *ensemble.target_shape, ensemble.n_columns)
-    unit = ensemble.target_scaler.std[:, None]
-    mean = _by_column(ensemble, X, total.mean_gradient * unit).reshape(shape)
-    if not return_std:
-        return mean
-    std = total.std_gradient() * unit * ensemble.scale_factor
-    return mean, _by_column(ensemble, X, std).reshape(shape)
+    mean = found.by_mean.reshape(shape)
+    return (mean, found.by_std.reshape(shape)) if return_std else mean
+
+
+def predict_with_gradient(
+    ensemble: Ensemble, X: Array, kind: str, resources: Resources
+) -> PredictionGradient:
+    """Mean and standard deviation of the predictions, and their derivatives in the inputs."""
+    check_kind(kind)
+    mean = np.empty((len(X), ensemble.n_targets))
+    by_mean = np.empty((*mean.shape, ensemble.n_columns))
+    std, by_std = np.empty_like(mean), np.empty_like(by_mean)
+    unit = ensemble.target_scaler.std
+
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> _Differentiated:
+        part = X[start:stop]
+        solved, gradients = fitted.solver.differentiate(fitted.inputs_of(part), block)
+        own = _differentiate(fitted, solved, gradients, kind == "observation")
+        return own.pull_back(fitted, part)
+
+    def consume(start: int, stop: int, said: list[_Differentiated]) -> None:
+        part = X[start:stop]
+        combined = _combine(ensemble.weights, said)
+        mean[start:stop] = ensemble.target_scaler.inverse_mean(combined.mean)
+        by_mean[start:stop] = _by_column(ensemble, part, combined.by_mean * unit[:, None])
+        scale, extra = ensemble.scale_factor * unit, _extra_variance(ensemble, part)
+        std[start:stop], gradient = _std_and_gradient(combined, scale, extra)
+        by_std[start:stop] = _by_column(ensemble, part, gradient)
+
+    in_blocks(ensemble, answer, len(X), consume, resources, gradient=True)
+    return PredictionGradient(mean, std, by_mean, by_std)
+
+
+class _Differentiated(NamedTuple):
+    """Predictions in scaled units, of one model or combined, and their derivatives."""
+
+    mean: Array  # (q, t)
+    scale2: Array  # (q, t) squared scale [E7]
+    inverse_dof: Array  # (q,)
+    by_mean: Array  # (q, t, d)
+    by_log_scale2: Array  # (q, t, d) of its logarithm
+    by_inverse_dof: Array  # (q, d)
+
+    def pull_back(self, fitted: FittedModel, X: Array) -> _Differentiated:
+        """In the inputs X (q, d), from those in the model's own, which are transformed."""
+        pull_back = fitted.transform.pull_back
+        return self._replace(
+            by_mean=pull_back(X, self.by_mean),
+            by_log_scale2=pull_back(X, self.by_log_scale2),
+            by_inverse_dof=pull_back(X, self.by_inverse_dof),
+        )
+
+
+def _differentiate(
+    fitted: FittedModel, solved: Predictions, gradients: QueryGradients, with_noise: bool
+) -> _Differentiated:
+    """[E7] of one model, in its own inputs."""
+    model, q = fitted.model, len(solved.mean)
+    noise = model.noise_of(np.ones(q)).reshape(q, -1) if with_noise else np.zeros((q, 1))
+    if solved.noise_unit is not None:
+        noise = noise * solved.noise_unit[:, None]
+    relative = solved.relative_variance(0.0) + noise  # (q, 1 or t)
+    by_variance = np.asarray(gradients.variance, dtype=float)
+    if by_variance.ndim == 2:
+        by_variance = by_variance[:, None, :]
+    by_relative = by_variance + noise[:, :, None] * gradients.noise_unit[:, None, :]
+    scale, dof = solved.scale.astype(float), solved.dof.astype(float)
+    by_log_scale2 = gradients.scale / scale[:, :, None] + by_relative / relative[:, :, None]
+    by_inverse_dof = np.where(np.isinf(dof), 0.0, -1.0 / dof**2)[:, None] * gradients.dof
+    return _Differentiated(
+        mean=solved.mean.astype(float),
+        scale2=scale * relative,
+        inverse_dof=1.0 / dof,
+        by_mean=gradients.mean.astype(float),
+        by_log_scale2=by_log_scale2,
+        by_inverse_dof=by_inverse_dof,
+    )
+
+
+def _combine(weights: Array, said: list[_Differentiated]) -> _Differentiated:
+    """The combination of several models (`lsgp.method.combination`), and its derivative."""
+    if len(said) == 1:
+        return said[0]
+    pairs = list(zip(weights, said, strict=True))
+    mean = np.asarray(sum(w * one.mean for w, one in pairs))
+    by_mean = np.asarray(sum(w * one.by_mean for w, one in pairs))
+    geometric = np.exp(sum(w * np.log(one.scale2) for w, one in pairs))
+    by_geometric = sum(w * one.by_log_scale2 for w, one in pairs) * geometric[:, :, None]
+    spread = sum(w * (one.mean - mean) ** 2 for w, one in pairs)
+    by_spread = sum(
+        2.0 * w * (one.mean - mean)[:, :, None] * (one.by_mean - by_mean) for w, one in pairs
+    )
+    scale2 = geometric + spread
+    return _Differentiated(
+        mean=mean,
+        scale2=scale2,
+        inverse_dof=np.asarray(sum(w * one.inverse_dof for w, one in pairs)),
+        by_mean=by_mean,
+        by_log_scale2=(by_geometric + by_spread) / scale2[:, :, None],
+        by_inverse_dof=np.asarray(sum(w * one.by_inverse_dof for w, one in pairs)),
+    )
+
+
+def _std_and_gradient(combined: _Differentiated, unit: Array, extra: Array) -> tuple[Array, Array]:
+    """scale sqrt(nu / (nu - 2)) (q, t) and its derivative (q, t, d), in the units ``unit`` (t,).
+
+    ``extra`` (q, t) is variance that does not depend on the inputs.
+    """
+    own = unit**2 * combined.scale2
+    scale = np.sqrt(own + extra)[:, :, None]
+    by_scale = 0.5 * own[:, :, None] * combined.by_log_scale2 / scale
+    # sqrt(nu / (nu - 2)) is (1 - 2 / nu)^(-1/2).
+    rest = 1.0 - 2.0 * combined.inverse_dof
+    rest = np.where(rest > 0, rest, np.nan)[:, None, None]
+    by_dof = scale * combined.by_inverse_dof[:, None, :] / rest
+    std = np.where(rest > 0, scale / np.sqrt(rest), np.inf)
+    return std[:, :, 0], np.asarray((by_scale + by_dof) / np.sqrt(rest))
+
+
+def _extra_variance(ensemble: Ensemble, X: Array) -> Array:
+    """As in `lsgp.ensemble.predict.widen`: that of levels, which have no derivative."""
+    if ensemble.encoder is None:
+        return np.zeros((len(X), ensemble.n_targets))
+    return ensemble.encoder.extra_variance(X, ensemble.n_targets)
 
 
 def _by_column(ensemble: Ensemble, X: Array, gradient: Array) -> Array:
@@ -72,132 +179,3 @@ def _by_column(ensemble: Ensemble, X: Array, gradient: Array) -> Array:
         elif isinstance(each, LeftOut):
             out[:, :, j] = 0.0
     return out
-
-
-class _Combination:
-    """The combination of several models (`lsgp.method.combination`), and its derivative."""
-
-    def __init__(self, q: int, t: int, d: int, with_noise: bool) -> None:
-        self.with_noise = with_noise
-        self.means: list[tuple[float, Array, Array]] = []
-        self.mean_gradient = np.zeros((q, t, d))
-        self.log_scale, self.log_scale_gradient = np.zeros((q, t)), np.zeros((q, t, d))
-        self.inverse_dof, self.inverse_dof_gradient = np.zeros(q), np.zeros((q, d))
-
-    def add(self, fitted: FittedModel, X: Array, failures: Failures) -> None:
-        q, t, _ = self.mean_gradient.shape
-        queries = fitted.inputs_of(X)
-        e = queries.shape[1]  # of the model's own inputs
-        mean, by_mean = np.empty((q, t)), np.empty((q, t, e))
-        by_log_scale, by_inverse_dof = np.empty((q, t, e)), np.zeros((q, e))
-        for number, (columns, solver) in enumerate(fitted.solver.parts()):
-            noise = solver.problem.model.noise_variance if self.with_noise else 0.0
-            for i, (rows, system) in enumerate(solver.systems(queries, failures)):
-                by_query = differentiate(solver.problem, queries[i], rows, system)
-                scale, dof = reference.scale_and_dof(fitted.model, system)
-                own_noise = noise * system.noise_unit
-                relative = system.variance + own_noise
-                by_relative = by_query.variance + own_noise * by_query.noise_unit
-                mean[i, columns] = system.mean
-                by_mean[i, columns] = by_query.mean
-                self.log_scale[i, columns] += 0.5 * fitted.weight * np.log(scale * relative)  # [E7]
-                by_log_scale[i, columns] = (0.5 * fitted.weight) * (
-                    by_query.scale / scale[:, None] + by_relative / relative
-                )
-                if number == 0:  # the degrees of freedom are those of all targets
-                    self.inverse_dof[i] += fitted.weight / dof
-                    by_inverse_dof[i] = -fitted.weight * by_query.dof / dof**2
-        gradient = fitted.transform.pull_back(X, by_mean)
-        self.log_scale_gradient += fitted.transform.pull_back(X, by_log_scale)
-        self.inverse_dof_gradient += fitted.transform.pull_back(X, by_inverse_dof)
-        self.mean_gradient += fitted.weight * gradient
-        self.means.append((fitted.weight, mean, gradient))
-
-    def std_gradient(self) -> Array:
-        """Derivative of scale sqrt(nu / (nu - 2)).
-
-        The squared scale is exp(2 log_scale), plus the variance of the models' means.
-        """
-        center = np.asarray(sum(w * mean for w, mean, _ in self.means))
-        spread, by_spread = np.zeros(center.shape), np.zeros(self.mean_gradient.shape)
-        for w, mean, gradient in self.means:
-            offset = mean - center
-            spread += w * offset**2
-            by_spread += w * offset[:, :, None] * (gradient - self.mean_gradient)
-        geometric = np.exp(2.0 * self.log_scale)
-        scale = np.sqrt(geometric + spread)[:, :, None]
-        by_scale = (geometric[:, :, None] * self.log_scale_gradient + by_spread) / scale
-        # sqrt(nu / (nu - 2)) is (1 - 2 / nu)^(-1/2).
-        rest = 1.0 - 2.0 * self.inverse_dof
-        rest = np.where(rest > 0, rest, np.nan)[:, None, None]
-        return (by_scale + scale * self.inverse_dof_gradient[:, None, :] / rest) / np.sqrt(rest)
-
-
-def differentiate(
-    problem: LocalProblem, query: Array, rows: NDArray[np.int32], system: LocalSystem
-) -> PredictionGradient:
-    """Derivatives of one local solve in the query's inputs; ``rows`` are its neighborhood."""
-    model = problem.model
-    alpha, beta, z, weight = (
-        np.asarray(part, dtype=float)
-        for part in (system.alpha, system.beta, system.z, system.weight)
-    )
-    z_by_query = -1.0 / model.lengthscale  # (d,), of z in its own input
-    X = problem.X[system.rows].astype(float)
-    by_weight, by_unit = _differentiate_weights(
-        model, problem.X[rows].astype(float) - query, X - query, system
-    )
-    by_k, by_k00 = model.correlation.differentiate(X, query, z, model.lengthscale)  # [E1]
-    # [E2] The noise over the weight, per alpha beta, which vanish with the weight.
-    by_noise = -model.noise_variance * system.noise[:, None] * by_weight
-
-    slope_by_alpha, slope_by_beta = (  # (d, t) and (d,)
-        np.asarray(part, dtype=float) for part in system.slopes(model)
-    )
-
-    def through_A(left: Array, left_slope: Array, right: Array, right_slope: Array) -> Array:
-        """leftᵀ dA right, (d,): noise and the slope's b zᵢ·zⱼ depend on the query."""
-        slope = left_slope * right.sum() + left.sum() * right_slope
-        noise = (left / weight) * (right / weight) @ by_noise
-        return np.asarray(noise + slope * z_by_query)
-
-    targets = list(zip(alpha.T, slope_by_alpha.T, strict=True))
-    mean = np.array([a @ by_k - through_A(a, s, beta, slope_by_beta) for a, s in targets])
-    variance = np.asarray(by_k00 - 2.0 * beta @ by_k)
-    variance += through_A(beta, slope_by_beta, beta, slope_by_beta)
-    if system.variance <= reference.SMALLEST_VARIANCE * system.covariance.k00:
-        variance = np.zeros_like(variance)
-    if np.isinf(model.scale_dof):
-        flat = np.zeros_like(mean), np.zeros_like(variance)
-        return PredictionGradient(mean, variance, *flat, by_unit)
-    scale, nu = reference.scale_and_dof(model, system)
-    dof = (weight < 1.0) @ by_weight
-    misfit = np.array([-through_A(a, s, a, s) for a, s in targets])
-    return PredictionGradient(mean, variance, (misfit - np.outer(scale, dof)) / nu, dof, by_unit)
-
-
-def _differentiate_weights(
-    model: LocalModel, neighborhood: Array, offsets: Array, system: LocalSystem
-) -> tuple[Array, Array]:
-    """Derivatives (m, d) of the weights of the system, and (d,) of the logarithm of its noise unit.
-
-    ``neighborhood`` and ``offsets`` are all neighbors, and those in the system, from the query.
-    """
-    unit = model.localizer_scale
-    z = offsets / unit
-    r2_by_query = -2.0 * z / unit
-    h2, h2_by_query = model.scaled_bandwidth**2, np.zeros(len(unit))
-    if model.bandwidth is None:
-        all_z = neighborhood / unit
-        r2 = (all_z**2).sum(axis=1)
-        h2 = r2.max(initial=0.0)
-        if h2 == 0:
-            return np.zeros_like(r2_by_query), h2_by_query
-        h2_by_query = -2.0 * all_z[r2.argmax()] / unit
-    s = (z**2).sum(axis=1) / h2
-    by_s = localizers.evaluate(model.localizer, s, model.localizer_decay)[1]
-    by_query = by_s[:, None] * (r2_by_query - np.outer(s, h2_by_query)) / h2
-    if not model.normalize:
-        return by_query, np.zeros(len(unit))
-    by_unit = 0.5 * h2_by_query / h2
-    return by_query / system.noise_unit - np.outer(system.weight, by_unit), by_unit

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import reference
+from lsgp.backends.local_system import solve_system
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.solvers.failures import Failures
 
@@ -27,7 +27,7 @@ def local_log_marginal_likelihood(ensemble: Ensemble, X: Array) -> Array:
         for i, (rows, system) in enumerate(solver.systems(queries, failures)):
             if len(system.factor[0]) != len(system.rows):
                 # The system of all rows keeps no factor of its own.
-                system = reference.solve_system(solver.problem, queries[i], rows, False)
+                system = solve_system(solver.problem, queries[i], rows, False)
             m = len(system.rows)
             misfit = system.misfit / s2
             log_determinant = 2.0 * float(np.log(np.diag(system.factor[0])).sum())

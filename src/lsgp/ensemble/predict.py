@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +26,10 @@ Array = NDArray[np.float64]
 
 KINDS = ("observation", "latent")
 
+#: What is asked of each model.
+Said = TypeVar("Said")
 #: What a model says about a block of queries, from its first to behind its last.
-Answer = Callable[[FittedModel, int, int, Block], PredictiveDistribution]
+Answer = Callable[[FittedModel, int, int, Block], Said]
 
 
 def check_kind(kind: str) -> None:
@@ -124,7 +127,10 @@ def leave_one_out(
 
 
 def gather(
-    ensemble: Ensemble, answer: Answer, n_queries: int, resources: Resources
+    ensemble: Ensemble,
+    answer: Answer[PredictiveDistribution],
+    n_queries: int,
+    resources: Resources,
 ) -> PredictiveDistribution:
     """What all models say, combined, in the units of y."""
     shape = (n_queries, ensemble.n_targets)
@@ -143,16 +149,18 @@ def gather(
 
 def in_blocks(
     ensemble: Ensemble,
-    answer: Answer,
+    answer: Answer[Said],
     n_queries: int,
-    consume: Callable[[int, int, list[PredictiveDistribution]], None],
+    consume: Callable[[int, int, list[Said]], None],
     resources: Resources,
+    gradient: bool = False,
 ) -> NDArray[np.bool_]:
     """Ask all models for each block, and hand what they say to ``consume``.
 
-    Queries are transformed block by block, so that no transformed copy of all of them is ever
-    made. Raises LinAlgError at the end if a local system could not be solved, and warns if one
-    needed jitter; returns which queries (q,) those were.
+    ``gradient`` says that they are asked for derivatives, which take more memory. Queries are
+    transformed block by block, so that no transformed copy of all of them is ever made. Raises
+    LinAlgError at the end if a local system could not be solved, and warns if one needed jitter;
+    returns which queries (q,) those were.
     """
     models = ensemble.models
     left = resources.memory_budget - ensemble.nbytes
@@ -166,7 +174,7 @@ def in_blocks(
     rest = resources._replace(memory_budget=left)
     while True:
         try:
-            return _in_planned_blocks(ensemble, answer, n_queries, consume, rest)
+            return _in_planned_blocks(ensemble, answer, n_queries, consume, rest, gradient)
         except TooManyNeighborsError as error:
             if rest.n_threads == 1:
                 raise ValueError(str(error)) from None
@@ -176,13 +184,14 @@ def in_blocks(
 
 def _in_planned_blocks(
     ensemble: Ensemble,
-    answer: Answer,
+    answer: Answer[Said],
     n_queries: int,
-    consume: Callable[[int, int, list[PredictiveDistribution]], None],
+    consume: Callable[[int, int, list[Said]], None],
     resources: Resources,
+    gradient: bool = False,
 ) -> NDArray[np.bool_]:
     models = ensemble.models
-    plans = [model.solver.plan(n_queries, resources) for model in models]
+    plans = [model.solver.plan(n_queries, resources, gradient) for model in models]
     failures = Failures()
 
     def work(start: int, stop: int) -> None:

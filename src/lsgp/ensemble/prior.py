@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import reference
+from lsgp.backends.local_system import add_trend, correlate
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.method import localizers
 from lsgp.method.contract import LocalModel
@@ -45,8 +45,8 @@ def localized_root(model: LocalModel, query: Array, points: Array, bandwidth: fl
     if model.normalize:
         weight = weight / (bandwidth * model.localizer_unit)
     z = offsets / model.lengthscale
-    correlations = reference.correlate(model, points, query, z, with_derivatives=False)
-    covariance = reference.add_trend(model, correlations, z).K
+    correlations = correlate(model, points, query, z, with_derivatives=False)
+    covariance = add_trend(model, correlations, z).K
     # Functions on many close points: eigenvalues, since a Cholesky factor would need jitter.
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))

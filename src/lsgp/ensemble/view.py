@@ -57,6 +57,15 @@ def input_number(ensemble: Ensemble, given: int | str) -> int:
     )
 
 
+def possible(ensemble: Ensemble, column: int, low: float, high: float) -> tuple[float, float]:
+    """The part of an axis that a column of numbers can be on: latitudes end at the poles."""
+    projection = ensemble.projection
+    if projection is None or ensemble.encoder is not None:
+        return low, high
+    least, most = projection.limits(column)
+    return max(low, least), min(high, most)
+
+
 def cycles_of(ensemble: Ensemble) -> dict[str, tuple[int, str]]:
     """The cycles of dates by name ("day: weekday"): the column, and which of them."""
     if ensemble.encoder is None:

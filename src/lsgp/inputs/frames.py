@@ -47,3 +47,12 @@ def name_columns(name: str, values: NDArray[Any], suffixes: list[str]) -> dict[s
         f"{name}_{suffix}": np.ascontiguousarray(column)
         for suffix, column in zip(suffixes, values.T, strict=True)
     }
+
+
+def refuse_geometries(X: Any) -> None:
+    """Raise TypeError for a table of points: its geometries are coordinates, not categories."""
+    if hasattr(X, "geometry") and hasattr(X, "to_crs"):
+        raise TypeError(
+            f"X is a {type(X).__name__}, whose geometries have a reference system to keep. Fit it "
+            "with lsgp.maps.fit(estimator, X, target), or give its coordinates as columns."
+        )

@@ -7,7 +7,9 @@ from typing import Any
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask array, data frame or series; Dask is not imported to find out.
+    """Whether X is a Dask array, data frame or series, or an array of xarray with chunks.
+
+    Neither is imported to find out.
 
     Examples
     --------
@@ -16,4 +18,6 @@ def is_dask(X: Any) -> bool:
     False
     """
     module = type(X).__module__.partition(".")[0]
+    if module == "xarray":
+        return bool(getattr(X, "chunks", None))
     return module in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")

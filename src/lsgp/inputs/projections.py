@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.encoding.encodings import Number
-from lsgp.inputs.transforms import Projection, Sphere
+from lsgp.inputs.transforms import Projection, Rotation, Sphere
 from lsgp.method.kernels import Groups, first_of_groups
 
 Array = NDArray[np.float64]
@@ -19,7 +19,48 @@ Array = NDArray[np.float64]
 Kinds = tuple[str | None, ...]
 
 
-def pair_of_columns(setting: str, given: Any, names: Sequence[str]) -> tuple[int, int]:
+class Places(NamedTuple):
+    """The settings of an estimator that say which two columns mean something together."""
+
+    sphere: Any
+    anisotropy: Any
+    anisotropic_features: Any
+
+
+def find_projection(
+    given: Places,
+    X: Array,
+    columns: list[str],
+    encoder: Encoder | None,
+    angle_of: Callable[[tuple[int, int]], float],
+) -> Projection | None:
+    """What becomes of two inputs of the training rows X (n, d); None if each is for itself.
+
+    ``columns`` are the names of the table's, and ``angle_of`` finds the direction of two inputs.
+    """
+    if given.sphere is None and given.anisotropy is None:
+        return None
+    if given.sphere is not None and given.anisotropy is not None:
+        raise ValueError(
+            f"sphere={given.sphere!r} and anisotropy={given.anisotropy!r} are both given, but on "
+            "the sphere there is no direction everywhere. Give one of them."
+        )
+    names = columns if encoder is None else encoder.names
+    if given.sphere is not None:
+        setting, pair = "sphere", _pair_of_columns("sphere", given.sphere, names)
+    else:
+        setting, pair = "anisotropy", _rotated_pair(given.anisotropic_features, names)
+    if encoder is not None:
+        pair = _inputs_of_columns(setting, pair, encoder)
+    if given.sphere is not None:
+        sphere = Sphere.fit(pair, X)
+        sphere.check(X, columns if encoder is None else encoder.inputs)
+        return sphere
+    known = _angle_and_ratio(given.anisotropy)
+    return Rotation(*pair, angle_of(pair)) if known is None else Rotation(*pair, *known)
+
+
+def _pair_of_columns(setting: str, given: Any, names: Sequence[str]) -> tuple[int, int]:
     """Numbers of the two columns that a setting gives by name or number."""
     is_pair = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
     if not is_pair or len(given) != 2:
@@ -45,7 +86,7 @@ def _number_of_column(setting: str, given: Any, names: Sequence[str]) -> int:
     )
 
 
-def inputs_of_columns(setting: str, pair: tuple[int, int], encoder: Encoder) -> tuple[int, int]:
+def _inputs_of_columns(setting: str, pair: tuple[int, int], encoder: Encoder) -> tuple[int, int]:
     """Numbers of the inputs that two columns of an encoded table became, each a number itself."""
     spans = encoder.spans
     for j in pair:
@@ -58,17 +99,10 @@ def inputs_of_columns(setting: str, pair: tuple[int, int], encoder: Encoder) -> 
     return spans[pair[0]].start, spans[pair[1]].start
 
 
-def fit_sphere(pair: tuple[int, int], X: Array, names: list[str]) -> Sphere:
-    """The sphere of these inputs, whose latitudes are checked; names are of the inputs."""
-    sphere = Sphere.fit(pair, X)
-    sphere.check(X, names)
-    return sphere
-
-
-def rotated_pair(given: Any, names: Sequence[str]) -> tuple[int, int]:
+def _rotated_pair(given: Any, names: Sequence[str]) -> tuple[int, int]:
     """The columns that an anisotropy is of: those that are given, or the two that there are."""
     if given is not None:
-        return pair_of_columns("anisotropic_features", given, names)
+        return _pair_of_columns("anisotropic_features", given, names)
     if len(names) != 2:
         raise ValueError(
             f"anisotropy is of two coordinates, and X has {len(names)} columns. Name them: "
@@ -77,7 +111,7 @@ def rotated_pair(given: Any, names: Sequence[str]) -> tuple[int, int]:
     return 0, 1
 
 
-def angle_and_ratio(given: Any) -> tuple[float, float] | None:
+def _angle_and_ratio(given: Any) -> tuple[float, float] | None:
     """An anisotropy that is known; None if tuning is to find it."""
     if isinstance(given, str) and given == "rotated":
         return None

@@ -192,12 +192,26 @@ class Predictions(NamedTuple):
         return (variance if variance.ndim == 2 else variance[:, None]) + columns
 
 
+class QueryGradients(NamedTuple):
+    """Derivatives of `Predictions` in the inputs of the queries, which keep their neighborhoods."""
+
+    mean: NDArray[np.floating]  # (q, t, d)
+    variance: NDArray[np.floating]  # (q, d); (q, t, d) if they differ
+    scale: NDArray[np.floating]  # (q, t, d)
+    dof: NDArray[np.floating]  # (q, d)
+    noise_unit: NDArray[np.floating]  # (q, d) of its logarithm
+
+    @classmethod
+    def empty(cls, q: int, t: int, d: int, dtype: np.dtype | type = np.float64) -> QueryGradients:
+        """Room for them."""
+        shapes = ((q, t, d), (q, d), (q, t, d), (q, d), (q, d))
+        return cls(*(np.empty(shape, dtype) for shape in shapes))
+
+
 class Coefficients(NamedTuple):
     """What the mean of each query is made of: [E4] is a weighted sum of the neighbors' targets."""
 
-    beta: NDArray[
-        np.float64
-    ]  # (q, m) what a neighbor's target is multiplied by [E3]; 0 if it is out
+    beta: NDArray[np.float64]  # (q, m) factor of a neighbor's target [E3]; 0 if it is out
     weight: NDArray[np.float64]  # (q, m) the localizer's; 0 if it is out
     variance: NDArray[np.float64]  # (q,) latent, relative to the scale [E5]
     status: NDArray[np.int32]  # (q,)
@@ -222,6 +236,22 @@ def join_targets(
         variance=np.repeat([p.variance for p in predictions], sizes, axis=0)[order].T,
         scale=np.concatenate([p.scale for p in predictions], axis=1)[:, order],
         status=np.max([p.status for p in predictions], axis=0),
+    )
+
+
+def join_gradients(
+    columns: Sequence[NDArray[np.intp]], gradients: Sequence[QueryGradients]
+) -> QueryGradients:
+    """As `join_targets`, of the derivatives."""
+    order = np.argsort(np.concatenate(columns))
+    variances = [
+        np.repeat(g.variance[:, None, :], len(part), axis=1)
+        for part, g in zip(columns, gradients, strict=True)
+    ]
+    return gradients[0]._replace(
+        mean=np.concatenate([g.mean for g in gradients], axis=1)[:, order],
+        variance=np.concatenate(variances, axis=1)[:, order],
+        scale=np.concatenate([g.scale for g in gradients], axis=1)[:, order],
     )
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lsgp.classifier import LSGPClassifier
 from lsgp.ensemble.class_assessment import ClassAssessment
 from lsgp.ensemble.classify import LeaveOneOutClasses, codes_of_rows
-from lsgp.ensemble.view import as_table, input_names, training_rows
+from lsgp.ensemble.view import as_table, input_names, possible, training_rows
+from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.plotting import style
 
 if TYPE_CHECKING:
@@ -182,10 +182,10 @@ def plot_decision(
 def decision_image(model: LSGPClassifier, X: Any) -> tuple[Any, list[tuple[float, float]]]:
     """Pixels (rows, columns, 3) of the likeliest class, from the top, and the sides of the map."""
     sides = []
-    for column in np.asarray(X).T:
+    for j, column in enumerate(np.asarray(X).T):
         low, high = float(column.min()), float(column.max())
         margin = 0.04 * (high - low if high > low else 1.0)
-        sides.append((low - margin, high + margin))
+        sides.append(possible(model.ensemble_, j, low - margin, high + margin))
     steps = (np.arange(RESOLUTION) + 0.5) / RESOLUTION
     across, up = (low + (high - low) * steps for low, high in sides)
     queries = np.stack(np.meshgrid(across, up[::-1]), axis=-1).reshape(-1, 2)

@@ -21,8 +21,8 @@ from lsgp.ensemble.view import (
     target_number,
     training_rows,
 )
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.plotting import style
-from lsgp.regressor import LSGPRegressor
 from lsgp.tuning.objective import OBJECTIVES
 from lsgp.tuning.result import TuningResult
 

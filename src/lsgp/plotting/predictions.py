@@ -15,12 +15,13 @@ from lsgp.ensemble.view import (
     as_table,
     columns_of,
     input_names,
+    possible,
     target_names,
     target_number,
     training_rows,
 )
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.plotting import style
-from lsgp.regressor import LSGPRegressor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -236,8 +237,10 @@ def _map_bounds(
                 )
             return west, east, south, north
         values = _inputs(model, bounds)
-    sides = (_widened(float(column.min()), float(column.max())) for column in values.T)
-    (west, east), (south, north) = sides
+    (west, east), (south, north) = (
+        possible(model.ensemble_, j, *_widened(float(column.min()), float(column.max())))
+        for j, column in enumerate(values.T)
+    )
     return west, east, south, north
 
 

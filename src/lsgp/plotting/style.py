@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lsgp.compute.text import count
-from lsgp.estimator import LSGPEstimator
-from lsgp.regressor import LSGPRegressor
+from lsgp.estimators.estimator import LSGPEstimator
+from lsgp.estimators.regressor import LSGPRegressor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lsgp.ensemble.variogram import Variogram, variogram
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.inputs.empirical_variogram import EmpiricalVariogram
 from lsgp.plotting import style
-from lsgp.regressor import LSGPRegressor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,6 +73,11 @@ def plot_variogram(
     ax.set_xlabel("distance" + (f" ({unit})" if unit else ""))
     ax.set_ylabel("semivariance")
     style.legend(ax, loc="lower right")
+    drawn = ax.get_legend()
+    assert drawn is not None
+    # On white, so that the line of the range does not cross the words.
+    drawn.set(frame_on=True)
+    drawn.get_frame().set(edgecolor="none", facecolor="white", alpha=0.9)
     return ax
 
 

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp import __version__
-from lsgp.classifier import LSGPClassifier
 from lsgp.compute.files import write_text
 from lsgp.ensemble.view import training_rows
-from lsgp.regressor import LSGPRegressor
+from lsgp.estimators.classifier import LSGPClassifier
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.report import (
     classes,
     explanations,

@@ -316,6 +316,12 @@ def fit_chart(
     return wrap("".join(parts), f"{y_label} against {x_label}: mean, bands and data")
 
 
+#: Right of a map, for its color bar and what that says.
+BAR_ROOM = 96
+#: A map is no higher than this, whatever its sides.
+HIGHEST_MAP = 460.0
+
+
 def map_chart(
     picture: str,
     color_bar: str,
@@ -324,15 +330,31 @@ def map_chart(
     points: Array,
     names: Sequence[str],
     title: str,
+    *,
+    aspect: float | None = None,
+    unit: str = "",
+    is_of_cells: bool = False,
 ) -> str:
-    """A picture of values over two inputs, its colors and the data; pictures as addresses."""
-    room = 78  # for the color bar, right of the map
-    axes = draw_axes(sides[0], sides[1], names[0], names[1], right=RIGHT + room)
-    width, height = WIDTH - RIGHT - room - LEFT, HEIGHT - BOTTOM - TOP
+    """A picture of values over two inputs, its colors and the data; pictures as addresses.
+
+    ``aspect`` is the height of the map by its width; ``unit`` says what the colors are. A picture
+    of cells has edges, others are smooth.
+    """
+    width, height = WIDTH - RIGHT - BAR_ROOM - LEFT, float(HEIGHT - BOTTOM - TOP)
+    if aspect is not None:
+        height = min(width * aspect, HIGHEST_MAP)
+        width = round(height / aspect)
+    # The lines of labels keep their place below a map of few rows.
+    total = round(height) + TOP + BOTTOM
+    axes = draw_axes(
+        sides[0], sides[1], names[0], names[1], height=total, right=WIDTH - LEFT - width
+    )
+    height = total - TOP - BOTTOM
+    edges = ' image-rendering="pixelated"' if is_of_cells else ""
     parts = [
         axes.svg,
         f'<image href="{picture}" x="{LEFT}" y="{TOP}" width="{width}" height="{height}" '
-        'preserveAspectRatio="none"/>',
+        f'preserveAspectRatio="none"{edges}/>',
     ]
     parts += [
         f'<circle class="site" cx="{axes.x(a):.1f}" cy="{axes.y(b):.1f}" r="1.5"/>'
@@ -345,13 +367,18 @@ def map_chart(
     )
     if ends[1] > ends[0]:
         scale = Scale(*ends, TOP + height, TOP)
-        values = ticks(*ends)
+        values = ticks(*ends, n=5 if height > 150 else 3)
         for value, label in zip(values, tick_labels(values), strict=True):
             parts.append(
                 f'<text class="tick" x="{left + 17}" y="{scale(value):.1f}" dy="0.34em">'
                 f"{label}</text>"
             )
-    return wrap("".join(parts), title)
+    if unit:
+        parts.append(
+            f'<text class="label" transform="translate({left + 76} {TOP + height / 2:g}) '
+            f'rotate(-90)" text-anchor="middle">{escape(shorten(unit, int(height / 6)))}</text>'
+        )
+    return wrap("".join(parts), title, total)
 
 
 def contribution_bar(share: float) -> str:

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from lsgp import __version__
-from lsgp.classifier import LSGPClassifier
 from lsgp.compute.text import count, percent
 from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
 from lsgp.ensemble.classify import classification_of
@@ -24,11 +23,12 @@ from lsgp.ensemble.view import (
     target_names,
     training_rows,
 )
+from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.inputs.labels import encode_labels
 from lsgp.plotting.classes import COLORS, FEWEST_IN_BIN, decision_image
 from lsgp.report import charts, facts, page, quality_sections, sections
 from lsgp.report.axes import draw_axes, format_number, wrap
-from lsgp.report.prediction_sections import png_data
+from lsgp.report.pixels import png_data
 from lsgp.report.tables import Number, table
 
 Array = NDArray[np.float64]

@@ -13,7 +13,7 @@ from lsgp.compute.text import percent
 from lsgp.ensemble.explain import Explanation
 from lsgp.ensemble.importance import Importance
 from lsgp.ensemble.view import as_table, columns_of, input_names, inputs_of_rows, shown_cell
-from lsgp.regressor import LSGPRegressor
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import format_number
 from lsgp.report.facts import Observations, Queries, View

@@ -20,9 +20,9 @@ from lsgp.ensemble.view import (
     target_names,
     targets_of_rows,
 )
-from lsgp.estimator import LSGPEstimator
+from lsgp.estimators.estimator import LSGPEstimator
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.regressor import LSGPRegressor
 
 Array = NDArray[np.float64]
 

@@ -20,8 +20,8 @@ from lsgp.ensemble.describe import (
 from lsgp.ensemble.effects import Effect
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.importance import Importance
-from lsgp.estimator import LSGPEstimator
-from lsgp.regressor import LSGPRegressor
+from lsgp.estimators.estimator import LSGPEstimator
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import format_number, limits, shorten
 from lsgp.report.facts import InputFacts, View, describe_settings

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GridSearchCV, KFold
 
-from lsgp.regressor import LSGPRegressor
+from lsgp.estimators.regressor import LSGPRegressor
 
 Array = NDArray[np.float64]
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]

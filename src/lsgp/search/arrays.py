@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,3 +32,19 @@ def is_finite(values: NDArray[np.float64]) -> bool:
     """Whether all values are finite, without an array of flags as long as the data."""
     extremes = np.min(values, initial=0.0), np.max(values, initial=0.0)
     return bool(np.all(np.isfinite(extremes)))
+
+
+def numbered(rows: NDArray[np.integer], n: int) -> NDArray[np.int32]:
+    """Numbers among n rows, of 32 bits where these suffice: the core has no others.
+
+    More rows than that are on clusters only, whose searches take 64 bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp.search.arrays import numbered
+    >>> numbered(np.arange(3), 10).dtype, numbered(np.arange(3), 10**10).dtype
+    (dtype('int32'), dtype('int64'))
+    """
+    is_few = n <= np.iinfo(np.int32).max
+    return cast("NDArray[np.int32]", rows.astype(np.int32 if is_few else np.int64))

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from lsgp.backends import reference
 from lsgp.backends.host import noise_unit
+from lsgp.backends.local_system import SMALLEST_VARIANCE
 from lsgp.method.contract import Coefficients, LocalModel, LocalProblem
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ def error_variance(
     inverse = np.where(is_in, 1.0 / np.where(is_in, solved.weight, 1.0), 1.0)
     unit = noise_unit(problem, queries, rows)[:, None]
     by_row = solved.beta**2 * problem.noise[rows] * (inverse - unit)
-    least = reference.SMALLEST_VARIANCE
+    least = SMALLEST_VARIANCE
     excess = problem.model.noise_variance * by_row.sum(axis=1)
     return np.asarray(np.maximum(solved.variance - excess, least))
 

@@ -12,11 +12,18 @@ from numpy.typing import NDArray
 
 from lsgp.backends import BACKENDS
 from lsgp.backends.contract import Backend, Plan, Resources
-from lsgp.backends.reference import LocalSystem
+from lsgp.backends.local_system import LocalSystem
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.locks import ForkableLock
-from lsgp.method.contract import LocalProblem, Predictions, concatenate_results, reorder_results
+from lsgp.method.contract import (
+    LocalProblem,
+    Predictions,
+    QueryGradients,
+    concatenate_results,
+    reorder_results,
+)
 from lsgp.search.index import SearchIndex
+from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_system import ExactSystem, LeftOut, exact_bytes
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver
@@ -88,7 +95,7 @@ class ExactSolver:
     def parts(self) -> tuple[tuple[NDArray[np.intp], Solver]]:
         return ((np.arange(self.problem.y.shape[1]), self),)
 
-    def plan(self, n_queries: int, resources: Resources) -> Plan:
+    def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
         return Plan(BLOCK, resources.n_threads, len(self.problem.X))
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
@@ -96,6 +103,12 @@ class ExactSolver:
         with one_blas_thread():
             narrow = queries.astype(self.problem.X.dtype, copy=False)
             return self._note(self.system.predict(narrow, mean_only), block)
+
+    def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
+        with one_blas_thread():
+            narrow = queries.astype(self.problem.X.dtype, copy=False)
+            solved, gradients = differentiate(self.system, narrow)
+            return self._note(solved, block), gradients
 
     def leave_out(
         self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from lsgp.backends import reference
+from lsgp.backends.local_system import SMALLEST_PIVOT
 from lsgp.compute import lapack
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
@@ -33,6 +33,15 @@ def correlate(model: LocalModel, left: Array, right: Array) -> Array:
     assert formula is not None, "an exact system is one of correlations of the scaled distance"
     rho = np.asarray(formula(cdist(left, right, "sqeuclidean"))[0], dtype=float)
     return _drop_below(_TINY, rho)
+
+
+def correlate_with_derivative(model: LocalModel, left: Array, right: Array) -> tuple[Array, Array]:
+    """Correlations, and their derivatives in the squared distance."""
+    formula = model.correlation.formula
+    assert formula is not None, "an exact system is one of correlations of the scaled distance"
+    found = formula(cdist(left, right, "sqeuclidean"))
+    rho, by_r2 = (_drop_below(_TINY, np.asarray(part, dtype=float)) for part in found)
+    return rho, by_r2
 
 
 def clean(matrix: Array) -> Array:
@@ -79,7 +88,7 @@ def invert_factor(z: Array, problem: LocalProblem) -> tuple[Array, int, float]:
 def invert_positive(matrix: Array) -> Array | None:
     """Inverse Cholesky factor, in place of the lower triangle; None if there is no such factor."""
     matrix = np.ascontiguousarray(matrix)
-    if not lapack.factor(matrix) or (np.diag(matrix) ** 2 <= reference.SMALLEST_PIVOT).any():
+    if not lapack.factor(matrix) or (np.diag(matrix) ** 2 <= SMALLEST_PIVOT).any():
         return None
     _clear_above(matrix)
     lapack.invert_factor(clean(matrix))

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import reference
+from lsgp.backends.local_system import SMALLEST_VARIANCE, Covariance, LocalSystem, unsolved
 from lsgp.method import contract
 from lsgp.method.contract import LocalProblem, Predictions
 from lsgp.method.trend import TrendPosterior, trend_basis
@@ -41,7 +41,7 @@ LARGEST_EXACT = 10_000
 FARTHEST = 1e4
 #: Queries are solved in tiles of this size, the last one padded, so that a prediction does not
 #: depend on how many others are made with it.
-_TILE = 64
+TILE = 64
 #: Parts of the inverse factor, each multiplied without most of the zeros above the diagonal.
 _N_PARTS = 8
 
@@ -137,10 +137,10 @@ class ExactSystem:
         is_finite = are_finite(z)
         z = np.where(is_finite[:, None], z, 0.0)
         k_by_factor2, k_by_alpha, k_by_trend = self._products(z, mean_only)
-        T = self._centering(z)
-        trend = self._trend(T, self.gram, self.moment)
+        T = self.centering(z)
+        trend = self.trend(T, self.gram, self.moment)
         # How far the trend's basis at the query is from what the correlations predict of it.
-        rest = self._at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
+        rest = self.at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
         mean = k_by_alpha + np.einsum("qa,qat->qt", rest, trend.mean)
         variance = 1.0 - k_by_factor2 + trend.variance(rest)
         status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
@@ -167,8 +167,8 @@ class ExactSystem:
             return self._unsolved(1)._replace(status=np.array([contract.STATUS_NOT_FINITE]))
         k = self._correlate(z).mean(axis=0)
         prior = float(correlate(self.problem.model, z, z).mean())
-        T = self._centering(z_center)
-        trend = self._trend(T, self.gram, self.moment)
+        T = self.centering(z_center)
+        trend = self.trend(T, self.gram, self.moment)
         at_area = np.concatenate([[1.0], (z - z_center).mean(axis=0)])[self._trend_variance > 0]
         rest = at_area - (k @ self.by_trend @ T[0])[None]
         mean = (k @ self.alpha)[None] + np.einsum("qa,qat->qt", rest, trend.mean)
@@ -186,9 +186,9 @@ class ExactSystem:
         z = self.scale(queries)
         k = self._correlate(z)
         solved = self.inverse_factor @ k.T
-        T = self._centering(z)
-        trend = self._trend(T, self.gram, self.moment)
-        rest = self._at_center() - np.einsum("qp,qpa->qa", k @ self.by_trend, T)
+        T = self.centering(z)
+        trend = self.trend(T, self.gram, self.moment)
+        rest = self.at_center() - np.einsum("qp,qpa->qa", k @ self.by_trend, T)
         kappa = trend.solve(rest[:, :, None])[:, :, 0]
         uncentered = np.einsum("qpa,qa->qp", T, kappa)
         variance = self._trend_variance
@@ -201,8 +201,8 @@ class ExactSystem:
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(rows))
         own, alpha = self.diagonal[rows, None], self.alpha[rows]
-        T = self._centering(self.z[rows])
-        trend = self._trend(T, *self._without(rows))
+        T = self.centering(self.z[rows])
+        trend = self.trend(T, *self._without(rows))
         rest = np.einsum("qp,qpa->qa", self.by_trend[rows] / own, T)
         y = np.asarray(self.problem.y[rows], dtype=float)
         mean = y - alpha / own + np.einsum("qa,qat->qt", rest, trend.mean)
@@ -226,9 +226,9 @@ class ExactSystem:
         share = np.einsum("qn,nq->q", k, columns[:, position]) / self.diagonal[rows]
         k_by_alpha = k @ self.alpha - share[:, None] * self.alpha[rows]
         k_by_trend = k @ self.by_trend - share[:, None] * self.by_trend[rows]
-        T = self._centering(z)
-        trend = self._trend(T, *self._without(rows))
-        rest = self._at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
+        T = self.centering(z)
+        trend = self.trend(T, *self._without(rows))
+        rest = self.at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
         mean = k_by_alpha + np.einsum("qa,qat->qt", rest, trend.mean)
         status = np.where(is_finite, self.status, contract.STATUS_NOT_FINITE)
         return self._predictions(mean, np.ones(len(z)), np.zeros_like(mean), self.n - 1, status)
@@ -261,8 +261,8 @@ class ExactSystem:
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(rows))
         places = np.searchsorted(left_out.members, rows)
-        T = self._centering(self.z[rows])
-        trend = self._trend(T, left_out.gram, left_out.moment)
+        T = self.centering(self.z[rows])
+        trend = self.trend(T, left_out.gram, left_out.moment)
         rest = np.einsum("qp,qpa->qa", left_out.by_trend[places], T)
         y = np.asarray(self.problem.y[rows], dtype=float)
         mean = y - left_out.by_alpha[places] + np.einsum("qa,qat->qt", rest, trend.mean)
@@ -274,24 +274,24 @@ class ExactSystem:
 
     def local_system(
         self, query: Array, left_out: NDArray[np.integer] | None = None
-    ) -> reference.LocalSystem:
+    ) -> LocalSystem:
         """The system of one query, as the reference backend solves it, perhaps without rows."""
         problem = self.problem
         point = self.scale(query[None])
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
-            return reference.unsolved(problem, self.status)
+            return unsolved(problem, self.status)
         if not are_finite(point).all():
-            return reference.unsolved(problem, contract.STATUS_NOT_FINITE)
+            return unsolved(problem, contract.STATUS_NOT_FINITE)
         correlation = self._correlate(point)[0]
-        T = self._centering(point)
+        T = self.centering(point)
         gram, moment = self.gram, self.moment
-        by_k = self._multiply(correlation)
+        by_k = self.multiply(correlation)
         solved = np.column_stack([by_k, self.alpha, self.by_trend])
         rows = np.arange(self.n, dtype=np.int32)
         if left_out is not None and len(left_out):
             unit = np.zeros((self.n, len(left_out)))
             unit[left_out, np.arange(len(left_out))] = 1.0
-            columns = self._multiply(unit)  # of C
+            columns = self.multiply(unit)  # of C
             by_block = np.linalg.solve(columns[left_out], solved[left_out])
             t = self.alpha.shape[1]
             gram = gram - self.by_trend[left_out].T @ by_block[:, 1 + t :]
@@ -300,15 +300,15 @@ class ExactSystem:
             rows = np.delete(rows, left_out)
         t = self.alpha.shape[1]
         by_k, alpha, by_trend = np.split(solved[rows], [1, 1 + t], axis=1)
-        trend = self._trend(T, gram, moment)
+        trend = self.trend(T, gram, moment)
         by_trend, k = by_trend @ T[0], correlation[rows]
-        rest = self._at_center() - k @ by_trend
+        rest = self.at_center() - k @ by_trend
         variance = 1.0 - k @ by_k[:, 0] + trend.variance(rest[None])[0]
         theta, kappa = trend.mean[0], trend.solve(rest[None, :, None])[0, :, 0]
         status = np.where(trend.determines(rest[None]), self.status, contract.STATUS_UNDETERMINED)
         explained = trend.explained[0]
         none = np.empty((len(rows), 0))
-        return reference.LocalSystem(
+        return LocalSystem(
             rows=rows,
             y=problem.y[rows].astype(float),
             z=self.z[rows] - point,
@@ -316,14 +316,12 @@ class ExactSystem:
             weight_by_log_lengthscale=none,
             weight_by_decay=np.zeros(len(rows)),
             noise=problem.noise[rows].astype(float),
-            covariance=reference.Covariance(
-                np.empty((0, 0)), k, 1.0, np.empty((0, 0, 0)), none, np.empty(0)
-            ),
+            covariance=Covariance(np.empty((0, 0)), k, 1.0, np.empty((0, 0, 0)), none, np.empty(0)),
             factor=(np.empty((0, 0)), True),
             alpha=alpha - by_trend @ theta,
             beta=by_k[:, 0] + by_trend @ kappa,
             mean=k @ alpha + rest @ theta,
-            variance=max(variance, reference.SMALLEST_VARIANCE),
+            variance=max(variance, SMALLEST_VARIANCE),
             misfit=(problem.y[rows] * alpha).sum(axis=0) - explained,
             trend=self._posterior(self.z[rows] - point, theta, kappa, rest),
             status=int(status[0]),
@@ -345,7 +343,7 @@ class ExactSystem:
     def _correlate(self, z: Array) -> Array:
         return correlate(self.problem.model, z, self.z)
 
-    def _multiply(self, column: Array) -> Array:
+    def multiply(self, column: Array) -> Array:
         """C times a column, or several."""
         return np.asarray(self.inverse_factor.T @ (self.inverse_factor @ column))
 
@@ -365,12 +363,12 @@ class ExactSystem:
         products = np.empty((q, self.alpha.shape[1] + self.by_trend.shape[1]))
         right = np.column_stack([self.alpha, self.by_trend])
         edges = [] if mean_only else np.linspace(0, n, min(_N_PARTS, n) + 1).astype(int).tolist()
-        for start in range(0, q, _TILE):
-            tile = np.zeros((_TILE, z.shape[1]))
-            size = min(_TILE, q - start)
+        for start in range(0, q, TILE):
+            tile = np.zeros((TILE, z.shape[1]))
+            size = min(TILE, q - start)
             tile[:size] = z[start : start + size]
             k = self._correlate(tile)
-            total = np.zeros(_TILE)
+            total = np.zeros(TILE)
             for low, high in pairwise(edges):
                 part = self.inverse_factor[low:high, :high] @ k[:, :high].T
                 total += np.einsum("ij,ij->j", part, part)
@@ -386,7 +384,7 @@ class ExactSystem:
         slopes = np.full(self.z.shape[1], model.slope_variance)
         return np.concatenate([[model.constant_variance], slopes])
 
-    def _centering(self, z: Array) -> Array:
+    def centering(self, z: Array) -> Array:
         """What turns H into the trend's basis centered at the points z, (q, d + 1, a)."""
         q, d = z.shape
         # Farther away nothing changes any more, but for rounding.
@@ -396,13 +394,13 @@ class ExactSystem:
         T[:, 0, 1:] = -z
         return T[:, :, self._trend_variance > 0]
 
-    def _at_center(self) -> Array:
+    def at_center(self) -> Array:
         """The trend's basis at its own center, (a,)."""
         at_center = np.zeros(1 + self.z.shape[1])
         at_center[0] = 1.0
         return at_center[self._trend_variance > 0]
 
-    def _trend(self, T: Array, gram: Array, moment: Array) -> QueryTrends:
+    def trend(self, T: Array, gram: Array, moment: Array) -> QueryTrends:
         variance = self._trend_variance
         T_transposed = T.transpose(0, 2, 1)
         precision = T_transposed @ gram @ T
@@ -422,7 +420,7 @@ class ExactSystem:
         self, mean: Array, variance: Array, misfit: Array, m: int, status: NDArray[Any]
     ) -> Predictions:
         model, q = self.problem.model, len(mean)
-        variance = np.maximum(variance, reference.SMALLEST_VARIANCE)
+        variance = np.maximum(variance, SMALLEST_VARIANCE)
         if math.isinf(model.scale_dof):
             scale, dof = np.full_like(mean, model.signal_variance), math.inf
         else:

@@ -10,8 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import Backend, Plan, Resources
-from lsgp.backends.reference import LocalSystem
-from lsgp.method.contract import LocalProblem, Predictions, join_targets
+from lsgp.backends.local_system import LocalSystem
+from lsgp.method.contract import (
+    LocalProblem,
+    Predictions,
+    QueryGradients,
+    join_gradients,
+    join_targets,
+)
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block, RowValues, Smoother, Solver
@@ -52,13 +58,19 @@ class LeveledSolver:
     def nbytes(self) -> int:
         return sum(solver.nbytes for _, solver in self.levels)
 
-    def plan(self, n_queries: int, resources: Resources) -> Plan:
+    def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
         # One level after the other: the one of the most targets needs the most memory.
         _, solver = max(self.levels, key=lambda level: len(level[0]))
-        return solver.plan(n_queries, resources)
+        return solver.plan(n_queries, resources, gradient)
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
         return self._join([s.predict(queries, block, mean_only) for _, s in self.levels])
+
+    def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
+        found = [solver.differentiate(queries, block) for _, solver in self.levels]
+        columns = [columns for columns, _ in self.levels]
+        solved, gradients = zip(*found, strict=True)
+        return join_targets(columns, solved), join_gradients(columns, gradients)
 
     def leave_out(
         self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None

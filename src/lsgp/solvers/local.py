@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import BACKENDS, reference
+from lsgp.backends import BACKENDS
 from lsgp.backends.contract import Backend, Plan, Resources
 from lsgp.backends.host import noise_unit
-from lsgp.backends.reference import LocalSystem
-from lsgp.method.contract import Coefficients, LocalProblem, Predictions
+from lsgp.backends.local_system import LocalSystem, solve_system
+from lsgp.method.contract import Coefficients, LocalProblem, Predictions, QueryGradients
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import SearchIndex
 from lsgp.solvers import errors
@@ -46,8 +46,8 @@ class LocalSolver:
     def parts(self) -> tuple[tuple[NDArray[np.intp], Solver]]:
         return ((np.arange(self.problem.y.shape[1]), self),)
 
-    def plan(self, n_queries: int, resources: Resources) -> Plan:
-        return self.backend.plan(self.problem, self.n_neighbors, n_queries, resources)
+    def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
+        return self.backend.plan(self.problem, self.n_neighbors, n_queries, resources, gradient)
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
         return self._predict(queries, block, NO_EXCLUSIONS)
@@ -62,7 +62,11 @@ class LocalSolver:
         return self._predict(queries, block, Exclusions(rows))
 
     def predict_areas(self, centers: Array, points: Array, block: Block) -> Predictions:
-        return self._predict(centers, block, NO_EXCLUSIONS, points)
+        neighbors, dtype = self._search(centers, block, NO_EXCLUSIONS), self.problem.X.dtype
+        at, around = (np.ascontiguousarray(places, dtype) for places in (centers, points))
+        solved = self.backend.predict(self.problem, at, neighbors, around)
+        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        return solved
 
     def coefficients(self, queries: Array, block: Block) -> tuple[NDArray[np.int32], Coefficients]:
         """Neighbors (q, m) of the queries, and what their targets are multiplied by."""
@@ -94,20 +98,21 @@ class LocalSolver:
             block.first_query,
         )
 
-    def _predict(
-        self,
-        queries: Array,
-        block: Block,
-        exclusions: Exclusions,
-        points: Array | None = None,
-    ) -> Predictions:
-        neighbors, dtype = self._search(queries, block, exclusions), self.problem.X.dtype
-        narrow = queries.astype(dtype, copy=False)
-        if points is not None:
-            points = np.ascontiguousarray(points, dtype)
-        solved = self.backend.predict(self.problem, narrow, neighbors, points)
+    def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
+        return self._solve(queries, self._search(queries, block, exclusions), block)
+
+    def _solve(self, queries: Array, neighbors: NDArray[np.int32], block: Block) -> Predictions:
+        narrow = queries.astype(self.problem.X.dtype, copy=False)
+        solved = self.backend.predict(self.problem, narrow, neighbors)
         block.failures.note(block.first_query, solved.status, self.problem, neighbors)
         return solved
+
+    def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
+        neighbors = self._search(queries, block, NO_EXCLUSIONS)
+        narrow = queries.astype(self.problem.X.dtype, copy=False)
+        solved, gradients = self.backend.differentiate(self.problem, narrow, neighbors)
+        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        return solved, gradients
 
     def systems(
         self,
@@ -125,7 +130,7 @@ class LocalSolver:
         )
         for i, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
             rows = rows[rows >= 0]
-            system = reference.solve_system(self.problem, query, rows, with_derivatives=False)
+            system = solve_system(self.problem, query, rows, with_derivatives=False)
             failures.note(i, np.array([system.status]), self.problem, neighbors[i : i + 1])
             yield rows, system
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import Backend, Plan, Resources
-from lsgp.backends.reference import LocalSystem
-from lsgp.method.contract import LocalProblem, Predictions
+from lsgp.backends.local_system import LocalSystem
+from lsgp.method.contract import LocalProblem, Predictions, QueryGradients
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.failures import Failures
 
@@ -70,11 +70,14 @@ class Solver(Protocol):
     def parts(self) -> Sequence[tuple[NDArray[np.intp], Solver]]:
         """Columns of the targets, and who has their systems: itself, of all of them, if it has."""
 
-    def plan(self, n_queries: int, resources: Resources) -> Plan:
-        """How queries are cut into blocks."""
+    def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
+        """How queries are cut into blocks, to be predicted or differentiated."""
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
         """With ``mean_only`` variances mean nothing, if that saves time."""
+
+    def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
+        """Predictions, and their derivatives in the queries, at fixed neighborhoods."""
 
     def leave_out(
         self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None

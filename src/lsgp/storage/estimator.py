@@ -14,7 +14,7 @@ import numpy as np
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.transforms import TargetScaler
-from lsgp.storage import classes, encoding, records
+from lsgp.storage import classes, encoding, georeference, records
 from lsgp.storage.model_file import (
     Contents,
     ModelFileError,
@@ -81,6 +81,7 @@ def estimator_state(
         "copies": None if ensemble.copies is None else store.add("copies", ensemble.copies.own),
         "classification": classes.classification_record(ensemble.classification, store),
         "encoder": encoding.encoder_record(ensemble.encoder, store),
+        "georeference": georeference.georeference_record(ensemble.georeference),
         "projection": projection_record(ensemble.projection),
     }
 
@@ -197,6 +198,11 @@ def read_ensemble(
             models[0].transform.projection,
         ),
         encoder=encoder,
+        georeference=georeference.read_georeference(
+            state.get("georeference"),
+            n_inputs if encoder is None else encoder.n_columns,
+            n_targets,
+        ),
     )
 
 

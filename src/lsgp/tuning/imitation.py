@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.warn import warn_user
+from lsgp.search.arrays import numbered
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
 
@@ -57,7 +58,7 @@ def imitate_queries(
     beside = np.unique(rows)
     anywhere = rng.choice(n, size=min(n, max(len(beside), FEWEST_TARGETS)), replace=False)
     targets = np.union1d(beside, anywhere)
-    own = np.sort(rng.choice(n, size=min(n, N_QUERIES), replace=False)).astype(np.int32)
+    own = numbered(np.sort(rng.choice(n, size=min(n, N_QUERIES), replace=False)), n)
     between = index.nearest_with_distances(
         np.ascontiguousarray(X[own]), as_they_are, 1, Exclusions(own)
     ).distances
@@ -65,7 +66,7 @@ def imitate_queries(
     usual = float(np.quantile(between[np.isfinite(between)], GAP_QUANTILE)) if n > 1 else 0.0
     return Imitation(
         radius=CLEARANCE * rng.choice(distances[:, 0], size=n),
-        targets=targets.astype(np.int32),
+        targets=numbered(targets, n),
         # A query in the middle is as far from the data as half the width.
         gap_width=2.0 * reach if reach > GAP_RATIO * usual else 0.0,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.settings import DEFAULT_LOCALIZER, Specification
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
-from lsgp.search.index import build_index
+from lsgp.search.arrays import numbered
+from lsgp.search.index import SearchIndex, build_index
 from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem, exact_bytes
 from lsgp.tuning.classification import LabelComparison, Labels
 from lsgp.tuning.clock import Clock
@@ -58,6 +59,7 @@ from lsgp.tuning.plan import (
 from lsgp.tuning.result import Candidate
 
 Array = NDArray[np.float64]
+Space = TypeVar("Space", bound=LeaveOneOut)
 
 #: Numbers of the random streams of a tuning run; stages have theirs, by their place in the list.
 IMITATION_STREAM, COMPARISON_STREAM, FIRST_STAGE_STREAM, RADIUS_STREAM = 0, 1, 2, 1000
@@ -212,11 +214,17 @@ class TuningProblem:
         )
         X = np.ascontiguousarray(transform.transform(self.rows.X), dtype=float)
         index = build_index(X, np.ones(X.shape[1]), self.resources.n_threads)
+        return self.placed(LeaveOneOut, transform, X, index)
+
+    def placed(
+        self, kind: type[Space], transform: InputTransform, X: Array, index: SearchIndex
+    ) -> Space:
+        """A space of this kind, of rows that are transformed and indexed."""
         imitation = None
         if self.queries is not None:
             queries = np.asarray(transform.transform(self.queries), dtype=float)
             imitation = imitate_queries(X, index, queries, self.random(IMITATION_STREAM))
-        return LeaveOneOut(
+        return kind(
             transform,
             X,
             self.y,
@@ -274,7 +282,7 @@ class TuningProblem:
         eligible = self.eligible
         if eligible is None:
             n = len(self.y)
-            return np.sort(rng.choice(n, size=min(size, n), replace=False).astype(np.int32))
+            return np.sort(numbered(rng.choice(n, size=min(size, n), replace=False), n))
         return np.sort(rng.choice(eligible, size=min(size, len(eligible)), replace=False))
 
     @property

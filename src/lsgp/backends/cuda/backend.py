@@ -21,6 +21,7 @@ from lsgp.method.contract import (
     LocalModel,
     LocalProblem,
     Predictions,
+    QueryGradients,
     Scores,
 )
 from lsgp.method.kernels import Kernel
@@ -158,6 +159,12 @@ class CudaBackend:
         rows = self._rows(neighbors, len(problem.X))
         solved = solve.coefficients(on_device, cupy().asarray(queries), rows)
         return Coefficients(*map(download, solved))
+
+    def differentiate(
+        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+    ) -> tuple[Predictions, QueryGradients]:
+        """As `Backend.differentiate`, by the native core."""
+        return cpu.differentiate(problem, queries, neighbors)
 
     def score(
         self,

@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables as they come: from texts, dates and holes to numbers.
 
-A table is read into columns of one kind each (`cells`, `text`, `columns`); each kind has its
-encodings (`encodings`, `categories`, `dates`, `missing`), and an `Encoder` has one for each column.
-Where there is a choice, `choose` makes it.
+A table is read into columns of one kind each (`cells`, `contents`, `text`, `columns`, `table`);
+each kind has its encodings (`encodings`, `categories`, `dates`, `missing`), and an `Encoder` has
+one for each column. `fit` finds it, from what `facts`, `adjustment` and `level_effects` tell of all
+rows, which may lie in parts on other machines. Where there is a choice, `choose` makes it.
 """
 
 from lsgp.inputs.encoding.cells import needs_encoding
 from lsgp.inputs.encoding.choose import choose_plan
-from lsgp.inputs.encoding.encoder import (
-    Encoder,
-    Plan,
-    Table,
-    fit_encoder,
-    read_table,
-)
+from lsgp.inputs.encoding.encoder import Encoder
+from lsgp.inputs.encoding.facts import Rows
+from lsgp.inputs.encoding.fit import Plan, fit_encoder, fit_parts
+from lsgp.inputs.encoding.table import AtHand, Given, Table, read_table
 
 __all__ = [
+    "AtHand",
     "Encoder",
+    "Given",
     "Plan",
+    "Rows",
     "Table",
     "choose_plan",
     "fit_encoder",
+    "fit_parts",
     "needs_encoding",
     "read_table",
 ]

@@ -157,14 +157,19 @@ def _of_array(column: NDArray[Any], name: str) -> Cells:
     return Cells(name, "flag" if kind == "b" else "number", column.astype(np.float64))
 
 
+def key_of(cell: Any) -> Any:
+    """What tells a cell from others in a dictionary."""
+    # True is 1 to a dictionary, but not to people.
+    return (True, cell) if isinstance(cell, bool | np.bool_) else cell
+
+
 def _of_objects(cells: Sequence[Any], name: str) -> Cells:
     """Number the distinct cells, so that each is read once."""
     places: dict[Any, int] = {}
     codes = np.empty(len(cells))
     try:
         for row, cell in enumerate(cells):
-            # True is 1 to a dictionary, but not to people.
-            key = (True, cell) if isinstance(cell, bool | np.bool_) else cell
+            key = key_of(cell)
             place = places.get(key)
             if place is None:
                 # NaN is not equal to itself, and would be there as often as it occurs.

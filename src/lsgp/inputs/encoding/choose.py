@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from lsgp.inputs.encoding.encoder import Plan, Table, choices_of, fit_encoder
-from lsgp.inputs.rows import TrainingRows
+from lsgp.inputs.encoding.facts import Rows
+from lsgp.inputs.encoding.fit import Plan, choices_of, fit_encoder
+from lsgp.inputs.encoding.table import Given
+from lsgp.inputs.rows import Groups, TrainingRows
 
 Array = NDArray[np.float64]
 #: Losses (k,) of held-out inputs and rows by a model of others.
@@ -23,6 +25,8 @@ Judge = Callable[[Array, TrainingRows, Array, TrainingRows], Array]
 
 #: Encodings are chosen by models of this many rows, on others that are held out,
 N_LEARNT, N_HELD = 3000, 1000
+#: drawn from a shuffle of all rows, if there are no more than this: it takes 8 bytes for each,
+MOST_SHUFFLED = 10_000_000
 #: of tables of at least this many rows.
 FEWEST_TO_CHOOSE = 60
 #: What is preferred stays, unless the other is better by this share, and by this many standard
@@ -31,18 +35,18 @@ FEWEST_TO_CHOOSE = 60
 WORTHWHILE, SURE_ERRORS = 0.01, 2.0
 
 
-def choose_plan(table: Table, rows: TrainingRows, judge: Judge, random_state: Any) -> Plan:
+def choose_plan(rows: Rows, judge: Judge, random_state: Any) -> Plan:
     """One choice after the other, each by the losses of the same rows."""
-    choices = choices_of(table)
-    if not choices or table.n_rows < FEWEST_TO_CHOOSE:
+    choices = choices_of(rows)
+    if not choices or rows.facts.n < FEWEST_TO_CHOOSE:
         return Plan()
     learnt, held = _held_out(rows, int(check_random_state(random_state).randint(2**31)))
 
     def losses_of(plan: Plan) -> Array:
-        part = rows.keep(learnt)
-        encoder, X = fit_encoder(table.take(learnt), part.y, plan, part.weight, part.group_numbers)
+        table, y, weight, groups = learnt
+        encoder, X = fit_encoder(table, y, plan, weight, groups)
         # As queries, which have their own columns here rather than a frame.
-        return judge(X, part, encoder.encode_table(table.take(held)), rows.keep(held))
+        return judge(X, _training(learnt), encoder.encode_table(held.table), _training(held))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -58,20 +62,31 @@ def choose_plan(table: Table, rows: TrainingRows, judge: Judge, random_state: An
     return plan
 
 
-def _held_out(rows: TrainingRows, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _training(given: Given) -> TrainingRows:
+    groups = None if given.groups is None else Groups(given.groups, ())
+    nothing = np.empty((given.n_rows, 0))
+    return TrainingRows(nothing, given.y, given.weight, np.ones(given.n_rows), None, groups)
+
+
+def _held_out(rows: Rows, seed: int) -> tuple[Given, Given]:
     """Rows to learn from, and others to judge by: whole groups, where there are any."""
-    n = len(rows.y)
+    n, size = rows.facts.n, N_LEARNT + N_HELD
     rng = np.random.default_rng(seed)
-    order = rng.permutation(n)[: N_LEARNT + N_HELD]
+    few = min(n, size)
+    order = rng.permutation(n)[:size] if n <= MOST_SHUFFLED else rng.choice(n, few, replace=False)
+    chosen = np.sort(order)
+    sample = rows.take(chosen)
+    order = np.searchsorted(chosen, order)  # places in the sample
     n_held = min(N_HELD, len(order) // 4)
-    groups = rows.group_numbers
+    groups = sample.groups
     if groups is None:
-        return np.sort(order[n_held:]), np.sort(order[:n_held])
-    keys = np.where(groups >= 0, groups, groups.max(initial=0) + 1 + np.arange(n))
-    rank = rng.permutation(int(keys.max()) + 1)
+        return sample.take(np.sort(order[n_held:])), sample.take(np.sort(order[:n_held]))
+    # Rows of no group are one each.
+    last = rows.facts.last_group
+    keys = np.where(groups >= 0, groups, last + 1 + np.arange(len(groups)))
+    rank = rng.permutation(max(int(keys.max()), last) + 1)
     by_group = order[np.argsort(rank[keys[order]], kind="stable")]
-    last = keys[by_group[n_held - 1]]
-    is_held = np.isin(keys[by_group], keys[by_group[:n_held]]) | (keys[by_group] == last)
+    is_held = np.isin(keys[by_group], keys[by_group[:n_held]])
     if is_held.all():
         is_held = keys[by_group] != keys[by_group[-1]]
-    return np.sort(by_group[~is_held]), np.sort(by_group[is_held])
+    return sample.take(np.sort(by_group[~is_held])), sample.take(np.sort(by_group[is_held]))

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs.encoding.cells import Cells
+from lsgp.inputs.encoding.cells import Cells, key_of
+from lsgp.inputs.encoding.contents import Contents
 from lsgp.inputs.encoding.text import (
     CODE,
     INTEGER,
@@ -63,19 +64,54 @@ def read_column(cells: Cells, is_category: bool = False) -> Column:
     >>> [column.kind for column in columns]
     ['number', 'category', 'date']
     """
-    if np.isinf(cells.values).any():
-        n = np.count_nonzero(np.isinf(cells.values))
-        raise ValueError(
-            f"Column {cells.name!r} of X contains infinity or a value too large ({n} cells). "
-            "Correct them, or make them missing."
-        )
-    if is_category or cells.order is not None:
-        return _as_category(cells)
-    if np.isnan(cells.values).all():
-        return Column(cells.name, "empty", cells.values)
-    if cells.type != "object":
-        return Column(cells.name, cells.type, cells.values, zone=cells.zone)
-    return _read_objects(cells)
+    return Reading.of(Contents.of(cells, is_category), is_category).column(cells)
+
+
+class Reading(NamedTuple):
+    """How the cells of a column are read, be they of all rows or of some."""
+
+    kind: str
+    levels: tuple[str, ...] = ()  # of a category
+    values: Mapping[Any, float] | None = None  # of each distinct cell; None of typed numbers
+    zone: str | None = None
+    note: str = ""
+
+    @classmethod
+    def of(cls, contents: Contents, is_category: bool = False) -> Reading:
+        """By all of a column."""
+        if contents.n_infinite:
+            raise ValueError(
+                f"Column {contents.name!r} of X contains infinity or a value too large "
+                f"({contents.n_infinite} cells). Correct them, or make them missing."
+            )
+        if is_category or contents.order is not None:
+            return _as_category(contents)
+        if contents.n_missing == contents.n_rows:
+            return cls("empty")
+        if contents.type != "object":
+            return cls(contents.type, zone=contents.zone)
+        return _read_objects(contents)
+
+    def column(self, cells: Cells) -> Column:
+        """The column, or the part of it that these cells are."""
+        values = cells.values
+        if self.kind == "empty":
+            values = np.full(len(values), np.nan)
+        elif self.values is not None and cells.type == "object":
+            own = [*(self.values[key_of(cell)] for cell in cells.distinct), np.nan]
+            values = np.array(own)[_places(values, len(cells.distinct))]
+        elif self.values is not None:
+            present = ~np.isnan(values)
+            distinct, places = np.unique(values[present], return_inverse=True)
+            own = [self.values[value] for value in distinct.tolist()]
+            values = np.full(len(values), np.nan)
+            values[present] = np.array(own)[places.reshape(-1)] if own else []
+        return Column(cells.name, self.kind, values, self.levels, self.zone, self.note)
+
+
+def _places(codes: Array, n_distinct: int) -> NDArray[np.int64]:
+    """Places among distinct cells, behind which is what is missing."""
+    return np.where(np.isnan(codes), n_distinct, codes).astype(np.int64)
 
 
 def read_as(cells: Cells, kind: str, zone: str | None = None) -> Column:
@@ -124,32 +160,27 @@ def _in_zone(column: Column, zone: str | None) -> Column:
     return column._replace(values=values, zone=zone)
 
 
-def _as_category(cells: Cells) -> Column:
-    if cells.type == "object":
-        names = [level_of(cell) for cell in cells.distinct]
-        codes = cells.values
+def _as_category(contents: Contents) -> Reading:
+    if contents.type == "object":
+        names = [level_of(cell) for cell in contents.distinct]
     else:
-        present = ~np.isnan(cells.values)
-        distinct, places = np.unique(cells.values[present], return_inverse=True)
-        is_flag = cells.type == "flag"
-        names = [str(bool(v)) if is_flag else level_of(float(v)) for v in distinct]
-        codes = np.full(len(cells.values), np.nan)
-        codes[present] = places
-    known = dict.fromkeys(names) if cells.order is None else dict.fromkeys(cells.order)
-    place = {level: k for k, level in enumerate(known)}
-    # Different cells may be one level: 3 and 3.0.
-    renumbered = np.array([*(place[name] for name in names), np.nan])
-    values = renumbered[np.where(np.isnan(codes), len(names), codes).astype(np.int64)]
+        is_flag = contents.type == "flag"
+        names = [str(bool(v)) if is_flag else level_of(float(v)) for v in contents.distinct]
+    known = dict.fromkeys(names if contents.order is None else contents.order)
     if not known:
-        return Column(cells.name, "empty", values)
-    kind = "category" if cells.order is None else "ordered"
-    return Column(cells.name, kind, values, tuple(place))
+        return Reading("empty")
+    place = {level: float(k) for k, level in enumerate(known)}
+    # Different cells may be one level: 3 and 3.0.
+    pairs = zip(contents.distinct, names, strict=True)
+    values = {key_of(cell): place[name] for cell, name in pairs}
+    kind = "category" if contents.order is None else "ordered"
+    return Reading(kind, tuple(place), values)
 
 
-def _read_objects(cells: Cells) -> Column:
+def _read_objects(contents: Contents) -> Reading:
     """Of cells of any types, all of one kind, or nearly all."""
-    name, distinct = cells.name, cells.distinct
-    counts = np.bincount(cells.values[~np.isnan(cells.values)].astype(int), None, len(distinct))
+    name, distinct, counts = contents.name, contents.distinct, contents.counts
+    assert counts is not None, "objects are counted"
     for kind, typed, parsed in (
         ("number", number_of, parse_number),
         ("date", date_of, parse_date),
@@ -162,10 +193,10 @@ def _read_objects(cells: Cells) -> Column:
         n_wrong, n_read = counts[~is_read].sum(), counts[~np.isnan(values)].sum()
         if n_read == 0 or n_wrong >= n_read:
             continue
-        if n_wrong > MAX_UNREADABLE * len(cells.values):
+        if n_wrong > MAX_UNREADABLE * contents.n_rows:
             shown = ", ".join(repr(distinct[k]) for k in np.flatnonzero(~is_read)[:N_SHOWN])
             raise ValueError(
-                f"Column {name!r} holds {kind}s, but {n_wrong} of {len(cells.values)} cells are "
+                f"Column {name!r} holds {kind}s, but {n_wrong} of {contents.n_rows} cells are "
                 f"none: {shown}{', ...' if (~is_read).sum() > N_SHOWN else ''}. Correct them, make "
                 f"them missing, or declare it: categorical_features=[{name!r}]."
             )
@@ -179,10 +210,9 @@ def _read_objects(cells: Cells) -> Column:
         if kind == "number" and all(hasattr(cell, "total_seconds") for cell in distinct):
             kind = "duration"
         zone = "UTC" if kind == "date" and any(map(_is_aware, distinct)) else None
-        own = np.append(values, np.nan)
-        places = np.where(np.isnan(cells.values), len(distinct), cells.values).astype(np.int64)
-        return Column(name, kind, own[places], zone=zone, note=note)
-    return _as_category(cells)
+        read = dict(zip(map(key_of, distinct), values.tolist(), strict=True))
+        return Reading(kind, values=read, zone=zone, note=note)
+    return _as_category(contents)
 
 
 def _read_each(

@@ -16,6 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.inputs.encoding.facts import CenterScale, Ends, center_and_scale
+from lsgp.inputs.encoding.table import AtHand
+from lsgp.inputs.transforms.column_statistics import Range
+from lsgp.inputs.transforms.exact_products import BLOCK_ROWS, row_products
+
 Array = NDArray[np.float64]
 
 #: Times that the regressions take turns.
@@ -24,6 +29,8 @@ N_ROUNDS = 5
 RIDGE = 1e-3
 #: Standard deviations from the mean beyond which columns and their squares go no further.
 FARTHEST = 4.0
+#: What columns and squares are at most, as a power of two.
+LARGEST_FEATURE = FARTHEST**2
 #: Rows that the regressions are fitted on.
 MOST_ROWS = 20_000
 #: Most columns that fill each other's holes: beyond, the mean does.
@@ -55,15 +62,21 @@ class Imputation:
 
         Unless ``by_others``, the means of columns are what is filled in.
         """
-        n, p = X.shape
-        center, scale = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
+        ends = Ends.of(X)
+        n_present = np.count_nonzero(~np.isnan(X), axis=0)
+        standard = center_and_scale(AtHand(X), Range(ends.low, ends.high), n_present)
+        chosen = sampled_rows(len(X))
+        return cls.of_sample(X if chosen is None else X[chosen], standard, by_others)
+
+    @classmethod
+    def of_sample(cls, X: Array, standard: CenterScale, by_others: bool) -> Imputation:
+        """From some of the rows, of which mean and standard deviation of all are known."""
+        p = X.shape[1]
+        center, scale = standard
         coefficients = np.zeros((2 * p, p))
         own = cls(center, scale, coefficients)
         if not by_others or not 1 < p <= MOST_COLUMNS:
             return own
-        if n > MOST_ROWS:
-            X = X[np.random.default_rng(0).choice(n, MOST_ROWS, replace=False)]
         Z = (X - center) / scale
         hole = np.isnan(Z)
         filled = np.where(hole, 0.0, Z)
@@ -83,11 +96,29 @@ class Imputation:
         hole = np.isnan(X)
         if not hole.any():
             return X
+        with_holes, columns = np.flatnonzero(hole.any(axis=1)), np.flatnonzero(hole.any(axis=0))
+        filled = X.copy()
+        for start in range(0, len(with_holes), BLOCK_ROWS):
+            rows = with_holes[start : start + BLOCK_ROWS]
+            filled[rows] = self._fill(X[rows], columns)
+        return filled
+
+    def _fill(self, X: Array, columns: NDArray[np.intp]) -> Array:
+        hole = np.isnan(X)
         Z = (X - self.center) / self.scale
         filled = np.where(hole, 0.0, Z)
+        own = np.ascontiguousarray(self.coefficients[:, columns])
         for _ in range(N_ROUNDS):
-            filled = np.where(hole, _features(filled) @ self.coefficients, filled)
+            found = row_products(_features(filled), own, LARGEST_FEATURE)
+            filled[:, columns] = np.where(hole[:, columns], found, filled[:, columns])
         return np.where(hole, filled * self.scale + self.center, X)
+
+
+def sampled_rows(n: int) -> NDArray[np.int64] | None:
+    """The rows that regressions are fitted on, in order; None for all."""
+    if n <= MOST_ROWS:
+        return None
+    return np.sort(np.random.default_rng(0).choice(n, MOST_ROWS, replace=False))
 
 
 def _features(Z: Array) -> Array:

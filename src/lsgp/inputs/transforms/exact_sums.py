@@ -21,6 +21,8 @@ BITS = 31
 LARGEST = 4.0
 #: Values worked on at a time, small enough for the cache.
 BLOCK_VALUES = 1 << 16
+#: Rows of levels that are added at a time.
+BLOCK_ROWS = 1 << 18
 
 
 def exact_sums(values: Float) -> Whole:
@@ -49,6 +51,54 @@ def rounded(sums: Whole) -> Float:
     """The sums (2, d) as numbers, (d,), rounded once."""
     unit = 1 << (2 * BITS)
     return np.array([((int(h) << BITS) + int(low)) / unit for h, low in sums.T])
+
+
+def add_exactly(a: Whole, b: Whole) -> Whole:
+    """The sum of sums, which may be of more rows than 64 bits can count: then of whole numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp.inputs.transforms.exact_sums import add_exactly
+    >>> most = np.array([2**62])
+    >>> add_exactly(most, most).tolist() == [2**63]
+    True
+    """
+    largest = max(int(np.abs(part).max(initial=0)) for part in (a, b))
+    return a + b if largest < 1 << 62 else a.astype(object) + b.astype(object)
+
+
+def level_sums(codes: NDArray[np.integer], values: Float, n_levels: int) -> Whole:
+    """The exact sums of values (n, t) within ±4 of the rows of each level, (2, n_levels, t).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp.inputs.transforms.exact_sums import level_sums, rounded_levels
+    >>> rounded_levels(level_sums(np.array([0, 1, 0]), np.array([[0.5], [0.25], [1.0]]), 2))
+    array([[1.5 ],
+           [0.25]])
+    """
+    t = values.shape[1]
+    sums = np.zeros((2, n_levels, t), np.int64)
+    for start in range(0, len(codes), BLOCK_ROWS):
+        own = codes[start : start + BLOCK_ROWS]
+        scaled = values[start : start + BLOCK_ROWS] * float(1 << BITS)
+        high = np.rint(scaled)
+        scaled -= high
+        scaled *= float(1 << BITS)
+        for half, part in enumerate((high, np.rint(scaled, out=scaled))):
+            for k in range(t):
+                added = np.bincount(own, np.ascontiguousarray(part[:, k]), n_levels)
+                sums[half, :, k] += added.astype(np.int64)
+    return sums
+
+
+def rounded_levels(sums: Whole) -> Float:
+    """The sums (2, n_levels, t) as numbers (n_levels, t)."""
+    # Quickly: there may be millions of levels.
+    high, low = sums[0] + (sums[1] >> BITS), sums[1] & ((1 << BITS) - 1)
+    return np.asarray(high * 2.0**-BITS + low * 2.0 ** (-2 * BITS), dtype=np.float64)
 
 
 def exact_mean(values: Float, largest: float) -> float:

@@ -53,6 +53,9 @@ class Projection(Protocol):
     def pull_back(self, X: Float, gradient: Float) -> Float:
         """Derivatives (n, ..., d) in inputs (n, d) of what has these (n, ..., e) in the outputs."""
 
+    def limits(self, j: int) -> tuple[float, float]:
+        """Smallest and largest value that an input may have."""
+
     def check(self, X: Float, names: list[str]) -> None:
         """Refuse inputs that it has no outputs for."""
 

@@ -81,6 +81,9 @@ class Rotation:
         out[..., self.second] = x * matrix[0, 1] + y * matrix[1, 1]
         return out
 
+    def limits(self, j: int) -> tuple[float, float]:
+        return -np.inf, np.inf
+
     def check(self, X: Float, names: list[str]) -> None:
         """There is a place for any numbers."""
 

@@ -102,6 +102,9 @@ class Sphere:
         out[..., self.latitude] = degree * (by_z * cos_lat - inward * sin_lat)
         return out
 
+    def limits(self, j: int) -> tuple[float, float]:
+        return (-90.0, 90.0) if j == self.latitude else (-np.inf, np.inf)
+
     def check(self, X: Float, names: list[str]) -> None:
         beyond = np.abs(X[:, self.latitude]) > 90.0
         if beyond.any():

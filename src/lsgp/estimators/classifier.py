@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
@@ -24,15 +24,15 @@ from lsgp.ensemble.classify import (
     predict_proba_with_std,
 )
 from lsgp.ensemble.explain_classes import ClassExplanation, explain_classes
-from lsgp.estimator import LSGPEstimator
+from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
+from lsgp.inputs.encoding import Encoder
+from lsgp.inputs.encoding.choose import MOST_SHUFFLED
 from lsgp.inputs.labels import check_labels, classes_of, encode_labels
 from lsgp.inputs.lazy import is_dask
 from lsgp.inputs.rows import (
     TrainingRows,
-    check_targets,
     check_training_rows,
-    n_rows_of,
     names_of_targets,
 )
 from lsgp.inputs.settings import specify
@@ -294,14 +294,8 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
                 f"class_weight={self.class_weight!r} needs all rows at once. Give a dictionary of "
                 "weights, or call fit with all rows."
             )
-        is_encoded = self.ensemble_.encoder is not None
-        if is_encoded:
-            y_checked = check_targets(y, n_rows_of(X), multi_output=False)
-        else:
-            X_checked, y_checked = validate_data(
-                self, X, y, dtype=np.float64, order="C", reset=False
-            )
-        labels = check_labels(y_checked)
+        inputs, targets = self._read_more(X, y)
+        labels = check_labels(targets)
         if classes is not None and not np.array_equal(classes_of(labels, classes), self.classes_):
             raise ValueError(
                 f"classes={classes!r} are not the {len(self.classes_)} classes of the first call. "
@@ -309,10 +303,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             )
         codes = encode_labels(labels, self.classes_, "classes of the model")
         columns = one_hot(codes, len(self.classes_))
-        weight = self._weigh(labels, sample_weight)
-        if is_encoded:
-            return self._add_encoded(X, columns, weight, None)
-        return self._add_rows(self._check_more_rows(X_checked, columns, weight, None))
+        return self._add(X, inputs, columns, self._weigh(labels, sample_weight))
 
     def _fit(
         self,
@@ -326,18 +317,14 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         progress = FitProgress(self)
         fitted = self._copy()
         fitted._check_settings()
-        table, encoder = fitted._read_table(X), None
-        if table is None:
-            X_checked, y_checked = validate_data(fitted, X, y, dtype=np.float64, order="C")
-        else:
-            y_checked = check_targets(y, table.n_rows, multi_output=False)
-            X_checked = np.arange(table.n_rows, dtype=float)[:, None]
-        observed = check_labels(y_checked)
+        table, inputs, targets = fitted._read(X, y)
+        encoder: Encoder | None = None
+        observed = check_labels(targets)
         known = classes_of(observed, classes)
         codes = encode_labels(observed, known, "classes")
         fitted._check_size(len(codes), len(known))
         rows = check_training_rows(
-            X_checked,
+            inputs,
             one_hot(codes, len(known)),
             fitted._weigh(observed, sample_weight),
             None,
@@ -347,11 +334,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             codes = codes[np.asarray(fitted._weigh(observed, sample_weight)) > 0]
         if table is not None:
             encoder, rows = fitted._encode(table, rows)
-        where: Array | None = None
-        if queries is not None and encoder is not None:
-            where = encoder.encode(queries)
-        elif queries is not None:
-            where = validate_data(fitted, queries, dtype=np.float64, reset=False)
+        where = fitted._read_queries(queries, encoder)
         scaler = TargetScaler.fit(rows.y, rows.weight)
         labels = Labels.of(codes, rows.weight, len(known), scaler)
         names = [str(label) for label in known.tolist()]
@@ -422,6 +405,10 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         if labels.n_classes == 1 or n <= 2:
             return np.empty(0, dtype=np.int64)
         random = check_random_state(self.random_state)
+        if n > MOST_SHUFFLED:
+            return np.sort(
+                np.random.default_rng(random.randint(2**31)).choice(n, N_COMPARED, replace=False)
+            )
         return np.sort(random.choice(n, min(n, N_COMPARED), replace=False))
 
     def _settings(self) -> dict[str, Any]:

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
-from lsgp.ensemble.average import block_offsets, predict_average
-from lsgp.ensemble.draws import sample
 from lsgp.ensemble.explain import Explanation, explain
 from lsgp.ensemble.gradients import predict_gradient
 from lsgp.ensemble.joint import predict_covariance
@@ -25,15 +23,15 @@ from lsgp.ensemble.predict import (
     predict_mean,
 )
 from lsgp.ensemble.prior import sample_prior
-from lsgp.estimator import LSGPEstimator
+from lsgp.estimators.estimator import LSGPEstimator
+from lsgp.estimators.joint import JointPredictions
+from lsgp.estimators.recipes import Recipes
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
+from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.lazy import is_dask
-from lsgp.inputs.recipes import Kriging, kriging_settings, paper_settings
 from lsgp.inputs.rows import (
     TrainingRows,
-    check_targets,
     check_training_rows,
-    n_rows_of,
     names_of_targets,
 )
 from lsgp.method.distribution import PredictiveDistribution
@@ -41,7 +39,7 @@ from lsgp.method.distribution import PredictiveDistribution
 Array = NDArray[np.float64]
 
 
-class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
+class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions, LSGPEstimator):
     """Gaussian process regression on the neighborhood of every query.
 
     Each prediction is made by a small exact Gaussian process on the training points near
@@ -182,156 +180,6 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     0.14
     """
 
-    @classmethod
-    def paper(
-        cls,
-        *,
-        bandwidth: float | str,
-        lengthscale: ArrayLike,
-        signal_variance: float,
-        noise_variance: float,
-        kernel: Any = "rbf",
-        localizer: str = "epanechnikov",
-        n_neighbors: int | str = "auto",
-    ) -> LSGPRegressor:
-        """Exactly Algorithm 1 of the paper, with its constants; not fitted, and nothing tuned.
-
-        Neighbors are the points with ‖x − x₀‖ ≤ h, their weights k(‖x − x₀‖/h)/h; there is no
-        trend, and neither inputs nor targets are scaled. Its predictive variance is that of the
-        latent function: ``predict(X, return_std=True, kind="latent")``.
-
-        Parameters
-        ----------
-        bandwidth : float or "adaptive"
-            h, or the distance of the last of ``n_neighbors``, as in its experiments on UCI data.
-        lengthscale : float or array of shape (d,)
-            Of the kernel: exp(−‖x − x′‖²/(2ℓ²)).
-        signal_variance, noise_variance : float
-            K(x, x) and σ², both in the units of y².
-        kernel, localizer, n_neighbors
-            As of the estimator.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lsgp import LSGPRegressor
-        >>> X, y = np.array([[0.0], [0.4], [1.0]]), np.array([1.0, 2.0, 0.0])
-        >>> model = LSGPRegressor.paper(
-        ...     bandwidth=0.5, lengthscale=0.3, signal_variance=2.0, noise_variance=0.1
-        ... ).fit(X, y)
-        >>> mean, std = model.predict([[0.2]], return_std=True, kind="latent")
-        >>> u = np.array([0.2, 0.2]) / 0.5  # the third point is not in the ball
-        >>> W = np.diag(0.75 * (1 - u**2) / 0.5)
-        >>> K = 2.0 * np.exp(-((X[:2] - X[:2].T) ** 2) / (2 * 0.3**2))
-        >>> k = 2.0 * np.exp(-((X[:2, 0] - 0.2) ** 2) / (2 * 0.3**2))
-        >>> by_hand = k @ np.linalg.solve(K + 0.1 * np.linalg.inv(W), y[:2])
-        >>> print(f"{mean[0]:.6f} {by_hand:.6f}")
-        1.655790 1.655790
-        """
-        return cls(
-            **paper_settings(
-                bandwidth,
-                lengthscale,
-                signal_variance,
-                noise_variance,
-                kernel,
-                localizer,
-                n_neighbors,
-            )
-        )
-
-    @classmethod
-    def kriging(
-        cls,
-        *,
-        range: ArrayLike,
-        sill: float | None = None,
-        psill: float | None = None,
-        nugget: float = 0.0,
-        model: str = "exponential",
-        smoothness: float = 1.5,
-        range_convention: str = "effective",
-        kind: str | None = None,
-        drift: str | None = "constant",
-        mean: float | None = None,
-        anisotropy: tuple[float, float] | None = None,
-        anisotropic_features: Any = None,
-        sphere: Any = None,
-        n_neighbors: int | str = "auto",
-        search_radius: float | None = None,
-    ) -> LSGPRegressor:
-        """Kriging with a known variogram; not fitted, and nothing tuned.
-
-        gstat's ``vgm(psill, "Sph", range, nugget)`` is ``kriging(model="spherical", psill=psill,
-        range=range, nugget=nugget)``; of its "Exp", "Gau" and "Mat", with
-        ``range_convention="scale"``.
-
-        Parameters
-        ----------
-        range : float or array of shape (d,)
-            One per input for a variogram that is anisotropic along the axes. On the sphere, in
-            kilometers.
-        sill : float
-            Plateau of the variogram, nugget included, in the units of y².
-        psill : float
-            The plateau without the nugget, instead: the partial sill.
-        nugget : float
-        model : {"spherical", "exponential", "gaussian", "matern", "matern32", "matern52"}
-        smoothness : {0.5, 1.5, 2.5}
-            ν of "matern".
-        range_convention : {"effective", "scale"}
-            "effective": where the variogram has risen by 95 % of the partial sill. "scale", as
-            gstat has it: a of exp(−h/a), exp(−(h/a)²), and Matérn's (h/a)^ν K_ν(h/a). The range of
-            a spherical one is where it ends, by either.
-        kind : {"simple", "ordinary", "universal"}, default=None
-            Simple kriging about ``mean``, ordinary kriging, or universal kriging with a linear
-            drift; None: by ``drift``.
-        drift : {"constant", "linear", "none"} or None
-            The same by the drift: ordinary kriging, universal kriging, or simple kriging.
-        mean : float, default=None
-            Of simple kriging; None: 0.
-        anisotropy : pair of floats, default=None
-            (angle, ratio) as gstat's ``anis``: degrees clockwise from north of the longest range,
-            which is ``range``, and the range across over it.
-        anisotropic_features, sphere
-            As of the estimator.
-        n_neighbors : int or "auto"
-            The nearest points, which count fully.
-        search_radius : float, default=None
-            All points within it, instead of a number of them.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lsgp import LSGPRegressor
-        >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 2.0, 0.0])
-        >>> model = LSGPRegressor.kriging(sill=2.0, range=6.0, nugget=0.5, drift=None).fit(X, y)
-        >>> mean, std = model.predict([[2.0]], return_std=True, kind="latent")
-        >>> a = 6.0 / -np.log(0.05)
-        >>> C = 1.5 * np.exp(-np.abs(X - X.T) / a) + 0.5 * np.eye(3)
-        >>> c = 1.5 * np.exp(-np.abs(X[:, 0] - 2.0) / a)
-        >>> print(f"{mean[0]:.6f} {c @ np.linalg.solve(C, y):.6f}")
-        0.721190 0.721190
-        """
-        given = Kriging(
-            model=model,
-            sill=sill,
-            psill=psill,
-            range=range,
-            nugget=nugget,
-            smoothness=smoothness,
-            range_convention=range_convention,
-            kind=kind,
-            drift=drift,
-            mean=mean,
-            anisotropy=anisotropy,
-            anisotropic_features=anisotropic_features,
-            sphere=sphere,
-            n_neighbors=n_neighbors,
-            search_radius=search_radius,
-        )
-        return cls(**kriging_settings(given))
-
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
         self,
@@ -380,24 +228,14 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         progress = FitProgress(self)
         fitted = self._copy()
         fitted._check_settings()
-        table, encoder = fitted._read_table(X), None
-        if table is None:
-            X_checked, y_checked = validate_data(
-                fitted, X, y, dtype=np.float64, multi_output=True, y_numeric=True, order="C"
-            )
-        else:
-            y_checked = check_targets(y, table.n_rows, multi_output=True)
-            X_checked = np.arange(table.n_rows, dtype=float)[:, None]
-        columns = np.ascontiguousarray(y_checked.reshape(len(X_checked), -1), dtype=np.float64)
-        rows = check_training_rows(X_checked, columns, sample_weight, noise_variance, groups)
+        table, inputs, targets = fitted._read(X, y, multi_output=True, y_numeric=True)
+        encoder: Encoder | None = None
+        columns = np.ascontiguousarray(targets.reshape(len(inputs), -1), dtype=np.float64)
+        rows = check_training_rows(inputs, columns, sample_weight, noise_variance, groups)
         if table is not None:
             encoder, rows = fitted._encode(table, rows)
-        where: Array | None = None
-        if queries is not None and encoder is not None:
-            where = encoder.encode(queries)
-        elif queries is not None:
-            where = validate_data(fitted, queries, dtype=np.float64, reset=False)
-        names, shape = names_of_targets(y), y_checked.shape[1:]
+        where = fitted._read_queries(queries, encoder)
+        names, shape = names_of_targets(y), targets.shape[1:]
         fitted.ensemble_ = fitted._build(rows, where, shape, names, progress, None, encoder)[0]
         self._become(fitted)
         progress.end()
@@ -446,30 +284,14 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
             return self.fit(
                 X, y, sample_weight=sample_weight, noise_variance=noise_variance, groups=groups
             )
-        is_encoded = self.ensemble_.encoder is not None
-        if is_encoded:
-            y_checked = check_targets(y, n_rows_of(X), multi_output=True)
-        else:
-            X_checked, y_checked = validate_data(
-                self,
-                X,
-                y,
-                dtype=np.float64,
-                multi_output=True,
-                y_numeric=True,
-                order="C",
-                reset=False,
-            )
-        if y_checked.shape[1:] != self.ensemble_.target_shape:
+        inputs, targets = self._read_more(X, y, multi_output=True, y_numeric=True)
+        if targets.shape[1:] != self.ensemble_.target_shape:
             raise ValueError(
-                f"y has shape {y_checked.shape}, but the model was fitted to targets of shape "
+                f"y has shape {targets.shape}, but the model was fitted to targets of shape "
                 f"{('n', *self.ensemble_.target_shape)}. Give the same targets."
             )
-        columns = y_checked.reshape(len(y_checked), -1).astype(np.float64)
-        if is_encoded:
-            return self._add_encoded(X, columns, sample_weight, noise_variance, groups)
-        rows = self._check_more_rows(X_checked, columns, sample_weight, noise_variance, groups)
-        return self._add_rows(rows)
+        columns = targets.reshape(len(targets), -1).astype(np.float64)
+        return self._add(X, inputs, columns, sample_weight, noise_variance, groups)
 
     def predict(
         self,
@@ -591,136 +413,6 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
             return low, high
         return self.predict_distribution(X, kind=kind).interval(level)
 
-    def predict_average(
-        self, areas: Any, return_std: bool = False, neighborhood: str = "auto"
-    ) -> Any:
-        """Average of the latent function over areas, and its standard deviation on request.
-
-        An area is given by points that are spread over it: a cell by a small grid, a polygon by
-        the cells of a map that lie in it.
-
-        Parameters
-        ----------
-        areas : array-like of shape (a, p, d), or list of a arrays of shape (p, d)
-        return_std : bool
-        neighborhood : {"auto", "area", "point"}
-            Whether an area is predicted from the neighborhood of its center, as in block kriging,
-            or each of its points from its own. "auto" does the first for areas that are small
-            against their neighborhoods, which is faster.
-
-        Returns
-        -------
-        mean : array of shape (a,) or (a, t)
-        std : array of the same shape, if ``return_std``
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lsgp import LSGPRegressor
-        >>> X = np.linspace(0, 1, 200)[:, None]
-        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
-        >>> area = np.linspace(0.2, 0.3, 11)[:, None]
-        >>> mean, std = model.predict_average([area], return_std=True)
-        >>> mean.round(1)
-        array([1.])
-        """
-        checked = [self._check_queries(points) for points in areas]
-        for i, points in enumerate(checked):
-            if not len(points):
-                raise ValueError(
-                    f"Area {i} has no points to average over. Give each area at least one, or "
-                    "leave it out."
-                )
-        predicted = predict_average(self._ready(), checked, neighborhood, self._resources())
-        return (predicted.mean, predicted.std) if return_std else predicted.mean
-
-    def predict_block(
-        self,
-        X: ArrayLike,
-        block: ArrayLike,
-        return_std: bool = False,
-        n_points: int = 4,
-    ) -> Any:
-        """Average of the latent function over blocks around points: block kriging.
-
-        Each block is a grid of ``n_points`` by ``n_points`` cells, whose centers are averaged
-        over, and is predicted from the neighborhood of its own center.
-
-        Parameters
-        ----------
-        X : array-like of shape (q, d)
-            Centers of the blocks.
-        block : float, or array-like of shape (d,)
-            Size of the blocks in each input, in its units; 0 for inputs that are not averaged over.
-        return_std : bool
-        n_points : int
-            Cells in each direction of positive size.
-
-        Returns
-        -------
-        mean : array of shape (q,) or (q, t)
-        std : array of the same shape, if ``return_std``
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lsgp import LSGPRegressor
-        >>> X = np.linspace(0, 1, 200)[:, None]
-        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
-        >>> mean, std = model.predict_block([[0.25]], block=0.1, return_std=True)
-        >>> mean.round(1)
-        array([1.])
-        """
-        centers = self._check_queries(X)
-        offsets = block_offsets(block, centers.shape[1], n_points)
-        areas = centers[:, None, :] + offsets
-        predicted = predict_average(self._ready(), areas, "area", self._resources())
-        return (predicted.mean, predicted.std) if return_std else predicted.mean
-
-    def sample_y(
-        self,
-        X: ArrayLike,
-        n_samples: int = 1,
-        random_state: Any = 0,
-        kind: str = "observation",
-    ) -> Array:
-        """Draw functions from the posterior, and look at them at the queries.
-
-        Draws have the means, standard deviations and quantiles that are predicted, and belong
-        together from query to query. A draw is a function: with the same ``random_state`` it has
-        the same values wherever it is looked at again, so a map can be drawn tile by tile. For any
-        number of queries; a kernel that is an object of scikit-learn is drawn from its
-        covariance, as `predict` returns it: for a few thousand at most.
-
-        Parameters
-        ----------
-        X : array-like of shape (q, d)
-        n_samples : int
-        random_state : int, RandomState instance or None
-        kind : {"observation", "latent"}
-            Whether the draws are of observations, with noise that is new at each query, or of the
-            latent function.
-
-        Returns
-        -------
-        array of shape (q, n_samples), or (q, t, n_samples) for several targets
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lsgp import LSGPRegressor
-        >>> X = np.linspace(0, 1, 200)[:, None]
-        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
-        >>> model.sample_y([[0.25], [0.5]], n_samples=3, random_state=0).shape
-        (2, 3)
-        """
-        check_kind(kind)
-        if n_samples < 1:
-            raise ValueError(f"n_samples is {n_samples}, but must be at least 1.")
-        queries = self._check_queries(X)
-        seed = int(check_random_state(random_state).randint(2**31))
-        return sample(self._ready(), queries, n_samples, kind, seed, self._resources())
-
     def predict_gradient(
         self, X: ArrayLike, return_std: bool = False, kind: str = "observation"
     ) -> Any:
@@ -757,7 +449,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         """
         check_kind(kind)
         X = self._check_queries(X)
-        return predict_gradient(self._ready(), X, return_std, kind)
+        return predict_gradient(self._ready(), X, return_std, kind, self._resources())
 
     def loo(self, n_points: int | None = None, random_state: Any = None) -> LeaveOneOutResult:
         """Predict training points from their neighbors without themselves.

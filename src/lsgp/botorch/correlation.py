@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Correlations [J1] of the errors of predictions (`lsgp.solvers.errors`), by torch's algebra.
+
+What depends on the queries is differentiated by autograd; rows, and so their covariances with each
+other, are constants. Neighborhoods are fixed, as in all gradients of lsgp.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lsgp.backends.local_system import SMALLEST_WEIGHT
+from lsgp.botorch.functions import as_tensor, elementwise, inputs_of
+from lsgp.ensemble.ensemble import Ensemble
+from lsgp.method import localizers
+from lsgp.method.contract import LocalModel, LocalProblem, jitters
+from lsgp.search.exclusions import NO_EXCLUSIONS
+from lsgp.solvers.errors import trend_deviations
+from lsgp.solvers.exact import ExactSolver
+from lsgp.solvers.solver import Solver
+
+Formula = Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
+
+#: Numbers in the largest tensor, for which batches are computed in parts: a quarter of a gigabyte.
+LARGEST_TENSOR = 30_000_000
+#: Of a trend without a prior, relative: rows need not determine what the query does not depend on.
+RIDGE = 1e-12
+
+
+def correlations(ensemble: Ensemble, X: Tensor) -> Tensor:
+    """Of the errors at points that belong together, (b, q, q, t) for X (b, q, d)."""
+    b, q, d = X.shape
+    parts = []
+    step = max(1, LARGEST_TENSOR // _numbers_per_batch(ensemble, q))
+    for start in range(0, b, step):
+        part = X[start : start + step]
+        columns: list[Tensor] = [torch.zeros(()) for _ in range(ensemble.n_targets)]
+        for fitted in ensemble.models:
+            queries = inputs_of(fitted, part.reshape(-1, d)).reshape(*part.shape[:2], -1)
+            for targets, solver in fitted.solver.parts():
+                own = fitted.weight * _normalized(_covariance(solver, queries))
+                for j in targets:
+                    columns[j] = columns[j] + own
+        parts.append(torch.stack(columns, dim=-1))
+    return torch.cat(parts)
+
+
+def _numbers_per_batch(ensemble: Ensemble, q: int) -> int:
+    """In the largest tensors of one joint prediction, roughly: rows with rows, or with inputs."""
+    sizes = [1]
+    for fitted in ensemble.models:
+        n, e = fitted.problem.X.shape
+        if _is_exact(fitted.solver):
+            sizes.append(q * n * e)
+        else:
+            m = min(n, fitted.n_neighbors or n)
+            sizes.append(max(q * m * m, min(n, q * m) ** 2, q * m * e))
+    return max(sizes)
+
+
+def _is_exact(solver: Solver) -> bool:
+    return any(isinstance(part, ExactSolver) for _, part in solver.parts())
+
+
+def _normalized(covariance: Tensor) -> Tensor:
+    """With ones on the diagonal."""
+    variance = torch.diagonal(covariance, dim1=-2, dim2=-1)
+    unit = 1.0 / torch.sqrt(torch.where(variance > 0, variance, math.inf))
+    found = covariance * unit[..., :, None] * unit[..., None, :]
+    is_diagonal = torch.eye(covariance.shape[-1], dtype=torch.bool)
+    return torch.where(is_diagonal, 1.0, found.clamp(-1.0, 1.0))
+
+
+def _covariance(solver: Solver, queries: Tensor) -> Tensor:
+    """[J1] of queries (b, q, e) in the solver's inputs, (b, q, q), relative to the scale."""
+    formula = solver.problem.model.correlation.formula
+    if formula is None:
+        raise ValueError(
+            f"The kernel {solver.problem.model.kernel} has no formula of the distance, which the "
+            "joint posterior of several points needs. Use q = 1, or a kernel by its name."
+        )
+    if isinstance(solver, ExactSolver):
+        return _exact_covariance(solver, queries, formula)
+    return _local_covariance(solver, queries, formula)
+
+
+def _correlate(formula: Formula, left: Tensor, right: Tensor) -> Tensor:
+    """Of scaled points (..., p, e) and (..., r, e), (..., p, r)."""
+    r2 = ((left[..., :, None, :] - right[..., None, :, :]) ** 2).sum(dim=-1)
+    return elementwise(formula, r2)
+
+
+# ---- from one system of all rows ----
+
+
+def _exact_covariance(solver: ExactSolver, queries: Tensor, formula: Formula) -> Tensor:
+    """As `ExactSystem.covariance`."""
+    system, model = solver.system, solver.problem.model
+    z = (queries - as_tensor(system.center)) / as_tensor(model.lengthscale)
+    k = _correlate(formula, z, as_tensor(system.z))
+    solved = k @ as_tensor(system.inverse_factor).T
+    total = _correlate(formula, z, z) - solved @ solved.transpose(-1, -2)
+    variance = _trend_variance(model)
+    is_there = variance > 0
+    if not is_there.any():
+        return total
+    # The basis of the trend, (1, z), is centered at each query: H T.
+    e = z.shape[-1]
+    T = torch.eye(1 + e, dtype=torch.float64).expand(*z.shape[:-1], 1 + e, 1 + e).clone()
+    T[..., 0, 1:] = -z
+    T = T[..., is_there]
+    at_center = as_tensor(np.eye(1 + e)[0, is_there])
+    precision = T.transpose(-1, -2) @ as_tensor(system.gram) @ T
+    along = (k @ as_tensor(system.by_trend))[..., None, :] @ T
+    kappa = _solve_trend(precision, variance[is_there], at_center - along[..., 0, :])
+    uncentered = (T @ kappa[..., None])[..., 0]
+    by_prior = kappa / as_tensor(np.sqrt(variance[is_there]))
+    by_rows = uncentered @ as_tensor(system.gram) @ uncentered.transpose(-1, -2)
+    return total + by_rows + by_prior @ by_prior.transpose(-1, -2)
+
+
+# ---- from a system for each query ----
+
+
+def _local_covariance(solver: Solver, queries: Tensor, formula: Formula) -> Tensor:
+    """As `lsgp.solvers.errors.error_covariance`, with the rows of each joint prediction."""
+    problem, model = solver.problem, solver.problem.model
+    b, q, e = queries.shape
+    given = queries.detach().numpy().reshape(-1, e)
+    found = solver.backend.search(solver.index, model, given, solver.n_neighbors, NO_EXCLUSIONS)
+    neighbors = found.reshape(b, q, -1)
+    rows, places = _unions(neighbors)
+    K = _correlate_rows(problem, rows)
+    beta, unit = _coefficients(problem, queries, neighbors, _blocks(K, places), formula)
+    B = torch.zeros(b, q, rows.shape[1], dtype=torch.float64)
+    B = B.scatter_add(2, torch.from_numpy(places), beta)
+    scale = as_tensor(model.lengthscale)
+    z_rows, z = as_tensor(problem.X[rows]) / scale, queries / scale
+    across = B @ _correlate(formula, z_rows, z)
+    total = _correlate(formula, z, z) - across - across.transpose(-1, -2)
+    total = total + B @ as_tensor(K) @ B.transpose(-1, -2)
+    noise = model.noise_variance * as_tensor(problem.noise[rows])
+    noisy = B * torch.sqrt(noise)[:, None, :] * torch.sqrt(unit)[..., None]
+    total = total + noisy @ noisy.transpose(-1, -2)
+    offsets = as_tensor(problem.X[neighbors]) - queries[..., None, :]
+    along = (beta[..., None] * offsets).sum(dim=-2) / scale
+    by_trend = torch.cat([1.0 - beta.sum(dim=-1, keepdim=True), -along], dim=-1)
+    by_trend = by_trend * as_tensor(trend_deviations(model))
+    return total + by_trend @ by_trend.transpose(-1, -2)
+
+
+def _unions(neighbors: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Rows (b, u) that are neighbors in each joint prediction, and where neighbors are in them.
+
+    Rows that pad, and neighbors that do, are row 0: what is multiplied with them is 0.
+    """
+    distinct = [np.unique(each, return_inverse=True) for each in neighbors]
+    rows = np.zeros((len(neighbors), max(len(own) for own, _ in distinct)), np.int32)
+    places = np.empty(neighbors.shape, np.int64)
+    for i, (own, where) in enumerate(distinct):
+        rows[i, : len(own)] = np.maximum(own, 0)
+        places[i] = where.reshape(neighbors.shape[1:])
+    return rows, places
+
+
+def _correlate_rows(problem: LocalProblem, rows: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Of rows (b, u) with each other, (b, u, u)."""
+    cross = problem.model.correlation.cross
+    K = np.empty((*rows.shape, rows.shape[1]))
+    for i, own in enumerate(rows):
+        X = problem.X[own].astype(float)
+        z = X / problem.model.lengthscale
+        K[i] = cross(X, z, X, z)
+    return K
+
+
+def _blocks(K: NDArray[np.float64], places: NDArray[np.int64]) -> Tensor:
+    """Of matrices (b, u, u), those of the places (b, q, m) of each query, (b, q, m, m)."""
+    found = [own[at[:, :, None], at[:, None, :]] for own, at in zip(K, places, strict=True)]
+    return as_tensor(np.stack(found))
+
+
+def _coefficients(
+    problem: LocalProblem,
+    queries: Tensor,
+    neighbors: NDArray[np.int32],
+    K: Tensor,
+    formula: Formula,
+) -> tuple[Tensor, Tensor]:
+    """beta [E3] of the neighbors (b, q, m), and the unit (b, q) of the noise [E7].
+
+    ``K`` (b, q, m, m) are correlations of neighbors. The trend is always apart [E10], whatever its
+    variance.
+    """
+    model = problem.model
+    is_row = torch.from_numpy(neighbors >= 0)
+    offsets = as_tensor(problem.X[neighbors]) - queries[..., None, :]
+    weight, unit = _weigh(model, offsets, is_row)
+    is_in = is_row & (weight > SMALLEST_WEIGHT)
+    z = offsets / as_tensor(model.lengthscale)
+    noise = model.noise_variance * as_tensor(problem.noise[neighbors])
+    noise = noise / torch.where(is_in, weight, 1.0)
+    K = K * is_in[..., :, None] * is_in[..., None, :]
+    own = torch.where(is_in, noise, 0.0) + (~is_in).double()
+    L = _factor(K + torch.diag_embed(own))  # [E2]
+    k = elementwise(formula, (z**2).sum(dim=-1)) * is_in
+    variance = _trend_variance(model)
+    is_there = variance > 0
+    basis = torch.cat([torch.ones_like(z[..., :1]), z], dim=-1)[..., is_there]
+    H = basis * is_in[..., None]
+    solved = torch.cholesky_solve(torch.cat([k[..., None], H], dim=-1), L)
+    by_k, by_H = solved[..., 0], solved[..., 1:]
+    if not is_there.any():
+        return by_k, unit
+    at_query = as_tensor(np.eye(len(variance))[0, is_there])
+    precision = H.transpose(-1, -2) @ by_H
+    rest = at_query - (H.transpose(-1, -2) @ by_k[..., None])[..., 0]
+    kappa = _solve_trend(precision, variance[is_there], rest)
+    return by_k + (by_H @ kappa[..., None])[..., 0], unit
+
+
+def _weigh(model: LocalModel, offsets: Tensor, is_row: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights (b, q, m) of the localizer, and the unit (b, q) of the noise."""
+    r2 = ((offsets / as_tensor(model.localizer_scale)) ** 2).sum(dim=-1)
+    h2 = torch.full(r2.shape[:-1], model.scaled_bandwidth**2, dtype=torch.float64)
+    if model.bandwidth is None and r2.shape[-1]:
+        h2 = torch.where(is_row, r2, 0.0).max(dim=-1).values
+    safe = torch.where(h2 > 0, h2, 1.0)
+
+    def localize(s: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        return localizers.evaluate(model.localizer, s, model.localizer_decay)[:2]
+
+    weight = elementwise(localize, r2 / safe[..., None])
+    # All neighbors on top of the query: the bandwidth is 0, and each counts as one.
+    weight = torch.where(h2[..., None] > 0, weight, 1.0)
+    if not model.normalize:
+        return weight, torch.ones_like(h2)
+    unit = torch.sqrt(safe) * model.localizer_unit
+    return weight / unit[..., None], unit
+
+
+def _factor(A: Tensor) -> Tensor:
+    """Cholesky factors of matrices of diagonal about 1, with jitter if one of them needs it."""
+    eye = torch.eye(A.shape[-1], dtype=torch.float64)
+    for jitter in jitters():
+        L, failed = torch.linalg.cholesky_ex(A + jitter * eye)
+        if not failed.any():
+            break
+    result: Tensor = L
+    return result
+
+
+def _trend_variance(model: LocalModel) -> NDArray[np.float64]:
+    """Prior variances (1 + e,) of the constant and of the slopes."""
+    slopes = [model.slope_variance] * len(model.lengthscale)
+    return np.array([model.constant_variance, *slopes])
+
+
+def _solve_trend(gram: Tensor, variance: NDArray[np.float64], rest: Tensor) -> Tensor:
+    """kappa of [E10], (..., a)."""
+    diagonal = torch.diagonal(gram, dim1=-2, dim2=-1).detach()
+    ridge = torch.where(torch.from_numpy(np.isinf(variance)), RIDGE * diagonal, 0.0)
+    P = gram + torch.diag_embed(ridge + as_tensor(1.0 / variance))
+    solved: Tensor = torch.linalg.solve(P, rest[..., None])[..., 0]
+    return solved

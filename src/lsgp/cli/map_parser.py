@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be typed behind ``lsgp map`` and ``lsgp fill``."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from lsgp.cli.options import Parser, add_model, add_run_options, add_voice_options, level_type
+from lsgp.cli.settings import add_settings
+
+MAP_EXAMPLES: dict[str | None, str] = {
+    "map": """\
+  lsgp map model.lsgp --like template.tif -o map.tif
+  lsgp map model.lsgp --bounds 178000 329000 182000 334000 --spacing 40 --crs EPSG:28992 \\
+      --covariates elevation.tif --max-distance 500 -o map.nc
+""",
+    "fill": """\
+  lsgp fill satellite.nc --variable temperature -o filled.nc
+  lsgp fill cloudy.tif -o clear.tif
+""",
+}
+
+OUTPUT_HELP = "map to write (.tif, .nc, .zarr)"
+
+
+def describe_map(parser: Parser) -> None:
+    add_model(parser)
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help=OUTPUT_HELP)
+    grid = parser.add_argument_group("the grid")
+    grid.add_argument(
+        "--like", metavar="FILE", help="map (.tif, .nc, .zarr) whose cells to predict"
+    )
+    grid.add_argument(
+        "--bounds",
+        nargs=4,
+        type=_number,
+        metavar=("XMIN", "YMIN", "XMAX", "YMAX"),
+        help="instead: cells that cover these bounds",
+    )
+    grid.add_argument(
+        "--spacing", type=_sides, metavar="S[,S]", help="sides of the cells, in x and y"
+    )
+    _add_crs(grid, "of the bounds (default: the model's), or of a map that has none")
+    grid.add_argument("--x", metavar="NAME", help="input that is x, where its name does not say it")
+    grid.add_argument("--y", metavar="NAME", help="input that is y")
+    _add_covariates(grid)
+    what = parser.add_argument_group("what is written")
+    _add_max_distance(what, "cells farther from the data are missing")
+    what.add_argument(
+        "--block",
+        nargs=2,
+        type=_positive,
+        metavar=("WIDTH", "HEIGHT"),
+        help="averages over areas of this size, instead of points",
+    )
+    what.add_argument(
+        "--level",
+        type=level_type,
+        default=0.9,
+        metavar="P",
+        help="probability of the interval from low to high (default: 0.9)",
+    )
+    _add_kind(what)
+    add_run_options(parser)
+    add_voice_options(parser)
+
+
+def describe_fill(parser: Parser) -> None:
+    parser.add_argument("data", help="map with missing cells (.tif, .nc, .zarr)")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help=OUTPUT_HELP)
+    grid = parser.add_argument_group("the data")
+    grid.add_argument("--variable", metavar="NAME", help="of a file that has several; of a band")
+    _add_crs(grid, "of a map that has none")
+    grid.add_argument(
+        "--no-sphere",
+        dest="sphere",
+        action="store_false",
+        help="longitude and latitude are plain inputs, each with its own lengthscale",
+    )
+    _add_covariates(grid)
+    what = parser.add_argument_group("what is written")
+    _add_max_distance(what, "cells farther from the data stay missing")
+    _add_kind(what)
+    add_settings(parser)
+    add_run_options(parser)
+    add_voice_options(parser)
+
+
+def _add_crs(group: argparse._ArgumentGroup, what: str) -> None:
+    group.add_argument("--crs", metavar="CODE", help=f"reference system, e.g. EPSG:4326, {what}")
+
+
+def _add_covariates(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--covariates",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="inputs that are no coordinates, on the same grid: variables or bands by name",
+    )
+
+
+def _add_max_distance(group: argparse._ArgumentGroup, what: str) -> None:
+    group.add_argument(
+        "--max-distance",
+        type=_positive,
+        metavar="D",
+        help=f"{what}: km for longitude and latitude, else in units of the coordinates",
+    )
+
+
+def _add_kind(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--kind",
+        choices=("observation", "latent"),
+        default="observation",
+        help="spread of a new observation, or of the function without noise",
+    )
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return number
+
+
+def _positive(text: str) -> float:
+    number = _number(text)
+    if number <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not positive")
+    return number
+
+
+def _sides(text: str) -> tuple[float, float]:
+    numbers = [_positive(part) for part in text.split(",")]
+    if len(numbers) > 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not one number, or two for x and y")
+    return numbers[0], numbers[-1]

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What workers do with a chunk of the data: checked with the checks of one machine, and read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+from sklearn.utils.class_weight import compute_sample_weight
+
+from lsgp.distributed.parts import N_SAMPLED, Rows
+from lsgp.distributed.table import Raw
+from lsgp.inputs.encoding import Given, needs_encoding
+from lsgp.inputs.encoding import Table as ReadTable
+from lsgp.inputs.encoding.cells import cells_of, is_frame
+from lsgp.inputs.encoding.columns import Reading
+from lsgp.inputs.encoding.contents import Contents
+from lsgp.inputs.encoding.table import declared_numbers
+from lsgp.inputs.labels import check_labels, encode_labels
+from lsgp.inputs.transforms.column_statistics import Range
+from lsgp.tuning.classification import one_hot
+
+Array = NDArray[np.float64]
+
+
+class Coding(NamedTuple):
+    """How targets, weights and groups of a chunk become numbers."""
+
+    is_of_labels: bool
+    class_weight: Mapping[Any, float] | None = None  # by label
+    classes: NDArray[Any] | None = None  # known after the first pass
+    groups: NDArray[Any] | None = None
+    categorical: Sequence[int | str] | None = None  # columns that are declared to be categories
+
+
+class Beside(NamedTuple):
+    """What lies beside the inputs of the rows of a chunk that count."""
+
+    kept: NDArray[np.bool_]  # (n,) of the rows that were given
+    y: Array  # (k, t)
+    noise: Array  # (k,)
+    weight: Array | None
+    groups: NDArray[np.int32] | None
+
+
+class Look(NamedTuple):
+    """What partitions are made from."""
+
+    X: Range | None
+    sample: Array  # (s, d)
+
+
+class Survey(NamedTuple):
+    """What one pass over a chunk tells."""
+
+    n: int  # rows that count
+    n_given: int
+    look: Look | None  # None of a chunk that has more than numbers
+    y: Range | None
+    noise: tuple[float, float]
+    labels: NDArray[Any] | None
+    counts: NDArray[np.int64] | None
+    groups: NDArray[Any] | None
+    contents: list[Contents] | None  # of a chunk that has more than numbers
+
+
+def survey(raw: Raw, coding: Coding, number: int) -> Survey:
+    """Check a chunk, and say what is in it."""
+    labels = counts = None
+    if coding.is_of_labels and len(raw.X):
+        labels, counts = np.unique(check_labels(np.asarray(raw.y)), return_counts=True)
+    own = beside(raw, coding._replace(classes=labels))
+    groups = None if raw.groups is None else np.unique(np.asarray(raw.groups))
+    found = seen = None
+    if coding.categorical is not None or needs_encoding(raw.X):
+        found = contents(raw, coding)
+    else:
+        seen = look(read(raw, coding._replace(classes=labels)), number)
+    n = len(own.y)
+    return Survey(
+        n,
+        len(raw.X),
+        seen,
+        Range.of(own.y, own.weight) if n else None,
+        (float(own.noise.min()), float(own.noise.max())) if n else (np.inf, -np.inf),
+        labels,
+        counts,
+        groups,
+        found,
+    )
+
+
+def look(rows: Rows, number: int) -> Look:
+    """Ranges and a sample of the inputs of a chunk."""
+    if not rows.n:
+        return Look(None, rows.X)
+    chosen = np.random.default_rng(number).choice(rows.n, min(rows.n, N_SAMPLED), replace=False)
+    return Look(Range.of(rows.X, rows.weight), rows.X[np.sort(chosen)])
+
+
+def read(raw: Raw, coding: Coding) -> Rows:
+    """The rows of a chunk of numbers that count, numbered from 0."""
+    X = check_array(raw.X, dtype=np.float64, order="C", ensure_min_samples=0, input_name="X")
+    own = beside(raw, coding)
+    return rows_of(X[own.kept], own.y, own.noise, own.weight, own.groups)
+
+
+def rows_of(
+    X: Array, y: Array, noise: Array, weight: Array | None, groups: NDArray[np.int32] | None
+) -> Rows:
+    """Rows with these inputs (k, e), numbered from 0."""
+    return Rows(np.arange(len(X)), np.ascontiguousarray(X), y, noise, weight, groups)
+
+
+def beside(raw: Raw, coding: Coding) -> Beside:
+    """Targets and the like of the rows that count."""
+    n = len(raw.X)
+    weight = None if raw.weight is None else _values("sample_weight", raw.weight, n)
+    if coding.is_of_labels:
+        labels = check_labels(np.asarray(raw.y))
+        if coding.class_weight is not None:
+            by_class = np.ones(0) if not n else compute_sample_weight(coding.class_weight, labels)
+            weight = by_class if weight is None else by_class * weight
+        classes = coding.classes if coding.classes is not None else labels[:0]
+        codes = encode_labels(labels, classes, "classes") if n else np.empty(0, np.int64)
+        y = one_hot(codes, len(classes))
+    else:
+        y = check_array(
+            raw.y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y"
+        )
+        y = np.ascontiguousarray(y.reshape(len(y), -1))
+    if len(y) != n:
+        raise ValueError(f"y has {len(y)} rows in a chunk of which X has {n}.")
+    noise = np.ones(n) if raw.noise is None else _values("noise_variance", raw.noise, n)
+    groups = None
+    if raw.groups is not None:
+        known = coding.groups if coding.groups is not None else np.unique(raw.groups)
+        groups = np.searchsorted(known, np.asarray(raw.groups)).astype(np.int32)
+    if weight is None:
+        return Beside(np.ones(n, bool), y, noise, None, groups)
+    kept = weight > 0
+    groups = None if groups is None else groups[kept]
+    return Beside(kept, y[kept], noise[kept], weight[kept], groups)
+
+
+def _values(name: str, values: ArrayLike, n: int) -> Array:
+    """One finite number per row, of which none is negative."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim == 0:
+        numbers = np.full(n, numbers)
+    if numbers.shape != (n,):
+        raise ValueError(f"{name} has shape {numbers.shape} in a chunk of {n} rows of X.")
+    if not np.isfinite(numbers).all():
+        raise ValueError(
+            f"{name} has {np.count_nonzero(~np.isfinite(numbers))} values that are NaN or "
+            "infinite. Remove those rows."
+        )
+    if (numbers < 0).any() or (name == "noise_variance" and (numbers == 0).any()):
+        raise ValueError(
+            f"{name} has values from {numbers.min():g}. Weights may not be negative, and noise "
+            "variances must be positive."
+        )
+    return numbers
+
+
+# -- tables with more than numbers ---------------------------------------------------------------
+
+
+def contents(raw: Raw, coding: Coding) -> list[Contents]:
+    """What the cells of each column are, in all rows that were given."""
+    cells = cells_of(raw.X)
+    declared = declared_numbers(coding.categorical, [each.name for each in cells])
+    return [Contents.of(each, j in declared) for j, each in enumerate(cells)]
+
+
+def given(raw: Raw, coding: Coding, readings: Sequence[Reading]) -> Given:
+    """The rows of a chunk that count, as encoders are fitted to them."""
+    own = beside(raw, coding)
+    pairs = zip(readings, cells_of(raw.X), strict=True)
+    columns = tuple(reading.column(cells) for reading, cells in pairs)
+    table = ReadTable(columns, is_frame(raw.X)).take(own.kept)
+    return Given(table, own.y, own.weight, own.groups)
+
+
+def noise(raw: Raw, coding: Coding) -> Array:
+    """Of the rows of a chunk that count."""
+    return beside(raw, coding).noise
+
+
+def encoded(inputs: Array, own: Given, variance: Array | None) -> Rows:
+    """Rows with what their columns became."""
+    variance = np.ones(own.n_rows) if variance is None else variance
+    return rows_of(inputs, own.y, variance, own.weight, own.groups)

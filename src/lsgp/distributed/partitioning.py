@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The second pass: rows of one region of space come together, and stay there.
+
+Each chunk is cut once, and each partition is joined once from its pieces, so that all of the data
+cross the network once, as in Dask's shuffles. Those (``p2p``) would do the same for data frames,
+but write every piece to disk, and start anew as a whole if a worker is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import dask
+import numpy as np
+from distributed import Future
+from numpy.typing import NDArray
+
+from lsgp.distributed import parts as tasks
+from lsgp.distributed.cluster import Cluster
+from lsgp.distributed.job import Job
+from lsgp.distributed.reading import Inputs, Known
+from lsgp.distributed.regions import Boxes, Regions
+from lsgp.distributed.store import RowStore
+from lsgp.inputs.copies import is_continuous
+from lsgp.inputs.rows import require_alike
+from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
+
+#: Rows of a partition, unless told otherwise: about 100 MB of two inputs with the index of a model.
+ROWS_PER_PARTITION = 2_000_000
+#: Distinct targets that one task counts.
+TARGETS_PER_TASK = 5_000_000
+
+
+class Partitioned(NamedTuple):
+    """Rows by region, as models have them."""
+
+    store: RowStore
+    regions: Regions
+    part_of_region: NDArray[np.int64]
+    mean_noise: float | None
+    n_copies: int  # that are gone
+
+
+def partition(job: Job, known: Known, inputs: Inputs, n_partitions: int | None) -> Partitioned:
+    """Bring the rows of each region together, and drop copies as one machine does."""
+    cluster = job.cluster
+    if n_partitions is None:
+        n_partitions = max(-(-known.n // ROWS_PER_PARTITION), cluster.n_threads)
+    regions = _regions(inputs, int(n_partitions))
+    joined = _shuffle(cluster, inputs, regions, known.n)
+    bounds = cluster.gather([cluster.submit("bounds", tasks.bounds, part) for part in joined])
+    store = _store(cluster, joined, bounds)
+    mean_noise = _mean_noise(cluster, store, known.noise) if job.table.has_noise else None
+    settled = [
+        cluster.submit("settle", tasks.settle, part, mean_noise, None) for part in store.parts
+    ]
+    store = RowStore(cluster, settled, store.sizes, store.boxes)
+    found = Partitioned(store, regions, _part_of_region(bounds), mean_noise, 0)
+    is_checked = job.estimator.objective is not None and not job.is_of_labels
+    has_more = has_weights(job, known) or known.coding.groups is not None
+    return _without_copies(job, found) if is_checked and not has_more else found
+
+
+def has_weights(job: Job, known: Known) -> bool:
+    """Whether weights were given, be they all alike."""
+    return job.table.has_weight or known.coding.class_weight is not None
+
+
+def _regions(inputs: Inputs, n_partitions: int) -> Regions:
+    # From each chunk as large a share of the sample as it has of the rows.
+    own = list(zip((look.sample for look in inputs.looks), inputs.sizes, strict=True))
+    smallest = min(len(sample) / n for sample, n in own)
+    samples = [sample[: max(1, round(smallest * n))] for sample, n in own]
+    return Regions.of_sample(np.concatenate(samples), n_partitions)
+
+
+def _shuffle(cluster: Cluster, inputs: Inputs, regions: Regions, n: int) -> list[Future]:
+    pieces: list[list[object]] = [[] for _ in range(regions.n_regions)]
+    with dask.annotate(lsgp="partition", retries=5):
+        for rows, first in zip(inputs.chunks, inputs.first, strict=True):
+            split = dask.delayed(tasks.split)(
+                rows, first, regions, dask_key_name=cluster.key("split")
+            )
+            for p, own in enumerate(pieces):
+                own.append(dask.delayed(tasks.piece)(split, p, dask_key_name=cluster.key("piece")))
+        joined: list[Future] = cluster.client.compute(
+            [
+                dask.delayed(tasks.join)(own, dask_key_name=cluster.key("partition"))
+                for own in pieces
+            ]
+        )
+    per_part = n // max(1, len(joined))
+    cluster.finish(joined, "Partitioning", sizes=lambda _: per_part, total=n)
+    return joined
+
+
+def _mean_noise(cluster: Cluster, store: RowStore, ends: tuple[float, float]) -> float:
+    low, high = ends
+    sums = cluster.gather(
+        [cluster.submit("noise", tasks.noise_sums, part, high) for part in store.parts]
+    )
+    mean = high * (float(rounded(reduce(add_exactly, sums))[0]) / store.n)
+    remedy = "Check the units of the rows that stand out."
+    require_alike("noise_variance", np.array([low, high]) / mean, remedy)
+    return mean
+
+
+def _without_copies(job: Job, whole: Partitioned) -> Partitioned:
+    cluster, store = job.cluster, whole.store
+    found = cluster.gather(
+        [cluster.submit("copies", tasks.dropped_copies, part) for part in store.parts]
+    )
+    dropped = np.sort(np.concatenate([each.dropped for each in found]))
+    if not len(dropped):
+        return whole
+    n_kept = store.n - len(dropped)
+    n_buckets = -(-n_kept // TARGETS_PER_TASK)
+    sent = cluster.send(dropped)
+    n_distinct = 0
+    for bucket in range(n_buckets):
+        distinct = [
+            cluster.submit("targets", tasks.distinct_targets, part, sent, bucket, n_buckets)
+            for part in store.parts
+        ]
+        counted = cluster.submit("count", tasks.count_distinct, distinct)
+        n_distinct += cluster.gather([counted])[0]
+    if not is_continuous(n_distinct, n_kept):
+        return whole
+    job.estimator._warn_of_copies(len(dropped), store.n)
+    kept = [cluster.submit("settle", tasks.settle, part, None, sent) for part in store.parts]
+    sizes = [each.n_kept for each in found]
+    return whole._replace(store=RowStore(cluster, kept, sizes, store.boxes), n_copies=len(dropped))
+
+
+def _store(cluster: Cluster, joined: Sequence[Future], bounds: Sequence[tasks.Bounds]) -> RowStore:
+    """The partitions that have rows."""
+    filled = [p for p, own in enumerate(bounds) if own.n]
+    boxes = Boxes(
+        np.array([bounds[p].low for p in filled]), np.array([bounds[p].high for p in filled])
+    )
+    return RowStore(cluster, [joined[p] for p in filled], [bounds[p].n for p in filled], boxes)
+
+
+def _part_of_region(bounds: Sequence[tasks.Bounds]) -> NDArray[np.int64]:
+    """The partition of each region; that before it where it is empty."""
+    is_filled = np.array([own.n > 0 for own in bounds])
+    return np.maximum(np.cumsum(is_filled) - 1, 0)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The settings of estimators, stored as they are given, and checked when they are used."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from lsgp.backends.contract import Resources
+from lsgp.compute.memory import parse_memory_budget
+from lsgp.compute.threads import resolve_n_jobs
+from lsgp.tuning.objective import Objective, objective_of
+
+DTYPES = ("float64", "float32")
+
+
+class EstimatorSettings(BaseEstimator):
+    """What all estimators can be told."""
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "auto",
+        localizer: str = "smooth",
+        n_neighbors: int | str = "auto",
+        bandwidth: float | str = "adaptive",
+        trend: Any = "linear",
+        scale: str = "auto",
+        objective: str | None = "auto",
+        lengthscale: ArrayLike | None = None,
+        signal_variance: float | None = None,
+        noise_variance: float | None = None,
+        localizer_decay: float | None = None,
+        scale_dof: float | None = None,
+        n_tuning_points: int = 2000,
+        n_models: int = 8,
+        max_tuning_time: float | None = None,
+        warm_start: bool = False,
+        input_transform: Any = "auto",
+        categorical_features: Any = None,
+        sphere: Any = None,
+        anisotropy: Any = None,
+        anisotropic_features: Any = None,
+        normalize_y: bool = True,
+        prior_mean: float | None = None,
+        normalize_localizer: bool | str = False,
+        localizer_metric: str = "scaled",
+        calibrate: bool = True,
+        backend: str = "auto",
+        dtype: str = "float64",
+        n_jobs: int | None = None,
+        memory_budget: int | str = "1GB",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.localizer = localizer
+        self.n_neighbors = n_neighbors
+        self.bandwidth = bandwidth
+        self.trend = trend
+        self.scale = scale
+        self.objective = objective
+        self.lengthscale = lengthscale
+        self.signal_variance = signal_variance
+        self.noise_variance = noise_variance
+        self.localizer_decay = localizer_decay
+        self.scale_dof = scale_dof
+        self.n_tuning_points = n_tuning_points
+        self.n_models = n_models
+        self.max_tuning_time = max_tuning_time
+        self.warm_start = warm_start
+        self.input_transform = input_transform
+        self.categorical_features = categorical_features
+        self.sphere = sphere
+        self.anisotropy = anisotropy
+        self.anisotropic_features = anisotropic_features
+        self.normalize_y = normalize_y
+        self.prior_mean = prior_mean
+        self.normalize_localizer = normalize_localizer
+        self.localizer_metric = localizer_metric
+        self.calibrate = calibrate
+        self.backend = backend
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_settings(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype={self.dtype!r} is not one of {', '.join(map(repr, DTYPES))}.")
+        for name, least in (("n_tuning_points", 1), ("n_models", 1), ("verbose", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < least:
+                raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
+        limit = self.max_tuning_time
+        known = getattr(self, "prior_mean", None)
+        if known is not None and (self._settings()["normalize_y"] or not np.isfinite(known)):
+            raise ValueError(
+                f"prior_mean={known!r} is the mean of y as it is, finite. Give normalize_y=False "
+                "with it, or leave it out: the mean is then that of the rows."
+            )
+        if limit is not None and not (isinstance(limit, Real) and limit >= 0):
+            raise ValueError(
+                f"max_tuning_time={limit!r} must be a number of seconds, not negative, or None."
+            )
+
+    def _settings(self) -> dict[str, Any]:
+        """The settings that say what a local model is."""
+        settings: dict[str, Any] = self.get_params(deep=False)
+        return settings
+
+    def _objective(self, has_queries: bool) -> Objective:
+        return objective_of(str(self.objective), has_queries)
+
+    def _resources(self) -> Resources:
+        return Resources(
+            n_threads=resolve_n_jobs(self.n_jobs),
+            memory_budget=parse_memory_budget(self.memory_budget),
+            verbose=int(self.verbose),
+        )

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A hundred thousand rows in partitions, and row numbers of more than 32 bits."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client
+
+import lsgp.distributed
+from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.backends import BACKENDS
+from lsgp.backends.contract import Resources
+from lsgp.distributed import parts as tasks
+from lsgp.distributed.cluster import Cluster
+from lsgp.distributed.index import ClusterIndex
+from lsgp.distributed.parts import Rows
+from lsgp.distributed.regions import Boxes, Regions
+from lsgp.distributed.space import ClusterSpace
+from lsgp.distributed.store import Columns, RowStore
+from lsgp.inputs.settings import specify
+from lsgp.inputs.transforms import fit_transform_kind
+from lsgp.inputs.transforms.exact_sums import add_exactly, exact_sums, rounded
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import build_index
+from lsgp.tuning.leave_one_out import LeaveOneOut
+
+rng = np.random.default_rng(8)
+N = 100_000
+X = rng.normal(size=(N, 2)) ** 3
+Y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=N)
+NEW = np.concatenate([X[:100] + 0.01, rng.normal(size=(100, 2)) ** 3])
+LABELS = np.digitize(Y, [-0.5, 0.5])
+
+CASES = {
+    "neighbors": (LSGPRegressor, {"n_neighbors": 32}, Y),
+    "radius": (LSGPRegressor, {"bandwidth": 0.002, "n_neighbors": "auto"}, Y),
+    "large neighborhoods": (LSGPRegressor, {"n_neighbors": 700}, Y),
+    "classes": (LSGPClassifier, {"n_neighbors": 32, "random_state": 0}, LABELS),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def client():
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as own:
+        yield own
+
+
+def ask(model, queries, y):
+    if y is LABELS:
+        return (model.predict_proba(queries),)
+    return model.predict(queries, return_std=True)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_hundred_thousand_rows_have_the_bits_of_one_machine_in_any_partitions(name):
+    kind, settings, y = CASES[name]
+    settings = {"objective": None, **settings}
+    queries = NEW[::10] if settings["n_neighbors"] == 700 else NEW
+    expected = ask(kind(**settings).fit(X, y), queries, y)
+    for n_partitions in (1, 3, 17):
+        model = lsgp.distributed.fit(
+            kind(**settings),
+            da.from_array(X, chunks=(25_000, 2)),
+            da.from_array(y, chunks=25_000),
+            n_partitions=n_partitions,
+        )
+        assert model.n_partitions == n_partitions
+        for found, wanted in zip(ask(model, queries, y), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+# -- more rows than 32 bits can number ---------------------------------------------------------
+
+FAR = 2**33
+
+
+@pytest.fixture
+def far(client):
+    """Rows in three partitions whose numbers start at 2³³, and the same rows at hand."""
+    own = X[:600]
+    chunk = Rows(np.arange(600), own, Y[:600, None], np.ones(600))
+    pieces = tasks.split(chunk, FAR, Regions.of_sample(own, 3))
+    cluster = Cluster(client)
+    bounds = [tasks.bounds(piece) for piece in pieces]
+    boxes = Boxes(np.array([b.low for b in bounds]), np.array([b.high for b in bounds]))
+    futures = [cluster.submit("part", tasks.join, [piece]) for piece in pieces]
+    return RowStore(cluster, futures, [b.n for b in bounds], boxes), own
+
+
+def test_rows_are_cut_found_and_fetched_by_numbers_of_64_bits(far):
+    store, own = far
+    wanted = FAR + np.array([5, 3, 599, 3])
+    np.testing.assert_array_equal(store.rows(wanted).X, own[[5, 3, 599, 3]])
+    index = ClusterIndex(store, fit_transform_kind(own, (None, None)), np.ones(2))
+    here = build_index(own, np.ones(2))
+    rows = np.arange(0, 600, 7)
+    found = index.nearest_with_distances(own[rows], np.ones(2), 9, Exclusions(FAR + rows))
+    left_out = Exclusions(rows.astype(np.int32))
+    expected = here.nearest_with_distances(own[rows], np.ones(2), 9, left_out)
+    np.testing.assert_array_equal(found.neighbors, FAR + expected.neighbors.astype(np.int64))
+    np.testing.assert_array_equal(found.distances, expected.distances)
+
+
+def test_samples_of_far_rows_are_those_of_near_ones(far):
+    store, own = far
+    transform = fit_transform_kind(own, (None, None))
+    model = specify(LSGPRegressor(kernel="rbf").get_params(deep=False), 2).model
+    arrays = [
+        Columns(store, (FAR + 600, *shape), np.dtype(float), of_rows)
+        for shape, of_rows in (
+            ((2,), lambda rows: rows.X),
+            ((1,), lambda rows: rows.y),
+            ((), lambda rows: rows.noise),
+        )
+    ]
+    rest = (BACKENDS["reference"], Resources(1, 10**9, 0))
+    space = ClusterSpace(transform, *arrays, ClusterIndex(store, transform, np.ones(2)), *rest)
+    targets = np.array([4, 77, 512])
+    part, sample = space.at_hand(space.sample(model, FAR + targets, 11))
+    y, noise = Y[:600, None], np.ones(600)
+    here = LeaveOneOut(transform, own, y, noise, build_index(own, np.ones(2)), *rest)
+    expected = here.sample(model, targets.astype(np.int32), 11)
+    assert sample.neighbors.dtype == np.int32
+    np.testing.assert_array_equal(part.X[sample.neighbors], own[expected.neighbors])
+    np.testing.assert_array_equal(part.y[sample.targets], Y[targets, None])
+
+
+def test_copies_are_dropped_by_numbers_of_64_bits():
+    rows = Rows(FAR + np.arange(5), X[[0, 1, 0, 2, 1]], Y[[0, 1, 0, 2, 1], None], np.ones(5))
+    found = tasks.dropped_copies(rows)
+    assert found.dropped.tolist() == [FAR + 2, FAR + 4]
+    assert tasks.settle(rows, None, found.dropped).numbers.tolist() == [FAR, FAR + 1, FAR + 2]
+
+
+def test_statistics_of_more_rows_than_64_bits_count_do_not_overflow():
+    # Ten billion rows of 1, in parts of two billion.
+    part = exact_sums(np.ones((1, 1))) * 2 * 10**9
+    total = part
+    for _ in range(4):
+        total = add_exactly(total, part)
+    assert rounded(total)[0] == 1e10
