@@ -116,9 +116,10 @@ def measure_all(options: argparse.Namespace, console: Console) -> Iterable[Figur
             yield memory
 
 
-def write_results(figures: list[Figure], path: Path) -> None:
+def write_results(figures: list[Figure], path: Path, **more: Any) -> None:
+    """Write the figures, and the machine that they belong to with what else is known of it."""
     content = {
-        "machine": describe_machine(),
+        "machine": {**describe_machine(), **more},
         "figures": [
             {
                 "name": figure.name,

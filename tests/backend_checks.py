@@ -6,7 +6,11 @@ import pytest
 from cases import DTYPES, PAIRS, Case
 
 from lsgp import _core
+from lsgp.backends import BACKENDS, is_here
 
+#: Those that can run here: without a device, all but one.
+BACKENDS_HERE = {name: backend for name, backend in BACKENDS.items() if is_here(name)}
+each_backend = pytest.mark.parametrize("backend", BACKENDS_HERE.values(), ids=BACKENDS_HERE)
 CORES = {name: _core.load(name) for name in _core.available_instruction_sets()}
 each_core = pytest.mark.parametrize("core", CORES.values(), ids=CORES)
 each_pair = pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from backend_checks import (
     TOLERANCES,
     assert_close,
     assert_identical,
+    each_backend,
     each_core,
     each_dtype,
     each_pair,
@@ -19,7 +20,7 @@ from backend_checks import (
 from cases import DTYPES, as_dtype, cases_of, make_instance
 from sklearn.gaussian_process import kernels as sk
 
-from lsgp.backends import BACKENDS, choose_backend, cpu, reference
+from lsgp.backends import choose_backend, cpu, reference
 from lsgp.method.contract import (
     OBJECTIVES,
     STATUS_OK,
@@ -104,7 +105,7 @@ def test_native_core_takes_any_number_of_queries(core, n_queries):
     assert_close(actual, expected, TOLERANCES["float64"], f"{n_queries} queries")
 
 
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
+@each_backend
 @pytest.mark.parametrize("n_columns", [0, 3])
 @pytest.mark.parametrize("trend", [0.0, 0.7])
 def test_without_neighbors_the_prediction_is_the_prior(backend, n_columns, trend):
@@ -127,7 +128,7 @@ def test_without_neighbors_the_prediction_is_the_prior(backend, n_columns, trend
     assert np.isfinite(scores.gradient).all()
 
 
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
+@each_backend
 @pytest.mark.parametrize("localizer", LOCALIZERS)
 def test_neighbors_on_top_of_the_query_count_as_one_each(backend, localizer):
     m, noise = 6, 0.3
@@ -161,7 +162,7 @@ def test_kernel_object_of_a_named_kernel_is_that_kernel():
 # ---- independence ----
 
 
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
+@each_backend
 @pytest.mark.parametrize("n_targets", [2, 3, 4, 5])
 def test_several_targets_equal_separate_solves(backend, n_targets):
     instance = make_instance(PLAIN._replace(n_targets=n_targets))
@@ -247,7 +248,7 @@ def test_unknown_backend_and_kernel_are_refused_by_name():
     assert choose_backend("auto", foreign) is reference
     assert choose_backend("reference", native) is reference
     with pytest.raises(
-        ValueError, match=r"^backend='tpu' is not one of 'auto', 'cpu', 'reference'\.$"
+        ValueError, match=r"^backend='tpu' is not one of 'auto', 'cpu', 'cuda', 'reference'\.$"
     ):
         choose_backend("tpu", native)
     with pytest.raises(ValueError, match=r"^backend='cpu' does not know the kernel DotProduct"):

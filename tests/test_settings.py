@@ -108,7 +108,12 @@ BAD_SETTINGS = [
         TypeError,
         "normalize_localizer=2 is neither True nor False, nor 'paper'.",
     ),
-    ("backend", "tpu", ValueError, "backend='tpu' is not one of 'auto', 'cpu', 'reference'."),
+    (
+        "backend",
+        "tpu",
+        ValueError,
+        "backend='tpu' is not one of 'auto', 'cpu', 'cuda', 'reference'.",
+    ),
     ("dtype", "float16", ValueError, "dtype='float16' is not one of 'float64', 'float32'."),
     ("n_jobs", 0, ValueError, f"n_jobs is 0, which leaves nobody to do the work. {JOBS}"),
     ("n_jobs", "all", TypeError, f"n_jobs is 'all', of type str. {JOBS}"),

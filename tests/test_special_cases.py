@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from backend_checks import BACKENDS_HERE
 from bare import BARE, SLOW_KERNEL, fit_silently, make_data
 from scipy.linalg import cho_factor, cho_solve, cholesky
 from scipy.spatial.distance import cdist
@@ -11,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 from sklearn.neighbors import KNeighborsRegressor
 
 from lsgp import LSGPRegressor
-from lsgp.backends import BACKENDS, cpu, reference
+from lsgp.backends import cpu, reference
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS, evaluate
@@ -48,7 +49,7 @@ def nearest(X, query, m):
 # ---- the full Gaussian process ----
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", BACKENDS_HERE)
 @pytest.mark.parametrize("lengthscale", [0.7, [0.5, 1.4]], ids=["shared", "ard"])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_all_points_with_equal_weights_are_the_full_gaussian_process(
@@ -171,7 +172,7 @@ def test_polynomial_kernel_without_noise_is_local_polynomial_regression(data, de
     np.testing.assert_allclose(model.predict(queries), expected, atol=2e-5)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", BACKENDS_HERE)
 @pytest.mark.parametrize("localizer", ["gaussian", "smooth"])
 def test_vague_linear_trend_is_local_linear_regression(data, localizer, backend):
     X, y, queries = data

@@ -9,11 +9,19 @@ from __future__ import annotations
 
 from lsgp.backends import cpu, reference
 from lsgp.backends.contract import Backend
+from lsgp.backends.cuda.backend import CudaBackend
+from lsgp.backends.cuda.device import DeviceError
 from lsgp.method.contract import LocalModel
 
-BACKENDS: dict[str, Backend] = {"cpu": cpu, "reference": reference}
+cuda = CudaBackend()
+BACKENDS: dict[str, Backend] = {"cpu": cpu, "cuda": cuda, "reference": reference}
 #: What "auto" tries, fastest first.
 FASTEST = (cpu, reference)
+
+
+def is_here(name: str) -> bool:
+    """Whether there is such a backend, and what it runs on."""
+    return name in BACKENDS and (BACKENDS[name] is not cuda or cuda.why_not() is None)
 
 
 def choose_backend(name: str, model: LocalModel) -> Backend:
@@ -28,6 +36,8 @@ def choose_backend(name: str, model: LocalModel) -> Backend:
         raise ValueError(
             f"backend={name!r} is not one of {', '.join(map(repr, ('auto', *BACKENDS)))}."
         )
+    if name == cuda.name and (reason := cuda.why_not()) is not None:
+        raise DeviceError(reason)
     if not BACKENDS[name].knows(model.correlation):
         raise ValueError(
             f"backend={name!r} does not know the kernel {model.kernel}. Use backend='auto', which "

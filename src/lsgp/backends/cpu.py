@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +12,7 @@ from lsgp import _core
 from lsgp.backends.contract import Plan, Resources
 from lsgp.backends.host import noise_unit, prepare, search
 from lsgp.backends.plan import plan_blocks
+from lsgp.backends.precision import imprecise_parts, in_double, replace_part
 from lsgp.method.contract import (
     OBJECTIVES,
     SHARED_PARAMETERS,
@@ -50,9 +49,6 @@ name = "cpu"
 factors_once = True
 is_slow = False
 
-#: Rows that are copied to double precision at a time: a few megabytes.
-ROWS_IN_DOUBLE = 16_384
-
 _KERNEL_CODES = {name: code for code, name in enumerate(KERNELS)}
 _LOCALIZER_CODES = {name: code for code, name in enumerate(LOCALIZERS)}
 _KNOWN = [Stationary(name) for name in KERNELS]
@@ -81,11 +77,11 @@ def predict(
     if points is None:
         points = np.empty((len(queries), 0, queries.shape[1]), queries.dtype)
     result = _predict(problem, queries, points, neighbors, problem.model.has_large_trend, core)
-    for part in _imprecise(result.status, neighbors):
-        precise, numbers = _in_double(problem, neighbors[part])
+    for part in imprecise_parts(result.status, neighbors):
+        precise, numbers = in_double(problem, neighbors[part])
         places = queries[part].astype(float), points[part].astype(float)
         again = _predict(precise, *places, numbers, True, core)
-        _replace_part(result, part, again)
+        replace_part(result, part, again)
     return result
 
 
@@ -97,11 +93,11 @@ def differentiate(
 ) -> tuple[Predictions, QueryGradients]:
     """As `predict`, and the derivatives in the queries; once more where digits were lost."""
     result = _differentiate(problem, queries, neighbors, problem.model.has_large_trend, core)
-    for part in _imprecise(result[0].status, neighbors):
-        precise, numbers = _in_double(problem, neighbors[part])
+    for part in imprecise_parts(result[0].status, neighbors):
+        precise, numbers = in_double(problem, neighbors[part])
         again = _differentiate(precise, queries[part].astype(float), numbers, True, core)
-        _replace_part(result[0], part, again[0])
-        _replace_part(result[1], part, again[1])
+        replace_part(result[0], part, again[0])
+        replace_part(result[1], part, again[1])
     return result
 
 
@@ -158,13 +154,13 @@ def coefficients(
 
     Always in double precision: what is built from them are differences of large numbers.
     """
-    precise, numbers = _in_double(problem._replace(y=problem.y[:, :0]), neighbors)
+    precise, numbers = in_double(problem._replace(y=problem.y[:, :0]), neighbors)
     precise = prepare(precise)
     result = _coefficients(precise, queries, numbers, problem.model.has_large_trend, core)
     again = np.flatnonzero(result.status == STATUS_IMPRECISE)
     if len(again):
         better = _coefficients(precise, queries[again], numbers[again], True, core)
-        _replace_part(result, again, better)
+        replace_part(result, again, better)
     return result
 
 
@@ -199,11 +195,11 @@ def score(
     As `predict`, once more where digits were lost.
     """
     result = _score(problem, targets, neighbors, objective, problem.model.has_large_trend, core)
-    for part in _imprecise(result.status, neighbors):
-        precise, numbers = _in_double(problem, np.column_stack([targets[part], neighbors[part]]))
+    for part in imprecise_parts(result.status, neighbors):
+        precise, numbers = in_double(problem, np.column_stack([targets[part], neighbors[part]]))
         own, others = (np.ascontiguousarray(array) for array in (numbers[:, 0], numbers[:, 1:]))
         again = _score(precise, own, others, objective, True, core)
-        _replace_part(result, part, again)
+        replace_part(result, part, again)
     return result
 
 
@@ -233,45 +229,6 @@ def _score(
         *result,
     )
     return result
-
-
-def _imprecise(
-    status: NDArray[np.int32], neighbors: NDArray[np.int32]
-) -> Iterator[NDArray[np.int64]]:
-    """Numbers of the queries that are to be solved again, few enough at a time to copy rows."""
-    again = np.flatnonzero(status == STATUS_IMPRECISE)
-    size = max(16, ROWS_IN_DOUBLE // max(1, neighbors.shape[1]))
-    for start in range(0, len(again), size):
-        yield again[start : start + size]
-
-
-def _replace_part(
-    result: Predictions | QueryGradients | Scores | Coefficients,
-    part: NDArray[np.int64],
-    better: Predictions | QueryGradients | Scores | Coefficients,
-) -> None:
-    """Write better results of some of the queries into those of all."""
-    values: Any
-    for values, others in zip(result, better, strict=True):
-        values[part] = others
-
-
-def _in_double(
-    problem: LocalProblem, neighbors: NDArray[np.int32]
-) -> tuple[LocalProblem, NDArray[np.int32]]:
-    """The problem of the rows that are named, in double precision, and what they are called there.
-
-    A problem that is in double precision is itself.
-    """
-    X, y, noise, model = problem
-    if X.dtype == np.float64:
-        return problem, neighbors
-    rows, places = np.unique(neighbors, return_inverse=True)
-    n_pads = int(np.searchsorted(rows, 0))
-    rows = rows[n_pads:]
-    numbers = np.maximum(places.reshape(neighbors.shape) - n_pads, -1)
-    X, y, noise = (np.ascontiguousarray(array[rows], dtype=float) for array in (X, y, noise))
-    return LocalProblem(X, y, noise, model), np.ascontiguousarray(numbers, dtype=np.int32)
 
 
 def workspace_bytes(

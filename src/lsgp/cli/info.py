@@ -10,6 +10,7 @@ from pathlib import Path
 
 import lsgp
 from lsgp._core import available_instruction_sets, instruction_set
+from lsgp.backends.cuda.device import DeviceError, find_device
 from lsgp.cli.console import Voice, write_json, write_rows
 from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import list_names
@@ -37,6 +38,7 @@ def describe_installation(voice: Voice) -> None:
         "instruction_set": instruction_set,
         "instruction_sets": list(available_instruction_sets()),
         "n_cores": resolve_n_jobs(-1),
+        "device": _device(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "libraries": libraries,
@@ -50,6 +52,7 @@ def describe_installation(voice: Voice) -> None:
             ("lsgp", lsgp.__version__),
             ("Instruction set", f"{instruction_set} (available: {available})"),
             ("Cores", str(facts["n_cores"])),
+            ("Device", _device() or "none (see pip install 'lsgp[cuda12]' or 'lsgp[cuda13]')"),
             ("Python", f"{platform.python_version()}, {platform.platform()}"),
             *((name, libraries[name] or "not installed") for name in libraries),
         ]
@@ -91,6 +94,18 @@ def describe_file(options: argparse.Namespace, voice: Voice) -> None:
             ("Lengthscales", list_names(f"{name} {scale:.3g}" for name, scale in scales)),
             ("Noise variance", f"{heaviest['noise_variance']:.3g} of the signal variance"),
         ]
+    )
+
+
+def _device() -> str | None:
+    """The GPU of ``backend="cuda"``; None if there is none, or no CuPy."""
+    try:
+        device = find_device()
+    except DeviceError:
+        return None
+    return (
+        f"{device.name}, {device.memory / 1e9:.0f} GB, compute capability "
+        f"{device.compute_capability}, CuPy {device.cupy_version}"
     )
 
 

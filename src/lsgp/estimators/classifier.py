@@ -111,8 +111,8 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         The columns that ``anisotropy`` is of, east and north, where there are more than two.
     normalize_localizer : bool
         Whether weights are divided by the bandwidth, as in the paper.
-    backend : {"auto", "cpu", "reference"}
-        Where local systems are solved.
+    backend : {"auto", "cpu", "cuda", "reference"}
+        Where local systems are solved; "cuda" is a GPU, by `pip install lsgp[cuda13]`.
     dtype : {"float64", "float32"}
         Precision of the local solves.
     n_jobs : int, default=None

@@ -230,7 +230,7 @@ class NeighborIndex(NamedTuple):
         exclusions: Exclusions,
         squared_distances: NDArray[np.float64] | None,  # (q, n_neighbors), written
     ) -> NDArray[np.int32]:
-        in_units, factor = self._enter(queries, lengthscale, exclusions)
+        in_units, factor = self.enter(queries, lengthscale, exclusions)
         if n_neighbors < 1:
             raise ValueError(f"n_neighbors={n_neighbors} is not positive.")
         neighbors = np.empty((len(queries), n_neighbors), np.int32)
@@ -260,7 +260,7 @@ class NeighborIndex(NamedTuple):
         exclusions: Exclusions,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Neighbors of all queries one after another, and the number of each query's."""
-        in_units, factor = self._enter(queries, lengthscale, exclusions)
+        in_units, factor = self.enter(queries, lengthscale, exclusions)
         if not (np.isfinite(radius) and radius >= 0):
             raise ValueError(f"radius={radius} is not a finite distance.")
         counts = np.empty(len(queries), np.int64)
@@ -282,7 +282,7 @@ class NeighborIndex(NamedTuple):
         )
         return found, counts
 
-    def _enter(
+    def enter(
         self,
         queries: NDArray[np.float64],
         lengthscale: NDArray[np.float64],

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import BACKENDS, choose_backend
+from lsgp.backends import choose_backend, is_here
 from lsgp.compute.warn import warn_user
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs import sklearn_kernels
@@ -152,7 +152,7 @@ def fitted_model_record(fitted: FittedModel, prefix: str, store: ArrayStore) -> 
 
 def known_backend(name: str) -> str:
     """The backend that a file asks for; "auto" where there is no such backend here."""
-    if name == "auto" or name in BACKENDS:
+    if name == "auto" or is_here(name):
         return name
     warn_user(
         f"The model was saved on the backend {name!r}, which is not here: it runs on another one.",

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The backend of a GPU: the functions of the contract, over arrays of the host."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends import cpu, host
+from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
+from lsgp.backends.cuda import search, solve
+from lsgp.backends.cuda.device import cupy, find_device, why_not
+from lsgp.backends.cuda.residence import DeviceArray, Residence, download
+from lsgp.backends.cuda.workspace import BLOCKS_PER_MULTIPROCESSOR, Shape, place
+from lsgp.backends.precision import imprecise_parts, in_double, replace_part
+from lsgp.method.contract import (
+    STATUS_IMPRECISE,
+    Coefficients,
+    LocalModel,
+    LocalProblem,
+    Predictions,
+    QueryGradients,
+    Scores,
+)
+from lsgp.method.kernels import Kernel
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import NeighborIndex, SearchIndex
+
+Array = NDArray[np.floating]
+Result = TypeVar("Result", Predictions, Coefficients, Scores)
+
+#: A block takes about this many multiply-adds: a fraction of a second, so that Ctrl-C is prompt.
+WORK_PER_BLOCK = 1e12
+SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 1 << 18
+#: Blocks whose arrays the host has at a time: while one is on the device, others are made ready.
+BLOCKS_AT_ONCE = 4
+#: With a fixed bandwidth most neighborhoods are far smaller than the largest that is allowed.
+BLOCK_WITH_FIXED_BANDWIDTH = 8192
+#: Rows that are copied to double precision at a time, many, so that the device has work.
+ROWS_IN_DOUBLE = 1 << 22
+
+
+class CudaBackend:
+    """See `Backend`. Nothing of CuPy is imported before the first use."""
+
+    name = "cuda"
+    factors_once = True
+    is_slow = False
+
+    def __init__(self) -> None:
+        self.residence = Residence()
+
+    def why_not(self) -> str | None:
+        """Why it cannot be used here; None if it can."""
+        return why_not()
+
+    def knows(self, kernel: Kernel) -> bool:
+        return cpu.knows(kernel)
+
+    def knows_metric(self, localizer_metric: str) -> bool:
+        return cpu.knows_metric(localizer_metric)
+
+    def prepare(self, problem: LocalProblem) -> LocalProblem:
+        """As `Backend.prepare`: the arrays stay on the host too, and go to the device once."""
+        prepared = host.prepare(problem)
+        for array in prepared[:3]:
+            self.residence.upload(array)
+        return prepared
+
+    def search(
+        self,
+        index: SearchIndex,
+        model: LocalModel,
+        queries: NDArray[np.float64],
+        n_neighbors: int | None,
+        exclusions: Exclusions,
+        max_neighbors: int = LARGEST_SYSTEM,
+        first_query: int = 0,
+    ) -> NDArray[np.int32]:
+        """As `Backend.search`; what is found stays on the device too, for `predict`."""
+        if not isinstance(index, NeighborIndex):  # rows that came later, or are elsewhere
+            return host.search(
+                index, model, queries, n_neighbors, exclusions, max_neighbors, first_query
+            )
+        scale = model.localizer_scale
+        if n_neighbors is not None:
+            m = min(n_neighbors, index.n)
+            found = search.find_nearest(index, queries, scale, m, exclusions, self.residence)
+        else:
+            radius = model.scaled_bandwidth
+            found = search.find_within(
+                index,
+                queries,
+                scale,
+                radius,
+                max_neighbors,
+                first_query,
+                exclusions,
+                self.residence,
+            )
+        neighbors: NDArray[np.int32] = download(found)
+        self.residence.remember(neighbors, found)
+        return neighbors
+
+    def predict(
+        self,
+        problem: LocalProblem,
+        queries: Array,
+        neighbors: NDArray[np.int32],
+        points: Array | None = None,
+    ) -> Predictions:
+        """As `Backend.predict`; averages over points are the native core's."""
+        if points is not None:
+            return cpu.predict(problem, queries, neighbors, points)
+        result = self._predict(problem, queries, neighbors, problem.model.has_large_trend)
+        for part in imprecise_parts(result.status, neighbors, ROWS_IN_DOUBLE):
+            precise, numbers = in_double(problem, neighbors[part])
+            again = self._predict(precise, queries[part].astype(float), numbers, True)
+            replace_part(result, part, again)
+        return result
+
+    def _predict(
+        self,
+        problem: LocalProblem,
+        queries: Array,
+        neighbors: NDArray[np.int32],
+        is_trend_apart: bool,
+    ) -> Predictions:
+        on_device = solve.upload_problem(problem, is_trend_apart, self.residence)
+        rows = self._rows(neighbors, len(problem.X))
+        solved = solve.predict(on_device, cupy().asarray(queries), rows)
+        solved = Predictions(*map(download, solved[:5]))
+        return solved._replace(noise_unit=host.noise_unit(problem, queries, neighbors))
+
+    def coefficients(
+        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+    ) -> Coefficients:
+        """As `Backend.coefficients`; always in double precision."""
+        precise, numbers = in_double(problem._replace(y=problem.y[:, :0]), neighbors)
+        precise = host.prepare(precise)
+        own = np.ascontiguousarray(queries, dtype=float)
+        result = self._coefficients(precise, own, numbers, problem.model.has_large_trend)
+        again = np.flatnonzero(result.status == STATUS_IMPRECISE)
+        if len(again):
+            better = self._coefficients(precise, own[again], numbers[again], True)
+            replace_part(result, again, better)
+        return result
+
+    def _coefficients(
+        self,
+        problem: LocalProblem,
+        queries: Array,
+        neighbors: NDArray[np.int32],
+        is_trend_apart: bool,
+    ) -> Coefficients:
+        on_device = solve.upload_problem(problem, is_trend_apart, self.residence)
+        rows = self._rows(neighbors, len(problem.X))
+        solved = solve.coefficients(on_device, cupy().asarray(queries), rows)
+        return Coefficients(*map(download, solved))
+
+    def differentiate(
+        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+    ) -> tuple[Predictions, QueryGradients]:
+        """As `Backend.differentiate`, by the native core."""
+        return cpu.differentiate(problem, queries, neighbors)
+
+    def score(
+        self,
+        problem: LocalProblem,
+        targets: NDArray[np.int32],
+        neighbors: NDArray[np.int32],
+        objective: str,
+    ) -> Scores:
+        """As `Backend.score`."""
+        is_apart = problem.model.has_large_trend
+        result = self._score(problem, targets, neighbors, objective, is_apart)
+        for part in imprecise_parts(result.status, neighbors, ROWS_IN_DOUBLE):
+            named = np.column_stack([targets[part], neighbors[part]])
+            precise, numbers = in_double(problem, named)
+            own, others = (np.ascontiguousarray(a) for a in (numbers[:, 0], numbers[:, 1:]))
+            replace_part(result, part, self._score(precise, own, others, objective, True))
+        return result
+
+    def _score(
+        self,
+        problem: LocalProblem,
+        targets: NDArray[np.int32],
+        neighbors: NDArray[np.int32],
+        objective: str,
+        is_trend_apart: bool,
+    ) -> Scores:
+        on_device = solve.upload_problem(problem, is_trend_apart, self.residence)
+        n = len(problem.X)
+        if len(targets) and not (targets.min() >= 0 and targets.max() < n):
+            raise ValueError("targets names a row that X does not have")
+        rows = self._rows(neighbors, n)
+        solved = solve.score(on_device, cupy().asarray(targets), rows, objective)
+        return Scores(*map(download, solved))
+
+    def _rows(self, neighbors: NDArray[np.int32], n: int) -> DeviceArray:
+        """Neighbors on the device; a row that is not there must not be read."""
+        rows, largest = self.residence.upload_rows(neighbors)
+        if largest >= n:
+            raise ValueError("neighbors names a row that X does not have")
+        return rows
+
+    def workspace_bytes(
+        self, n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool
+    ) -> int:
+        """Memory of the device beside a block's arrays, also with the trend apart."""
+        n_solutions = 1 + n_targets if gradient else 0
+        shape = Shape(n_neighbors, n_inputs, n_targets, 1 + n_inputs, n_solutions, gradient)
+        device = find_device()
+        scratch = place(shape, dtype.itemsize, device).n_scratch
+        return scratch * dtype.itemsize * BLOCKS_PER_MULTIPROCESSOR * device.n_multiprocessors
+
+    def plan(
+        self,
+        problem: LocalProblem,
+        n_neighbors: int | None,
+        n_queries: int,
+        resources: Resources,
+        gradient: bool = False,
+    ) -> Plan:
+        """As `Backend.plan`: large blocks, whose arrays on the host are within the budget."""
+        d, t = problem.X.shape[1], problem.y.shape[1]
+        m = LARGEST_SYSTEM if n_neighbors is None else n_neighbors
+        per_query = 4 * m + 8 * (4 * d + 4 * t + 8) + (8 * d if gradient else 0)
+        affordable = resources.memory_budget // (BLOCKS_AT_ONCE * per_query)
+        if affordable < 1:
+            raise ValueError(
+                f"memory_budget={resources.memory_budget} bytes is less than the "
+                f"{BLOCKS_AT_ONCE * per_query} bytes that local systems of {m} points need. "
+                "Increase memory_budget, or reduce n_neighbors."
+            )
+        block_size = int(
+            np.clip(WORK_PER_BLOCK / (m**3 / 6 + m * m * d), SMALLEST_BLOCK, LARGEST_BLOCK)
+        )
+        if n_neighbors is None:
+            block_size = BLOCK_WITH_FIXED_BANDWIDTH
+        return Plan(min(block_size, affordable), min(BLOCKS_AT_ONCE, resources.n_threads), m)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays that were uploaded, for as long as they live on the host.
+
+The rows of a model, its index and its targets go to the device once, and so do the neighborhoods
+that tuning evaluates again and again. An array is recognized by the memory that it is: its owner,
+through a weak reference, and its place there. When the owner is gone, so is the copy. As
+everywhere behind the estimators, arrays are not written to once they were handed over.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.cuda.device import cupy
+
+#: An array of the device, which CuPy does not type.
+DeviceArray = Any
+
+#: Smaller arrays are not worth remembering, and are often made anew.
+FEWEST_BYTES = 1 << 16
+
+
+def download(array: DeviceArray) -> NDArray[Any]:
+    """The array on the host, in memory that the device writes to by itself: ten times as fast."""
+    import cupyx
+
+    copy: NDArray[Any] = cupyx.empty_pinned(array.shape, array.dtype)
+    array.get(out=copy)
+    return copy
+
+
+@dataclass(eq=False)
+class Copy:
+    """Of an array of the host, and what is known of it."""
+
+    owner: weakref.ref[NDArray[Any]]
+    place: tuple[object, ...]
+    array: DeviceArray
+    largest: int | None = None  # of row numbers, once someone asked
+
+
+class Residence:
+    """What is on the device, and of which array of the host it is the copy."""
+
+    def __init__(self) -> None:
+        self._copies: list[Copy] = []
+        self._lock = threading.Lock()
+
+    def upload(self, array: NDArray[Any]) -> DeviceArray:
+        """The array on the device, C-contiguous; the copy that is there, if there is one."""
+        return self._copy_of(array).array
+
+    def upload_rows(self, rows: NDArray[np.int32]) -> tuple[DeviceArray, int]:
+        """Row numbers on the device, and the largest of them, -1 without any."""
+        copy = self._copy_of(rows)
+        if copy.largest is None:
+            copy.largest = int(copy.array.max()) if rows.size else -1
+        return copy.array, copy.largest
+
+    def remember(self, array: NDArray[Any], copy: DeviceArray) -> Copy:
+        """That this is the array's copy."""
+        owner = _owner(array)
+        known = Copy(weakref.ref(owner, self._forget), _place(array), copy)
+        if array.nbytes >= FEWEST_BYTES:
+            with self._lock:
+                alive = [copy for copy in self._copies if copy.owner() is not None]
+                self._copies = [*alive, known]
+        return known
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the device that is held."""
+        return sum(int(copy.array.nbytes) for copy in self._copies)
+
+    def _copy_of(self, array: NDArray[Any]) -> Copy:
+        owner, place = _owner(array), _place(array)
+        for copy in self._copies:
+            if copy.owner() is owner and copy.place == place:
+                return copy
+        return self.remember(array, cupy().asarray(np.ascontiguousarray(array)))
+
+    def _forget(self, gone: weakref.ref[NDArray[Any]]) -> None:
+        # A new list, in one assignment, without the lock: collection may run at any time, also
+        # while it is held.
+        self._copies = [copy for copy in self._copies if copy.owner is not gone]
+
+
+def _owner(array: NDArray[Any]) -> NDArray[Any]:
+    """The array whose memory this one is a part of; itself, if it is its own."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _place(array: NDArray[Any]) -> tuple[object, ...]:
+    return array.ctypes.data, array.shape, array.strides, array.dtype.str

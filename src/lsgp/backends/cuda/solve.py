@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Local systems on the device: what the kernels are launched with, and what they give back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.cuda.device import cupy, find_device
+from lsgp.backends.cuda.modules import allow_shared_memory, kernel_of
+from lsgp.backends.cuda.residence import DeviceArray, Residence
+from lsgp.backends.cuda.workspace import Shape, place
+from lsgp.method.contract import (
+    OBJECTIVES,
+    SHARED_PARAMETERS,
+    Coefficients,
+    LocalModel,
+    LocalProblem,
+    Predictions,
+    Scores,
+)
+from lsgp.method.kernels import KERNELS
+from lsgp.method.localizers import LOCALIZERS
+
+Array = NDArray[np.floating]
+
+_C_NAMES = {"float32": "float", "float64": "double"}
+#: Threads of a block of the kernels that keep the matrix in the registers of a warp.
+WARP_THREADS = 128
+#: The largest system of each of these kernels, by what it does and its dtype, and how many blocks a
+#: multiprocessor is to hold, which bounds the registers of each thread: the fastest on an H200.
+#: Scores in double precision do not fit the registers: compiling them takes 30 s, for nothing.
+WARP_BLOCKS = {
+    ("predict", "float32"): {32: 6, 64: 3},
+    ("predict", "float64"): {32: 4, 64: 2},
+    ("score", "float32"): {32: 6, 64: 3},
+    ("score", "float64"): {32: 4},
+}
+#: Share of the free memory of the device that matrices may take which do not fit shared memory.
+SHARE_FOR_MATRICES = 0.25
+
+
+class OnDevice(NamedTuple):
+    """A problem whose arrays are on the device."""
+
+    X: DeviceArray
+    y: DeviceArray
+    noise: DeviceArray
+    inverse_lengthscale: DeviceArray
+    model: LocalModel
+    is_trend_apart: bool
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(self.X.dtype)
+
+    @property
+    def n_apart(self) -> int:
+        """Columns of the basis of the trend apart."""
+        if not self.is_trend_apart:
+            return 0
+        n_slopes = self.X.shape[1] if self.model.slope_variance > 0 else 0
+        return int(self.model.constant_variance > 0) + n_slopes
+
+    def arguments(self) -> tuple[Any, ...]:
+        """As LSGP_PROBLEM_ARGUMENTS in source/problem.cuh."""
+        model = self.model
+        numbers = (
+            model.signal_variance,
+            model.noise_variance,
+            model.constant_variance,
+            model.slope_variance,
+            model.localizer_decay,
+            model.scale_dof,
+            model.scaled_bandwidth,
+            model.localizer_unit,
+        )
+        return (
+            self.X,
+            self.y,
+            self.noise,
+            self.inverse_lengthscale,
+            np.int32(self.X.shape[1]),
+            np.int32(self.y.shape[1]),
+            np.int32(list(KERNELS).index(model.kernel)),
+            np.int32(list(LOCALIZERS).index(model.localizer)),
+            *map(np.float64, numbers),
+            np.int32(model.normalize),
+            np.int32(self.is_trend_apart),
+        )
+
+
+def upload_problem(problem: LocalProblem, is_trend_apart: bool, residence: Residence) -> OnDevice:
+    """The problem's arrays on the device, those that are there already included."""
+    X, y, noise, model = problem
+    inverse = (1.0 / np.asarray(model.lengthscale, dtype=float)).astype(X.dtype)
+    return OnDevice(
+        residence.upload(X),
+        residence.upload(y),
+        residence.upload(noise),
+        cupy().asarray(inverse),
+        model,
+        is_trend_apart,
+    )
+
+
+def predict(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> Predictions:
+    """Of queries (q, d) from their neighbors (q, m), as in `Backend.predict`, on the device."""
+    q, t = len(queries), problem.y.shape[1]
+    empty, dtype = cupy().empty, problem.dtype
+    result = (
+        empty((q, t), dtype),
+        empty(q, dtype),
+        empty((q, t), dtype),
+        empty(q, dtype),
+        empty(q, np.int32),
+    )
+    places = (queries, neighbors)
+    if size := _warp_size("predict", problem, neighbors):
+        _launch_warps("predict", size, problem, places, (), result)
+    else:
+        _launch("predict", problem, places, (), result, n_solutions=0, gradient=False)
+    return Predictions(*result)
+
+
+def coefficients(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> Coefficients:
+    """As `Backend.coefficients`, on the device."""
+    empty, dtype, shape = cupy().empty, problem.dtype, neighbors.shape
+    q = len(queries)
+    result = (empty(shape, dtype), empty(shape, dtype), empty(q, dtype), empty(q, np.int32))
+    _launch(
+        "coefficients", problem, (queries, neighbors), (), result, n_solutions=1, gradient=False
+    )
+    return Coefficients(*result)
+
+
+def score(
+    problem: OnDevice, targets: DeviceArray, neighbors: DeviceArray, objective: str
+) -> Scores:
+    """As `Backend.score`, on the device."""
+    q, (_, d) = len(targets), problem.X.shape
+    empty = cupy().empty
+    n_parameters = d + len(SHARED_PARAMETERS)
+    result = (empty(q, np.float64), empty((q, n_parameters), np.float64), empty(q, np.int32))
+    code = (np.int32(OBJECTIVES.index(objective)),)
+    places = (targets, neighbors)
+    if size := _warp_size("score", problem, neighbors):
+        _launch_warps("score", size, problem, places, code, result)
+    else:
+        n_solutions = 1 + problem.y.shape[1]
+        _launch("score", problem, places, code, result, n_solutions=n_solutions, gradient=True)
+    return Scores(*result)
+
+
+def _warp_size(name: str, problem: OnDevice, neighbors: DeviceArray) -> int | None:
+    """The size of the kernel that keeps the matrix in registers; None if there is none."""
+    m = neighbors.shape[1]
+    if m == 0 or problem.y.shape[1] != 1 or problem.is_trend_apart:
+        return None
+    sizes = WARP_BLOCKS[name, problem.dtype.name]
+    return next((size for size in sizes if m <= size), None)
+
+
+def _launch_warps(
+    name: str,
+    size: int,
+    problem: OnDevice,
+    queries: tuple[DeviceArray, DeviceArray],
+    codes: Sequence[Any],
+    result: tuple[DeviceArray, ...],
+) -> None:
+    """One warp for each query, its matrix in registers."""
+    n_queries, m = queries[1].shape
+    if n_queries == 0:
+        return
+    dtype = problem.dtype.name
+    kernel = kernel_of(
+        f"warp_{name}",
+        f"{name}_warp",
+        f"LSGP_DTYPE={_C_NAMES[dtype]}",
+        f"LSGP_M={size}",
+        f"LSGP_THREADS={WARP_THREADS}",
+        f"LSGP_BLOCKS={WARP_BLOCKS[name, dtype][size]}",
+    )
+    n_blocks = -(-n_queries * 32 // WARP_THREADS)
+    sizes = np.int64(n_queries), np.int32(m)
+    arguments = (*problem.arguments(), *queries, *sizes, *codes, *result)
+    kernel((n_blocks,), (WARP_THREADS,), arguments)
+
+
+def _launch(
+    name: str,
+    problem: OnDevice,
+    queries: tuple[DeviceArray, DeviceArray],
+    codes: Sequence[Any],
+    result: tuple[DeviceArray, ...],
+    n_solutions: int,
+    gradient: bool,
+) -> None:
+    n_queries, m = queries[1].shape
+    if n_queries == 0:
+        return
+    device, itemsize = find_device(), problem.dtype.itemsize
+    d, t = problem.X.shape[1], problem.y.shape[1]
+    shape = Shape(m, d, t, problem.n_apart, n_solutions, gradient)
+    placement = place(shape, itemsize, device)
+    kernel = kernel_of(
+        name, name, f"LSGP_DTYPE={_C_NAMES[problem.dtype.name]}", *placement.definitions
+    )
+    allow_shared_memory(kernel, placement.shared_bytes)
+    budget = int(SHARE_FOR_MATRICES * _free_memory()) if placement.n_scratch else 0
+    n_blocks = placement.n_blocks(n_queries, itemsize, device, budget)
+    scratch = cupy().empty(max(1, n_blocks * placement.n_scratch), problem.dtype)
+    arguments = (
+        *problem.arguments(),
+        *queries,
+        np.int64(n_queries),
+        np.int32(m),
+        *codes,
+        scratch,
+        np.int64(placement.n_scratch),
+        np.int64(shape.n_vectors),
+        *result,
+    )
+    kernel((n_blocks,), (placement.n_threads,), arguments, shared_mem=placement.shared_bytes)
+
+
+def _free_memory() -> int:
+    """Bytes of the device that nobody holds, and those that CuPy keeps for its next arrays."""
+    library = cupy()
+    free, _ = library.cuda.runtime.memGetInfo()
+    return int(free + library.get_default_memory_pool().free_bytes())

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Cholesky factor of one matrix by the threads of a block, in the layout of _core/cholesky.h: the
+// lower triangle by tiles of 4 x 4, one after another in each tile row, right-hand sides as tile rows
+// below it. In shared memory there are 4 numbers to spare between tiles, so that 8 tiles that are one
+// after another, or one below another, lie in different banks.
+#pragma once
+
+namespace lsgp {
+
+constexpr int TILE = 4, TILE_SIZE = 16, TILE_STRIDE = LSGP_MATRIX_SHARED ? 20 : 16;
+constexpr int PANEL = 4;  // tile columns
+
+template <class T> struct Triangle {
+  T *data;
+  int n_tiles;      // tile rows of the matrix
+  int n_rhs_tiles;  // tile rows of right-hand sides below it
+
+  T *row(int I) const {
+    const long long n = n_tiles, above = I <= n_tiles
+        ? (long long)I * (I + 1) / 2
+        : n * (n + 1) / 2 + (I - n) * n;
+    return data + TILE_STRIDE * above;
+  }
+  T *tile(int I, int J) const { return row(I) + TILE_STRIDE * J; }
+  // Column k of a tile row begins here.
+  static int column(int k) { return k / TILE * TILE_STRIDE + k % TILE * TILE; }
+};
+
+// The tiles (I, J), J <= I, of the tile rows from `first_row` to behind `last_row`, columns from
+// `first` to behind `n_columns`: one of them each `step`, as this thread's share.
+struct TileWalk {
+  int first, last_row, n_columns, step, I, J;
+
+  TileWalk(int first, int first_row, int last_row, int n_columns, int start, int step)
+      : first(first), last_row(last_row), n_columns(n_columns), step(step), I(first_row), J(first) {
+    advance(start);
+  }
+  // All tiles of a triangle, shared by all threads.
+  explicit TileWalk(int n_tiles) : TileWalk(0, 0, n_tiles, n_tiles, rank(), n_threads()) {}
+  bool is_there() const { return I < last_row; }
+  void next() { advance(step); }
+
+ private:
+  void advance(int n) {
+    J += n;
+    for (; I < last_row; I++) {
+      const int behind = I + 1 < n_columns ? I + 1 : n_columns;
+      if (J < behind) return;
+      J -= behind - first;
+    }
+  }
+};
+
+template <class T> inline void load_tile(T *c, const T *tile) {
+#pragma unroll
+  for (int b = 0; b < TILE; b++) {
+    const Four<T> column = load_four(tile + b * TILE);
+#pragma unroll
+    for (int a = 0; a < TILE; a++) c[b * TILE + a] = column.at[a];
+  }
+}
+
+template <class T> inline void store_tile(T *tile, const T *c) {
+#pragma unroll
+  for (int b = 0; b < TILE; b++) {
+    Four<T> column;
+#pragma unroll
+    for (int a = 0; a < TILE; a++) column.at[a] = c[b * TILE + a];
+    *reinterpret_cast<Four<T> *>(tile + b * TILE) = column;
+  }
+}
+
+// Of a diagonal tile, whose diagonal keeps 1/L. A pivot that is not a finite number above `smallest`
+// is a failure, and work goes on with 1; `least` becomes the least of the others.
+template <class T> inline void factor_tile(T *c, T smallest, bool &failed, T &least) {
+#pragma unroll
+  for (int b = 0; b < TILE; b++) {
+    T pivot = c[b * TILE + b];
+#pragma unroll
+    for (int k = 0; k < b; k++) pivot -= c[k * TILE + b] * c[k * TILE + b];
+    const bool good = pivot > smallest && pivot - pivot == T(0);
+    failed = failed || !good;
+    least = good && pivot < least ? pivot : least;
+    const T inverse = inverse_sqrt(good ? pivot : T(1));
+    c[b * TILE + b] = inverse;
+#pragma unroll
+    for (int a = b + 1; a < TILE; a++) {
+      T value = c[b * TILE + a];
+#pragma unroll
+      for (int k = 0; k < b; k++) value -= c[k * TILE + a] * c[k * TILE + b];
+      c[b * TILE + a] = value * inverse;
+    }
+  }
+}
+
+// c -= x yᵀ over one tile each.
+template <class T> inline void subtract_product(T *c, const T *x, const T *y) {
+#pragma unroll
+  for (int k = 0; k < TILE; k++) {
+    const Four<T> left = load_four(x + k * TILE), right = load_four(y + k * TILE);
+#pragma unroll
+    for (int b = 0; b < TILE; b++)
+#pragma unroll
+      for (int a = 0; a < TILE; a++) c[b * TILE + a] -= left.at[a] * right.at[b];
+  }
+}
+
+// x -= the product of one row of a tile, whose entries are a column apart, and another tile.
+template <class T> inline void subtract_row(T *x, const T *row, const T *tile) {
+#pragma unroll
+  for (int k = 0; k < TILE; k++) {
+    const T value = row[k * TILE];
+    const Four<T> other = load_four(tile + k * TILE);
+#pragma unroll
+    for (int b = 0; b < TILE; b++) x[b] -= value * other.at[b];
+  }
+}
+// x <- x L⁻ᵀ for a factored diagonal tile.
+template <class T> inline void solve_row(T *x, const T *L) {
+#pragma unroll
+  for (int b = 0; b < TILE; b++) {
+#pragma unroll
+    for (int k = 0; k < b; k++) x[b] -= x[k] * L[k * TILE + b];
+    x[b] *= L[b * TILE + b];
+  }
+}
+
+// The diagonal block of a panel, by one warp.
+template <class T>
+inline void factor_block(const Triangle<T> &A, int begin, int end, T smallest, bool &failed,
+                         T &least) {
+#pragma unroll
+  for (int n = 0; n < PANEL; n++) {
+    const int J = begin + n;
+    if (J >= end) break;
+    T c[TILE_SIZE];
+    const T *left = A.tile(J, begin);
+    load_tile(c, A.tile(J, J));
+#pragma unroll
+    for (int s = 0; s < n; s++)
+      subtract_product(c, left + s * TILE_STRIDE, left + s * TILE_STRIDE);
+    factor_tile(c, smallest, failed, least);
+    for (int r = (J + 1) * TILE + rank(); r < end * TILE; r += lane_width()) {
+      T *own = A.tile(r / TILE, begin) + r % TILE, x[TILE];
+#pragma unroll
+      for (int b = 0; b < TILE; b++) x[b] = own[n * TILE_STRIDE + b * TILE];
+#pragma unroll
+      for (int s = 0; s < n; s++) subtract_row(x, own + s * TILE_STRIDE, left + s * TILE_STRIDE);
+      solve_row(x, c);
+#pragma unroll
+      for (int b = 0; b < TILE; b++) own[n * TILE_STRIDE + b * TILE] = x[b];
+    }
+    __syncwarp();
+    // All have read the tile as it was.
+    if (rank() == 0) store_tile(A.tile(J, J), c);
+  }
+}
+
+// The rows below the diagonal block of a panel, each thread some of them.
+template <class T> inline void solve_rows(const Triangle<T> &A, int begin, int end) {
+  const int n_rows = (A.n_tiles + A.n_rhs_tiles) * TILE;
+  for (int r = end * TILE + rank(); r < n_rows; r += n_threads()) {
+    T *own = A.tile(r / TILE, begin) + r % TILE, x[PANEL * TILE];
+#pragma unroll
+    for (int n = 0; n < PANEL; n++) {
+      if (begin + n >= end) break;
+      T c[TILE_SIZE];
+      const T *left = A.tile(begin + n, begin);
+#pragma unroll
+      for (int b = 0; b < TILE; b++) x[n * TILE + b] = own[n * TILE_STRIDE + b * TILE];
+#pragma unroll
+      for (int k = 0; k < n * TILE; k++) {
+        const Four<T> other = load_four(left + k / TILE * TILE_STRIDE + k % TILE * TILE);
+#pragma unroll
+        for (int b = 0; b < TILE; b++) x[n * TILE + b] -= x[k] * other.at[b];
+      }
+      load_tile(c, left + n * TILE_STRIDE);
+      solve_row(x + n * TILE, c);
+#pragma unroll
+      for (int b = 0; b < TILE; b++) own[n * TILE_STRIDE + b * TILE] = x[n * TILE + b];
+    }
+  }
+}
+
+// What a panel of full width, from tile column `begin` on, subtracts from the tiles of a walk.
+template <class T> inline void update_tiles(const Triangle<T> &A, int begin, TileWalk at) {
+  for (; at.is_there(); at.next()) {
+    T c[TILE_SIZE];
+    T *tile = A.tile(at.I, at.J);
+    const T *x = A.tile(at.I, begin), *y = A.tile(at.J, begin);
+    load_tile(c, tile);
+#pragma unroll
+    for (int s = 0; s < PANEL; s++) subtract_product(c, x + s * TILE_STRIDE, y + s * TILE_STRIDE);
+    store_tile(tile, c);
+  }
+}
+
+// [E3] Factor in place, right-hand sides included. While the other warps update what is behind a
+// panel, the first one is ahead of them: it factors the diagonal block of the next.
+template <class T> void factor(const Triangle<T> &A, T smallest, bool &failed, T &least) {
+  const int n = A.n_tiles, n_rows = n + A.n_rhs_tiles, width = lane_width();
+  const bool is_ahead = rank() < width, is_alone = n_threads() == width;
+  if (is_ahead) factor_block(A, 0, PANEL < n ? PANEL : n, smallest, failed, least);
+  for (int begin = 0; begin < n; begin += PANEL) {
+    const int end = begin + PANEL < n ? begin + PANEL : n;
+    const int next = end + PANEL < n ? end + PANEL : n;
+    __syncthreads();
+    solve_rows(A, begin, end);
+    __syncthreads();
+    if (end == n) break;
+    if (is_ahead) {
+      update_tiles(A, begin, TileWalk(end, end, next, n, rank(), width));
+      __syncwarp();
+      factor_block(A, end, next, smallest, failed, least);
+    }
+    if (is_alone || !is_ahead) {
+      const int others = is_alone ? 0 : width;
+      update_tiles(A, begin,
+                   TileWalk(end, next, n_rows, n, rank() - others, n_threads() - others));
+    }
+  }
+  failed = reduce(int(failed), Largest{}) != 0;
+  least = reduce(least, Least{});
+}
+
+// x <- L⁻ᵀ x for n right-hand sides, each of them contiguous, `stride` apart.
+template <class T> void solve_transposed(const Triangle<T> &A, T *x, int n, int stride) {
+  for (int I = A.n_tiles - 1; I >= 0; I--) {
+    const T *row = A.row(I);
+    T L[TILE_SIZE];
+    load_tile(L, A.tile(I, I));
+    for (int s = 0; s < n; s++) {
+      T *own = x + (long long)s * stride;
+      T known[TILE];
+#pragma unroll
+      for (int a = TILE - 1; a >= 0; a--) {
+        T value = own[I * TILE + a];
+#pragma unroll
+        for (int b = a + 1; b < TILE; b++) value -= L[a * TILE + b] * known[b];
+        known[a] = value * L[a * TILE + a];
+      }
+      for (int k = rank(); k < I * TILE; k += n_threads()) {
+        const Four<T> column = load_four(row + Triangle<T>::column(k));
+        T value = own[k];
+#pragma unroll
+        for (int a = 0; a < TILE; a++) value -= column.at[a] * known[a];
+        own[k] = value;
+      }
+    }
+    __syncthreads();
+    // Now nobody needs what was there: each thread has its part of the update.
+    for (int s = rank(); s < n; s += n_threads()) {
+      T *own = x + (long long)s * stride + I * TILE;
+#pragma unroll
+      for (int a = TILE - 1; a >= 0; a--) {
+        T value = own[a];
+#pragma unroll
+        for (int b = a + 1; b < TILE; b++) value -= L[a * TILE + b] * own[b];
+        own[a] = value * L[a * TILE + a];
+      }
+    }
+  }
+  __syncthreads();
+}
+
+}  // namespace lsgp

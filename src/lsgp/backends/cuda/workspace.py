@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a block of threads needs for one query, and where: shared memory, or the device's."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lsgp.backends.cuda.device import Device
+
+#: As in source/cholesky.cuh.
+TILE, TILE_SIZE = 4, 16
+#: Blocks for each multiprocessor where their matrices are in the device's memory: enough to hide
+#: its latency.
+BLOCKS_PER_MULTIPROCESSOR = 4
+#: What the compiler itself needs of the shared memory of a block.
+RESERVED = 2048
+
+
+class Shape(NamedTuple):
+    """The size of a problem that is solved for each query."""
+
+    n_neighbors: int
+    n_inputs: int
+    n_targets: int
+    n_apart: int  # columns of the trend apart
+    n_solutions: int  # right-hand sides that are also substituted backward
+    gradient: bool
+
+    @property
+    def n_vectors(self) -> int:
+        """Elements of the vectors, as `Workspace` in source/system.cuh takes them."""
+        m, d, t, a, n_solutions, gradient = self
+        rows = _rows(m)
+        n = rows * (d + 6 + t + n_solutions + (2 + t if gradient else 0))
+        n += (a + 1 + t) * a + 2 * a + 4 * t + (d if gradient else 0)
+        return _multiple(n, TILE)
+
+    def n_matrix(self, is_shared: bool) -> int:
+        """Elements of the matrix and its right-hand sides, as in source/cholesky.cuh."""
+        n_tiles = _rows(self.n_neighbors) // TILE
+        n_rhs = -(-(1 + self.n_targets + self.n_apart) // TILE)
+        stride = TILE_SIZE + TILE if is_shared else TILE_SIZE
+        return stride * (n_tiles * (n_tiles + 1) // 2 + n_rhs * n_tiles)
+
+
+class Placement(NamedTuple):
+    """Which parts are in shared memory, and how much each block needs of either."""
+
+    vectors_shared: bool
+    matrix_shared: bool
+    shared_bytes: int
+    n_scratch: int  # elements of the device's memory, for each block
+    n_threads: int
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """Macros of the kernels."""
+        return (
+            f"LSGP_VECTORS_SHARED={str(self.vectors_shared).lower()}",
+            f"LSGP_MATRIX_SHARED={str(self.matrix_shared).lower()}",
+        )
+
+    def n_blocks(self, n_queries: int, itemsize: int, device: Device, budget: int) -> int:
+        """Blocks that are launched; with scratch, no more than there is memory for."""
+        if not self.n_scratch:
+            return max(1, min(n_queries, 1 << 20))
+        affordable = budget // (self.n_scratch * itemsize)
+        most = BLOCKS_PER_MULTIPROCESSOR * device.n_multiprocessors
+        return max(1, min(n_queries, most, affordable))
+
+
+def place(shape: Shape, itemsize: int, device: Device) -> Placement:
+    """All in shared memory if it fits, else its vectors, else nothing."""
+    available = device.shared_memory - RESERVED
+    vectors, matrix = shape.n_vectors, shape.n_matrix(is_shared=True)
+    n_threads = threads_for(shape.n_neighbors)
+    if (vectors + matrix) * itemsize <= available:
+        return Placement(True, True, (vectors + matrix) * itemsize, 0, n_threads)
+    matrix = shape.n_matrix(is_shared=False)
+    if vectors * itemsize <= available // 2:
+        return Placement(True, False, vectors * itemsize, matrix, n_threads)
+    return Placement(False, False, 0, vectors + matrix, n_threads)
+
+
+def threads_for(n_neighbors: int) -> int:
+    """Threads that work on one query; the fastest of 32, 64, 128 and 256 on an H200."""
+    for largest, n_threads in ((64, 32), (112, 64), (192, 128)):
+        if n_neighbors <= largest:
+            return n_threads
+    return 256
+
+
+def _rows(m: int) -> int:
+    return _multiple(max(m, 1), TILE)
+
+
+def _multiple(n: int, unit: int) -> int:
+    return -(-n // unit) * unit

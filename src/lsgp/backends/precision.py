@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Solving again, with more digits, where too many were lost; for backends of single precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.method.contract import (
+    STATUS_IMPRECISE,
+    Coefficients,
+    LocalProblem,
+    Predictions,
+    QueryGradients,
+    Scores,
+)
+
+#: Rows that are copied to double precision at a time: a few megabytes.
+ROWS_IN_DOUBLE = 16_384
+
+
+def imprecise_parts(
+    status: NDArray[np.int32], neighbors: NDArray[np.int32], n_rows: int = ROWS_IN_DOUBLE
+) -> Iterator[NDArray[np.int64]]:
+    """Numbers of the queries that are to be solved again, few enough at a time to copy rows."""
+    again = np.flatnonzero(status == STATUS_IMPRECISE)
+    size = max(16, n_rows // max(1, neighbors.shape[1]))
+    for start in range(0, len(again), size):
+        yield again[start : start + size]
+
+
+def replace_part(
+    result: Predictions | QueryGradients | Scores | Coefficients,
+    part: NDArray[np.int64],
+    better: Predictions | QueryGradients | Scores | Coefficients,
+) -> None:
+    """Write better results of some of the queries into those of all."""
+    values: Any
+    for values, others in zip(result, better, strict=True):
+        values[part] = others
+
+
+def in_double(
+    problem: LocalProblem, neighbors: NDArray[np.int32]
+) -> tuple[LocalProblem, NDArray[np.int32]]:
+    """The problem of the rows that are named, in double precision, and what they are called there.
+
+    A problem that is in double precision is itself.
+    """
+    X, y, noise, model = problem
+    if X.dtype == np.float64:
+        return problem, neighbors
+    rows, places = np.unique(neighbors, return_inverse=True)
+    n_pads = int(np.searchsorted(rows, 0))
+    rows = rows[n_pads:]
+    numbers = np.maximum(places.reshape(neighbors.shape) - n_pads, -1)
+    X, y, noise = (np.ascontiguousarray(array[rows], dtype=float) for array in (X, y, noise))
+    return LocalProblem(X, y, noise, model), np.ascontiguousarray(numbers, dtype=np.int32)

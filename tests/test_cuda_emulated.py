@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The CUDA kernels compute what the reference does: their sources as plain C++, on no device."""
+
+import itertools
+import os
+from typing import NamedTuple
+
+import cuda_emulation as emulation
+import numpy as np
+import pytest
+from backend_checks import TOLERANCES, assert_close, each_pair
+from cases import DTYPES, as_dtype, cases_of, make_instance
+
+from lsgp.backends import reference
+from lsgp.backends.cuda import residence
+from lsgp.backends.cuda.sources import PARTS, source_of
+from lsgp.method.contract import (
+    OBJECTIVES,
+    STATUS_IMPRECISE,
+    STATUS_JITTERED,
+    STATUS_NOT_FINITE,
+    LocalModel,
+    LocalProblem,
+)
+from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.index import build_index
+
+needs_compiler = pytest.mark.skipif(
+    emulation.COMPILER is None or os.name == "nt", reason="there is no C++ compiler to ask"
+)
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kernels")
+    kinds = [(name, dtype) for name in ("predict", "score") for dtype in DTYPES]
+    kinds += [("coefficients", "float64"), ("search", "float64")]
+    return {kind: emulation.compile_module(kind[0], folder, kind[1]) for kind in kinds}
+
+
+@pytest.mark.parametrize("module", PARTS)
+def test_sources_include_nothing(module):
+    assert "#include" not in source_of(module)
+
+
+class Solved(NamedTuple):
+    """`Predictions` without what the host adds to them."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    scale: np.ndarray
+    dof: np.ndarray
+    status: np.ndarray
+
+
+def precise(actual, expected):
+    """Both without what is to be solved again, by the kernels of double precision."""
+    keep = actual.status != STATUS_IMPRECISE
+    return tuple(type(expected)(*(part[keep] for part in each)) for each in (actual, expected))
+
+
+def solved(predictions):
+    return Solved(*predictions[:5])
+
+
+@needs_compiler
+@each_pair
+def test_kernels_agree_with_the_reference(libraries, kernel, localizer):
+    n_compared = 0
+    for turn, case in enumerate(cases_of(kernel, localizer)):
+        if turn % 4 or (case.n_neighbors == 65 and turn % 8):
+            continue
+        instance = make_instance(case)
+        objective = OBJECTIVES[turn // 4 % len(OBJECTIVES)]
+        places = instance.queries, instance.neighbors
+        wanted = solved(reference.predict(instance.problem, *places))
+        targets = instance.targets, instance.target_neighbors, objective
+        wanted_scores = reference.score(instance.problem, *targets)
+        for dtype in DTYPES:
+            cast, label = as_dtype(instance, dtype), f"{case}, {dtype}"
+            places = cast.queries, cast.neighbors
+            # In the matrix, as the model asks for, or apart, as systems that lost digits are.
+            for is_apart in (False, True):
+                library = libraries["predict", dtype]
+                got = emulation.predict(library, cast.problem, *places, is_apart)
+                got, expected = precise(solved(got), wanted)
+                n_compared += len(got.mean)
+                assert_close(got, expected, TOLERANCES[dtype], f"{label}, apart: {is_apart}")
+                library = libraries["score", dtype]
+                scores = emulation.score(library, cast.problem, *targets, is_apart)
+                scores, expected = precise(scores, wanted_scores)
+                assert_close(scores, expected, TOLERANCES[dtype], f"{label}, {objective}")
+    assert n_compared > 60
+
+
+@needs_compiler
+@each_pair
+def test_coefficients_agree_with_the_reference(libraries, kernel, localizer):
+    for case in cases_of(kernel, localizer)[::9]:
+        instance = make_instance(case)
+        places = instance.problem, instance.queries, instance.neighbors
+        expected = reference.coefficients(*places)
+        got = emulation.coefficients(libraries["coefficients", "float64"], *places, False)
+        assert np.array_equal(got.status, expected.status)
+        np.testing.assert_allclose(got.weight, expected.weight, rtol=1e-9)
+        largest = np.abs(expected.beta).max(initial=1.0)
+        np.testing.assert_allclose(got.beta, expected.beta, rtol=0, atol=1e-7 * largest)
+
+
+@needs_compiler
+def test_a_singular_system_climbs_the_same_jitter(libraries):
+    X = np.repeat(np.linspace(0.0, 1.0, 4)[:, None], 3, axis=0)
+    neighbors = np.arange(12, dtype=np.int32)[None]
+    for noise_variance in (0.0, 1e-18):
+        model = LocalModel("rbf", "rectangular", np.ones(1), noise_variance=noise_variance)
+        problem = LocalProblem(X, np.sin(X), np.ones(12), model)
+        wanted = reference.predict(problem, X[:1] + 0.1, neighbors)
+        got = emulation.predict(
+            libraries["predict", "float64"], problem, X[:1] + 0.1, neighbors, False
+        )
+        assert got.status == wanted.status == STATUS_JITTERED
+        np.testing.assert_allclose(got.mean, wanted.mean, rtol=1e-3)
+    far = LocalProblem(1e300 * X, np.sin(X), np.ones(12), model)
+    got = emulation.predict(libraries["predict", "float64"], far, X[:1], neighbors, False)
+    assert got.status == STATUS_NOT_FINITE
+
+
+@needs_compiler
+@pytest.mark.parametrize("n_inputs", [1, 3, 9])
+@pytest.mark.parametrize("n", [5, 64, 1000])
+def test_search_finds_the_neighborhoods_of_the_host(libraries, n, n_inputs):
+    rng = np.random.default_rng(n + n_inputs)
+    # On a lattice, so that many are at equal distance, and twice.
+    X = rng.integers(0, 6, (n, n_inputs)) / 4.0
+    index = build_index(X, np.full(n_inputs, 0.5))
+    queries = np.concatenate([X[:20], rng.uniform(-1.0, 3.0, (20, n_inputs))])
+    rows = np.where(np.arange(len(queries)) < 20, np.arange(len(queries)), -1).astype(np.int32)
+    rows = rows[: len(queries)]
+    groups = rng.integers(0, 3, n).astype(np.int32)
+    own_groups = rng.integers(-1, 3, len(queries)).astype(np.int32)
+    radius = rng.uniform(0.0, 0.7, len(queries))
+    cases = [
+        NO_EXCLUSIONS,
+        Exclusions(rows),
+        Exclusions(rows, radius),
+        Exclusions(None, None, groups, own_groups),
+    ]
+    for exclusions, m in itertools.product(cases, (1, 7, 64)):
+        lengthscale = np.full(n_inputs, 0.5) if m == 7 else np.geomspace(0.3, 1.1, n_inputs)
+        in_units, factor = index.enter(queries, lengthscale, exclusions)
+        own = index, in_units, factor, exclusions
+        expected = index.nearest(queries, lengthscale, m, exclusions)
+        found, _ = emulation.find(libraries["search", "float64"], *own, -1.0, 128, m)
+        assert np.array_equal(found, expected)
+        within = index.within(queries, lengthscale, 0.9, max_neighbors=n, exclusions=exclusions)
+        _, counts = emulation.find(libraries["search", "float64"], *own, 0.9**2, 0, 0)
+        assert np.array_equal(counts, (within >= 0).sum(axis=1))
+        width = within.shape[1]
+        found, _ = emulation.find(libraries["search", "float64"], *own, 0.9**2, 1024, width)
+        assert np.array_equal(found, within)
+
+
+# ---- what is on the device ----
+
+
+def test_parts_of_an_array_are_uploaded_once_and_go_with_it(monkeypatch):
+    uploads = []
+
+    class Library:
+        @staticmethod
+        def asarray(array):
+            uploads.append(array.shape)
+            return array.copy()
+
+    monkeypatch.setattr(residence, "cupy", lambda: Library)
+    here = residence.Residence()
+    rows = np.arange(100_000, dtype=np.int32).reshape(1000, 100)
+    for _ in range(3):
+        assert np.array_equal(here.upload(rows[100:900]), rows[100:900])
+        assert here.upload_rows(rows[:800])[1] == 79_999
+        assert here.upload_rows(rows)[1] == 99_999
+    assert uploads == [(800, 100), (800, 100), (1000, 100)]
+    assert here.n_bytes == 2600 * 400
+    # Small arrays are not remembered, and neither is one that is gone.
+    assert here.upload_rows(rows[:0])[1] == -1
+    del rows
+    assert here.n_bytes == 0
