@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from distributed import Client, Worker, get_worker
 
-from lsgp.compute.warn import warn_user
+from lsgp.compute.warn import listening, warn_user
 
 T = TypeVar("T")
 
@@ -49,11 +48,10 @@ def telling(job: str, function: Callable[[], T]) -> T:
     worker = _worker()
     if worker is None:
         return function()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with listening() as heard:
         found = function()
-    for each in caught:
-        worker.log_event(TOPIC, {"job": job, "message": str(each.message)})
+    for message in heard:
+        worker.log_event(TOPIC, {"job": job, "message": message})
     return found
 
 
