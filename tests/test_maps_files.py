@@ -13,7 +13,7 @@ import xarray as xr
 from map_cases import BOUNDS, DUTCH, model, template
 
 from lsgp.maps import predict_grid, write_grid
-from lsgp.maps.files import open_map
+from lsgp.maps.files import Layout, open_map
 
 ENDINGS = (".tif", ".nc", ".zarr")
 
@@ -117,7 +117,8 @@ def test_an_error_between_windows_leaves_nothing(tmp_path, grid, ending):
     with (
         pytest.raises(KeyboardInterrupt),
         open_map(
-            tmp_path / f"map{ending}", skeleton, ("y", "x"), "x", "y", [("mean", {})], "float32"
+            tmp_path / f"map{ending}",
+            Layout(skeleton, ("y", "x"), "x", "y", [("mean", {})], np.dtype("float32")),
         ) as file,
     ):
         file.write({"y": slice(0, 2), "x": slice(0, 3)}, [np.zeros((2, 3))])

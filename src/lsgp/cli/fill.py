@@ -14,7 +14,7 @@ from lsgp.cli.grids import check_map_output, open_grid, read_covariates
 from lsgp.cli.settings import given_settings
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.text import count
-from lsgp.maps.files import open_map
+from lsgp.maps.files import Layout, open_map
 from lsgp.maps.gaps import plan_fill
 
 
@@ -59,7 +59,8 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     variables = list(zip(plan.names, plan.attributes, strict=True))
     with (
         open_map(
-            options.output, plan.skeleton, grid.dims, grid.x, grid.y, variables, plan.dtype
+            options.output,
+            Layout(plan.skeleton, grid.dims, grid.x, grid.y, variables, plan.dtype),
         ) as output,
         voice.progress("Filling", grid.n_cells) as advance,
     ):

@@ -15,7 +15,7 @@ from lsgp.cli.errors import CommandError
 from lsgp.cli.grids import check_map_output, open_grid, read_covariates
 from lsgp.cli.saved import load_model
 from lsgp.compute.text import count
-from lsgp.maps.files import open_map
+from lsgp.maps.files import Layout, open_map
 from lsgp.maps.plan import plan_map
 
 #: Digits enough for a map, in half the space.
@@ -48,7 +48,8 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     variables = [(variable.name, variable.attrs) for variable in plan.variables]
     with (
         open_map(
-            options.output, plan.skeleton(), grid.dims, grid.x, grid.y, variables, DTYPE
+            options.output,
+            Layout(plan.skeleton(), grid.dims, grid.x, grid.y, variables, np.dtype(DTYPE)),
         ) as output,
         voice.progress("Predicting", grid.n_cells) as advance,
     ):

@@ -8,7 +8,7 @@ import os
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import h5netcdf
 import numpy as np
@@ -104,7 +104,7 @@ def write_grid(dataset: xr.Dataset | xr.DataArray, path: AnyPath, verbose: int =
     shape = tuple(first.sizes[dim] for dim in first.dims)
     n_cells = math.prod(shape)
     with (
-        open_map(path, skeleton, first.dims, x, y, variables, dtype) as writer,
+        open_map(path, Layout(skeleton, first.dims, x, y, variables, dtype)) as writer,
         progress_bar("Writing", n_cells, verbose > 0) as advance,
     ):
         for window in _windows(first, x, y):
@@ -146,20 +146,31 @@ def _windows(array: xr.DataArray, x: Hashable, y: Hashable) -> Iterator[Window]:
 # -- formats ---------------------------------------------------------------------------------------
 
 
-@contextmanager
-def open_map(
-    path: AnyPath,
-    skeleton: xr.Dataset,
-    dims: Sequence[Hashable],
-    x: Hashable,
-    y: Hashable,
-    variables: Sequence[tuple[str, dict[str, str]]],
-    dtype: Any,
-) -> Iterator[MapWriter]:
-    """A writer of variables over the coordinates of a skeleton, of the format of the name.
+class Layout(NamedTuple):
+    """What a file of a map holds, whatever its format: variables over the cells of a skeleton."""
 
-    Variables are names and attributes; values are floats, NaN where nothing is known.
-    """
+    skeleton: xr.Dataset  # coordinates, and no data
+    dims: Sequence[Hashable]
+    x: Hashable
+    y: Hashable
+    variables: Sequence[tuple[str, dict[str, str]]]  # names and attributes
+    dtype: np.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.skeleton.sizes[dim] for dim in self.dims)
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Chunks of a file: the windows that are written, so that none is written twice."""
+        sides = {self.y: WINDOW_ROWS, self.x: WINDOW_COLUMNS}
+        cells = zip(self.dims, self.shape, strict=True)
+        return tuple(min(size, sides.get(dim, 1)) for dim, size in cells)
+
+
+@contextmanager
+def open_map(path: AnyPath, layout: Layout) -> Iterator[MapWriter]:
+    """A writer of the format of the name; values are floats, NaN where nothing is known."""
     kind = format_of(path)
     if kind == "Zarr":
         if os.path.isfile(path) or (
@@ -167,28 +178,20 @@ def open_map(
         ):
             raise ValueError(f"{path!s} holds something else. Give the path of a new folder.")
         with replace_folder(path) as folder:
-            yield _ZarrWriter(folder, skeleton, dims, x, y, variables, dtype)
+            yield _ZarrWriter(folder, layout)
             zarr.consolidate_metadata(str(folder), zarr_format=2)
         return
     with replace_file(path) as temporary:
         if kind == "NetCDF":
-            with _NetcdfWriter.open(temporary, skeleton, dims, x, y, variables, dtype) as netcdf:
+            with _NetcdfWriter.open(temporary, layout) as netcdf:
                 yield netcdf
         else:
-            with _TiffWriter.open(temporary, skeleton, dims, x, y, variables, dtype) as tiff:
+            with _TiffWriter.open(temporary, layout) as tiff:
                 yield tiff
 
 
 def _is_zarr(path: Path) -> bool:
     return any((path / name).exists() for name in (".zgroup", "zarr.json"))
-
-
-def _chunks(
-    shape: Sequence[int], dims: Sequence[Hashable], x: Hashable, y: Hashable
-) -> tuple[int, ...]:
-    """Chunks of a file: the windows that are written, so that none is written twice."""
-    sides = {y: WINDOW_ROWS, x: WINDOW_COLUMNS}
-    return tuple(min(size, sides.get(dim, 1)) for dim, size in zip(dims, shape, strict=True))
 
 
 class _TiffWriter:
@@ -199,16 +202,8 @@ class _TiffWriter:
 
     @classmethod
     @contextmanager
-    def open(
-        cls,
-        path: Path,
-        skeleton: xr.Dataset,
-        dims: Sequence[Hashable],
-        x: Hashable,
-        y: Hashable,
-        variables: Sequence[tuple[str, dict[str, str]]],
-        dtype: Any,
-    ) -> Iterator[_TiffWriter]:
+    def open(cls, path: Path, layout: Layout) -> Iterator[_TiffWriter]:
+        skeleton, dims, x, y, variables, dtype = layout
         if len(dims) != 2:
             raise ValueError(
                 f"A GeoTIFF has two dimensions, and the map has {', '.join(map(str, dims))}. "
@@ -267,25 +262,16 @@ class _NetcdfWriter:
 
     @classmethod
     @contextmanager
-    def open(
-        cls,
-        path: Path,
-        skeleton: xr.Dataset,
-        dims: Sequence[Hashable],
-        x: Hashable,
-        y: Hashable,
-        variables: Sequence[tuple[str, dict[str, str]]],
-        dtype: Any,
-    ) -> Iterator[_NetcdfWriter]:
+    def open(cls, path: Path, layout: Layout) -> Iterator[_NetcdfWriter]:
+        skeleton, dims, variables = layout.skeleton, layout.dims, layout.variables
         skeleton.to_netcdf(path, engine="h5netcdf")
-        shape = tuple(skeleton.sizes[dim] for dim in dims)
         with h5netcdf.File(path, "a") as file:
             for name, attrs in variables:
                 made = file.create_variable(
                     name,
                     tuple(map(str, dims)),
-                    dtype=dtype,
-                    chunks=_chunks(shape, dims, x, y),
+                    dtype=layout.dtype,
+                    chunks=layout.chunks,
                     compression="gzip",
                     compression_opts=1,
                     shuffle=True,
@@ -303,28 +289,19 @@ class _NetcdfWriter:
 class _ZarrWriter:
     """Arrays of a Zarr group, which xarray has made with its coordinates."""
 
-    def __init__(
-        self,
-        folder: Path,
-        skeleton: xr.Dataset,
-        dims: Sequence[Hashable],
-        x: Hashable,
-        y: Hashable,
-        variables: Sequence[tuple[str, dict[str, str]]],
-        dtype: Any,
-    ) -> None:
+    def __init__(self, folder: Path, layout: Layout) -> None:
+        skeleton, dims = layout.skeleton, layout.dims
         # The second format, which every reader knows.
         skeleton.to_zarr(folder, mode="w", consolidated=False, zarr_format=2)
         group = zarr.open_group(str(folder), mode="a", zarr_format=2)
-        shape = tuple(skeleton.sizes[dim] for dim in dims)
         self.dims = dims
         self.arrays: list[Any] = []
-        for name, attrs in variables:
+        for name, attrs in layout.variables:
             made = group.create_array(
                 name,
-                shape=shape,
-                chunks=_chunks(shape, dims, x, y),
-                dtype=np.dtype(dtype),
+                shape=layout.shape,
+                chunks=layout.chunks,
+                dtype=layout.dtype,
                 fill_value=np.nan,
             )
             made.attrs.update(
