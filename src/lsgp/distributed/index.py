@@ -164,13 +164,13 @@ class ClusterIndex:
     # Rows of a cluster are as they were fitted.
 
     def add_rows(self, X: Array) -> SearchIndex:
-        raise NotImplementedError("Rows on a cluster cannot be added to. Fit again with all rows.")
+        raise ValueError("Rows on a cluster cannot be added to. Fit again with all rows.")
 
     def keep_rows(self, kept: NDArray[np.bool_]) -> SearchIndex:
-        raise NotImplementedError("Rows on a cluster cannot be removed. Fit again without them.")
+        raise ValueError("Rows on a cluster cannot be removed. Fit again without them.")
 
     def compact(self) -> NeighborIndex:
-        raise NotImplementedError("Rows on a cluster have no single tree. Save the model instead.")
+        raise ValueError("Rows on a cluster have no single tree. Save the model instead.")
 
 
 def limits_of(hits: Hits, n_queries: int, n_neighbors: int) -> Array:
