@@ -20,6 +20,7 @@ NAMES = (
     "scale",
     "objective",
     "lengthscale",
+    "effort",
     "n_tuning_points",
     "n_models",
     "max_tuning_time",
@@ -82,8 +83,14 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         type=_word_or_numbers,
         metavar="ANGLE,RATIO",
     )
-    add("--n-tuning-points", "rows that tuning predicts (default: 2000)", type=_whole, metavar="N")
-    add("--n-models", "picks to combine; 1: the best alone (default: 8)", type=_whole, metavar="N")
+    add("--effort", "fast, balanced or best: how much tuning tries", metavar="NAME")
+    add(
+        "--n-tuning-points",
+        "rows that tuning predicts, whatever the effort",
+        type=_whole,
+        metavar="N",
+    )
+    add("--n-models", "picks to combine; 1: the best alone", type=_whole, metavar="N")
     add("--max-tuning-time", "stop tuning with the best so far", type=_number, metavar="SECONDS")
     add("--backend", "auto, cpu, cuda or reference", metavar="NAME")
     add("--dtype", "float64 or float32, which is faster", metavar="NAME")

@@ -19,6 +19,7 @@ from lsgp.inputs.encoding import Plan, Rows
 from lsgp.inputs.specification import Specification
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.tuning.classification import Labels
+from lsgp.tuning.levels import Level
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.problem import WarmStart
 
@@ -38,8 +39,6 @@ class Fittable(Estimator, Protocol):
     input_transform: object
     categorical_features: Any
     noise_variance: float | None
-    n_tuning_points: int
-    n_models: int
     max_tuning_time: float | None
     feature_names_in_: NDArray[np.object_]
 
@@ -49,6 +48,7 @@ class Fittable(Estimator, Protocol):
     def _settings(self) -> dict[str, Any]: ...
     def _objective(self, has_queries: bool) -> Objective: ...
     def _resources(self) -> Resources: ...
+    def _level(self) -> Level: ...
     def _choose_plan(self, rows: Rows) -> Plan: ...
     def _warn_if_slow(self, specification: Specification) -> None: ...
     def _warn_of_copies(self, n_copies: int, n_rows: int) -> None: ...

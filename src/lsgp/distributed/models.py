@@ -121,7 +121,7 @@ def _problem(
     queries: Array | None,
     labels: Labels | None,
 ) -> ClusterProblem:
-    estimator = job.estimator
+    estimator, level = job.estimator, job.estimator._level()
     return ClusterProblem.build(
         rows=rows,
         y=source.targets(),
@@ -131,8 +131,9 @@ def _problem(
         resources=estimator._resources(),
         seed=int(check_random_state(estimator.random_state).randint(2**31)),
         queries=queries,
-        n_tuning_points=int(estimator.n_tuning_points),
-        n_models=int(estimator.n_models),
+        n_tuning_points=level.n_tuning_points,
+        n_models=level.n_models,
+        level=level,
         max_seconds=estimator.max_tuning_time,
         warm_starts=estimator._warm_starts(specification, rows.X),
         labels=labels,

@@ -85,10 +85,14 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
     class_weight : dict, "balanced" or None
         How many observations a row of each class stands for, times `sample_weight`. "balanced":
         all classes alike.
-    n_tuning_points : int
-        Training points whose leave-one-out predictions are scored in tuning.
-    n_models : int
-        Number of greedy picks of models that are pooled; 1 keeps the best alone.
+    effort : {"fast", "balanced", "best"}
+        How much tuning tries: see the guide to tuning for what each does, and what it costs.
+        What is given by hand wins over it.
+    n_tuning_points : int, default=None
+        Training points whose leave-one-out predictions are scored in tuning. None: by ``effort``.
+    n_models : int, default=None
+        Number of greedy picks of models that are pooled; 1 keeps the best alone. None: by
+        ``effort``.
     max_tuning_time : float, default=None
         Seconds after which tuning stops with the best so far.
     warm_start : bool
@@ -171,8 +175,9 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         localizer_decay: float | None = None,
         scale_dof: float | None = None,
         class_weight: Any = None,
-        n_tuning_points: int = 2000,
-        n_models: int = 8,
+        effort: str = "balanced",
+        n_tuning_points: int | None = None,
+        n_models: int | None = None,
         max_tuning_time: float | None = None,
         warm_start: bool = False,
         input_transform: Any = "auto",
@@ -201,6 +206,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             noise_variance=noise_variance,
             localizer_decay=localizer_decay,
             scale_dof=scale_dof,
+            effort=effort,
             n_tuning_points=n_tuning_points,
             n_models=n_models,
             max_tuning_time=max_tuning_time,

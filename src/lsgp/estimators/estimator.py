@@ -277,6 +277,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         progress: FitProgress,
         labels: Labels | None,
     ) -> Tuned:
+        level = self._level()
         return tune(
             TuningProblem.build(
                 rows=rows,
@@ -287,8 +288,9 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
                 resources=self._resources(),
                 seed=int(check_random_state(self.random_state).randint(2**31)),
                 queries=queries,
-                n_tuning_points=int(self.n_tuning_points),
-                n_models=int(self.n_models),
+                n_tuning_points=level.n_tuning_points,
+                n_models=level.n_models,
+                level=level,
                 max_seconds=self.max_tuning_time,
                 warm_starts=self._warm_starts(specification, rows.X),
                 labels=labels,

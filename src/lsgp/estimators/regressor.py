@@ -83,11 +83,16 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
         Decay kappa of the smooth and the Gaussian localizer.
     scale_dof : float, default=None
         Degrees of freedom of the prior of the local scale.
-    n_tuning_points : int
-        Training points whose leave-one-out predictions are scored in tuning.
-    n_models : int
+    effort : {"fast", "balanced", "best"}
+        How much tuning tries, and what predictions may cost: see the guide to tuning for what
+        each does. What is given by hand (``n_tuning_points``, ``n_models``, ``kernel``,
+        ``n_neighbors``, ...) wins over it.
+    n_tuning_points : int, default=None
+        Training points whose leave-one-out predictions are scored in tuning. None: by ``effort``.
+    n_models : int, default=None
         Tuning combines models that differ in kernel, input transform and neighborhood by
         this many greedy picks (a model may be picked more than once); 1 keeps the best alone.
+        None: by ``effort``.
         Up to 10,000 rows, exact GPs of all rows are among them where that pays; up to 500,
         they have a share in any case, the larger the fewer rows. Below 160 rows, exact GPs
         integrated over their hyperparameters have one too, up to 24 rows all of it.

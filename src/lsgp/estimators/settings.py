@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from lsgp.backends.contract import Resources
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.threads import resolve_n_jobs
+from lsgp.tuning.levels import LEVELS, Level
 from lsgp.tuning.objective import Objective, objective_of
 
 DTYPES = ("float64", "float32")
@@ -36,8 +37,9 @@ class EstimatorSettings(BaseEstimator):
         noise_variance: float | None = None,
         localizer_decay: float | None = None,
         scale_dof: float | None = None,
-        n_tuning_points: int = 2000,
-        n_models: int = 8,
+        effort: str = "balanced",
+        n_tuning_points: int | None = None,
+        n_models: int | None = None,
         max_tuning_time: float | None = None,
         warm_start: bool = False,
         input_transform: Any = "auto",
@@ -69,6 +71,7 @@ class EstimatorSettings(BaseEstimator):
         self.noise_variance = noise_variance
         self.localizer_decay = localizer_decay
         self.scale_dof = scale_dof
+        self.effort = effort
         self.n_tuning_points = n_tuning_points
         self.n_models = n_models
         self.max_tuning_time = max_tuning_time
@@ -93,10 +96,13 @@ class EstimatorSettings(BaseEstimator):
     def _check_settings(self) -> None:
         if self.dtype not in DTYPES:
             raise ValueError(f"dtype={self.dtype!r} is not one of {', '.join(map(repr, DTYPES))}.")
-        for name, least in (("n_tuning_points", 1), ("n_models", 1), ("verbose", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < least:
-                raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
+        if not isinstance(self.effort, str) or self.effort not in LEVELS:
+            listed = ", ".join(map(repr, LEVELS))
+            raise ValueError(f"effort={self.effort!r} is not one of {listed}.")
+        for name in ("n_tuning_points", "n_models"):
+            if getattr(self, name) is not None:
+                self._require_whole(name, 1, ", or None")
+        self._require_whole("verbose", 0)
         limit = self.max_tuning_time
         known = getattr(self, "prior_mean", None)
         if known is not None and (self._settings()["normalize_y"] or not np.isfinite(known)):
@@ -108,6 +114,17 @@ class EstimatorSettings(BaseEstimator):
             raise ValueError(
                 f"max_tuning_time={limit!r} must be a number of seconds, not negative, or None."
             )
+
+    def _require_whole(self, name: str, least: int, more: str = "") -> None:
+        value = getattr(self, name)
+        if not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{name}={value!r} must be a whole number of at least {least}{more}.")
+
+    def _level(self) -> Level:
+        """What the effort comes to, with what is given by hand in its place."""
+        given = {name: getattr(self, name) for name in ("n_tuning_points", "n_models")}
+        known = {name: int(value) for name, value in given.items() if value is not None}
+        return LEVELS[self.effort]._replace(**known)
 
     def _settings(self) -> dict[str, Any]:
         """The settings that say what a local model is."""

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 # -- points ------------------------------------------------------------------------------------
 
-#: Training points on which candidates are compared: the loss of the protein table then has a
-#: standard error of 1 %, a tenth of what the best and the worst kernel differ by.
+#: Training points on which candidates are compared, as a rule: the loss of the protein table then
+#: has a standard error of 1 %, a tenth of what the best and the worst kernel differ by.
 N_COMPARED = 3000
-#: The same for an objective that only the reference backend computes: a millisecond a point.
+#: Training points on which candidates are compared by an objective that only the reference
+#: backend computes, at most: a millisecond a point.
 N_COMPARED_SLOWLY = 500
 #: Training points on which other transforms of single inputs are tried.
 N_MIXED = 1000
@@ -208,28 +209,6 @@ class Efforts(NamedTuple):
     ranking: Effort
     polishing: Effort
     n_polished: int  # candidates that are polished after the ranking
-
-
-def plan_efforts(n_tuning_points: int, n_eligible: int, is_slow: bool, is_in_gaps: bool) -> Efforts:
-    """By how many points there are to tune on, and how fast they can be solved.
-
-    Single runs of L-BFGS stop in poor optima (protein with 32 neighbors: MSE 16.5 instead of 10.5);
-    a second round on another sample, in the metric that the first has found, cures it.
-    """
-    n = n_tuning_points
-    if is_slow:
-        # NumPy, query by query, 100 times slower: small samples.
-        return Efforts(Effort(min(n, 50), 1, 10), Effort(min(n, 200), 2, 15), 6)
-    # At most half of the rows at a time: optimizing further on all of few rows fits them.
-    n = min(n, max(n_eligible // 2, 1))
-    if is_in_gaps:
-        # Four times the neighbors: a quarter of the points.
-        return Efforts(Effort(min(n, 250), 1, 10), Effort(min(n, 1000), 2, 15), 6)
-    ranking = Effort(min(n, 500), 2, 15)
-    if n < n_tuning_points:
-        # Scores of few rows are noisy, and cheap: more tries.
-        return Efforts(ranking, Effort(n, 3, 15), 6)
-    return Efforts(ranking, Effort(n, 2, 15), 4)
 
 
 def first_effort(ranking: Effort) -> Effort:

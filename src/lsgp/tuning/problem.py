@@ -32,6 +32,7 @@ from lsgp.tuning.contender import Contender, Start, name_of
 from lsgp.tuning.evidence import NOT_TUNED, make_exact
 from lsgp.tuning.imitation import imitate_queries
 from lsgp.tuning.leave_one_out import LeaveOneOut
+from lsgp.tuning.levels import LEVELS, Level, plan_efforts
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.parameters import Parameters
 from lsgp.tuning.plan import (
@@ -47,14 +48,12 @@ from lsgp.tuning.plan import (
     MOST_WITHIN,
     N_ASKED,
     N_AVERAGED,
-    N_COMPARED,
     N_COMPARED_SLOWLY,
     N_MATRICES,
     N_MEMBERS,
     N_NEIGHBORS_IN_GAPS,
     Efforts,
     integrated_share,
-    plan_efforts,
 )
 from lsgp.tuning.result import Candidate
 
@@ -88,6 +87,7 @@ class TuningProblem:
     resources: Resources
     seed: int
     clock: Clock
+    level: Level = LEVELS["balanced"]
     starts: tuple[Start, ...] = ()
     is_warm: bool = False
     eligible: NDArray[np.int32] | None = None  # rows to predict; None: all
@@ -108,6 +108,7 @@ class TuningProblem:
         queries: Array | None = None,
         n_tuning_points: int = 2000,
         n_models: int = 8,
+        level: Level = LEVELS["balanced"],
         max_seconds: float | None = None,
         warm_starts: tuple[WarmStart, ...] = (),
         labels: Labels | None = None,
@@ -129,6 +130,7 @@ class TuningProblem:
             resources=resources,
             seed=seed,
             clock=Clock(max_seconds),
+            level=level,
             labels=labels,
             **where,
         )
@@ -149,7 +151,7 @@ class TuningProblem:
         """With the rows to compare on set apart: at most half of them."""
         all_rows = self.draw(len(self.y), self.random(COMPARISON_STREAM))
         mixed = self.random(COMPARISON_STREAM).permutation(all_rows)
-        n_judged = min(N_COMPARED, len(mixed) // 2)
+        n_judged = min(self.level.n_compared, len(mixed) // 2)
         if n_judged == 0:
             return self
         return replace(self, judged=np.sort(mixed[:n_judged]), eligible=np.sort(mixed[n_judged:]))
@@ -321,7 +323,9 @@ class TuningProblem:
             # Those that are not judged are a half at most already: all of them may be used.
             n_eligible += len(self.judged)
         is_slow = self.backend.is_slow or self.objective.is_slow
-        efforts = plan_efforts(self.n_tuning_points, n_eligible, is_slow, self.is_in_gaps)
+        efforts = plan_efforts(
+            self.level, self.n_tuning_points, n_eligible, is_slow, self.is_in_gaps
+        )
         most = self.objective.breadth.most_polished
         return efforts._replace(n_polished=min(efforts.n_polished, most))
 
@@ -471,7 +475,9 @@ class TuningProblem:
         if self.judged is not None:
             return self.compare_on(self.judged)
         # Those that are scores of predictions are fast to compute, whatever tuning takes.
-        n_compared = N_COMPARED if self.objective.judges_predictions else N_COMPARED_SLOWLY
+        n_compared = self.level.n_compared
+        if not self.objective.judges_predictions:
+            n_compared = min(n_compared, N_COMPARED_SLOWLY)
         return self.compare_on(self.draw(n_compared, self.random(COMPARISON_STREAM)))
 
     def evaluate(self, start: Start, comparison: Comparison, began: float) -> Contender:
