@@ -11,13 +11,22 @@ from scipy.optimize import minimize
 
 from lsgp.method.contract import LocalModel
 from lsgp.tuning.clock import Clock, OutOfTimeError
-from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
+from lsgp.tuning.leave_one_out import LeaveOneOut, Sample, Value
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.parameters import Parameters
-from lsgp.tuning.plan import BAD_LOSS
+from lsgp.tuning.plan import (
+    BAD_LOSS,
+    LEAST_NOISE_IN_SINGLE,
+    N_CHECKED_IN_SINGLE,
+    NEGLIGIBLE_GAIN,
+    SAME_IN_SINGLE,
+)
 from lsgp.tuning.priors import LENGTHSCALE_PRIOR, lengthscale_deviation
 
 Array = NDArray[np.float64]
+
+#: That of SciPy.
+LEAST_GAIN = 2.2e-9
 
 
 def descend(
@@ -26,19 +35,24 @@ def descend(
     model: LocalModel,
     n_iterations: int,
     shortest_lengthscale: float = 0.0,
+    gain: Callable[[float], float] = lambda value: 0.0,
 ) -> tuple[LocalModel, float]:
     """L-BFGS-B within the bounds, from a model on: the model that it finds, and its value.
 
-    If time is up in between, the best so far.
+    It ends where a step gains less than ``gain``, a function of the value at the start. If time is
+    up in between, the best so far.
     """
     start = parameters.pack(model)
     if not len(start):
         return model, function(start)[0]
     bounds = parameters.bounds(model, shortest_lengthscale)
+    start = np.clip(start, *np.transpose(bounds))
+    first = function(start)
+    known = [first]  # where L-BFGS-B begins
     lowest: list[tuple[float, Array]] = []
 
     def watched(vector: Array) -> tuple[float, Array]:
-        value, gradient = function(vector)
+        value, gradient = known.pop() if known else function(vector)
         if not lowest or value < lowest[0][0]:
             lowest[:] = [(value, vector.copy())]
         return value, gradient
@@ -46,11 +60,15 @@ def descend(
     try:
         found = minimize(
             watched,
-            np.clip(start, *np.transpose(bounds)),
+            start,
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            options={"maxiter": n_iterations},
+            # What it compares with is relative to the value, or to 1 if that is less.
+            options={
+                "maxiter": n_iterations,
+                "ftol": max(gain(first[0]) / max(abs(first[0]), 1.0), LEAST_GAIN),
+            },
         )
     except OutOfTimeError:
         if not lowest:
@@ -73,6 +91,7 @@ def descend_on_sample(
     if not len(parameters.pack(model)):
         return model
     part, gathered = space.gather(sample)
+    part = in_fewest_digits(part, gathered, model, objective)
     n_lengthscales = parameters.n_lengthscales(model)
     strength: list[float] = []  # of the prior, relative to the loss at the start
 
@@ -87,4 +106,33 @@ def descend_on_sample(
         gradient = parameters.restrict(value.gradient, model)
         return value.loss + strength[0] * prior, gradient + strength[0] * by_prior
 
-    return descend(function, parameters, model, n_iterations, space.gap_width)[0]
+    def gain(value: float) -> float:
+        return NEGLIGIBLE_GAIN * objective.unit(value)
+
+    return descend(function, parameters, model, n_iterations, space.gap_width, gain)[0]
+
+
+def in_fewest_digits(
+    space: LeaveOneOut, sample: Sample, model: LocalModel, objective: Objective
+) -> LeaveOneOut:
+    """The rows in single precision, where that says the same of the first targets.
+
+    A solve takes less than half of the time. Candidates are judged in double precision.
+    """
+    if space.backend.is_slow or model.noise_variance < LEAST_NOISE_IN_SINGLE:
+        return space
+    few = Sample(sample.targets[:N_CHECKED_IN_SINGLE], sample.neighbors[:N_CHECKED_IN_SINGLE])
+    # Around the mean of the targets, which is the same however the rows are gathered.
+    single = space.in_single(space.X[sample.targets].mean(axis=0))
+    pair = [each.evaluate(model, few, objective) for each in (space, single)]
+    return single if _are_same(*pair, objective) else space
+
+
+def _are_same(value: Value, other: Value, objective: Objective) -> bool:
+    if BAD_LOSS in (value.loss, other.loss):
+        return False
+    unit = objective.unit(value.loss)
+    deviation = np.abs(value.gradient - other.gradient).max()
+    return abs(value.loss - other.loss) < SAME_IN_SINGLE * unit and deviation < (
+        SAME_IN_SINGLE * (unit + float(np.abs(value.gradient).max()))
+    )

@@ -98,6 +98,14 @@ class LeaveOneOut:
         """A part with an index of its own rows."""
         return replace(self, index=build_index(self.X, np.ones(self.X.shape[1])))
 
+    def in_single(self, center: Array) -> LeaveOneOut:
+        """The same rows in single precision, around a center, so that digits count."""
+        X, y, noise = (
+            np.ascontiguousarray(array, dtype=np.float32)
+            for array in (self.X - center, self.y, self.noise)
+        )
+        return replace(self, X=X, y=y, noise=noise)
+
     def suited(self, model: LocalModel) -> LeaveOneOut:
         """With an index of these rows that is fast for the model's metric, if this one is not."""
         lengthscale = model.localizer_scale

@@ -20,8 +20,12 @@ class Level(NamedTuple):
     n_models: int
     #: Points on which candidates are compared.
     n_compared: int
-    #: Short optimizations that rank all starts; their targets are at most so many.
+    #: Short optimizations of the first kernel in each input transform, and of the others in the
+    #: best of these transforms, from the optimum of the first on; at most so many targets.
     ranking: Effort
+    relaying: Effort
+    n_relayed: int
+    n_relayed_of_few: int
     #: Rounds and iterations for the best of them, and how many those are; more of few rows, whose
     #: scores are noisy, and cheap.
     polishing: Effort
@@ -38,22 +42,31 @@ LEVELS = {
         n_models=8,
         n_compared=N_COMPARED,
         ranking=Effort(500, 2, 15),
-        polishing=Effort(2000, 2, 15),
+        relaying=Effort(500, 1, 12),
+        n_relayed=2,
+        n_relayed_of_few=3,
+        polishing=Effort(2000, 1, 15),
         n_polished=4,
         n_polished_of_few=6,
-        in_gaps=Efforts(Effort(250, 1, 10), Effort(1000, 2, 15), 6),
-        slowly=Efforts(Effort(50, 1, 10), Effort(200, 2, 15), 6),
+        in_gaps=Efforts(Effort(250, 1, 10), Effort(250, 1, 10), 1, Effort(1000, 2, 15), 6),
+        slowly=Efforts(Effort(50, 1, 10), Effort(50, 1, 10), 3, Effort(200, 2, 15), 6),
     ),
 }
 
 
 def plan_efforts(
-    level: Level, n_tuning_points: int, n_eligible: int, is_slow: bool, is_in_gaps: bool
+    level: Level,
+    n_tuning_points: int,
+    n_eligible: int,
+    is_slow: bool,
+    is_in_gaps: bool,
+    is_ranked: bool,
 ) -> Efforts:
     """By how many points there are to tune on, and how fast they can be solved.
 
     Single runs of L-BFGS stop in poor optima (protein with 32 neighbors: MSE 16.5 instead of 10.5);
-    a second round on another sample, in the metric that the first has found, cures it.
+    a second round on another sample, in the metric that the first has found, cures it. Where starts
+    are ranked, that was the first.
     """
     n = n_tuning_points
     if is_slow:
@@ -64,19 +77,24 @@ def plan_efforts(
     if is_in_gaps:
         # Four times the neighbors: a quarter of the points.
         return _at_most(level.in_gaps, n)
-    polishing = level.polishing._replace(n_targets=n)
-    if n < n_tuning_points:
-        # Scores of few rows are noisy, and cheap: more tries.
-        polishing = polishing._replace(n_rounds=polishing.n_rounds + 1)
-        return _at_most(Efforts(level.ranking, polishing, level.n_polished_of_few), n)
-    return _at_most(Efforts(level.ranking, polishing, level.n_polished), n)
+    has_few = n < n_tuning_points
+    # Scores of few rows are noisy, and cheap: more tries.
+    n_rounds = level.polishing.n_rounds + has_few + (not is_ranked)
+    polishing = level.polishing._replace(n_targets=n, n_rounds=n_rounds)
+    n_relayed = level.n_relayed_of_few if has_few else level.n_relayed
+    n_polished = level.n_polished_of_few if has_few else level.n_polished
+    efforts = Efforts(level.ranking, level.relaying, n_relayed, polishing, n_polished)
+    return _at_most(efforts, n)
 
 
 def _at_most(efforts: Efforts, n: int) -> Efforts:
     """The same with no more targets than these."""
-    ranking, polishing, n_polished = efforts
-    return Efforts(
-        ranking._replace(n_targets=min(ranking.n_targets, n)),
-        polishing._replace(n_targets=min(polishing.n_targets, n)),
-        n_polished,
+
+    def least(effort: Effort) -> Effort:
+        return effort._replace(n_targets=min(effort.n_targets, n))
+
+    return efforts._replace(
+        ranking=least(efforts.ranking),
+        relaying=least(efforts.relaying),
+        polishing=least(efforts.polishing),
     )

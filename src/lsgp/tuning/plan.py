@@ -19,14 +19,25 @@ N_COMPARED = 3000
 N_COMPARED_SLOWLY = 500
 #: Training points on which other transforms of single inputs are tried.
 N_MIXED = 1000
-#: Training points on which exact GPs are tried, before one is made of all rows: a tenth of a
+#: Training points on which exact GPs are tried, before one is made of all rows: a thirtieth of a
 #: second each. Which candidate suits best was the same on all rows (kin8nm, concrete).
-N_TRIED = 1500
+N_TRIED = 1000
 #: Targets of a neighborhood of m rows, times m, in one optimization: a solve costs m³, and the
 #: larger the neighborhood, the fewer targets there is time for,
 TARGETS_TIMES_NEIGHBORS = 64_000
 #: but with fewer than these their noise is what is optimized.
 FEWEST_TARGETS = 128
+
+#: An optimization ends where a step lowers the loss by less than this fraction: a small part of the
+#: loss's standard error.
+NEGLIGIBLE_GAIN = 2e-5
+#: The same of a log evidence, as a difference.
+NEGLIGIBLE_EVIDENCE = 0.01
+#: Optimizations are in single precision where losses and gradients of the first targets agree to
+#: this fraction (kin8nm with 64 neighbors: 8.6 instead of 19.4 microseconds a target),
+SAME_IN_SINGLE, N_CHECKED_IN_SINGLE = 1e-3, 64
+#: and the noise is no less than this: with less, most systems are solved twice.
+LEAST_NOISE_IN_SINGLE = 1e-4
 
 # -- neighborhoods -----------------------------------------------------------------------------
 
@@ -39,6 +50,8 @@ LAST_N_NEIGHBORS = 512
 
 # -- candidates --------------------------------------------------------------------------------
 
+#: Inputs of which other transforms are tried: those of the shortest lengthscales.
+MOST_MIXED = 16
 #: Polished candidates that are then varied and enlarged: the third is seldom in the combination.
 N_VARIED = 2
 #: Where one radius serves all queries: by what it is varied, how many rows say which one to begin
@@ -52,6 +65,8 @@ WORTH_MORE_NEIGHBORS_IN_DENSITY = 0.001
 PROMISING = 0.1
 #: Fraction by which another transform of a single input must lower the loss: less is noise.
 WORTH_MIXING = 0.002
+#: A loss higher by this fraction will not be mended by another lengthscale.
+HOPELESS_MIXED = 0.02
 #: The lengthscale that suits another transform may be a little shorter or longer.
 MIXED_LENGTHSCALE_FACTORS = (1.0, 0.7, 1.4)
 
@@ -64,12 +79,20 @@ FEW_ROWS = 500
 N_EVEN = 100
 #: Up to this many rows, an exact GP is tuned by the evidence too: its n³ is then a second or two.
 MOST_FOR_EVIDENCE = 2000
+#: Up to this many rows, an exact GP is made even where more neighbors do not pay.
+ALWAYS_EXACT = 1500
+#: Rows on which the evidence is maximized first, for a start on all of them: n³.
+N_FIRST_EVIDENCE = 400
+#: The same where each kernel and transform is tried.
+N_FIRST_LIKELY = 100
 #: Matrices of all rows that the evidence and its gradient take at a time.
 N_MATRICES = 8
 #: Steps for every exact GP, and more of them for the likeliest, which are averaged.
 FIRST_EVIDENCE_ITERATIONS = 20
 LAST_EVIDENCE_ITERATIONS = 30
 N_AVERAGED = 4
+#: Half of them where all have no more than this share: from 200 rows on.
+SMALL_SHARE = 0.2
 #: Less likely ones, relative to the likeliest, are not worth their time.
 SMALLEST_ODDS = 0.02
 #: Variance of an exact GP's constant, relative to that of the signal. Its slope is centered at the
@@ -207,6 +230,8 @@ class Efforts(NamedTuple):
     """How hard all of them try."""
 
     ranking: Effort
+    relaying: Effort  # of other kernels, from the optimum of the first on
+    n_relayed: int  # input transforms in which these are tried
     polishing: Effort
     n_polished: int  # candidates that are polished after the ranking
 
@@ -244,6 +269,11 @@ def integrated_share(n: int) -> float:
     last = fading(N_INTEGRATED_LAST)
     share = max(0.0, (fading(n) - last) / (1.0 - last))
     return 1.0 if share > 1.0 - NEGLIGIBLE_SHARE else share
+
+
+def n_averaged(n: int) -> int:
+    """How many exact GPs are averaged: fewer where their share is small, and each dear."""
+    return N_AVERAGED if exact_share(n) > SMALL_SHARE else N_AVERAGED // 2
 
 
 def exact_share(n: int) -> float:

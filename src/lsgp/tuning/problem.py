@@ -324,10 +324,15 @@ class TuningProblem:
             n_eligible += len(self.judged)
         is_slow = self.backend.is_slow or self.objective.is_slow
         efforts = plan_efforts(
-            self.level, self.n_tuning_points, n_eligible, is_slow, self.is_in_gaps
+            self.level, self.n_tuning_points, n_eligible, is_slow, self.is_in_gaps, self.is_ranked
         )
         most = self.objective.breadth.most_polished
         return efforts._replace(n_polished=min(efforts.n_polished, most))
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether starts are ranked: what one fit has learnt, and a single start, need it not."""
+        return len(self.starts) > 1 and not self.is_warm
 
     @property
     def exact_room(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.evidence import maximize_evidence
-from lsgp.tuning.plan import LAST_EVIDENCE_ITERATIONS, N_TRIED
+from lsgp.tuning.plan import ALWAYS_EXACT, LAST_EVIDENCE_ITERATIONS, N_FIRST_EVIDENCE, N_TRIED
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import EXACT_STREAM, Found, Job, Runner
 
@@ -33,7 +33,7 @@ class Exact:
             return
         leaders = found.leaders
         lowest = min((c.loss for c in found.frontier), default=np.inf)
-        if lowest < leaders[0].loss or len(problem.y) <= N_TRIED:
+        if lowest < leaders[0].loss or len(problem.y) <= ALWAYS_EXACT:
             contenders = [*leaders, *(c for c in found.frontier if c in found.enlarged)]
             runner.report(0, "exact GP of all rows")
             trial = _Trial(problem, contenders, runner)
@@ -70,7 +70,7 @@ class _Trial:
     def pays(self) -> bool:
         """Whether the best is better than the best local model of the same rows."""
         rows = self.comparison.rows
-        if len(rows) == len(self.problem.y):
+        if len(self.problem.y) <= ALWAYS_EXACT:
             return True
         k = int(np.argmin([c.loss for c in self.contenders]))
         start = self.contenders[k].start
@@ -91,11 +91,13 @@ class _Trial:
         job.found.append(exact)
         lowest = min(c.loss for c in [*self.contenders, exact])
         if problem.admits_evidence and problem.objective.is_promising(exact.loss, lowest):
-            likelier = maximize_evidence(
-                start.space.problem(start.model),
-                problem.exact_parameters,
-                LAST_EVIDENCE_ITERATIONS,
-                problem.clock,
-            )
-            start = start._replace(model=likelier.model)
+            rows = problem.draw(N_FIRST_EVIDENCE, job.rng)
+            for space in (start.space.part(rows), start.space):
+                likelier = maximize_evidence(
+                    space.problem(start.model),
+                    problem.exact_parameters,
+                    LAST_EVIDENCE_ITERATIONS,
+                    problem.clock,
+                )
+                start = start._replace(model=likelier.model)
             job.found.append(problem.evaluate_exact(start, job.comparison))

@@ -10,16 +10,20 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsgp.solvers.exact_system import exact_bytes
 from lsgp.tuning.clock import OutOfTimeError
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.evidence import ExactGP, maximize_evidence
+from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.plan import (
     FIRST_EVIDENCE_ITERATIONS,
     LAST_EVIDENCE_ITERATIONS,
     N_AVERAGED,
+    N_FIRST_LIKELY,
     SMALLEST_ODDS,
+    n_averaged,
 )
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import LIKELY_STREAM, Found, Job, Runner
@@ -43,7 +47,9 @@ class Likely:
         tuned: dict[int, ExactGP] = {}  # by the number of the start, as far as they are
         try:
             every = list(range(len(starts)))
-            _maximize(runner, starts, every, tuned, FIRST_EVIDENCE_ITERATIONS)
+            rows = problem.draw(N_FIRST_LIKELY, problem.random(runner.stream))
+            some = None if is_asked_for or len(rows) == len(problem.y) else rows
+            _maximize(runner, starts, every, tuned, FIRST_EVIDENCE_ITERATIONS, some)
             likeliest = _likeliest(tuned, problem)
             # Those that are optimized further are compared with each other, and with no others.
             further: dict[int, ExactGP] = {k: tuned[k] for k in likeliest}
@@ -58,11 +64,11 @@ class Likely:
 
 def _likeliest(tuned: dict[int, ExactGP], problem: TuningProblem) -> list[int]:
     """Numbers of the likeliest, the best first."""
-    n_averaged = N_AVERAGED
+    n_kept = n_averaged(len(problem.y))
     if problem.is_exact_on_request:
-        n_averaged = min(n_averaged, problem.n_models)
+        n_kept = min(N_AVERAGED, problem.n_models)
     numbers = sorted(tuned)
-    order = np.argsort([-tuned[k].log_evidence for k in numbers], kind="stable")[:n_averaged]
+    order = np.argsort([-tuned[k].log_evidence for k in numbers], kind="stable")[:n_kept]
     return [numbers[i] for i in order]
 
 
@@ -72,12 +78,14 @@ def _maximize(
     numbers: Sequence[int],
     tuned: dict[int, ExactGP],
     n_iterations: int,
+    rows: NDArray[np.int32] | None = None,
 ) -> None:
-    """Optimize these starts, from where they are on."""
+    """Optimize these starts, from where they are on, on all rows or on some."""
 
     def maximize(k: int, job: Job) -> None:
         model = tuned[k].model if k in tuned else starts[k].model
-        one = starts[k].space.problem(model)
+        space: LeaveOneOut = starts[k].space
+        one = (space if rows is None else space.part(rows)).problem(model)
         problem = job.problem
         tuned[k] = maximize_evidence(
             one,

@@ -13,9 +13,16 @@ from lsgp.inputs.specification import TRANSFORMS
 from lsgp.inputs.transforms import LINKED_KINDS
 from lsgp.method.contract import LocalModel
 from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.descent import in_fewest_digits
 from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
 from lsgp.tuning.objective import Objective
-from lsgp.tuning.plan import MIXED_LENGTHSCALE_FACTORS, N_MIXED, WORTH_MIXING
+from lsgp.tuning.plan import (
+    HOPELESS_MIXED,
+    MIXED_LENGTHSCALE_FACTORS,
+    MOST_MIXED,
+    N_MIXED,
+    WORTH_MIXING,
+)
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import MIX_STREAM, Found, Job, Runner
 
@@ -54,6 +61,13 @@ def _mix(job: Job, best: Contender) -> None:
     gathered = {kind: space.at_hand(sample) for kind, space in data.items()}
     parts = {kind: part for kind, (part, _) in gathered.items()}
     sample = gathered[str(own)][1]
+    if (
+        in_fewest_digits(parts[str(own)], sample, best.model, problem.objective)
+        is not parts[str(own)]
+    ):
+        parts = {
+            kind: part.in_single(part.X[sample.targets].mean(0)) for kind, part in parts.items()
+        }
     kinds, model = mix_transforms(parts, str(own), best.model, sample, problem.objective)
     if len(_free(kinds)) > 1:
         # What is projected is the same in all of them.
@@ -82,7 +96,7 @@ def mix_transforms(
     mixed = replace(data[kind], X=data[kind].X.copy())
     lowest = mixed.evaluate(model, sample, objective).loss
     kinds = [str(each) for each in mixed.kinds]
-    for j in range(len(kinds)):
+    for j in np.sort(np.argsort(model.lengthscale, kind="stable")[:MOST_MIXED]).tolist():
         if kinds[j] in LINKED_KINDS:
             continue
         own, start = mixed.X[:, j].copy(), model
@@ -95,6 +109,8 @@ def mix_transforms(
                 loss = mixed.evaluate(trial, sample, objective).loss
                 if loss < lowest - WORTH_MIXING * abs(lowest):
                     lowest, model, kinds[j] = loss, trial, other
+                elif loss > lowest + HOPELESS_MIXED * abs(lowest):
+                    break
         mixed.X[:, j] = own if kinds[j] == kind else data[kinds[j]].X[:, j]
     return tuple(kinds), model
 

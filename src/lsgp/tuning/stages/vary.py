@@ -35,7 +35,7 @@ class Vary:
                     partial(
                         Job.optimize,
                         start=start,
-                        effort=effort._replace(n_rounds=2),
+                        effort=effort,
                         objective=OBJECTIVES[name],
                     )
                 )
