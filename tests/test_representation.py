@@ -16,6 +16,7 @@ from tuned import regressor
 
 from lsgp import LSGPRegressor
 from lsgp.compute.text import percents
+from lsgp.method.shape import AS_THEY_ARE
 
 
 def data(n=200, d=2):
@@ -48,10 +49,10 @@ def test_description_shows_models_score_and_importance(tuned):
 
 def test_score_is_that_of_leave_one_out_predictions(tuned):
     shown = float(tuned.describe().split("CRPS: ")[1].split()[0])
-    # All rows are compared here; the factor on the scale comes after the score.
+    # All rows are compared here; calibration comes after the score.
     assert tuned.tuning_.n_compared == 200
     uncalibrated = copy(tuned)
-    uncalibrated.ensemble_ = replace(tuned.ensemble_, scale_factor=1.0)
+    uncalibrated.ensemble_ = replace(tuned.ensemble_, scale_factor=1.0, shape=AS_THEY_ARE)
     # Four digits are shown.
     assert shown == pytest.approx(uncalibrated.loo().calibration.crps, rel=5e-4)
 

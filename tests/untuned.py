@@ -6,6 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from lsgp import LSGPRegressor
+from lsgp.method.shape import Shape
+
+#: Of some predictions within the range of the contrast, and of some beyond it.
+SHAPE = Shape(tail=0.4, contrast=0.3, log_typical=-1.1, log_smallest=-1.3, log_largest=-0.9)
 
 
 def regressor(**settings):
@@ -26,5 +30,5 @@ def combined_model(X, y):
         n_neighbors=31, input_transform="half-rank", scale="global", lengthscale=2.0
     ).fit(X, y)
     models = (replace(one.fitted_[0], weight=0.6), replace(other.fitted_[0], weight=0.4))
-    one.ensemble_ = replace(one.ensemble_, models=models, scale_factor=1.2)
+    one.ensemble_ = replace(one.ensemble_, models=models, scale_factor=1.2, shape=SHAPE)
     return one

@@ -26,6 +26,8 @@ def describe_model(model: Estimator) -> dict[str, Any]:
         "crs": None if known is None else known.crs,
         "models": [_describe(fitted) for fitted in model.fitted_],
         "scale_factor": model.scale_factor_,
+        "tail": model.ensemble_.shape.tail,
+        "contrast": model.ensemble_.shape.contrast,
         "tuning": None
         if tuning is None
         else {

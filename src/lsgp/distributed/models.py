@@ -27,6 +27,7 @@ from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.shape import AS_THEY_ARE
 from lsgp.search.index import SearchIndex
 from lsgp.search.suitability import suits
 from lsgp.tuning.classification import Labels
@@ -110,6 +111,7 @@ def _ensemble(
         mean_noise_variance=mean_noise,
         tuning=None if tuned is None else tuned.result,
         encoder=encoder,
+        shape=AS_THEY_ARE if tuned is None else tuned.result.shape,
     )
 
 

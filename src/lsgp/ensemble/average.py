@@ -18,8 +18,8 @@ from lsgp.backends.contract import Resources
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.joint import correlations
-from lsgp.ensemble.predict import gather, predict_distribution
-from lsgp.method.distribution import PredictiveDistribution, distribution_of
+from lsgp.ensemble.predict import Asked, ask, gather, predict_distribution
+from lsgp.method.distribution import PredictiveDistribution
 from lsgp.search.exclusions import NO_EXCLUSIONS
 from lsgp.solvers.solver import Block
 
@@ -99,10 +99,10 @@ def _predict_blocks(
     a, p, d = areas.shape
     centers = areas.mean(axis=1)
 
-    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> Asked:
         points = fitted.inputs_of(areas[start:stop].reshape(-1, d)).reshape(stop - start, p, -1)
         at = fitted.inputs_of(centers[start:stop])
-        return distribution_of(fitted.solver.predict_areas(at, points, block), 0.0)
+        return ask(fitted, fitted.solver.predict_areas(at, points, block), "latent")
 
     return gather(ensemble, answer, a, resources)
 

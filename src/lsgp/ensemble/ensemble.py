@@ -20,6 +20,7 @@ from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import Projection, TargetScaler
 from lsgp.method.combination import combine
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.shape import AS_THEY_ARE, Shape
 from lsgp.solvers.choose import change_backend
 from lsgp.tuning.result import TuningResult
 
@@ -55,6 +56,8 @@ class Ensemble:
         Of a table with more than numbers: how its columns became inputs.
     georeference : Georeference or None
         Which columns are coordinates on a map, and in which reference system; None: not known.
+    shape : Shape
+        What tuning makes of tails, and of large and small scales, beside the factor.
     """
 
     models: tuple[FittedModel, ...]
@@ -70,6 +73,7 @@ class Ensemble:
     classification: Classification | None = None
     encoder: Encoder | None = None
     georeference: Georeference | None = None
+    shape: Shape = AS_THEY_ARE
 
     def __repr__(self) -> str:
         return (
@@ -147,9 +151,18 @@ class Ensemble:
         """Memory that its solvers keep for all queries."""
         return sum(model.solver.nbytes for model in self.models)
 
-    def combine(self, predicted: list[PredictiveDistribution]) -> PredictiveDistribution:
-        """One distribution per query from those of the models, in the units of y, (q, t)."""
+    def combine(
+        self,
+        predicted: list[PredictiveDistribution],
+        observed: list[PredictiveDistribution] | None = None,
+    ) -> PredictiveDistribution:
+        """One distribution per query from those of the models, in the units of y, (q, t).
+
+        ``observed`` are those of observations, by which calibration goes, where others are meant.
+        """
         combined = combine(predicted, self.weights)
+        by = None if observed is None else combine(observed, self.weights)
+        combined = self.shape.apply(combined, by)
         return PredictiveDistribution(
             self.target_scaler.inverse_mean(combined.mean),
             self.target_scaler.inverse_scale(self.scale_factor * combined.scale),

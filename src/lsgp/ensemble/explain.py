@@ -22,6 +22,7 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import widen
 from lsgp.inputs.frames import make_frame, name_columns
 from lsgp.inputs.transforms import Sphere
+from lsgp.method.combination import combine
 from lsgp.method.contract import Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.search.exclusions import Exclusions
@@ -89,7 +90,7 @@ class Explanation:
         Effective number of neighbors Σ min(w, 1), averaged over the models.
     local_scale : array of shape (q,) or (q, t)
         Standard deviation of the latent function near the query [E6], in the units of y: the
-        geometric mean over the models, times `scale_factor_`.
+        geometric mean over the models, calibrated as the predictions are.
     dof : array of shape (q,)
         Degrees of freedom of the prediction [E6], infinite for a Gaussian.
     extrapolation : array of shape (q,)
@@ -217,6 +218,7 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     scaled[rows < 0] = 0.0
     scale = np.exp(sum(w * np.log(p.scale) for w, p in zip(shares, parts, strict=True)))
     predicted = ensemble.combine([part.predicted for part in parts])
+    scale = ensemble.scale_factor * scale * _contrast(ensemble, parts)
     dof = predicted.dof[:, 0]
     shape = (*rows.shape, *ensemble.target_shape)
     extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
@@ -239,7 +241,7 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
             ),
         ),
         n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
-        local_scale=ensemble.in_shape(scaler.inverse_scale(ensemble.scale_factor * scale)),
+        local_scale=ensemble.in_shape(scaler.inverse_scale(scale)),
         dof=dof,
         extrapolation=extrapolation,
         is_extrapolating=extrapolation > 1.0,
@@ -248,6 +250,12 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         target_names=view.target_names(ensemble),
         kilometers=kilometers_of(ensemble, rows, queries[0]),
     )
+
+
+def _contrast(ensemble: Ensemble, parts: list[Part]) -> Array:
+    """What calibration multiplies the scale of each query by, (q, t), beside the factor."""
+    observed = combine([part.predicted for part in parts], ensemble.weights)
+    return ensemble.shape.factor(observed.scale)
 
 
 def kilometers_of(ensemble: Ensemble, rows: NDArray[np.int64], queries: Array) -> Array | None:

@@ -18,6 +18,7 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import check_kind, in_blocks
 from lsgp.inputs.encoding.encodings import LeftOut, Number
 from lsgp.method.contract import Predictions, QueryGradients
+from lsgp.method.shape import Shape
 from lsgp.solvers.solver import Block
 
 Array = NDArray[np.float64]
@@ -52,15 +53,22 @@ def predict_with_gradient(
     std, by_std = np.empty_like(mean), np.empty_like(by_mean)
     unit = ensemble.target_scaler.std
 
-    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> _Differentiated:
+    has_noise = kind == "observation"
+
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> _Asked:
         part = X[start:stop]
         solved, gradients = fitted.solver.differentiate(fitted.inputs_of(part), block)
-        own = _differentiate(fitted, solved, gradients, kind == "observation")
-        return own.pull_back(fitted, part)
+        observed = _differentiate(fitted, solved, gradients, True).pull_back(fitted, part)
+        if has_noise:
+            return _Asked(observed, observed)
+        own = _differentiate(fitted, solved, gradients, False)
+        return _Asked(own.pull_back(fitted, part), observed)
 
-    def consume(start: int, stop: int, said: list[_Differentiated]) -> None:
+    def consume(start: int, stop: int, said: list[_Asked]) -> None:
         part = X[start:stop]
-        combined = _combine(ensemble.weights, said)
+        observed = _combine(ensemble.weights, [one.observed for one in said])
+        combined = _combine(ensemble.weights, [one.predicted for one in said])
+        combined = _calibrate(ensemble.shape, combined, observed)
         mean[start:stop] = ensemble.target_scaler.inverse_mean(combined.mean)
         by_mean[start:stop] = _by_column(ensemble, part, combined.by_mean * unit[:, None])
         scale, extra = ensemble.scale_factor * unit, _extra_variance(ensemble, part)
@@ -89,6 +97,13 @@ class _Differentiated(NamedTuple):
             by_log_scale2=pull_back(X, self.by_log_scale2),
             by_inverse_dof=pull_back(X, self.by_inverse_dof),
         )
+
+
+class _Asked(NamedTuple):
+    """As in `lsgp.ensemble.predict`: what is asked for, and an observation there."""
+
+    predicted: _Differentiated
+    observed: _Differentiated
 
 
 def _differentiate(
@@ -138,6 +153,21 @@ def _combine(weights: Array, said: list[_Differentiated]) -> _Differentiated:
         by_mean=by_mean,
         by_log_scale2=(by_geometric + by_spread) / scale2[:, :, None],
         by_inverse_dof=np.asarray(sum(w * one.by_inverse_dof for w, one in pairs)),
+    )
+
+
+def _calibrate(
+    shape: Shape, combined: _Differentiated, observed: _Differentiated
+) -> _Differentiated:
+    """The shape of the combined distributions (`lsgp.method.shape`), and its derivative."""
+    scale = np.sqrt(observed.scale2)
+    elasticity = shape.elasticity(scale)[:, :, None]
+    slope = shape.inverse_dof_slope(combined.inverse_dof)[:, None]
+    return combined._replace(
+        scale2=shape.factor(scale) ** 2 * combined.scale2,
+        inverse_dof=shape.inverse_dof(combined.inverse_dof),
+        by_log_scale2=combined.by_log_scale2 + elasticity * observed.by_log_scale2,
+        by_inverse_dof=slope * combined.by_inverse_dof,
     )
 
 

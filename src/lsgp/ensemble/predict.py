@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,16 @@ KINDS = ("observation", "latent")
 Said = TypeVar("Said")
 #: What a model says about a block of queries, from its first to behind its last.
 Answer = Callable[[FittedModel, int, int, Block], Said]
+
+
+class Asked(NamedTuple):
+    """What a model says of what is asked for, and of an observation there.
+
+    Calibration is learnt from observations, and goes by their scales.
+    """
+
+    predicted: PredictiveDistribution
+    observed: PredictiveDistribution
 
 
 def check_kind(kind: str) -> None:
@@ -76,14 +86,17 @@ def predict_distribution(
     """[E7] of each query, in the units of y."""
     check_kind(kind)
 
-    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> Asked:
         solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block)
-        ones = np.ones(stop - start)
-        return distribution_of(
-            solved, fitted.model.noise_of(ones) if kind == "observation" else 0.0
-        )
+        return ask(fitted, solved, kind)
 
     return widen(ensemble, X, gather(ensemble, answer, len(X), resources))
+
+
+def ask(fitted: FittedModel, solved: Predictions, kind: str) -> Asked:
+    """What one model says of queries, from what it solved, in scaled units."""
+    observed = distribution_of(solved, fitted.model.noise_of(np.ones(len(solved.mean))))
+    return Asked(observed if kind == "observation" else distribution_of(solved, 0.0), observed)
 
 
 def widen(
@@ -115,10 +128,11 @@ def leave_one_out(
     """
     own = ensemble.model_rows(rows)
 
-    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> Asked:
         part = own[start:stop].astype(np.int32)
         solved: Predictions = fitted.solver.leave_out(part, block, ensemble.group_numbers)
-        return distribution_of(solved, fitted.model.noise_of(fitted.problem.noise[part]))
+        found = distribution_of(solved, fitted.model.noise_of(fitted.problem.noise[part]))
+        return Asked(found, found)
 
     predicted = gather(ensemble, answer, len(rows), resources)
     scaled = np.asarray(ensemble.heaviest.problem.y[own], dtype=float)
@@ -128,7 +142,7 @@ def leave_one_out(
 
 def gather(
     ensemble: Ensemble,
-    answer: Answer[PredictiveDistribution],
+    answer: Answer[Asked],
     n_queries: int,
     resources: Resources,
 ) -> PredictiveDistribution:
@@ -136,8 +150,8 @@ def gather(
     shape = (n_queries, ensemble.n_targets)
     mean, scale, dof = np.empty(shape), np.empty(shape), np.empty(n_queries)
 
-    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
-        combined = ensemble.combine(predicted)
+    def consume(start: int, stop: int, said: list[Asked]) -> None:
+        combined = ensemble.combine([one.predicted for one in said], [one.observed for one in said])
         mean[start:stop], scale[start:stop] = combined.mean, combined.scale
         dof[start:stop] = combined.dof[:, 0]
 

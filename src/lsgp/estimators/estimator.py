@@ -42,6 +42,7 @@ from lsgp.inputs.rows import TrainingRows, check_targets, check_training_rows, n
 from lsgp.inputs.settings import specify
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
 from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
+from lsgp.method.shape import AS_THEY_ARE
 from lsgp.tuning.angle import choose_angle
 from lsgp.tuning.classification import Labels
 from lsgp.tuning.problem import TuningProblem, WarmStart
@@ -146,6 +147,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             groups=rows.groups,
             copies=copies,
             encoder=encoder,
+            shape=AS_THEY_ARE if tuned is None else tuned.result.shape,
         )
         return ensemble, tuned
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -24,6 +25,7 @@ from lsgp.storage.model_file import (
     write_model_file,
 )
 from lsgp.storage.projections import projection_record, read_projection
+from lsgp.storage.shape import read_shape, shape_record
 from lsgp.storage.values import decode, encode
 
 
@@ -72,6 +74,7 @@ def estimator_state(
             "std": store.add("target.std", scaler.std),
         },
         "scale_factor": encode(ensemble.scale_factor, "scale_factor_"),
+        "shape": shape_record(ensemble.shape),
         "mean_noise_variance": encode(ensemble.mean_noise_variance, "mean_noise_variance_"),
         "models": models(),
         "tuning": None if tuning is None else records.tuning_record(tuning, store),
@@ -177,6 +180,10 @@ def read_ensemble(
     # Version 0.1.0 kept neither groups nor copies.
     tuning, groups, copies = state["tuning"], state.get("groups"), state.get("copies")
     n_rows, n_columns = models[0].problem.X.shape
+    shape_of_predictions = read_shape(state.get("shape"))
+    if tuning is not None:
+        tuning = records.read_tuning(tuning, arrays, n_columns)
+        tuning = replace(tuning, shape=shape_of_predictions)
     return Ensemble(
         models=models,
         target_scaler=TargetScaler(mean, std),
@@ -185,7 +192,7 @@ def read_ensemble(
         input_names=input_names,
         target_names=target_names,
         mean_noise_variance=mean_noise,
-        tuning=None if tuning is None else records.read_tuning(tuning, arrays, n_columns),
+        tuning=tuning,
         groups=None if groups is None else records.read_groups(groups, arrays, n_rows),
         copies=None if copies is None else records.read_copies(arrays[copies], n_rows),
         # Files of 0.1.0 have none.
@@ -203,6 +210,7 @@ def read_ensemble(
             n_inputs if encoder is None else encoder.n_columns,
             n_targets,
         ),
+        shape=shape_of_predictions,
     )
 
 

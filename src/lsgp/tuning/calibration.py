@@ -3,12 +3,13 @@
 
 Of one model: signal variance and degrees of freedom by log density. The means do not depend on
 either, so predictions are made once, and the two numbers are fitted to their errors. Of the
-combination of models: one factor by the coverage of its intervals.
+combination of models: one factor, and the shape of its distributions, by log density too.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +18,18 @@ from scipy.special import digamma, gammaln
 
 from lsgp.method.contract import LocalModel, Predictions
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.shape import AS_THEY_ARE, Shape
 from lsgp.tuning.parameters import SHARED_BOUNDS
 
 Array = NDArray[np.float64]
 
-#: The level whose coverage is calibrated.
-COVERED_LEVEL = 0.95
-#: Observations that the factor is held to 1 by: leave-one-out errors of few rows, which the
-#: models were tuned on as well, are no proof.
-PRIOR_OBSERVATIONS = 1000
+#: So many observations show half of what calibration does to the combination: leave-one-out errors
+#: of few rows, which the models were tuned on as well, are no proof.
+N_HALF_PROVEN = 500
+#: Bounds of the logarithm of the factor, of the tail and of the contrast.
+SHAPE_BOUNDS = ((-2.3, 2.3), (-0.95, 1.0), (-0.5, 1.0))
+#: Scales, as quantiles of those that were compared, between which the contrast is learnt.
+CONTRAST_RANGE = (0.02, 0.98)
 
 
 def calibrate(
@@ -103,12 +107,45 @@ def _student_loss(squared_error: Array, total: Array, dof: Array) -> tuple[float
     return float(value.mean()), float(by_total.mean()), float(by_dof.mean())
 
 
-def coverage_factor(predicted: PredictiveDistribution, observed: Array) -> float:
-    """What the scales must be multiplied by for central intervals to cover their share."""
-    half_width = predicted.interval(COVERED_LEVEL)[1] - predicted.mean
-    ratio = np.abs(observed - predicted.mean) / np.maximum(half_width, 1e-300)
-    factor = float(np.quantile(ratio, COVERED_LEVEL))
-    if not 0.0 < factor < math.inf:
-        return 1.0
+class ScaleAndShape(NamedTuple):
+    """What calibration does to the combination of models."""
+
+    factor: float = 1.0
+    shape: Shape = AS_THEY_ARE
+
+    def shrunk(self, share: float) -> ScaleAndShape:
+        """With a share of what it does."""
+        return ScaleAndShape(self.factor**share, self.shape.shrunk(share))
+
+
+def calibrate_combination(predicted: PredictiveDistribution, observed: Array) -> ScaleAndShape:
+    """The factor on all scales and the shape that make leave-one-out observations likeliest.
+
+    A factor alone, set by the coverage of 95 % intervals, left 50 % intervals that held 59 % of
+    the powerplant table and 61 % of the protein table.
+    """
+    is_positive = predicted.scale > 0
+    if not is_positive.any() or not np.isfinite(predicted.mean).all():
+        return ScaleAndShape()
+    logarithms = np.log(predicted.scale[is_positive])
+    low, high = np.quantile(logarithms, CONTRAST_RANGE)
+    start = Shape(0.0, 0.0, float(np.clip(logarithms.mean(), low, high)), float(low), float(high))
+
+    def unpack(vector: Array) -> ScaleAndShape:
+        log_factor, tail, contrast = vector.tolist()
+        return ScaleAndShape(math.exp(log_factor), start._replace(tail=tail, contrast=contrast))
+
+    def loss(vector: Array) -> float:
+        factor, shape = unpack(vector)
+        shaped = shape.apply(predicted)
+        changed = PredictiveDistribution(shaped.mean, factor * shaped.scale, shaped.dof)
+        return -float(changed.logpdf(observed)[is_positive].mean())
+
+    # From one side of the kink that the loss has at a tail of 0, and from the other.
+    starts = (np.array([-0.1, 0.2, 0.0]), np.array([0.1, -0.2, 0.0]))
+    found = [minimize(loss, each, method="L-BFGS-B", bounds=SHAPE_BOUNDS) for each in starts]
+    best = min(found, key=lambda one: float(one.fun))
+    if not math.isfinite(best.fun):
+        return ScaleAndShape()
     n = len(observed)
-    return float(np.clip(factor, 0.1, 10.0) ** (n / (n + PRIOR_OBSERVATIONS)))
+    return unpack(best.x).shrunk(n**2 / (n**2 + N_HALF_PROVEN**2))

@@ -20,6 +20,7 @@ from lsgp.method.contract import (
 )
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import N_SHAPE, Latent, Link, latent_of, link_loss, log_pool
+from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.comparison import Choice, Comparison, Judgement
 from lsgp.tuning.leave_one_out import Sample
 from lsgp.tuning.linear import LinearCandidate
@@ -177,7 +178,7 @@ class LabelComparison(Comparison):
         weights[: len(candidates)] += share * fixed
         used = np.flatnonzero(weights).tolist()
         loss = self._log_loss(log_pool([log_p[k] for k in used], weights[used]))
-        return Choice(weights, loss, 1.0)
+        return Choice(weights, loss, ScaleAndShape())
 
     def _pick(self, log_p: Sequence[Array], n_picks: int, n_first: int) -> Array:
         """Shares of greedy picks with repetition, each the best for the log loss of the pool."""

@@ -19,7 +19,7 @@ from lsgp.method.contract import (
 )
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import Link
-from lsgp.tuning.calibration import calibrate, coverage_factor
+from lsgp.tuning.calibration import ScaleAndShape, calibrate, calibrate_combination
 from lsgp.tuning.leave_one_out import Sample
 from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
@@ -45,7 +45,7 @@ class Choice(NamedTuple):
 
     weights: Array  # of the candidates, and behind them of the linear ones
     loss: float
-    scale_factor: float
+    calibration: ScaleAndShape
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class Comparison:
         used = np.flatnonzero(weights).tolist()
         combined = combine([predicted[k] for k in used], weights[used])
         mean_loss = float(self.objective.losses(combined, self.y).mean())
-        return Choice(weights, mean_loss, coverage_factor(combined, self.y))
+        return Choice(weights, mean_loss, calibrate_combination(combined, self.y))
 
     def blend(
         self,
@@ -139,4 +139,4 @@ class Comparison:
         used = np.flatnonzero(weights).tolist()
         combined = combine([everything[k] for k in used], weights[used])
         mean_loss = float(self.objective.losses(combined, self.y).mean())
-        return Choice(weights, mean_loss, choice.scale_factor ** (1.0 - share))
+        return Choice(weights, mean_loss, choice.calibration.shrunk(1.0 - share))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lsgp.method.contract import LocalModel
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.link import Link
+from lsgp.method.shape import AS_THEY_ARE, Shape
 
 Array = NDArray[np.float64]
 
@@ -77,6 +78,8 @@ class TuningResult:
         Leave-one-out loss of the combination, in the scaled units of the targets.
     scale_factor : float
         Multiplies the scale of the combination, so that its intervals cover what they should.
+    shape : Shape
+        What becomes of the tails of the combination, and of its large and small scales.
     n_compared : int
         Training points whose leave-one-out predictions were compared.
     seconds : float
@@ -98,6 +101,7 @@ class TuningResult:
     is_complete: bool
     n_copies: int = 0
     at_bounds: dict[str, int] = field(default_factory=dict)
+    shape: Shape = AS_THEY_ARE
 
     def __repr__(self) -> str:
         stopped = "" if self.is_complete else ", stopped early"

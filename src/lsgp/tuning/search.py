@@ -21,6 +21,7 @@ import numpy as np
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.progress import progress_bar
 from lsgp.compute.warn import warn_user
+from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
@@ -250,7 +251,7 @@ def _choose(
         choice = comparison.choose(candidates, problem.n_models, fixed, share, found.linear)
     else:
         # The best is kept as it is: the first of those that are sorted.
-        choice = Choice(np.eye(len(usable))[0], usable[0].loss, 1.0)
+        choice = Choice(np.eye(len(usable))[0], usable[0].loss, ScaleAndShape())
     weights, of_linear = np.split(choice.weights, [len(usable)])
     linear = tuple((c, float(w)) for c, w in zip(found.linear, of_linear, strict=True) if w)
     integrated = _usable(found.integrated)
@@ -261,6 +262,7 @@ def _choose(
         choice = comparison.blend(choice, predicted, also, problem.integrated_share)
         weights = choice.weights
         usable += integrated
+    calibration = choice.calibration if problem.specification.calibrates else ScaleAndShape()
     order = np.argsort(-weights, kind="stable")
     members = tuple((usable[k], float(weights[k])) for k in order if weights[k])
     result = TuningResult(
@@ -268,7 +270,8 @@ def _choose(
         candidates=tuple(c.candidate for c in usable),
         weights=weights,
         loss=choice.loss,
-        scale_factor=choice.scale_factor if problem.specification.calibrates else 1.0,
+        scale_factor=calibration.factor,
+        shape=calibration.shape,
         n_compared=len(comparison.rows),
         seconds=problem.clock.elapsed,
         is_complete=is_complete,

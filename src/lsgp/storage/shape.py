@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The shape of an ensemble's predictions, as a record of its file and back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lsgp.method.shape import AS_THEY_ARE, Shape
+from lsgp.storage.records import require, require_real
+
+
+def shape_record(shape: Shape) -> dict[str, float]:
+    return shape._asdict()
+
+
+def read_shape(record: Any) -> Shape:
+    """What the record says; files of earlier versions have none, and predictions as they are."""
+    if record is None:
+        return AS_THEY_ARE
+    shape = Shape(**{name: record[name] for name in Shape._fields})
+    for name, value in shape._asdict().items():
+        require_real(name, value)
+        require(math.isfinite(value), f"{name} is {value!r}")
+    require(-1.0 <= shape.tail <= 1.0, f"tail is {shape.tail!r}")
+    # Below, a larger scale would become a smaller one.
+    require(shape.contrast > -1.0, f"contrast is {shape.contrast!r}")
+    require(shape.log_smallest <= shape.log_largest, "the smallest scale is above the largest")
+    return shape
