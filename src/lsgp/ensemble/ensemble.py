@@ -18,8 +18,9 @@ from lsgp.inputs.copies import Copies
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import Projection, TargetScaler
-from lsgp.method.combination import combine
+from lsgp.method.combination import combine, lean
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import change_backend
 from lsgp.tuning.result import TuningResult
 
@@ -55,6 +56,8 @@ class Ensemble:
         Of a table with more than numbers: how its columns became inputs.
     georeference : Georeference or None
         Which columns are coordinates on a map, and in which reference system; None: not known.
+    boosted : BoostedTrees or None
+        Trees that the locations of predictions lean to.
     """
 
     models: tuple[FittedModel, ...]
@@ -70,6 +73,7 @@ class Ensemble:
     classification: Classification | None = None
     encoder: Encoder | None = None
     georeference: Georeference | None = None
+    boosted: BoostedTrees | None = None
 
     def __repr__(self) -> str:
         return (
@@ -147,9 +151,16 @@ class Ensemble:
         """Memory that its solvers keep for all queries."""
         return sum(model.solver.nbytes for model in self.models)
 
-    def combine(self, predicted: list[PredictiveDistribution]) -> PredictiveDistribution:
-        """One distribution per query from those of the models, in the units of y, (q, t)."""
+    def combine(
+        self, predicted: list[PredictiveDistribution], aside: Array | None = None
+    ) -> PredictiveDistribution:
+        """One distribution per query from those of the models, in the units of y, (q, t).
+
+        ``aside`` (q, t), in scaled units, is what the boosted trees say, if there are any.
+        """
         combined = combine(predicted, self.weights)
+        if self.boosted is not None and aside is not None:
+            combined = lean(combined, aside, self.boosted.share)
         return PredictiveDistribution(
             self.target_scaler.inverse_mean(combined.mean),
             self.target_scaler.inverse_scale(self.scale_factor * combined.scale),

@@ -80,7 +80,7 @@ class Explanation:
         The row's target.
     contributions : array of shape (q, w) or (q, w, t)
         The row's part of the mean, coefficient × (observed − `baseline`):
-        ``baseline + contributions.sum(axis=1)`` is the predicted mean.
+        ``baseline + contributions.sum(axis=1)``, and what trees add, is the predicted mean.
     baseline : array of shape () or (t,)
         Mean of the training targets, where predictions start (0 with ``normalize_y=False``).
     predicted : PredictiveDistribution
@@ -105,6 +105,8 @@ class Explanation:
     target_names : list of str
     kilometers : array of shape (q, w) or None
         Along the ground, where two inputs are on the sphere; infinite where padded.
+    by_trees : array of shape (q,) or (q, t), or None
+        What boosted trees add to the mean, with their share; None if there are none.
     """
 
     rows: NDArray[np.int64]
@@ -124,6 +126,7 @@ class Explanation:
     input_names: list[str]
     target_names: list[str]
     kilometers: Array | None = None
+    by_trees: Array | None = None
 
     def __repr__(self) -> str:
         n = self.n_neighbors
@@ -177,6 +180,8 @@ class Explanation:
         columns: dict[str, Any] = {"query": np.arange(len(self))}
         columns |= name_columns("mean", self.predicted.mean, self.target_names)
         columns |= name_columns("std", np.asarray(self.predicted.std), self.target_names)
+        if self.by_trees is not None:
+            columns |= name_columns("by_trees", self.by_trees, self.target_names)
         columns["n_neighbors"] = self.n_neighbors
         columns["n_effective"] = self.n_effective
         columns |= name_columns("local_scale", self.local_scale, self.target_names)
@@ -216,7 +221,12 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     scaled = np.asarray(heaviest.problem.y[rows], dtype=float)
     scaled[rows < 0] = 0.0
     scale = np.exp(sum(w * np.log(p.scale) for w, p in zip(shares, parts, strict=True)))
-    predicted = ensemble.combine([part.predicted for part in parts])
+    aside, boosted = None, ensemble.boosted
+    if boosted is not None:
+        nothing = np.full(len(X), -1)
+        aside = boosted.locate_without(X, nothing if left_out is None else left_out)
+        coefficients *= 1.0 - boosted.share
+    predicted = ensemble.combine([part.predicted for part in parts], aside)
     dof = predicted.dof[:, 0]
     shape = (*rows.shape, *ensemble.target_shape)
     extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
@@ -247,7 +257,15 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         input_names=view.input_names(ensemble),
         target_names=view.target_names(ensemble),
         kilometers=kilometers_of(ensemble, rows, queries[0]),
+        by_trees=_by_trees(ensemble, aside),
     )
+
+
+def _by_trees(ensemble: Ensemble, aside: Array | None) -> Array | None:
+    """What trees add to the mean, in the units of y, from what they say in scaled ones (q, t)."""
+    if ensemble.boosted is None or aside is None:
+        return None
+    return ensemble.in_shape(ensemble.boosted.share * ensemble.target_scaler.std * aside)
 
 
 def kilometers_of(ensemble: Ensemble, rows: NDArray[np.int64], queries: Array) -> Array | None:

@@ -30,12 +30,20 @@ KINDS = ("observation", "latent")
 Said = TypeVar("Said")
 #: What a model says about a block of queries, from its first to behind its last.
 Answer = Callable[[FittedModel, int, int, Block], Said]
+#: What boosted trees say about the same block, (q, t) in scaled units; None if there are none.
+Aside = Callable[[int, int], Array | None]
 
 
 def check_kind(kind: str) -> None:
     """Refuse what is not a kind of prediction."""
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is not one of {', '.join(map(repr, KINDS))}.")
+
+
+def aside_of(ensemble: Ensemble, X: Array) -> Aside:
+    """Of queries."""
+    boosted = ensemble.boosted
+    return lambda start, stop: None if boosted is None else boosted.locate(X[start:stop])
 
 
 def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
@@ -46,8 +54,10 @@ def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
         solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block, mean_only=True)
         return distribution_of(solved, 0.0)
 
+    aside = aside_of(ensemble, X)
+
     def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
-        mean[start:stop] = ensemble.combine(predicted).mean
+        mean[start:stop] = ensemble.combine(predicted, aside(start, stop)).mean
 
     in_blocks(ensemble, answer, len(X), consume, resources)
     return ensemble.in_shape(mean)
@@ -63,8 +73,12 @@ def predict_mean_without(
         queries, left_out = fitted.inputs_of(X[start:stop]), rows[start:stop].astype(np.int32)
         return distribution_of(fitted.solver.predict_without(queries, left_out, block), 0.0)
 
+    boosted = ensemble.boosted
+
     def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
-        mean[start:stop] = ensemble.combine(predicted).mean
+        part = slice(start, stop)
+        aside = None if boosted is None else boosted.locate_without(X[part], rows[part])
+        mean[part] = ensemble.combine(predicted, aside).mean
 
     in_blocks(ensemble, answer, len(X), consume, resources)
     return mean
@@ -83,7 +97,7 @@ def predict_distribution(
             solved, fitted.model.noise_of(ones) if kind == "observation" else 0.0
         )
 
-    return widen(ensemble, X, gather(ensemble, answer, len(X), resources))
+    return widen(ensemble, X, gather(ensemble, answer, len(X), resources, aside_of(ensemble, X)))
 
 
 def widen(
@@ -120,7 +134,12 @@ def leave_one_out(
         solved: Predictions = fitted.solver.leave_out(part, block, ensemble.group_numbers)
         return distribution_of(solved, fitted.model.noise_of(fitted.problem.noise[part]))
 
-    predicted = gather(ensemble, answer, len(rows), resources)
+    boosted = ensemble.boosted
+
+    def aside(start: int, stop: int) -> Array | None:
+        return None if boosted is None else boosted.held_out[own[start:stop]]
+
+    predicted = gather(ensemble, answer, len(rows), resources, aside)
     scaled = np.asarray(ensemble.heaviest.problem.y[own], dtype=float)
     observed = ensemble.in_shape(ensemble.target_scaler.inverse_mean(scaled))
     return LeaveOneOutResult(rows, observed, predicted, assess(predicted, observed))
@@ -131,13 +150,14 @@ def gather(
     answer: Answer[PredictiveDistribution],
     n_queries: int,
     resources: Resources,
+    aside: Aside,
 ) -> PredictiveDistribution:
-    """What all models say, combined, in the units of y."""
+    """What all models say, and trees aside, combined, in the units of y."""
     shape = (n_queries, ensemble.n_targets)
     mean, scale, dof = np.empty(shape), np.empty(shape), np.empty(n_queries)
 
     def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
-        combined = ensemble.combine(predicted)
+        combined = ensemble.combine(predicted, aside(start, stop))
         mean[start:stop], scale[start:stop] = combined.mean, combined.scale
         dof[start:stop] = combined.dof[:, 0]
 

@@ -146,6 +146,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             groups=rows.groups,
             copies=copies,
             encoder=encoder,
+            boosted=None if tuned is None else tuned.boosted,
         )
         return ensemble, tuned
 
