@@ -16,6 +16,7 @@
 
 namespace nb = nanobind;
 
+void bind_boosted(nb::module_ &m);
 void bind_solve(nb::module_ &m);
 void bind_tree(nb::module_ &m);
 
@@ -63,6 +64,7 @@ NB_MODULE(LSGP_MODULE_NAME, m) {
   m.def("supported_instruction_sets", &runnable,
         "The instruction sets that this processor and operating system can run, built or not.");
   m.attr("vector_bytes") = LSGP_VECTOR_BYTES;
+  bind_boosted(m);
   bind_solve(m);
   bind_tree(m);
 }

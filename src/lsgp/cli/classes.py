@@ -88,6 +88,7 @@ def make_classifier(settings: dict[str, Any], run: dict[str, Any], n_inputs: int
     for name, option in (
         ("normalize_y", "--no-normalize"),
         ("calibrate", "--no-calibrate"),
+        ("boosting", "--no-boosting"),
         ("localizer_metric", "--localizer-metric"),
     ):
         if name in settings:

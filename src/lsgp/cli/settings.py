@@ -28,6 +28,7 @@ NAMES = (
     "anisotropy",
     "normalize_y",
     "calibrate",
+    "boosting",
     "normalize_localizer",
     "backend",
     "dtype",
@@ -104,6 +105,12 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         "--no-calibrate",
         "leave the scale of predictions as the models have it",
         dest="calibrate",
+        action="store_false",
+    )
+    add(
+        "--no-boosting",
+        "no boosted trees beside the models",
+        dest="boosting",
         action="store_false",
     )
     add(

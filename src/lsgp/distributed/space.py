@@ -179,6 +179,11 @@ class ClusterProblem(TuningProblem):
 
     source: Source | None = None
 
+    @property
+    def admits_boosting(self) -> bool:
+        """Never: trees want all rows in one place."""
+        return False
+
     def space(self, kinds: Kinds) -> LeaveOneOut:
         assert self.source is not None
         return self._space(self.source.transform(kinds))

@@ -104,7 +104,15 @@ def _predict_blocks(
         at = fitted.inputs_of(centers[start:stop])
         return ask(fitted, fitted.solver.predict_areas(at, points, block), "latent")
 
-    return gather(ensemble, answer, a, resources)
+    boosted = ensemble.boosted
+
+    def aside(start: int, stop: int) -> Array | None:
+        if boosted is None:
+            return None
+        said = boosted.locate(areas[start:stop].reshape(-1, d))
+        return np.asarray(said.reshape(stop - start, p, -1).mean(axis=1))
+
+    return gather(ensemble, answer, a, resources, aside)
 
 
 def _average_points(

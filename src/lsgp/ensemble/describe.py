@@ -40,6 +40,7 @@ def describe(ensemble: Ensemble, name: str, resources: Resources) -> str:
             _title(ensemble, name),
             *_aligned(table),
             *describe_projection(ensemble),
+            *describe_trees(ensemble),
             _score(ensemble),
             *_encoding(ensemble),
             *_inputs(ensemble, resources),
@@ -67,7 +68,8 @@ def describe_encoding(ensemble: Ensemble) -> list[dict[str, Any]]:
 def describe_html(ensemble: Ensemble, name: str, resources: Resources) -> str:
     """The same as HTML, with small pictures of the effects."""
     models = _html_table(COLUMNS, [[escape(cell) for cell in row] for row in model_rows(ensemble)])
-    projected = "".join(f"<div>{escape(line)}</div>" for line in describe_projection(ensemble))
+    lines = [*describe_projection(ensemble), *describe_trees(ensemble)]
+    projected = "".join(f"<div>{escape(line)}</div>" for line in lines)
     # Colors are the page's own: it may be dark.
     return (
         '<div class="lsgp-fitted" style="font-size: 0.9em; margin-top: 0.5em;">'
@@ -95,6 +97,14 @@ def describe_projection(ensemble: Ensemble) -> list[str]:
     low, high = (_kilometers(float(value)) for value in (min(own), max(own)))
     scales = low if low == high else f"{low} to {high}"
     return [f"on the sphere ({first}, {second}): lengthscale {scales} km"]
+
+
+def describe_trees(ensemble: Ensemble) -> list[str]:
+    """What boosted trees have to say, in a line; nothing if there are none."""
+    boosted = ensemble.boosted
+    if boosted is None:
+        return []
+    return [f"beside them {boosted.n_trees:,} boosted trees: {boosted.share:.0%} of the mean"]
 
 
 def _kilometers(value: float) -> str:

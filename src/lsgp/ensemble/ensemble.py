@@ -18,9 +18,10 @@ from lsgp.inputs.copies import Copies
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import Projection, TargetScaler
-from lsgp.method.combination import combine
+from lsgp.method.combination import combine, lean
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.shape import AS_THEY_ARE, Shape
+from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import change_backend
 from lsgp.tuning.result import TuningResult
 
@@ -58,6 +59,8 @@ class Ensemble:
         Which columns are coordinates on a map, and in which reference system; None: not known.
     shape : Shape
         What tuning makes of tails, and of large and small scales, beside the factor.
+    boosted : BoostedTrees or None
+        Trees that the locations of predictions lean to.
     """
 
     models: tuple[FittedModel, ...]
@@ -74,6 +77,7 @@ class Ensemble:
     encoder: Encoder | None = None
     georeference: Georeference | None = None
     shape: Shape = AS_THEY_ARE
+    boosted: BoostedTrees | None = None
 
     def __repr__(self) -> str:
         return (
@@ -155,13 +159,15 @@ class Ensemble:
         self,
         predicted: list[PredictiveDistribution],
         observed: list[PredictiveDistribution] | None = None,
+        aside: Array | None = None,
     ) -> PredictiveDistribution:
         """One distribution per query from those of the models, in the units of y, (q, t).
 
         ``observed`` are those of observations, by which calibration goes, where others are meant.
+        ``aside`` (q, t), in scaled units, is what the boosted trees say, if there are any.
         """
-        combined = combine(predicted, self.weights)
-        by = None if observed is None else combine(observed, self.weights)
+        combined = self.leaning(combine(predicted, self.weights), aside)
+        by = None if observed is None else self.leaning(combine(observed, self.weights), aside)
         combined = self.shape.apply(combined, by)
         return PredictiveDistribution(
             self.target_scaler.inverse_mean(combined.mean),
@@ -169,6 +175,14 @@ class Ensemble:
             # All targets of a query share its degrees of freedom.
             combined.dof[:, 0],
         )
+
+    def leaning(
+        self, combined: PredictiveDistribution, aside: Array | None
+    ) -> PredictiveDistribution:
+        """Combined predictions, a share of the way to what the boosted trees say."""
+        if self.boosted is None or aside is None:
+            return combined
+        return lean(combined, aside, self.boosted.share)
 
     def in_shape(self, values: Array) -> Array:
         """Values of all targets (q, t) as the targets were given, (q,) or (q, t)."""

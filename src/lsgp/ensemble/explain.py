@@ -81,7 +81,7 @@ class Explanation:
         The row's target.
     contributions : array of shape (q, w) or (q, w, t)
         The row's part of the mean, coefficient × (observed − `baseline`):
-        ``baseline + contributions.sum(axis=1)`` is the predicted mean.
+        ``baseline + contributions.sum(axis=1)``, and what trees add, is the predicted mean.
     baseline : array of shape () or (t,)
         Mean of the training targets, where predictions start (0 with ``normalize_y=False``).
     predicted : PredictiveDistribution
@@ -106,6 +106,8 @@ class Explanation:
     target_names : list of str
     kilometers : array of shape (q, w) or None
         Along the ground, where two inputs are on the sphere; infinite where padded.
+    by_trees : array of shape (q,) or (q, t), or None
+        What boosted trees add to the mean, with their share; None if there are none.
     """
 
     rows: NDArray[np.int64]
@@ -125,6 +127,7 @@ class Explanation:
     input_names: list[str]
     target_names: list[str]
     kilometers: Array | None = None
+    by_trees: Array | None = None
 
     def __repr__(self) -> str:
         n = self.n_neighbors
@@ -178,6 +181,8 @@ class Explanation:
         columns: dict[str, Any] = {"query": np.arange(len(self))}
         columns |= name_columns("mean", self.predicted.mean, self.target_names)
         columns |= name_columns("std", np.asarray(self.predicted.std), self.target_names)
+        if self.by_trees is not None:
+            columns |= name_columns("by_trees", self.by_trees, self.target_names)
         columns["n_neighbors"] = self.n_neighbors
         columns["n_effective"] = self.n_effective
         columns |= name_columns("local_scale", self.local_scale, self.target_names)
@@ -217,8 +222,13 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     scaled = np.asarray(heaviest.problem.y[rows], dtype=float)
     scaled[rows < 0] = 0.0
     scale = np.exp(sum(w * np.log(p.scale) for w, p in zip(shares, parts, strict=True)))
-    predicted = ensemble.combine([part.predicted for part in parts])
-    scale = ensemble.scale_factor * scale * _contrast(ensemble, parts)
+    aside, boosted = None, ensemble.boosted
+    if boosted is not None:
+        nothing = np.full(len(X), -1)
+        aside = boosted.locate_without(X, nothing if left_out is None else left_out)
+        coefficients *= 1.0 - boosted.share
+    predicted = ensemble.combine([part.predicted for part in parts], aside=aside)
+    scale = ensemble.scale_factor * scale * _contrast(ensemble, parts, aside)
     dof = predicted.dof[:, 0]
     shape = (*rows.shape, *ensemble.target_shape)
     extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
@@ -249,13 +259,22 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         input_names=view.input_names(ensemble),
         target_names=view.target_names(ensemble),
         kilometers=kilometers_of(ensemble, rows, queries[0]),
+        by_trees=_by_trees(ensemble, aside),
     )
 
 
-def _contrast(ensemble: Ensemble, parts: list[Part]) -> Array:
+def _contrast(ensemble: Ensemble, parts: list[Part], aside: Array | None) -> Array:
     """What calibration multiplies the scale of each query by, (q, t), beside the factor."""
     observed = combine([part.predicted for part in parts], ensemble.weights)
+    observed = ensemble.leaning(observed, aside)
     return ensemble.shape.factor(observed.scale)
+
+
+def _by_trees(ensemble: Ensemble, aside: Array | None) -> Array | None:
+    """What trees add to the mean, in the units of y, from what they say in scaled ones (q, t)."""
+    if ensemble.boosted is None or aside is None:
+        return None
+    return ensemble.in_shape(ensemble.boosted.share * ensemble.target_scaler.std * aside)
 
 
 def kilometers_of(ensemble: Ensemble, rows: NDArray[np.int64], queries: Array) -> Array | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lsgp.backends.contract import Resources
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.ensemble.predict import check_kind, in_blocks
+from lsgp.ensemble.predict import aside_of, check_kind, in_blocks
 from lsgp.inputs.encoding.encodings import LeftOut, Number
 from lsgp.method.contract import Predictions, QueryGradients
 from lsgp.method.shape import Shape
@@ -51,7 +51,7 @@ def predict_with_gradient(
     mean = np.empty((len(X), ensemble.n_targets))
     by_mean = np.empty((*mean.shape, ensemble.n_columns))
     std, by_std = np.empty_like(mean), np.empty_like(by_mean)
-    unit = ensemble.target_scaler.std
+    unit, aside = ensemble.target_scaler.std, aside_of(ensemble, X)
 
     has_noise = kind == "observation"
 
@@ -66,8 +66,10 @@ def predict_with_gradient(
 
     def consume(start: int, stop: int, said: list[_Asked]) -> None:
         part = X[start:stop]
+        beside = aside(start, stop)
         observed = _combine(ensemble.weights, [one.observed for one in said])
         combined = _combine(ensemble.weights, [one.predicted for one in said])
+        observed, combined = (_lean(ensemble, one, beside) for one in (observed, combined))
         combined = _calibrate(ensemble.shape, combined, observed)
         mean[start:stop] = ensemble.target_scaler.inverse_mean(combined.mean)
         by_mean[start:stop] = _by_column(ensemble, part, combined.by_mean * unit[:, None])
@@ -168,6 +170,23 @@ def _calibrate(
         inverse_dof=shape.inverse_dof(combined.inverse_dof),
         by_log_scale2=combined.by_log_scale2 + elasticity * observed.by_log_scale2,
         by_inverse_dof=slope * combined.by_inverse_dof,
+    )
+
+
+def _lean(ensemble: Ensemble, combined: _Differentiated, aside: Array | None) -> _Differentiated:
+    """`lsgp.method.combination.lean` and its derivative; that of trees is 0 but at their steps."""
+    if ensemble.boosted is None or aside is None:
+        return combined
+    share, gap = ensemble.boosted.share, aside - combined.mean
+    between = share * (1.0 - share)
+    scale2 = combined.scale2 + between * gap**2
+    by_scale2 = combined.scale2[:, :, None] * combined.by_log_scale2
+    by_scale2 -= 2.0 * between * gap[:, :, None] * combined.by_mean
+    return combined._replace(
+        mean=combined.mean + share * gap,
+        scale2=scale2,
+        by_mean=(1.0 - share) * combined.by_mean,
+        by_log_scale2=by_scale2 / scale2[:, :, None],
     )
 
 

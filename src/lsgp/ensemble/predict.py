@@ -30,6 +30,8 @@ KINDS = ("observation", "latent")
 Said = TypeVar("Said")
 #: What a model says about a block of queries, from its first to behind its last.
 Answer = Callable[[FittedModel, int, int, Block], Said]
+#: What boosted trees say about the same block, (q, t) in scaled units; None if there are none.
+Aside = Callable[[int, int], Array | None]
 
 
 class Asked(NamedTuple):
@@ -48,6 +50,12 @@ def check_kind(kind: str) -> None:
         raise ValueError(f"kind={kind!r} is not one of {', '.join(map(repr, KINDS))}.")
 
 
+def aside_of(ensemble: Ensemble, X: Array) -> Aside:
+    """Of queries."""
+    boosted = ensemble.boosted
+    return lambda start, stop: None if boosted is None else boosted.locate(X[start:stop])
+
+
 def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
     """Means (q,) or (q, t) alone, which saves the time of the variances of exact GPs."""
     mean = np.empty((len(X), ensemble.n_targets))
@@ -56,8 +64,10 @@ def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
         solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block, mean_only=True)
         return distribution_of(solved, 0.0)
 
+    aside = aside_of(ensemble, X)
+
     def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
-        mean[start:stop] = ensemble.combine(predicted).mean
+        mean[start:stop] = ensemble.combine(predicted, aside=aside(start, stop)).mean
 
     in_blocks(ensemble, answer, len(X), consume, resources)
     return ensemble.in_shape(mean)
@@ -73,8 +83,12 @@ def predict_mean_without(
         queries, left_out = fitted.inputs_of(X[start:stop]), rows[start:stop].astype(np.int32)
         return distribution_of(fitted.solver.predict_without(queries, left_out, block), 0.0)
 
+    boosted = ensemble.boosted
+
     def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
-        mean[start:stop] = ensemble.combine(predicted).mean
+        part = slice(start, stop)
+        aside = None if boosted is None else boosted.locate_without(X[part], rows[part])
+        mean[part] = ensemble.combine(predicted, aside=aside).mean
 
     in_blocks(ensemble, answer, len(X), consume, resources)
     return mean
@@ -90,7 +104,7 @@ def predict_distribution(
         solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block)
         return ask(fitted, solved, kind)
 
-    return widen(ensemble, X, gather(ensemble, answer, len(X), resources))
+    return widen(ensemble, X, gather(ensemble, answer, len(X), resources, aside_of(ensemble, X)))
 
 
 def ask(fitted: FittedModel, solved: Predictions, kind: str) -> Asked:
@@ -134,7 +148,12 @@ def leave_one_out(
         found = distribution_of(solved, fitted.model.noise_of(fitted.problem.noise[part]))
         return Asked(found, found)
 
-    predicted = gather(ensemble, answer, len(rows), resources)
+    boosted = ensemble.boosted
+
+    def aside(start: int, stop: int) -> Array | None:
+        return None if boosted is None else boosted.held_out[own[start:stop]]
+
+    predicted = gather(ensemble, answer, len(rows), resources, aside)
     scaled = np.asarray(ensemble.heaviest.problem.y[own], dtype=float)
     observed = ensemble.in_shape(ensemble.target_scaler.inverse_mean(scaled))
     return LeaveOneOutResult(rows, observed, predicted, assess(predicted, observed))
@@ -145,13 +164,16 @@ def gather(
     answer: Answer[Asked],
     n_queries: int,
     resources: Resources,
+    aside: Aside,
 ) -> PredictiveDistribution:
-    """What all models say, combined, in the units of y."""
+    """What all models say, and trees aside, combined, in the units of y."""
     shape = (n_queries, ensemble.n_targets)
     mean, scale, dof = np.empty(shape), np.empty(shape), np.empty(n_queries)
 
     def consume(start: int, stop: int, said: list[Asked]) -> None:
-        combined = ensemble.combine([one.predicted for one in said], [one.observed for one in said])
+        combined = ensemble.combine(
+            [one.predicted for one in said], [one.observed for one in said], aside(start, stop)
+        )
         mean[start:stop], scale[start:stop] = combined.mean, combined.scale
         dof[start:stop] = combined.dof[:, 0]
 

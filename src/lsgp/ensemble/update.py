@@ -55,7 +55,8 @@ def add_rows(ensemble: Ensemble, rows: TrainingRows, policy: Policy) -> Ensemble
     if groups is not None or rows.groups is not None:
         groups = (groups or Groups.none(n_before)).extend(rows.groups or Groups.none(n_added))
     copies = None if ensemble.copies is None else ensemble.copies.extend(n_added)
-    return replace(ensemble, models=tuple(models), groups=groups, copies=copies)
+    boosted = None if ensemble.boosted is None else ensemble.boosted.with_rows(rows.X)
+    return replace(ensemble, models=tuple(models), groups=groups, copies=copies, boosted=boosted)
 
 
 def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble:
@@ -78,7 +79,8 @@ def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble
         )
         models.append(sizes.change(fitted, problem, fitted.index.keep_rows(kept)))
     groups = None if ensemble.groups is None else ensemble.groups.keep(kept)
-    return replace(ensemble, models=tuple(models), groups=groups, copies=copies)
+    boosted = None if ensemble.boosted is None else ensemble.boosted.keep_rows(kept)
+    return replace(ensemble, models=tuple(models), groups=groups, copies=copies, boosted=boosted)
 
 
 class _Sizes:

@@ -225,7 +225,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             verbose=verbose,
         )
         # One-hot columns are always scaled, and links calibrated: not settings of a classifier.
-        del self.normalize_y, self.prior_mean, self.calibrate
+        del self.normalize_y, self.prior_mean, self.calibrate, self.boosting
         self.class_weight = class_weight
 
     # -- fitting ---------------------------------------------------------------------------
@@ -423,6 +423,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             **super()._settings(),
             "normalize_y": True,
             "calibrate": True,
+            "boosting": False,
             "objective": objective,
             "localizer_metric": "scaled",
         }

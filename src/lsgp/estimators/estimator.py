@@ -148,6 +148,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             copies=copies,
             encoder=encoder,
             shape=AS_THEY_ARE if tuned is None else tuned.result.shape,
+            boosted=None if tuned is None else tuned.boosted,
         )
         return ensemble, tuned
 

@@ -135,6 +135,10 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
     calibrate : bool
         Whether tuning ends with a factor on the scale of all predictions, `scale_factor_`, by
         which 95 % intervals cover in leave-one-out. False: scales as the models have them.
+    boosting : bool
+        Whether boosted trees may stand beside the models, where leave-one-out says that targets
+        jump: predictions then lean to them by a share. Never where a kernel, a neighborhood or
+        hyperparameters are given, with fewer than three inputs, or with queries.
     backend : {"auto", "cpu", "cuda", "reference"}
         Where local systems are solved; "cuda" is a GPU, by `pip install lsgp[cuda13]`.
     dtype : {"float64", "float32"}

@@ -52,6 +52,7 @@ class EstimatorSettings(BaseEstimator):
         normalize_localizer: bool | str = False,
         localizer_metric: str = "scaled",
         calibrate: bool = True,
+        boosting: bool = True,
         backend: str = "auto",
         dtype: str = "float64",
         n_jobs: int | None = None,
@@ -86,6 +87,7 @@ class EstimatorSettings(BaseEstimator):
         self.normalize_localizer = normalize_localizer
         self.localizer_metric = localizer_metric
         self.calibrate = calibrate
+        self.boosting = boosting
         self.backend = backend
         self.dtype = dtype
         self.n_jobs = n_jobs

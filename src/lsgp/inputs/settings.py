@@ -166,6 +166,7 @@ def specify(
         projection=projection,
         tunes_bandwidth=_tunes_bandwidth(settings),
         calibrates=_flag(settings, "calibrate"),
+        boosts=_flag(settings, "boosting"),
         bounds=bounds,
     )
 

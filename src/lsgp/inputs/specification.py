@@ -63,6 +63,7 @@ class Specification(NamedTuple):
     tunes_bandwidth: bool = False  # one radius for all queries, that tuning chooses
     calibrates: bool = True  # whether a factor makes intervals cover
     bounds: Mapping[str, np.ndarray] | None = None  # of a kernel object's logarithms, (k, 2)
+    boosts: bool = True  # whether trees may stand beside the models
 
     @property
     def admits_exact(self) -> bool:
@@ -76,6 +77,17 @@ class Specification(NamedTuple):
             and not own.normalize
             and self.n_neighbors is None
             and not self.given & {"localizer_decay", "scale_dof"}
+        )
+
+    @property
+    def admits_boosting(self) -> bool:
+        """Whether trees may stand beside the models: nothing was said of what these are."""
+        return (
+            self.boosts
+            and self.admits_exact
+            and len(self.kernels) > 1
+            and not self.given
+            and self.projection is None
         )
 
     @property

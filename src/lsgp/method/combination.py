@@ -11,6 +11,7 @@ degrees of freedom are the harmonic mean.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,3 +37,15 @@ def combine(
     scale = largest * np.sqrt(np.exp(2.0 * log_scale) + spread)
     dof = 1.0 / np.maximum(sum(w / p.dof for w, p in pairs), 1e-300)
     return PredictiveDistribution(mean, scale, np.where(dof > 1e299, np.inf, dof))
+
+
+def lean(
+    predicted: PredictiveDistribution, location: Array, share: float
+) -> PredictiveDistribution:
+    """Predictions whose locations go a share of the way to others, which have no scale.
+
+    As if those were of a model with the same scale: where both disagree, the prediction is wider.
+    """
+    gap = location - predicted.mean
+    scale = np.hypot(predicted.scale, np.sqrt(share * (1.0 - share)) * gap)
+    return replace(predicted, mean=predicted.mean + share * gap, scale=scale)

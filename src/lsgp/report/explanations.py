@@ -98,6 +98,9 @@ def _one_case(
         f"{format_number(float(contributions[order].sum()))}"
         + (f", the other {n_rest:,} {format_number(rest)}." if n_rest else "."),
     ]
+    if explained.by_trees is not None:
+        by_trees = float(columns_of(explained.by_trees)[k, target])
+        said.append(f"Boosted trees add {format_number(by_trees)}.")
     if not explained.is_extrapolating[k]:
         said.append(f"Extrapolation {explained.extrapolation[k]:.2f} (far from the data above 1).")
     badge = _badge(explained, k)

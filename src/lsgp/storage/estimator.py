@@ -15,7 +15,7 @@ import numpy as np
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.transforms import TargetScaler
-from lsgp.storage import classes, encoding, georeference, records
+from lsgp.storage import boosted, classes, encoding, georeference, records
 from lsgp.storage.model_file import (
     Contents,
     ModelFileError,
@@ -86,6 +86,7 @@ def estimator_state(
         "encoder": encoding.encoder_record(ensemble.encoder, store),
         "georeference": georeference.georeference_record(ensemble.georeference),
         "projection": projection_record(ensemble.projection),
+        "boosted": boosted.boosted_record(ensemble.boosted, store),
     }
 
 
@@ -211,6 +212,7 @@ def read_ensemble(
             n_targets,
         ),
         shape=shape_of_predictions,
+        boosted=boosted.read_boosted(state.get("boosted"), arrays, n_rows, n_inputs, n_targets),
     )
 
 

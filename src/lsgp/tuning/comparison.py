@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.method.combination import combine
+from lsgp.method.combination import combine, lean
 from lsgp.method.contract import (
     STATUS_NOT_POSITIVE_DEFINITE,
     LocalModel,
@@ -23,7 +23,7 @@ from lsgp.tuning.calibration import ScaleAndShape, calibrate, calibrate_combinat
 from lsgp.tuning.leave_one_out import Sample
 from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
-from lsgp.tuning.plan import BAD_LOSS
+from lsgp.tuning.plan import BAD_LOSS, BOOSTED_SHARES
 from lsgp.tuning.result import Candidate
 from lsgp.tuning.weights import choose_weights
 
@@ -46,6 +46,7 @@ class Choice(NamedTuple):
     weights: Array  # of the candidates, and behind them of the linear ones
     loss: float
     calibration: ScaleAndShape
+    boosted_share: float = 0.0  # of boosted trees in the locations
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +125,33 @@ class Comparison:
         combined = combine([predicted[k] for k in used], weights[used])
         mean_loss = float(self.objective.losses(combined, self.y).mean())
         return Choice(weights, mean_loss, calibrate_combination(combined, self.y))
+
+    def share_of(
+        self, location: Array, predicted: PredictiveDistribution, observed: Array
+    ) -> float:
+        """How far predictions should lean to other locations (k, t); 0 if that is not worth it."""
+        losses = [
+            self.objective.criterion(lean(predicted, location, share), observed)
+            for share in BOOSTED_SHARES
+        ]
+        best = int(np.argmin(losses))
+        return (
+            BOOSTED_SHARES[best] if self.objective.is_worthwhile(losses[best], losses[0]) else 0.0
+        )
+
+    def lean(
+        self, choice: Choice, predicted: Sequence[PredictiveDistribution], location: Array
+    ) -> Choice:
+        """A choice with what boosted trees say of the compared points (k, t) beside it."""
+        used = np.flatnonzero(choice.weights).tolist()
+        combined = combine([predicted[k] for k in used], choice.weights[used])
+        share = self.share_of(location, combined, self.y)
+        if share == 0.0:
+            return choice
+        combined = lean(combined, location, share)
+        mean_loss = float(self.objective.losses(combined, self.y).mean())
+        calibration = calibrate_combination(combined, self.y)
+        return Choice(choice.weights, mean_loss, calibration, share)
 
     def blend(
         self,

@@ -62,8 +62,14 @@ def held_out(
     return log_proba
 
 
-def folds_of(n: int, groups: NDArray[np.integer] | None) -> NDArray[np.int64]:
+def folds_of(
+    n: int, groups: NDArray[np.integer] | None, n_folds: int = N_FOLDS
+) -> NDArray[np.int64]:
     """A fold for each row (n,), the same for all of a group, and the same every time."""
-    units = np.arange(n) if groups is None else np.asarray(groups)
+    units = np.arange(n)
+    if groups is not None:
+        # Rows of no group are groups of one, behind the others.
+        n_groups = int(np.max(groups)) + 1
+        units = np.where(groups < 0, n_groups + units, groups)
     n_units = int(units.max()) + 1
-    return np.random.default_rng(0).permutation(n_units)[units] % N_FOLDS
+    return np.random.default_rng(0).permutation(n_units)[units] % n_folds

@@ -37,6 +37,8 @@ from lsgp.tuning.objective import Objective
 from lsgp.tuning.parameters import Parameters
 from lsgp.tuning.plan import (
     FEW_ROWS,
+    FEWEST_BOOSTED_INPUTS,
+    FEWEST_BOOSTED_ROWS,
     FIRST_N_NEIGHBORS,
     LAST_N_NEIGHBORS,
     MOST_CLASSES_FOR_LAPLACE,
@@ -465,6 +467,20 @@ class TuningProblem:
             and specification.admits_exact
             and specification.bounds is None
             and N_MATRICES * exact_bytes(n) <= self.resources.memory_budget
+        )
+
+    @property
+    def admits_boosting(self) -> bool:
+        """Whether boosted trees may stand beside the models: those that nobody has chosen."""
+        (n, d), specification = self.rows.X.shape, self.specification
+        return (
+            specification.admits_boosting
+            and self.labels is None
+            and self.queries is None
+            and self.objective.judges_predictions
+            and self.n_models > 1
+            and n >= FEWEST_BOOSTED_ROWS
+            and d >= FEWEST_BOOSTED_INPUTS
         )
 
     # -- how models are judged -------------------------------------------------------------

@@ -89,6 +89,8 @@ class TuningResult:
         Rows that were left out because others have the same inputs and targets.
     at_bounds : dict
         How many hyperparameters of the combined models ended at a bound of their range, by name.
+    boosted_share : float
+        The share of boosted trees in the locations of predictions; 0 if they have nothing to add.
     """
 
     objective: str
@@ -102,6 +104,7 @@ class TuningResult:
     n_copies: int = 0
     at_bounds: dict[str, int] = field(default_factory=dict)
     shape: Shape = AS_THEY_ARE
+    boosted_share: float = 0.0
 
     def __repr__(self) -> str:
         stopped = "" if self.is_complete else ", stopped early"

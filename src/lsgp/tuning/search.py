@@ -21,6 +21,7 @@ import numpy as np
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.progress import progress_bar
 from lsgp.compute.warn import warn_user
+from lsgp.solvers.boosted import BoostedTrees
 from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning
 from lsgp.tuning.comparison import Choice, Comparison
@@ -30,6 +31,7 @@ from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.plan import BAD_LOSS, LAPLACE_SHARE, SMALLEST_ODDS, exact_share
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
+from lsgp.tuning.stages.boost import Boost
 from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore
 from lsgp.tuning.stages.exact import Exact
 from lsgp.tuning.stages.first import First
@@ -57,6 +59,7 @@ STAGES: tuple[Stage, ...] = (
     Enlarge(),
     Exact(),
     EnlargeMore(),
+    Boost(),
 )
 
 
@@ -67,6 +70,7 @@ class Tuned(NamedTuple):
     result: TuningResult
     linear: tuple[tuple[LinearCandidate, float], ...] = ()  # beside them, of labels
     laplace: tuple[tuple[LaplaceCandidate, float], ...] = ()  # likewise
+    boosted: BoostedTrees | None = None  # beside them, with a share
 
 
 def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -> Tuned:
@@ -262,6 +266,11 @@ def _choose(
         choice = comparison.blend(choice, predicted, also, problem.integrated_share)
         weights = choice.weights
         usable += integrated
+    boosted = found.boosted
+    if boosted is not None:
+        predicted = [contender.candidate.predicted for contender in usable]
+        choice = comparison.lean(choice, predicted, boosted.held_out[comparison.rows])
+        boosted = replace(boosted, share=choice.boosted_share) if choice.boosted_share else None
     calibration = choice.calibration if problem.specification.calibrates else ScaleAndShape()
     order = np.argsort(-weights, kind="stable")
     members = tuple((usable[k], float(weights[k])) for k in order if weights[k])
@@ -276,8 +285,9 @@ def _choose(
         seconds=problem.clock.elapsed,
         is_complete=is_complete,
         at_bounds=_count_at_bounds(problem, members),
+        boosted_share=choice.boosted_share,
     )
-    return Tuned(members, result, linear)
+    return Tuned(members, result, linear, boosted=boosted)
 
 
 def _count_at_bounds(

@@ -16,6 +16,7 @@ import numpy as np
 from lsgp.backends.contract import Resources
 from lsgp.compute.blas import one_blas_thread
 from lsgp.method.contract import LocalModel
+from lsgp.solvers.boosted import BoostedTrees
 from lsgp.tuning.clock import OutOfTimeError
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.contender import Contender, Start
@@ -33,6 +34,7 @@ Result = TypeVar("Result")
 LIKELY_STREAM, RANK_STREAM, POLISH_STREAM, MIX_STREAM, VARY_STREAM = range(5)
 ENLARGE_STREAM, EXACT_STREAM, ENLARGE_MORE_STREAM = range(5, 8)
 FIRST_STREAM, INTEGRATE_STREAM, LINEAR_STREAM, WIDEN_STREAM, LAPLACE_STREAM = range(8, 13)
+BOOST_STREAM = 13
 
 #: Seconds between looks at pending interrupts.
 INTERRUPT_POLL = 0.2
@@ -53,6 +55,7 @@ class Found:
     exact: list[Contender] = field(default_factory=list)
     linear: list[LinearCandidate] = field(default_factory=list)  # of labels
     laplace: list[LaplaceCandidate] = field(default_factory=list)  # of labels
+    boosted: BoostedTrees | None = None
 
     @property
     def all(self) -> list[Contender]:

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Boosted trees beside the local models: where targets jump, steps fit better than any kernel.
+
+They say where an observation lies, not how far from there it may be: they move the location of a
+prediction a share of the way to theirs (`lsgp.method.combination.lean`), and its scale stays the
+local models' own.
+
+There is one fit for each fold of the rows, of all others, so that every row has a prediction by
+trees that have not seen it. Queries have the mean of all fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp import _core
+
+Array = NDArray[np.float64]
+
+#: The fold of rows that no fit has seen.
+UNSEEN = -1
+
+
+class Nodes(NamedTuple):
+    """Trees as arrays, one behind the other; children lie behind their parents."""
+
+    feature: NDArray[np.int32]  # (N,) the input that is asked for; -1: a leaf
+    threshold: Array  # (N,) up to which a row goes to the left
+    left: NDArray[np.int32]  # (N,)
+    right: NDArray[np.int32]  # (N,)
+    value: Array  # (N,) of leaves
+    roots: NDArray[np.int32]  # (T,)
+    ends: NDArray[np.int64]  # (k,) of the trees that are summed up, for each sum
+
+    def sums(self, X: Array) -> Array:
+        """(q, k) of the leaves that rows (q, d) fall into."""
+        found = np.empty((len(X), len(self.ends)))
+        _core.core.sum_leaves(np.ascontiguousarray(X, dtype=float), *self, found)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedTrees:
+    """Fits of all rows but a fold each, in the inputs as they are and in scaled targets."""
+
+    nodes: Nodes
+    baseline: Array  # (folds, t): what the trees of a fit are added to
+    share: float  # of them in the location of a prediction
+    folds: NDArray[np.int32]  # (n,) of the rows of models
+    held_out: Array  # (n, t): what the fit without a row's fold says of it
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.nodes.roots)
+
+    def by_fold(self, X: Array) -> Array:
+        """What each fit says of queries, (q, folds, t)."""
+        return self.nodes.sums(X).reshape(len(X), *self.baseline.shape) + self.baseline
+
+    def locate(self, X: Array) -> Array:
+        """Of queries, (q, t)."""
+        return np.asarray(self.by_fold(X).mean(axis=1))
+
+    def locate_without(self, X: Array, rows: NDArray[np.integer]) -> Array:
+        """Of queries, (q, t), each by fits that have not seen one row of ``rows`` (q,); -1: all."""
+        said, folds = self.by_fold(X), np.where(rows < 0, UNSEEN, self.folds[rows])
+        own = said[np.arange(len(X)), np.maximum(folds, 0)]
+        return np.where((folds == UNSEEN)[:, None], said.mean(axis=1), own)
+
+    def with_rows(self, X: Array) -> BoostedTrees:
+        """With more rows, which no fit has seen."""
+        unseen = np.full(len(X), UNSEEN, dtype=np.int32)
+        return replace(
+            self,
+            folds=np.concatenate([self.folds, unseen]),
+            held_out=np.concatenate([self.held_out, self.locate(X)]),
+        )
+
+    def keep_rows(self, kept: NDArray[np.bool_]) -> BoostedTrees:
+        """Without the other rows; the trees stay as they are."""
+        return replace(self, folds=self.folds[kept], held_out=self.held_out[kept])

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Boosted trees beside the local models: chosen where targets jump, and consistent everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.backends.contract import Resources
+from lsgp.ensemble.predict import leave_one_out
+from lsgp.method.combination import lean
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.solvers.boosted import UNSEEN
+from lsgp.storage.model_file import ModelFileError
+from lsgp.tuning.boosting import BoostingProblem, UnknownTreesError, nodes_of
+from lsgp.tuning.linear import folds_of
+from lsgp.tuning.problem import TuningProblem
+
+
+def steps(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Jumps along each of four inputs, which no smooth kernel follows."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 4))
+    y = 3.0 * (X[:, 0] > 0.37) + 2.0 * (X[:, 1] > 0.61) * (X[:, 2] > 0.5) - (X[:, 3] > 0.2)
+    return X, y + 0.1 * rng.standard_normal(n)
+
+
+def fit(X: np.ndarray, y: np.ndarray, **settings: object) -> LSGPRegressor:
+    # No other transforms, and no exact GPs: they take the time of a fit.
+    few = {"n_tuning_points": 60, "n_models": 3, "random_state": 0}
+    few |= {"input_transform": "standardize", "scale": "local"} | settings
+    return LSGPRegressor(**few).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def stepped() -> LSGPRegressor:
+    return fit(*steps(300))
+
+
+def problem(n: int = 200, groups: np.ndarray | None = None) -> BoostingProblem:
+    X, y = steps(n)
+    return BoostingProblem.build(X, y[:, None], np.ones(n), groups, np.random.default_rng(0), 1)
+
+
+class TestTrees:
+    def test_sums_are_those_of_a_walk_from_node_to_node(self):
+        boosting = problem()
+        trees = boosting.assemble([boosting.fit_without(k) for k in range(5)])
+        nodes, X = trees.nodes, np.random.default_rng(1).uniform(size=(7, 4))
+        starts = np.concatenate([[0], nodes.ends[:-1]])
+        for x, found in zip(X, nodes.sums(X), strict=True):
+            for start, end, total in zip(starts, nodes.ends, found, strict=True):
+                expected = 0.0
+                for root in nodes.roots[start:end]:
+                    at = root
+                    while nodes.feature[at] >= 0:
+                        is_left = x[nodes.feature[at]] <= nodes.threshold[at]
+                        at = nodes.left[at] if is_left else nodes.right[at]
+                    expected += nodes.value[at]
+                assert total == pytest.approx(expected, abs=1e-12)
+
+    def test_what_is_held_out_does_not_depend_on_its_own_target(self):
+        boosting = problem()
+        row = 17
+        fold = int(boosting.folds[row])
+        changed = boosting.y.copy()
+        changed[row] += 100.0
+        other = replace(boosting, y=changed)
+        queries = boosting.X[[row]]
+        a, b = (each.fit_without(fold).predict(queries, 50) for each in (boosting, other))
+        np.testing.assert_array_equal(a, b)
+        elsewhere = (fold + 1) % boosting.plan.n_folds
+        a, b = (each.fit_without(elsewhere).predict(queries, 50) for each in (boosting, other))
+        assert abs(a - b) > 1.0
+
+    def test_groups_are_held_out_together_and_rows_of_none_alone(self):
+        groups = np.repeat(np.arange(20), 10)
+        groups[150:] = -1
+        folds = folds_of(200, groups, 5)
+        assert all(len(set(folds[groups == g])) == 1 for g in range(15))
+        assert len(set(folds[groups == -1])) == 5
+
+    def test_trees_that_are_kept_otherwise_are_refused(self):
+        class Other:
+            _predictors = "something else"
+
+        with pytest.raises(UnknownTreesError, match="keeps its boosted trees in another way"):
+            nodes_of([Other()], 3)
+
+    def test_paths_that_leave_the_arrays_are_refused(self, stepped):
+        nodes = stepped.ensemble_.boosted.nodes
+        inner = int(np.flatnonzero(nodes.feature >= 0)[0])
+        for name, value in (("left", inner), ("right", 10**8), ("feature", 4)):
+            array = getattr(nodes, name).copy()
+            array[inner] = value
+            with pytest.raises(ValueError, match="boosted trees: a node"):
+                nodes._replace(**{name: array}).sums(np.zeros((1, 4)))
+
+
+class TestChoice:
+    def test_jumps_have_trees_and_they_help(self, stepped):
+        without = fit(*steps(300), boosting=False)
+        X, y = steps(500, seed=1)
+        assert 0.0 < stepped.ensemble_.boosted.share <= 0.5
+        assert stepped.tuning_.boosted_share == stepped.ensemble_.boosted.share
+        assert "boosted trees" in stepped.describe()
+        errors = [np.mean(model.predict_distribution(X).crps(y)) for model in (stepped, without)]
+        assert errors[0] < 0.95 * errors[1]
+
+    def test_smooth_functions_have_none(self):
+        X = np.random.default_rng(0).uniform(size=(150, 3))
+        assert fit(X, np.sin(4 * X).sum(axis=1)).ensemble_.boosted is None
+
+    @pytest.mark.parametrize(
+        ("settings", "n", "d", "with_queries", "is_admitted"),
+        [
+            ({}, 150, 4, False, True),
+            ({"boosting": False}, 150, 4, False, False),
+            ({"kernel": "matern32"}, 150, 4, False, False),
+            ({"n_neighbors": 20}, 150, 4, False, False),
+            ({"noise_variance": 0.1}, 150, 4, False, False),
+            ({"sphere": (0, 1)}, 150, 4, False, False),
+            ({"n_models": 1}, 150, 4, False, False),
+            ({"objective": "marginal_likelihood"}, 150, 4, False, False),
+            ({}, 150, 2, False, False),
+            ({}, 90, 4, False, False),
+            ({}, 150, 4, True, False),
+        ],
+    )
+    def test_none_where_models_were_chosen_by_hand_or_steps_are_not_wanted(
+        self, monkeypatch, settings, n, d, with_queries, is_admitted
+    ):
+        asked = []
+
+        def tune(problem: TuningProblem, watch: object) -> None:
+            asked.append(problem.admits_boosting)
+            raise InterruptedError
+
+        monkeypatch.setattr("lsgp.estimators.estimator.tune", tune)
+        X, y = steps(n)
+        queries = X[:20, :d] + 0.01 if with_queries else None
+        with pytest.raises(InterruptedError):
+            LSGPRegressor(**settings).fit(X[:, :d], y, queries=queries)
+        assert asked == [is_admitted]
+
+    def test_classifiers_do_not_have_the_setting(self):
+        assert "boosting" not in LSGPClassifier().get_params()
+
+    def test_a_wrong_setting_is_named(self):
+        with pytest.raises(TypeError, match="boosting='yes'"):
+            fit(*steps(20), boosting="yes")
+
+
+class TestPredictions:
+    def test_leaning_widens_where_both_disagree(self):
+        own = PredictiveDistribution(np.zeros((2, 1)), np.ones((2, 1)), np.full(2, 5.0))
+        leaning = lean(own, np.array([[0.0], [4.0]]), 0.25)
+        np.testing.assert_allclose(leaning.mean[:, 0], [0.0, 1.0])
+        np.testing.assert_allclose(leaning.scale[:, 0], [1.0, 2.0])
+        np.testing.assert_array_equal(leaning.dof, own.dof)
+
+    def test_mean_alone_is_that_of_the_distribution(self, stepped):
+        X = steps(40, seed=2)[0]
+        np.testing.assert_allclose(stepped.predict(X), stepped.predict_distribution(X).mean)
+
+    def test_no_bit_depends_on_order_or_threads(self, stepped):
+        X = steps(61, seed=2)[0]
+        found = stepped.predict(X)
+        np.testing.assert_array_equal(stepped.predict(X[::-1])[::-1], found)
+        np.testing.assert_array_equal(np.array([stepped.predict(x[None])[0] for x in X]), found)
+
+    def test_gradients_are_those_of_differences(self, stepped):
+        X = steps(12, seed=3)[0]
+        by_mean, by_std = stepped.predict_gradient(X, return_std=True)
+        step = 1e-6
+        for j in range(4):
+            moved = [X + sign * step * np.eye(4)[j] for sign in (1.0, -1.0)]
+            sides = [stepped.predict(each, return_std=True) for each in moved]
+            for k, found in enumerate((by_mean, by_std)):
+                difference = (sides[0][k] - sides[1][k]) / (2.0 * step)
+                np.testing.assert_allclose(found[:, j], difference, rtol=2e-3, atol=2e-4)
+
+    def test_explanations_add_up(self, stepped):
+        X = steps(9, seed=4)[0]
+        found = stepped.explain(X)
+        total = found.baseline + found.contributions.sum(axis=1) + found.by_trees
+        np.testing.assert_allclose(total, stepped.predict(X), rtol=1e-6)
+        assert "by_trees" in found.summary_frame()
+
+    def test_leave_one_out_leaves_trees_out_too(self, stepped):
+        ensemble = stepped.ensemble_
+        bare = replace(stepped.ensemble_, boosted=None)
+        rows = np.arange(30)
+        own = leave_one_out(ensemble, rows, Resources()).predicted.mean
+        plain = leave_one_out(bare, rows, Resources()).predicted.mean
+        share, scaler = ensemble.boosted.share, ensemble.target_scaler
+        said = scaler.inverse_mean(ensemble.boosted.held_out[rows])[:, 0]
+        np.testing.assert_allclose(own, plain + share * (said - plain), rtol=1e-10)
+
+    def test_files_keep_them_and_refuse_others(self, stepped, tmp_path):
+        path, X = tmp_path / "model.lsgp", steps(20, seed=5)[0]
+        stepped.save(path)
+        loaded = LSGPRegressor.load(path)
+        np.testing.assert_array_equal(loaded.predict(X), stepped.predict(X))
+        np.testing.assert_array_equal(loaded.loo().predicted.mean, stepped.loo().predicted.mean)
+        broken = LSGPRegressor.load(path)
+        boosted = broken.ensemble_.boosted
+        nodes = boosted.nodes._replace(right=boosted.nodes.right + 10**6)
+        broken.ensemble_ = replace(broken.ensemble_, boosted=replace(boosted, nodes=nodes))
+        broken.save(path)
+        with pytest.raises(ModelFileError, match="contradict"):
+            LSGPRegressor.load(path)
+
+    def test_rows_come_and_go(self, stepped, tmp_path):
+        stepped.save(tmp_path / "model.lsgp")
+        model = LSGPRegressor.load(tmp_path / "model.lsgp")
+        X, y = steps(10, seed=6)
+        model.partial_fit(X, y)
+        boosted = model.ensemble_.boosted
+        assert (boosted.folds[-10:] == UNSEEN).all()
+        np.testing.assert_array_equal(boosted.held_out[-10:], boosted.locate(X))
+        before = model.loo().predicted.mean[305]
+        model.forget(np.arange(5))
+        assert len(model.ensemble_.boosted.folds) == 305
+        after = model.loo().predicted.mean[300]
+        np.testing.assert_allclose(after, before, rtol=0.2)
+
+    def test_several_targets_have_trees_each(self):
+        X, y = steps(150)
+        both = fit(X, np.column_stack([y, -2.0 * y]))
+        assert both.ensemble_.boosted.baseline.shape == (5, 2)
+        found = both.predict(steps(20, seed=7)[0])
+        assert np.corrcoef(found.T)[0, 1] < -0.98
