@@ -168,9 +168,7 @@ def fit_peer(X: Array, y: Array, seed: int) -> Callable[[Array], PredictiveDistr
     def predict(queries: Array) -> PredictiveDistribution:
         solved = system.predict((queries - center) / spread)
         variance = best.signal_variance * (solved.variance + best.noise_variance)
-        return PredictiveDistribution(
-            mean + std * solved.mean[:, 0], std * np.sqrt(variance)
-        )
+        return PredictiveDistribution(mean + std * solved.mean[:, 0], std * np.sqrt(variance))
 
     return predict
 

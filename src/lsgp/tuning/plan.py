@@ -111,7 +111,7 @@ MOST_INTEGRATED_PAIRS = 2_500_000
 BEYOND_RATIO = 1.1
 #: Of fewer rows there are no regions to speak of.
 FEWEST_FOR_REGIONS = 60
-#: Regions that are drawn, and those of them that are held out because they are most like the queries'.
+#: Regions that are drawn, and those that are held out: the ones that are most like the queries'.
 N_PROPOSED_REGIONS, N_REGIONS = 40, 10
 #: The largest share of the rows that a region holds out.
 LARGEST_REGION = 0.25

@@ -21,7 +21,7 @@ from lsgp.inputs.projections import Kinds
 from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.specification import DEFAULT_LOCALIZER, Specification
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
-from lsgp.method.contract import LocalModel, Predictions, concatenate_results
+from lsgp.method.contract import LocalModel
 from lsgp.search.arrays import numbered
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem, exact_bytes
@@ -57,7 +57,7 @@ from lsgp.tuning.plan import (
     integrated_share,
     plan_efforts,
 )
-from lsgp.tuning.regions import Regions, hold_out_regions
+from lsgp.tuning.regions import Regions, hold_out_regions, leave_regions_out
 from lsgp.tuning.result import Candidate
 
 Array = NDArray[np.float64]
@@ -145,28 +145,31 @@ class TuningProblem:
             first = given.space(specification.input_transforms[0])
             assert first.imitation is not None
             given = replace(given, eligible=first.imitation.targets)
-            if plain_objective is not None and given._admits_regions:
-                regions = hold_out_regions(
-                    first.X,
-                    first.index,
-                    np.asarray(first.transform.transform(queries), dtype=float),
-                    rows.group_numbers,
-                    given.random(REGION_STREAM),
-                )
-                given = replace(given, regions=regions)
-            if given.regions is not None:
-                plain = replace(given, queries=None, eligible=None, regions=None)
-                plain = replace(plain, objective=plain_objective)
-                plain = replace(
-                    plain, starts=plain._starts(None, warm_starts), is_warm=bool(warm_starts)
-                )
-                given = replace(given, plain=plain, is_in_gaps=first.gap_width > 0)
-            elif first.gap_width > 0:
+            if plain_objective is not None:
+                given = given._with_regions(first, plain_objective, warm_starts)
+            if given.regions is None and first.gap_width > 0:
                 # Scores at the edges of gaps are no ground for weights inside them.
                 given = replace(given, is_in_gaps=True, n_models=1)
         if objective.judges_unseen:
             given = given._split()
         return replace(given, starts=given._starts(first, warm_starts), is_warm=bool(warm_starts))
+
+    def _with_regions(
+        self, first: LeaveOneOut, plain_objective: Objective, warm_starts: tuple[WarmStart, ...]
+    ) -> Self:
+        """With regions to compare on, and the problem without queries, if they lie beyond."""
+        assert self.queries is not None
+        if not self._admits_regions:
+            return self
+        queries = np.asarray(first.transform.transform(self.queries), dtype=float)
+        rng = self.random(REGION_STREAM)
+        regions = hold_out_regions(first.X, first.index, queries, self.rows.group_numbers, rng)
+        if regions is None:
+            return self
+        plain = replace(self, queries=None, eligible=None, objective=plain_objective)
+        starts = plain._starts(None, warm_starts)
+        plain = replace(plain, starts=starts, is_warm=bool(warm_starts))
+        return replace(self, regions=regions, plain=plain, is_in_gaps=first.gap_width > 0)
 
     @property
     def _admits_regions(self) -> bool:
@@ -550,18 +553,6 @@ class TuningProblem:
             predictions = leave_regions_out(system, comparison.regions)
         judged = comparison.judge(start.model, predictions, calibrates_scale)
         return _contender(start, judged, began, system)
-
-
-def leave_regions_out(system: ExactSystem, regions: Regions) -> Predictions:
-    """Predictions of the regions' targets, each from all rows outside of its region."""
-    parts = []
-    for number, targets in regions.layers:
-        own = number[targets]
-        for k in np.unique(own):
-            without = system.without(np.flatnonzero(number == k))
-            parts.append(system.leave_group_out(targets[own == k], without))
-    predictions: Predictions = concatenate_results(parts)
-    return predictions
 
 
 def _contender(

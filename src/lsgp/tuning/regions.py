@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from lsgp.method.contract import Predictions, concatenate_results
 from lsgp.search.arrays import numbered
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
+from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.plan import (
     BEYOND_RATIO,
     FEWEST_FOR_REGIONS,
@@ -175,14 +177,24 @@ def _layered(n: int, proposals: list[_Proposal], rng: np.random.Generator) -> Re
     numbers: list[Rows] = []
     targets: list[list[Rows]] = []
     for members, _ in proposals:
-        for k, number in enumerate(numbers):
-            if (number[members] < 0).all():
-                break
-        else:
-            k = len(numbers)
+        free = [k for k, number in enumerate(numbers) if (number[members] < 0).all()]
+        k = free[0] if free else len(numbers)
+        if not free:
             numbers.append(np.full(n, -1, dtype=np.int32))
             targets.append([])
         numbers[k][members] = len(targets[k])
         targets[k].append(np.sort(rng.permutation(members)[:TARGETS_OF_REGION]))
     layers = zip(numbers, targets, strict=True)
     return Regions(tuple(Layer(number, np.concatenate(own)) for number, own in layers))
+
+
+def leave_regions_out(system: ExactSystem, regions: Regions) -> Predictions:
+    """Predictions of the regions' targets, each from all rows outside of its region."""
+    parts = []
+    for number, targets in regions.layers:
+        own = number[targets]
+        for k in np.unique(own):
+            without = system.without(np.flatnonzero(number == k))
+            parts.append(system.leave_group_out(targets[own == k], without))
+    predictions: Predictions = concatenate_results(parts)
+    return predictions

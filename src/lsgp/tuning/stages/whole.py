@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from lsgp.search.arrays import numbered
 from lsgp.solvers.exact_system import LARGEST_EXACT
 from lsgp.tuning.contender import Start
 from lsgp.tuning.evidence import ExactGP, maximize_evidence
@@ -29,8 +30,8 @@ class Whole:
         if problem.exact_room == 0 or n > LARGEST_EXACT or not problem.backend.factors_once:
             return
         runner.report(0, "exact GPs of all rows")
-        rows = problem.random(self.stream).choice(n, min(n, N_EVIDENCE_BEYOND), replace=False)
-        rows = np.sort(rows).astype(np.int32)
+        drawn = problem.random(self.stream).choice(n, min(n, N_EVIDENCE_BEYOND), replace=False)
+        rows = np.sort(numbered(drawn, n))
         kinds = problem.starts[0].space.kinds
         starts = [start for start in problem.starts if start.space.kinds == kinds]
         exact = [start._replace(model=problem.make_exact(start.model)) for start in starts]
