@@ -7,7 +7,7 @@ Ten tasks, of which each leaves a region of a table out and predicts it from at 
 other rows: a third or a disk of the satellite map (of its training cells), an ocean basin or a
 band of latitudes of argo, a cluster (k-means, 10 of them) or the end of the first principal
 component (15 % of the rows) of tables. The peer is an exact GP of the same rows: ARD Matérn of
-smoothness 1/2, 3/2 or 5/2, a constant mean, and hyperparameters by maximum likelihood of 1,500 of
+smoothness 1/2, 3/2 or 5/2, a constant mean, and hyperparameters by maximum likelihood of 1,000 of
 them, each from two starts. ``--development`` takes other regions of the same tables, on which
 choices may be made. A result is appended as soon as it is there, and what is in the file is not
 run again.
@@ -43,7 +43,7 @@ Mask = NDArray[np.bool_]
 
 MOST_ROWS, MOST_QUERIES = 5000, 2000
 #: Rows of which the peer's likelihood is maximized, from lengthscales of these.
-PEER_ROWS, PEER_STARTS, PEER_ITERATIONS = 1500, (1.0, 4.0), 40
+PEER_ROWS, PEER_STARTS, PEER_ITERATIONS = 1000, (1.0, 4.0), 40
 PEER_KERNELS = ("matern12", "matern32", "matern52")
 
 

@@ -93,5 +93,7 @@ def choose_beyond(
         weights[:n_plain] = plain.weights
         combined = as_one
     mean_loss = float(problem.objective.losses(combined, comparison.y).mean())
-    choice = Choice(weights, mean_loss, coverage_factor(combined, comparison.y))
+    # What was picked by a few regions is no surer than they say.
+    factor = max(1.0, coverage_factor(combined, comparison.y))
+    choice = Choice(weights, mean_loss, factor)
     return Pool(contenders, weights), choice

@@ -220,7 +220,7 @@ class TuningProblem:
         starts = [
             Start(space, model.replace(kernel=kernel), n_neighbors)
             for space in self._spaces(all_kinds, first)
-            for kernel in self._kernels()
+            for kernel in self.kernels
         ]
         if self.specification.tunes_bandwidth:
             starts = [
@@ -229,7 +229,9 @@ class TuningProblem:
             ]
         return tuple(starts)
 
-    def _kernels(self) -> tuple[Any, ...]:
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """Those that are tried."""
         kernels, wanted = self.specification.kernels, self.objective.breadth.kernels
         if len(kernels) == 1 or wanted is None:
             return kernels

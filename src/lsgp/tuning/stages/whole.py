@@ -32,9 +32,12 @@ class Whole:
         runner.report(0, "exact GPs of all rows")
         drawn = problem.random(self.stream).choice(n, min(n, N_EVIDENCE_BEYOND), replace=False)
         rows = np.sort(numbered(drawn, n))
-        kinds = problem.starts[0].space.kinds
-        starts = [start for start in problem.starts if start.space.kinds == kinds]
-        exact = [start._replace(model=problem.make_exact(start.model)) for start in starts]
+        # Ranks and powers of inputs say little beyond those that were seen.
+        kinds = problem.specification.input_transforms[0]
+        space = next((s.space for s in problem.starts if s.space.kinds == kinds), None)
+        space = space or problem.space(kinds)
+        model = problem.make_exact(problem.specification.model)
+        exact = [Start(space, model.replace(kernel=kernel), n) for kernel in problem.kernels]
 
         def maximize(start: Start, job: Job) -> ExactGP:
             return maximize_evidence(
@@ -48,7 +51,7 @@ class Whole:
         best = max(tuned, key=lambda found: found.log_evidence)
         models = [best.model]
         if best.model.slope_variance > 0:
-            level = Start(starts[0].space, best.model.replace(slope_variance=0.0), n)
+            level = Start(space, best.model.replace(slope_variance=0.0), n)
             models += [one.model for one in runner.run([partial(maximize, level)], [])]
 
         def judge(start: Start, job: Job) -> None:
@@ -56,5 +59,5 @@ class Whole:
             judged = problem.evaluate_exact(start, job.comparison, calibrates_scale=False)
             job.found.append(judged)
 
-        last = [Start(starts[0].space, model, n) for model in models]
+        last = [Start(space, model, n) for model in models]
         runner.run([partial(judge, start) for start in last], found.exact)
