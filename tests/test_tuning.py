@@ -342,24 +342,25 @@ def test_knowing_the_queries_helps_in_a_hole_of_the_map():
     assert crps[1] < crps[0]
 
 
-def test_queries_in_a_hole_make_one_model_of_long_lengthscales():
+def test_queries_in_a_hole_are_answered_by_what_predicts_regions_best():
     X, y, X_hole, _ = make_map_with_a_hole()
-    model = regressor(n_models=8).fit(X, y, queries=X_hole)
-    assert len(model.fitted_) == 1
-    # The hole is as wide as 0.4 of inputs whose standard deviation is about 0.3.
-    assert (model.model_.lengthscale > 1.0).all()
-    assert math.isinf(model.model_.scale_dof)
-    asked_for = regressor(scale="local", n_tuning_points=30).fit(X, y, queries=X_hole)
-    assert math.isfinite(asked_for.model_.scale_dof)
-
-
-def test_queries_in_a_hole_leave_the_choice_to_the_objective_and_inputs_unwarped():
-    X, y, X_hole, _ = make_map_with_a_hole()
-    model = LSGPRegressor(n_tuning_points=50, random_state=0).fit(X, y, queries=X_hole)
-    (chosen, _), *others = model.tuning_.chosen
+    model = LSGPRegressor(n_tuning_points=50, kernel="matern32", n_models=1, random_state=0)
+    (chosen, _), *others = model.fit(X, y, queries=X_hole).tuning_.chosen
     assert not others
-    assert chosen.loss == min(c.loss for c in model.tuning_.candidates)
-    assert {c.input_transform for c in model.tuning_.candidates} == {"standardize"}
+    losses = [c.loss for c in model.tuning_.candidates]
+    assert chosen.loss == min(losses)
+    # Shorter lengthscales than the hole is wide compete with longer ones, and trends with none.
+    wide = 0.4 / X.std(axis=0)
+    local = [c.model for c in model.tuning_.candidates if c.n_neighbors < len(X)]
+    assert any((m.lengthscale > wide).all() for m in local)
+    assert any((m.lengthscale < wide).all() for m in local)
+    assert {m.slope_variance > 0 for m in local} == {True, False}
+
+
+def test_the_scale_that_was_asked_for_is_kept_in_a_hole():
+    X, y, X_hole, _ = make_map_with_a_hole()
+    model = regressor(scale="local", n_tuning_points=30).fit(X, y, queries=X_hole)
+    assert all(math.isfinite(fitted.model.scale_dof) for fitted in model.fitted_)
 
 
 @pytest.mark.parametrize("objective", ["squared_error", "log_density"])

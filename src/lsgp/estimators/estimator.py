@@ -297,6 +297,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
                 max_seconds=self.max_tuning_time,
                 warm_starts=self._warm_starts(specification, rows.X),
                 labels=labels,
+                plain_objective=self._objective(False),
             ),
             progress.advance,
         )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from lsgp.tuning.leave_one_out import Sample
 from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS, BOOSTED_SHARES
+from lsgp.tuning.regions import Regions
 from lsgp.tuning.result import Candidate
 from lsgp.tuning.weights import choose_weights
 
@@ -60,6 +61,8 @@ class Comparison:
     given: frozenset[str]  # hyperparameters that calibration must leave alone
     #: Within which the logarithm of a model's signal variance may be calibrated.
     signal_range: Callable[[LocalModel], tuple[float, float]]
+    #: With which the points are left out; None: each alone, or with what tuning leaves out.
+    regions: Regions | None = field(default=None, kw_only=True)
 
     def judge(
         self,

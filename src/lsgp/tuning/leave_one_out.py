@@ -29,6 +29,7 @@ from lsgp.search.suitability import suits
 from lsgp.tuning.imitation import Imitation
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS
+from lsgp.tuning.regions import Regions
 
 Array = NDArray[np.float64]
 
@@ -134,6 +135,18 @@ class LeaveOneOut:
         size = max(1, -(-len(targets) // (4 * resources.n_threads)))
         blocks = run_blocks(search, len(targets), size, resources.n_threads, pool=resources.pool)
         return Sample(targets, _stack(list(blocks)))
+
+    def sample_regions(
+        self, model: LocalModel, regions: Regions, n_neighbors: int | None
+    ) -> Sample:
+        """The neighborhoods of the regions' targets, each without all rows of its region."""
+        samples = [
+            replace(self, groups=layer.number, imitation=None).sample(
+                model, layer.targets, n_neighbors
+            )
+            for layer in regions.layers
+        ]
+        return Sample(regions.targets, _stack([sample.neighbors for sample in samples]))
 
     def gather(self, sample: Sample) -> tuple[LeaveOneOut, Sample]:
         """The rows of a sample one behind the other, as often as it has them, and the sample there.

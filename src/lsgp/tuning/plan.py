@@ -127,6 +127,25 @@ N_TRANSFORM = 20
 #: 100 inputs of 160 rows are five seconds.
 MOST_INTEGRATED_PAIRS = 2_500_000
 
+# -- beyond the data ---------------------------------------------------------------------------
+# Measured on the regions of `benchmarks/beyond.py --development`.
+
+#: Queries are beyond the data if the median of their distances from the rows is so many times that
+#: of rows from each other: of random tests it is 1.
+BEYOND_RATIO = 1.1
+#: Of fewer rows there are no regions to speak of.
+FEWEST_FOR_REGIONS = 60
+#: Regions that are drawn, and those that are held out: the ones that are most like the queries'.
+N_PROPOSED_REGIONS, N_REGIONS = 40, 10
+#: The largest share of the rows that a region holds out.
+LARGEST_REGION = 0.25
+#: Rows of each region that are predicted.
+TARGETS_OF_REGION = 100
+#: Models of the fit without queries that are tuned on for them, and candidates that are polished.
+N_TAKEN_ON, N_POLISHED_BEYOND = 2, 2
+#: Rows of which the evidence of an exact GP is maximized, if it is to be one of all rows.
+N_EVIDENCE_BEYOND = 1000
+
 # -- scales ------------------------------------------------------------------------------------
 
 #: Largest log signal variance that calibration sets, beyond that of the descent: means tuned by

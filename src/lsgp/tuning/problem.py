@@ -54,9 +54,11 @@ from lsgp.tuning.plan import (
     N_MATRICES,
     N_MEMBERS,
     N_NEIGHBORS_IN_GAPS,
+    N_POLISHED_BEYOND,
     Efforts,
     integrated_share,
 )
+from lsgp.tuning.regions import Regions, hold_out_regions, leave_regions_out
 from lsgp.tuning.result import Candidate
 
 Array = NDArray[np.float64]
@@ -64,6 +66,7 @@ Space = TypeVar("Space", bound=LeaveOneOut)
 
 #: Numbers of the random streams of a tuning run; stages have theirs, by their place in the list.
 IMITATION_STREAM, COMPARISON_STREAM, FIRST_STAGE_STREAM, RADIUS_STREAM = 0, 1, 2, 1000
+REGION_STREAM = 1001
 
 
 class WarmStart(NamedTuple):
@@ -96,6 +99,8 @@ class TuningProblem:
     is_in_gaps: bool = False
     labels: Labels | None = None  # of which y is one-hot
     judged: NDArray[np.int32] | None = None  # rows to compare on; None: drawn of the eligible
+    regions: Regions | None = None  # to compare on, where queries lie beyond the rows
+    plain: TuningProblem | None = None  # then, the same problem without queries
 
     @classmethod
     def build(
@@ -114,11 +119,13 @@ class TuningProblem:
         max_seconds: float | None = None,
         warm_starts: tuple[WarmStart, ...] = (),
         labels: Labels | None = None,
+        plain_objective: Objective | None = None,
         **where: Any,
     ) -> Self:
         """Transform and index the rows, and see where the queries lie among them.
 
-        ``where`` the rows lie is for problems whose rows are not in memory.
+        With ``plain_objective``, that of a fit without queries, such a fit competes where they lie
+        beyond the rows. ``where`` the rows lie is for problems whose rows are not in memory.
         """
         given = cls(
             rows=rows,
@@ -142,12 +149,50 @@ class TuningProblem:
             first = given.space(specification.input_transforms[0])
             assert first.imitation is not None
             given = replace(given, eligible=first.imitation.targets)
-            if first.gap_width > 0:
+            if plain_objective is not None:
+                given = given._with_regions(first, plain_objective, warm_starts)
+            if given.regions is None and first.gap_width > 0:
                 # Scores at the edges of gaps are no ground for weights inside them.
                 given = replace(given, is_in_gaps=True, n_models=1)
         if objective.judges_unseen:
             given = given._split()
         return replace(given, starts=given._starts(first, warm_starts), is_warm=bool(warm_starts))
+
+    def _with_regions(
+        self, first: LeaveOneOut, plain_objective: Objective, warm_starts: tuple[WarmStart, ...]
+    ) -> Self:
+        """With regions to compare on, and the problem without queries, if they lie beyond."""
+        assert self.queries is not None
+        if not self._admits_regions:
+            return self
+        queries = np.asarray(first.transform.transform(self.queries), dtype=float)
+        rng = self.random(REGION_STREAM)
+        regions = hold_out_regions(first.X, first.index, queries, self.rows.group_numbers, rng)
+        if regions is None:
+            return self
+        plain = replace(
+            self,
+            queries=None,
+            eligible=None,
+            objective=plain_objective,
+            # Beyond the rows, trees say what they say at their edge.
+            specification=self.specification._replace(boosts=False),
+        )
+        starts = plain._starts(None, warm_starts)
+        plain = replace(plain, starts=starts, is_warm=bool(warm_starts))
+        return replace(self, regions=regions, plain=plain, is_in_gaps=first.gap_width > 0)
+
+    @property
+    def _admits_regions(self) -> bool:
+        """Whether models can be judged by regions that are held out."""
+        return (
+            self.labels is None
+            and self.objective.judges_predictions
+            and not self.objective.judges_unseen
+            and not self.backend.is_slow
+            and self.specification.model.bandwidth is None
+            and not self.specification.tunes_bandwidth
+        )
 
     def _split(self) -> Self:
         """With the rows to compare on set apart: at most half of them."""
@@ -186,7 +231,7 @@ class TuningProblem:
         starts = [
             Start(space, model.replace(kernel=kernel), n_neighbors)
             for space in self._spaces(all_kinds, first)
-            for kernel in self._kernels()
+            for kernel in self.kernels
         ]
         if self.specification.tunes_bandwidth:
             starts = [
@@ -195,7 +240,9 @@ class TuningProblem:
             ]
         return tuple(starts)
 
-    def _kernels(self) -> tuple[Any, ...]:
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """Those that are tried."""
         kernels, wanted = self.specification.kernels, self.objective.breadth.kernels
         if len(kernels) == 1 or wanted is None:
             return kernels
@@ -329,6 +376,8 @@ class TuningProblem:
             self.level, self.n_tuning_points, n_eligible, is_slow, self.is_in_gaps, self.is_ranked
         )
         most = self.objective.breadth.most_polished
+        if self.regions is not None:
+            most = min(most, N_POLISHED_BEYOND)
         return efforts._replace(n_polished=min(efforts.n_polished, most))
 
     @property
@@ -343,7 +392,7 @@ class TuningProblem:
             self.specification.admits_exact
             and self.scale != "local"
             and not self.objective.is_slow
-            and self.queries is None
+            and (self.queries is None or self.regions is not None)
             and self.rows.groups is None
             and self.specification.model.noise_levels is None
             and self.n_models > 1
@@ -493,6 +542,8 @@ class TuningProblem:
         return LabelComparison(rows, y, noise, self.objective, given, ranges, self.labels)
 
     def comparison(self) -> Comparison:
+        if self.regions is not None:
+            return replace(self.compare_on(self.regions.targets), regions=self.regions)
         if self.judged is not None:
             return self.compare_on(self.judged)
         # Those that are scores of predictions are fast to compute, whatever tuning takes.
@@ -504,7 +555,11 @@ class TuningProblem:
     def evaluate(self, start: Start, comparison: Comparison, began: float) -> Contender:
         """Leave-one-out predictions of the compared points, calibrated, and their loss."""
         space, model, n_neighbors = start
-        part, sample = space.at_hand(space.sample(model, comparison.rows, n_neighbors))
+        if comparison.regions is None:
+            sample = space.sample(model, comparison.rows, n_neighbors)
+        else:
+            sample = space.sample_regions(model, comparison.regions, n_neighbors)
+        part, sample = space.at_hand(sample)
         predictions = part.predict(model, sample)
         judged = comparison.judge(
             model, predictions, self.objective.calibrates_scale, part.problem(model), sample
@@ -517,7 +572,21 @@ class TuningProblem:
         """The same from all rows, by one system, which is kept."""
         began = time.monotonic()
         system = ExactSystem.solve(start.space.problem(start.model))
-        predictions = system.leave_out(comparison.rows)
+        return self.judge_exact(start, system, comparison, calibrates_scale, began)
+
+    def judge_exact(
+        self,
+        start: Start,
+        system: ExactSystem,
+        comparison: Comparison,
+        calibrates_scale: bool,
+        began: float,
+    ) -> Contender:
+        """What a system of all rows is worth."""
+        if comparison.regions is None:
+            predictions = system.leave_out(comparison.rows)
+        else:
+            predictions = leave_regions_out(system, comparison.regions)
         judged = comparison.judge(start.model, predictions, calibrates_scale)
         return _contender(start, judged, began, system)
 

@@ -22,6 +22,7 @@ from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.progress import progress_bar
 from lsgp.compute.warn import warn_user
 from lsgp.solvers.boosted import BoostedTrees
+from lsgp.tuning.beyond import Pool, choose_beyond, judge_pool, taken_on
 from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning
 from lsgp.tuning.comparison import Choice, Comparison
@@ -39,11 +40,13 @@ from lsgp.tuning.stages.integrate import Integrate
 from lsgp.tuning.stages.laplace import Laplace
 from lsgp.tuning.stages.likely import Likely
 from lsgp.tuning.stages.linear import Linear
+from lsgp.tuning.stages.loosen import Loosen
 from lsgp.tuning.stages.mix import Mix
 from lsgp.tuning.stages.polish import Polish
 from lsgp.tuning.stages.rank import Rank
 from lsgp.tuning.stages.stage import Found, Runner, Stage
 from lsgp.tuning.stages.vary import Vary
+from lsgp.tuning.stages.whole import Whole
 from lsgp.tuning.stages.widen import Widen
 
 STAGES: tuple[Stage, ...] = (
@@ -62,6 +65,9 @@ STAGES: tuple[Stage, ...] = (
     Boost(),
 )
 
+#: Where queries lie beyond the rows, after the fit without them.
+BEYOND_STAGES: tuple[Stage, ...] = (Rank(), Polish(), Loosen(), Enlarge(), Whole())
+
 
 class Tuned(NamedTuple):
     """What tuning found: the models to combine, heaviest first, and all that was tried."""
@@ -76,8 +82,11 @@ class Tuned(NamedTuple):
 def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -> Tuned:
     """Search, and combine the best; ``watch`` hears which share of the work is done.
 
-    Where rows are few and set apart, twice, with both halves.
+    Where rows are few and set apart, twice, with both halves. Where queries lie beyond the rows,
+    without them first.
     """
+    if problem.regions is not None:
+        return _tune_beyond(problem, watch)
     if not problem.tunes_twice:
         tuned = _tune_once(problem, watch)
     else:
@@ -87,6 +96,23 @@ def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -
     if problem.admits_laplace and tuned.result.is_complete:
         return _with_laplace(problem, tuned)
     return tuned
+
+
+def _tune_beyond(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
+    """The fit without queries, then what is tuned for them; regions of rows choose."""
+    assert problem.plain is not None
+    plain = _tune_once(problem.plain, _part_of(watch, 0.0))
+    pool = Pool([c for c, _ in plain.members], np.array([weight for _, weight in plain.members]))
+    found, comparison = Found(), problem.comparison()
+    is_complete = plain.result.is_complete
+    with one_blas_thread(), _with_pool(problem) as pooled:
+        pool = judge_pool(pooled, pool, comparison)
+        if is_complete:
+            started = taken_on(pooled, pool)
+            watch = _part_of(watch, 0.5)
+            is_complete = _run_stages(BEYOND_STAGES, started, comparison, found, watch)
+        chosen, choice = choose_beyond(pooled, comparison, pool, found.all)
+    return _result(problem, comparison, chosen.contenders, choice, is_complete)
 
 
 def _with_laplace(problem: TuningProblem, tuned: Tuned) -> Tuned:
@@ -271,13 +297,27 @@ def _choose(
         predicted = [contender.candidate.predicted for contender in usable]
         choice = comparison.lean(choice, predicted, boosted.held_out[comparison.rows])
         boosted = replace(boosted, share=choice.boosted_share) if choice.boosted_share else None
+    choice = choice._replace(weights=weights)
+    tuned = _result(problem, comparison, usable, choice, is_complete, linear)
+    return tuned._replace(boosted=boosted)
+
+
+def _result(
+    problem: TuningProblem,
+    comparison: Comparison,
+    contenders: list[Contender],
+    choice: Choice,
+    is_complete: bool,
+    linear: tuple[tuple[LinearCandidate, float], ...] = (),
+) -> Tuned:
+    """What was chosen, and all that was tried."""
     calibration = choice.calibration if problem.specification.calibrates else ScaleAndShape()
-    order = np.argsort(-weights, kind="stable")
-    members = tuple((usable[k], float(weights[k])) for k in order if weights[k])
+    order = np.argsort(-choice.weights, kind="stable")
+    members = tuple((contenders[k], float(choice.weights[k])) for k in order if choice.weights[k])
     result = TuningResult(
         objective=problem.objective.name,
-        candidates=tuple(c.candidate for c in usable),
-        weights=weights,
+        candidates=tuple(c.candidate for c in contenders),
+        weights=choice.weights,
         loss=choice.loss,
         scale_factor=calibration.factor,
         shape=calibration.shape,
@@ -287,7 +327,7 @@ def _choose(
         at_bounds=_count_at_bounds(problem, members),
         boosted_share=choice.boosted_share,
     )
-    return Tuned(members, result, linear, boosted=boosted)
+    return Tuned(members, result, linear)
 
 
 def _count_at_bounds(

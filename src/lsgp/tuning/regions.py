@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Regions of rows that are held out as a whole, each as far from the rest as the queries are.
+
+A single row with its surroundings left out is like a query in the middle of a round hole, and one
+at the edge of the data like the nearest of them. Whether a model is right about a region that it
+has seen nothing of, only regions tell: balls around rows, and ends of the data in the direction of
+rows. Each is as large as makes its rows as far from all others as the queries around one of them,
+and of many that are drawn those are kept whose distances are most alike, also to the farther rows:
+these tell a hole from an end.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from lsgp.method.contract import Predictions, concatenate_results
+from lsgp.search.arrays import numbered
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import SearchIndex
+from lsgp.solvers.exact_system import ExactSystem
+from lsgp.tuning.plan import (
+    BEYOND_RATIO,
+    FEWEST_FOR_REGIONS,
+    LARGEST_REGION,
+    N_PROPOSED_REGIONS,
+    N_REGIONS,
+    TARGETS_OF_REGION,
+)
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int32]
+
+#: Queries, rows and members of a region that are looked at, at the most.
+_N_QUERIES, _N_ROWS, _N_MEMBERS = 2000, 1000, 100
+#: Queries around one are those within so many times its distance from the rows.
+_AROUND = 4.0
+#: Shares of the nearest distances, and of the rows, whose quantiles are compared.
+_NEAREST, _FARTHER = (0.1, 0.5, 0.9), (0.1, 0.5)
+#: How often the size of a region is halved in search of the one that suits.
+_N_STEPS = 6
+
+
+class Layer(NamedTuple):
+    """Regions that have no row in common."""
+
+    number: Rows  # (n,) of the region that each row is held out with, -1 for none
+    targets: Rows  # rows of regions, to be predicted from the rows outside of theirs
+
+
+class Regions(NamedTuple):
+    """All regions: those that overlap are in different layers."""
+
+    layers: tuple[Layer, ...]
+
+    @property
+    def targets(self) -> Rows:
+        return np.concatenate([layer.targets for layer in self.layers])
+
+    @property
+    def n_regions(self) -> int:
+        return sum(int(layer.number.max()) + 1 for layer in self.layers)
+
+
+class _Proposal(NamedTuple):
+    members: Rows
+    mismatch: float
+
+
+def hold_out_regions(
+    X: Array,
+    index: SearchIndex,
+    queries: Array,
+    groups: Rows | None,
+    rng: np.random.Generator,
+) -> Regions | None:
+    """Regions like those of the queries; None if these lie among the rows, or rows are few.
+
+    Rows of a group are held out together.
+    """
+    n = len(X)
+    if n < FEWEST_FOR_REGIONS:
+        return None
+    if len(queries) > _N_QUERIES:
+        queries = queries[np.sort(rng.choice(len(queries), _N_QUERIES, replace=False))]
+    near = _nearest(index, queries, Exclusions())
+    own = numbered(np.sort(rng.choice(n, min(n, _N_QUERIES), replace=False)), n)
+    usual = float(np.median(_nearest(index, X[own], Exclusions.of_rows(own, groups))))
+    if not np.median(near) > BEYOND_RATIO * usual:
+        return None
+    some = np.sort(rng.choice(n, min(n, _N_ROWS), replace=False))
+    proposals = []
+    for k in range(N_PROPOSED_REGIONS):
+        one = int(rng.integers(len(queries)))
+        apart = np.linalg.norm(queries - queries[one], axis=1)
+        around = np.flatnonzero(apart <= _AROUND * max(near[one], usual))
+        around = rng.permutation(around)[:_N_MEMBERS]
+        wanted = _profile(near[around], cdist(queries[around], X[some]))
+        order = _order(X, int(rng.integers(n)), is_end=bool(k % 2))
+        members = _sized(X, index, order, groups, wanted, rng)
+        inside = np.isin(some, members)
+        looked_at = rng.permutation(members)[:_N_MEMBERS]
+        found = _profile(
+            _nearest_outside(X, index, looked_at, members), cdist(X[looked_at], X[some[~inside]])
+        )
+        proposals.append(_Proposal(members, float(np.abs(found - wanted).mean())))
+    proposals.sort(key=lambda proposal: proposal.mismatch)
+    return _layered(n, proposals[:N_REGIONS], rng)
+
+
+def _nearest(index: SearchIndex, points: Array, exclusions: Exclusions) -> Array:
+    ones = np.ones(points.shape[1])
+    found = index.nearest_with_distances(np.ascontiguousarray(points), ones, 1, exclusions)
+    return np.asarray(found.distances[:, 0])
+
+
+def _nearest_outside(X: Array, index: SearchIndex, rows: Rows, members: Rows) -> Array:
+    """Distances of rows from the nearest that is not a member."""
+    number = np.full(len(X), -1, dtype=np.int32)
+    number[members] = 0
+    own = np.zeros(len(rows), dtype=np.int32)
+    return _nearest(index, X[rows], Exclusions(None, None, number, own))
+
+
+def _profile(near: Array, far: Array) -> Array:
+    """Logarithms of how far points are from the nearest row, and from shares of all rows."""
+    tiny = 1e-9 * (float(near.max()) or 1.0)
+    shares = np.quantile(far, _FARTHER, axis=1).mean(axis=1)
+    return np.log(np.maximum(np.concatenate([np.quantile(near, _NEAREST), shares]), tiny))
+
+
+def _order(X: Array, row: int, is_end: bool) -> Rows:
+    """All rows, from the first of a region to the last."""
+    if is_end:
+        away = X[row] - X.mean(axis=0)
+        key = -(X @ away)
+    else:
+        key = np.linalg.norm(X - X[row], axis=1)
+    return numbered(np.argsort(key, kind="stable"), len(X))
+
+
+def _sized(
+    X: Array,
+    index: SearchIndex,
+    order: Rows,
+    groups: Rows | None,
+    wanted: Array,
+    rng: np.random.Generator,
+) -> Rows:
+    """As many of the rows as have the median distance from the others that is wanted."""
+    low, high = 1.0, max(2.0, LARGEST_REGION * len(order))
+    for _ in range(_N_STEPS):
+        size = np.sqrt(low * high)
+        members = _closed(order[: int(size)], groups)
+        looked_at = rng.permutation(members)[:_N_MEMBERS]
+        middle = float(np.median(_nearest_outside(X, index, looked_at, members)))
+        if middle < np.exp(wanted[1]):
+            low = size
+        else:
+            high = size
+    return _closed(order[: int(np.sqrt(low * high))], groups)
+
+
+def _closed(members: Rows, groups: Rows | None) -> Rows:
+    """With all rows of their groups."""
+    if groups is None:
+        return np.sort(members)
+    own = groups[members]
+    of_groups = np.flatnonzero(np.isin(groups, own[own >= 0]))
+    return np.union1d(members, of_groups).astype(np.int32)
+
+
+def _layered(n: int, proposals: list[_Proposal], rng: np.random.Generator) -> Regions:
+    numbers: list[Rows] = []
+    targets: list[list[Rows]] = []
+    for members, _ in proposals:
+        free = [k for k, number in enumerate(numbers) if (number[members] < 0).all()]
+        k = free[0] if free else len(numbers)
+        if not free:
+            numbers.append(np.full(n, -1, dtype=np.int32))
+            targets.append([])
+        numbers[k][members] = len(targets[k])
+        targets[k].append(np.sort(rng.permutation(members)[:TARGETS_OF_REGION]))
+    layers = zip(numbers, targets, strict=True)
+    return Regions(tuple(Layer(number, np.concatenate(own)) for number, own in layers))
+
+
+def leave_regions_out(system: ExactSystem, regions: Regions) -> Predictions:
+    """Predictions of the regions' targets, each from all rows outside of its region."""
+    parts = []
+    for number, targets in regions.layers:
+        own = number[targets]
+        for k in np.unique(own):
+            without = system.without(np.flatnonzero(number == k))
+            parts.append(system.leave_group_out(targets[own == k], without))
+    predictions: Predictions = concatenate_results(parts)
+    return predictions

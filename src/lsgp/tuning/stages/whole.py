@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where queries lie beyond the rows: exact GPs, which return to one trend for all rows.
+
+Their hyperparameters are the likeliest of part of the rows. One has a slope, one a constant alone.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from lsgp.search.arrays import numbered
+from lsgp.solvers.exact_system import LARGEST_EXACT
+from lsgp.tuning.contender import Start
+from lsgp.tuning.evidence import ExactGP, maximize_evidence
+from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS, N_EVIDENCE_BEYOND
+from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.stages.stage import WHOLE_STREAM, Found, Job, Runner
+
+
+class Whole:
+    stream = WHOLE_STREAM
+
+    def work(self, problem: TuningProblem) -> int:
+        return 0  # not by local solves
+
+    def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
+        n = len(problem.y)
+        if problem.exact_room == 0 or n > LARGEST_EXACT or not problem.backend.factors_once:
+            return
+        runner.report(0, "exact GPs of all rows")
+        drawn = problem.random(self.stream).choice(n, min(n, N_EVIDENCE_BEYOND), replace=False)
+        rows = np.sort(numbered(drawn, n))
+        # Ranks and powers of inputs say little beyond those that were seen.
+        kinds = problem.specification.input_transforms[0]
+        space = next((s.space for s in problem.starts if s.space.kinds == kinds), None)
+        space = space or problem.space(kinds)
+        model = problem.make_exact(problem.specification.model)
+        exact = [Start(space, model.replace(kernel=kernel), n) for kernel in problem.kernels]
+
+        def maximize(start: Start, job: Job) -> ExactGP:
+            return maximize_evidence(
+                start.space.part(rows).problem(start.model),
+                problem.exact_parameters,
+                FIRST_EVIDENCE_ITERATIONS,
+                problem.clock,
+            )
+
+        tuned = runner.run([partial(maximize, start) for start in exact], [])
+        best = max(tuned, key=lambda found: found.log_evidence)
+        models = [best.model]
+        if best.model.slope_variance > 0:
+            level = Start(space, best.model.replace(slope_variance=0.0), n)
+            models += [one.model for one in runner.run([partial(maximize, level)], [])]
+
+        def judge(start: Start, job: Job) -> None:
+            # The evidence has set their scale.
+            judged = problem.evaluate_exact(start, job.comparison, calibrates_scale=False)
+            job.found.append(judged)
+
+        last = [Start(space, model, n) for model in models]
+        runner.run([partial(judge, start) for start in last], found.exact)

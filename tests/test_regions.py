@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Regions of rows that are held out, to judge models for queries beyond the rows."""
+
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+from sklearn.gaussian_process.kernels import Matern
+from tuned import regressor
+
+from lsgp import LSGPRegressor
+from lsgp.method.contract import LocalProblem
+from lsgp.search.index import build_index
+from lsgp.solvers.exact_system import ExactSystem
+from lsgp.tuning.evidence import make_exact
+from lsgp.tuning.regions import hold_out_regions, leave_regions_out
+
+
+def points(n=1500, d=2, seed=0):
+    return np.random.default_rng(seed).uniform(size=(n, d))
+
+
+def regions_of(X, queries, groups=None, seed=0):
+    index = build_index(X, np.ones(X.shape[1]))
+    return hold_out_regions(X, index, queries, groups, np.random.default_rng(seed))
+
+
+def members_of(regions):
+    """Rows of each region, and its targets."""
+    for number, targets in regions.layers:
+        for k in range(number.max() + 1):
+            yield np.flatnonzero(number == k), targets[number[targets] == k]
+
+
+def in_disk(X):
+    return np.hypot(*(X - 0.5).T) < 0.2
+
+
+def at_end(X):
+    return X[:, 0] > 0.7
+
+
+@pytest.mark.parametrize("where", [in_disk, at_end])
+def test_rows_of_regions_are_as_far_from_the_rest_as_the_queries(where):
+    everywhere = points()
+    X, queries = everywhere[~where(everywhere)], everywhere[where(everywhere)]
+    regions = regions_of(X, queries)
+    wanted = np.quantile(cKDTree(X).query(queries)[0], [0.25, 0.5, 0.75])
+    distances = []
+    for members, targets in members_of(regions):
+        assert np.isin(targets, members).all()
+        rest = np.delete(X, members, axis=0)
+        distances.append(cKDTree(rest).query(X[targets])[0])
+    found = np.quantile(np.concatenate(distances), [0.25, 0.5, 0.75])
+    assert (np.abs(np.log(found / wanted)) < 0.5).all()
+    assert regions.n_regions == len(distances) > 4
+
+
+def test_an_end_is_imitated_by_ends_and_a_hole_by_holes():
+    """Seen from a region, how much of the circle around it has rows."""
+
+    def openness(where):
+        everywhere = points()
+        X, queries = everywhere[~where(everywhere)], everywhere[where(everywhere)]
+        found = []
+        for members, _ in members_of(regions_of(X, queries)):
+            away = np.delete(X, members, axis=0) - X[members].mean(axis=0)
+            away /= np.linalg.norm(away, axis=1, keepdims=True)
+            found.append(np.linalg.norm(away.mean(axis=0)))
+        return np.mean(found)
+
+    assert openness(at_end) > openness(in_disk) + 0.1
+
+
+def test_queries_among_the_rows_need_no_regions():
+    X = points()
+    assert regions_of(X, points(seed=1)) is None
+    assert regions_of(X, X) is None
+    assert regions_of(np.zeros((200, 2)), X) is not None
+    assert regions_of(X[:20], X + 5.0) is None  # nor do few rows make any
+
+
+def test_rows_of_a_group_are_held_out_together():
+    X = points(600)
+    groups = (np.arange(600) // 3).astype(np.int32)
+    groups[:30] = -1
+    for members, _ in members_of(regions_of(X, X + 0.5, groups)):
+        held = np.isin(np.arange(600), members)
+        for group in np.unique(groups[members]):
+            assert group < 0 or held[groups == group].all()
+
+
+def test_an_exact_system_predicts_a_region_as_one_without_its_rows():
+    X = points(200)
+    y = np.sin(5.0 * X[:, :1]) + X[:, 1:]
+    model = make_exact(LSGPRegressor(objective=None).fit(X, y[:, 0]).model_)
+    problem = LocalProblem(X, y, np.ones(200), model)
+    regions = regions_of(X, X + 0.4)
+    found = leave_regions_out(ExactSystem.solve(problem), regions)
+    assert len(found.mean) == len(regions.targets)
+    start = 0
+    for members, targets in members_of(regions):
+        kept = np.delete(np.arange(200), members)
+        rest = LocalProblem(X[kept], y[kept], np.ones(len(kept)), model)
+        expected = ExactSystem.solve(rest).predict(X[targets])
+        part = slice(start, start + len(targets))
+        np.testing.assert_allclose(found.mean[part], expected.mean, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(found.variance[part], expected.variance, rtol=1e-6)
+        start += len(targets)
+
+
+def rough_field(seed=0):
+    """A field of short range on the unit square, of which the right third is not observed."""
+    X = points(700, seed=seed)
+    covariance = Matern(0.08, nu=0.5)(X) + 1e-3 * np.eye(len(X))
+    y = np.linalg.cholesky(covariance) @ np.random.default_rng(seed).normal(size=len(X))
+    return X, y, X[:, 0] > 0.67
+
+
+def test_knowing_the_queries_does_no_harm_where_nothing_reaches_them():
+    # A rule that lengthscales are as long as the gap is wide would carry lines far outward.
+    X, y, beyond = rough_field()
+    settings = {"n_neighbors": 40, "kernel": "matern12", "n_tuning_points": 80}
+    fits = [
+        regressor(**settings).fit(X[~beyond], y[~beyond], queries=queries)
+        for queries in (None, X[beyond])
+    ]
+    plain, informed = (model.calibration(X[beyond], y[beyond]) for model in fits)
+    assert informed.crps < 1.03 * plain.crps
+    assert informed.coverage_at(0.95) > 0.85
+
+
+def test_fits_for_queries_beyond_do_not_depend_on_threads():
+    X, y, beyond = rough_field(1)
+    settings = {"n_neighbors": 30, "n_tuning_points": 40}
+    means = [
+        regressor(n_jobs=n_jobs, **settings)
+        .fit(X[~beyond], y[~beyond], queries=X[beyond])
+        .predict(X[beyond])
+        for n_jobs in (1, 3)
+    ]
+    assert np.array_equal(*means)
