@@ -89,6 +89,7 @@ def make_classifier(settings: dict[str, Any], run: dict[str, Any], n_inputs: int
         ("normalize_y", "--no-normalize"),
         ("calibrate", "--no-calibrate"),
         ("localizer_metric", "--localizer-metric"),
+        ("reach", "--reach"),
     ):
         if name in settings:
             raise CommandError(f"{option} is for numbers, and the target is a label.")

@@ -179,6 +179,10 @@ class ClusterProblem(TuningProblem):
 
     source: Source | None = None
 
+    @property
+    def admits_coarse(self) -> bool:
+        return False  # nodes are of rows in memory
+
     def space(self, kinds: Kinds) -> LeaveOneOut:
         assert self.source is not None
         return self._space(self.source.transform(kinds))

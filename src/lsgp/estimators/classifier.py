@@ -419,6 +419,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             "calibrate": True,
             "objective": objective,
             "localizer_metric": "scaled",
+            "reach": 1.0,
         }
 
     def _objective(self, has_queries: bool) -> Objective:

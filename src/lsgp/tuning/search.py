@@ -29,6 +29,7 @@ from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.plan import BAD_LOSS, LAPLACE_SHARE, SMALLEST_ODDS, exact_share
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
+from lsgp.tuning.stages.coarsen import Coarsen
 from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore
 from lsgp.tuning.stages.exact import Exact
 from lsgp.tuning.stages.first import First
@@ -53,6 +54,7 @@ STAGES: tuple[Stage, ...] = (
     Mix(),
     Vary(),
     Widen(),
+    Coarsen(),
     Enlarge(),
     Exact(),
     EnlargeMore(),

@@ -33,6 +33,7 @@ Result = TypeVar("Result")
 LIKELY_STREAM, RANK_STREAM, POLISH_STREAM, MIX_STREAM, VARY_STREAM = range(5)
 ENLARGE_STREAM, EXACT_STREAM, ENLARGE_MORE_STREAM = range(5, 8)
 FIRST_STREAM, INTEGRATE_STREAM, LINEAR_STREAM, WIDEN_STREAM, LAPLACE_STREAM = range(8, 13)
+COARSEN_STREAM = 13
 
 #: Seconds between looks at pending interrupts.
 INTERRUPT_POLL = 0.2
@@ -48,6 +49,7 @@ class Found:
     ranked: list[Contender] = field(default_factory=list)
     polished: list[Contender] = field(default_factory=list)
     varied: list[Contender] = field(default_factory=list)
+    coarse: list[Contender] = field(default_factory=list)
     enlarged: list[Contender] = field(default_factory=list)
     frontier: list[Contender] = field(default_factory=list)  # of each leader, its best size
     exact: list[Contender] = field(default_factory=list)
@@ -62,6 +64,7 @@ class Found:
             *self.ranked,
             *self.polished,
             *self.varied,
+            *self.coarse,
             *self.enlarged,
             *self.exact,
         ]
@@ -70,6 +73,11 @@ class Found:
     def leaders(self) -> list[Contender]:
         """The polished ones, best first."""
         return sorted(self.polished, key=lambda c: c.loss)
+
+    @property
+    def enlargeable(self) -> list[Contender]:
+        """Those that larger neighborhoods may make better, best first."""
+        return sorted(self.coarse, key=lambda c: c.loss) or self.leaders
 
 
 @dataclass(frozen=True, eq=False)
