@@ -10,6 +10,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include "coarse.h"
 #include "search.h"
 
 namespace nb = nanobind;
@@ -24,18 +25,25 @@ void require(bool is_true, const char *what) {
   if (!is_true) throw nb::value_error((std::string("neighbor search: ") + what).c_str());
 }
 
+// Of leaves of any size: the search needs whole vectors of them, see `searched_tree_of`.
 lsgp::Tree tree_of(const Array<const double, 3> &leaves, const Array<const int32_t, 2> &order,
                    const Array<const double, 3> &boxes) {
   lsgp::Tree tree{leaves.data(),           order.data(),           boxes.data(),
                   int64_t(leaves.shape(0)), int64_t(leaves.shape(1)), int64_t(leaves.shape(2))};
-  require(tree.n_leaves > 0 && tree.d > 0, "the tree is empty");
-  require(tree.L > 0 && tree.L % lsgp::LEAF_MULTIPLE == 0,
-          "the points of a leaf do not fill whole vectors");
+  require(tree.n_leaves > 0 && tree.d > 0 && tree.L > 0, "the tree is empty");
   require(int64_t(order.shape(0)) == tree.n_leaves && int64_t(order.shape(1)) == tree.L,
           "order must have shape (n_leaves, L)");
   require(int64_t(boxes.shape(0)) == tree.n_nodes() && boxes.shape(1) == 2 &&
               int64_t(boxes.shape(2)) == tree.d,
           "boxes must have shape (2 * n_leaves - 1, 2, d)");
+  return tree;
+}
+
+lsgp::Tree searched_tree_of(const Array<const double, 3> &leaves,
+                            const Array<const int32_t, 2> &order,
+                            const Array<const double, 3> &boxes) {
+  const lsgp::Tree tree = tree_of(leaves, order, boxes);
+  require(tree.L % lsgp::LEAF_MULTIPLE == 0, "the points of a leaf do not fill whole vectors");
   return tree;
 }
 
@@ -71,9 +79,7 @@ void build_tree(Array<double, 2> points, int64_t n, Array<int32_t, 2> order,
                 Array<double, 3> boxes, int64_t n_threads) {
   const int64_t n_leaves = int64_t(order.shape(0)), L = int64_t(order.shape(1));
   const int64_t d = int64_t(points.shape(1));
-  require(n_leaves > 0 && d > 0, "the tree is empty");
-  require(L > 0 && L % lsgp::LEAF_MULTIPLE == 0,
-          "the points of a leaf do not fill whole vectors");
+  require(n_leaves > 0 && d > 0 && L > 0, "the tree is empty");
   require(int64_t(points.shape(0)) == n_leaves * L, "points must have shape (n_leaves * L, d)");
   require(n <= n_leaves * L && n > (n_leaves - 1) * L, "n points do not fill n_leaves leaves");
   require(n_leaves * L <= std::numeric_limits<int32_t>::max(), "too many points for 32-bit rows");
@@ -95,7 +101,7 @@ void find_nearest(Array<const double, 3> leaves, Array<const int32_t, 2> order,
                   MaybeArray<double, 1> exclusion_radius, MaybeArray<double, 1> unit,
                   MaybeArray<int32_t, 1> groups, MaybeArray<int32_t, 1> query_groups,
                   Array<int32_t, 2> neighbors, std::optional<Array<double, 2>> distances) {
-  const lsgp::Tree tree = tree_of(leaves, order, boxes);
+  const lsgp::Tree tree = searched_tree_of(leaves, order, boxes);
   const size_t q = queries.shape(0), k = neighbors.shape(1);
   require(int64_t(queries.shape(1)) == tree.d, "queries must have shape (q, d)");
   require(neighbors.shape(0) == q && k > 0, "neighbors must have shape (q, k), k > 0");
@@ -120,7 +126,7 @@ find_within(Array<const double, 3> leaves, Array<const int32_t, 2> order,
             MaybeArray<double, 1> unit,
             MaybeArray<int32_t, 1> groups, MaybeArray<int32_t, 1> query_groups,
             Array<int64_t, 1> counts) {
-  const lsgp::Tree tree = tree_of(leaves, order, boxes);
+  const lsgp::Tree tree = searched_tree_of(leaves, order, boxes);
   const size_t q = queries.shape(0);
   require(int64_t(queries.shape(1)) == tree.d, "queries must have shape (q, d)");
   require(counts.shape(0) == q, "counts must have shape (q,)");
@@ -136,6 +142,38 @@ find_within(Array<const double, 3> leaves, Array<const int32_t, 2> order,
          counts.data(), *rows);
   }
   return {rows->data(), {rows->size()}, owner};
+}
+
+// leaves, order, boxes: as of find_nearest, but of leaves of any size; means: (n_nodes, d) and
+// squared_radii: (n_nodes,) in units; places: (n,) of each row in order
+// queries, exclude, exclusion_radius, unit, groups, query_groups: as of find_nearest
+// squared_limits: (q,), in units; units: (q, m), written
+void find_units(Array<const double, 3> leaves, Array<const int32_t, 2> order,
+                Array<const double, 3> boxes, Array<const double, 2> means,
+                Array<const double, 1> squared_radii, Array<const int32_t, 1> places,
+                Array<const double, 2> queries, Array<const double, 1> squared_limits,
+                MaybeArray<int32_t, 1> exclude, MaybeArray<double, 1> exclusion_radius,
+                Array<const double, 1> unit, MaybeArray<int32_t, 1> groups,
+                MaybeArray<int32_t, 1> query_groups, Array<int32_t, 2> units) {
+  const lsgp::Tree tree = tree_of(leaves, order, boxes);
+  const size_t q = queries.shape(0), n = places.shape(0);
+  require(int64_t(queries.shape(1)) == tree.d, "queries must have shape (q, d)");
+  require(units.shape(0) == q && units.shape(1) > 0, "units must have shape (q, m), m > 0");
+  require(squared_limits.shape(0) == q, "squared_limits must have shape (q,)");
+  require(int64_t(n) <= tree.n_leaves * tree.L && int64_t(n) > (tree.n_leaves - 1) * tree.L,
+          "places must have shape (n,)");
+  require(int64_t(means.shape(0)) == tree.n_nodes() && int64_t(means.shape(1)) == tree.d,
+          "means must have shape (2 * n_leaves - 1, d)");
+  require(int64_t(squared_radii.shape(0)) == tree.n_nodes(),
+          "squared_radii must have shape (2 * n_leaves - 1,)");
+  require(int64_t(n) + tree.n_nodes() <= std::numeric_limits<int32_t>::max(),
+          "too many points for 32-bit numbers of units");
+  const lsgp::Exclusions exclusions = exclusions_of(
+      tree, q, exclude, exclusion_radius, MaybeArray<double, 1>(unit), groups, query_groups);
+  const lsgp::CoarseTree coarse{tree, means.data(), squared_radii.data(), int64_t(n)};
+  nb::gil_scoped_release release;
+  lsgp::find_units(coarse, places.data(), queries.data(), int64_t(q), squared_limits.data(),
+                   exclusions, int64_t(units.shape(1)), units.data());
 }
 
 }  // namespace
@@ -158,4 +196,11 @@ void bind_tree(nb::module_ &m) {
         nb::arg("exclusion_radius").noconvert().none(), nb::arg("unit").noconvert().none(),
         nb::arg("groups").noconvert().none(), nb::arg("query_groups").noconvert().none(),
         nb::arg("counts").noconvert());
+  m.def("find_units", &find_units, nb::arg("leaves").noconvert(), nb::arg("order").noconvert(),
+        nb::arg("boxes").noconvert(), nb::arg("means").noconvert(),
+        nb::arg("squared_radii").noconvert(), nb::arg("places").noconvert(),
+        nb::arg("queries").noconvert(), nb::arg("squared_limits").noconvert(),
+        nb::arg("exclude").noconvert().none(), nb::arg("exclusion_radius").noconvert().none(),
+        nb::arg("unit").noconvert(), nb::arg("groups").noconvert().none(),
+        nb::arg("query_groups").noconvert().none(), nb::arg("units").noconvert());
 }

@@ -90,6 +90,7 @@ def make_classifier(settings: dict[str, Any], run: dict[str, Any], n_inputs: int
         ("calibrate", "--no-calibrate"),
         ("boosting", "--no-boosting"),
         ("localizer_metric", "--localizer-metric"),
+        ("reach", "--reach"),
     ):
         if name in settings:
             raise CommandError(f"{option} is for numbers, and the target is a label.")

@@ -93,6 +93,7 @@ def _describe(fitted: FittedModel) -> dict[str, Any]:
         "localizer": model.localizer,
         "n_neighbors": fitted.n_neighbors,
         "bandwidth": model.bandwidth,
+        "reach": model.reach,
         "input_transform": _describe_kinds(fitted.transform.input_kinds),
         "scale": "local" if np.isfinite(model.scale_dof) else "global",
         "lengthscale": fitted.lengthscale_of_inputs,

@@ -15,6 +15,7 @@ NAMES = (
     "localizer",
     "n_neighbors",
     "bandwidth",
+    "reach",
     "localizer_metric",
     "trend",
     "scale",
@@ -51,6 +52,12 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         "radius of the localizer: a number, fixed (one for all, tuned) or adaptive",
         type=_number_or("adaptive", "fixed"),
         metavar="H",
+    )
+    add(
+        "--reach",
+        "1, or how many times as far as the nearest rows groups of rows reach; auto",
+        type=_number_or("auto"),
+        metavar="R",
     )
     add("--localizer-metric", "scaled or inputs: whose distances say what is near", metavar="NAME")
     add(

@@ -184,6 +184,10 @@ class ClusterProblem(TuningProblem):
         """Never: trees want all rows in one place."""
         return False
 
+    @property
+    def admits_coarse(self) -> bool:
+        return False  # nodes are of rows in memory
+
     def space(self, kinds: Kinds) -> LeaveOneOut:
         assert self.source is not None
         return self._space(self.source.transform(kinds))

@@ -426,6 +426,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
             "boosting": False,
             "objective": objective,
             "localizer_metric": "scaled",
+            "reach": 1.0,
         }
 
     def _objective(self, has_queries: bool) -> Objective:

@@ -64,6 +64,11 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
         Radius of the localizer: the distance to the last of the neighbors, or a number in
         the units of the (transformed) inputs, in which case all points within it are used.
         "fixed": one such radius for all queries, which is tuned.
+    reach : "auto" or float
+        How many times as far as its ``n_neighbors`` nearest rows a neighborhood reaches. With 1 it
+        is these rows. With more it has as many units, of which the nearest are rows, and the others
+        groups of rows that stand together as one: where noise is large, thousands of rows average
+        it away at the price of a few. "auto": tried by tuning, and 1 if nothing is tuned.
     trend : {"linear", "constant", "none"}, None or pair of floats
         Local trend at the query, where None is "none"; as numbers, the prior variances of its
         constant and its slope, relative to the signal variance. Infinite ones are an unknown

@@ -29,6 +29,7 @@ class EstimatorSettings(BaseEstimator):
         localizer: str = "smooth",
         n_neighbors: int | str = "auto",
         bandwidth: float | str = "adaptive",
+        reach: float | str = "auto",
         trend: Any = "linear",
         scale: str = "auto",
         objective: str | None = "auto",
@@ -64,6 +65,7 @@ class EstimatorSettings(BaseEstimator):
         self.localizer = localizer
         self.n_neighbors = n_neighbors
         self.bandwidth = bandwidth
+        self.reach = reach
         self.trend = trend
         self.scale = scale
         self.objective = objective

@@ -38,6 +38,7 @@ from lsgp.method.kernels import (
     CHOSEN_FROM,
     KERNELS,
     MOST_INPUTS,
+    kernel_of,
 )
 from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
 
@@ -129,6 +130,8 @@ def specify(
     bounds = None if translation is None else translation.bounds
     if bounds is not None and projection is not None:
         bounds = bounds_of_groups(bounds, projection.sources(n_inputs), groups)
+    is_fixed = settings["bandwidth"] != "adaptive"
+    reach = _reach(settings["reach"], is_fixed, kernels[0], limits.relative)
     model = LocalModel(
         kernel=DEFAULT_KERNEL if len(kernels) > 1 else kernels[0],
         localizer=settings["localizer"],
@@ -142,6 +145,7 @@ def specify(
         bandwidth=_bandwidth(settings["bandwidth"], lengthscale, limits.length),
         normalize=bool(normalize),
         localizer_metric="scaled" if is_scaled else settings["localizer_metric"],
+        reach=1.0 if reach is None else reach,
     )
     # An unknown trend has no variance that anything would be multiplied by.
     known = model.constant_variance if math.isfinite(model.constant_variance) else 0.0
@@ -165,6 +169,7 @@ def specify(
         groups=groups,
         projection=projection,
         tunes_bandwidth=_tunes_bandwidth(settings),
+        tunes_reach=reach is None,
         calibrates=_flag(settings, "calibrate"),
         boosts=_flag(settings, "boosting"),
         bounds=bounds,
@@ -334,6 +339,28 @@ def _bandwidth(value: Any, lengthscale: np.ndarray, longest: float) -> float | N
             f"{longest:g}. Check their units."
         )
     return radius
+
+
+def _reach(value: Any, is_fixed: bool, kernel: Any, largest: float) -> float | None:
+    """None: for tuning to choose."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"reach={value!r} is neither 'auto' nor a number.")
+    reach = _as_float(value)
+    if not 1.0 <= reach <= largest:
+        raise ValueError(f"reach={value!r} must be between 1 and {largest:g}.")
+    if reach > 1 and is_fixed:
+        raise ValueError(
+            f"reach={value!r} is relative to the nearest rows, but a bandwidth is given, within "
+            "which all rows are used. Use bandwidth='adaptive', or reach=1."
+        )
+    if reach > 1 and kernel_of(kernel).formula is None:
+        raise ValueError(
+            f"reach={value!r} needs a kernel of a scaled distance, and {kernel} is another one. "
+            "Use a kernel by its name, or reach=1."
+        )
+    return reach
 
 
 def _n_neighbors(value: Any) -> int | None:

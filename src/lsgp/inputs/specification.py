@@ -61,6 +61,7 @@ class Specification(NamedTuple):
     groups: Groups  # of inputs that have one lengthscale together: the number of each one's
     projection: Projection | None = None  # of two inputs, to the columns that all else is of
     tunes_bandwidth: bool = False  # one radius for all queries, that tuning chooses
+    tunes_reach: bool = False  # whether far rows may stand together, as tuning sees fit
     calibrates: bool = True  # whether a factor makes intervals cover
     bounds: Mapping[str, np.ndarray] | None = None  # of a kernel object's logarithms, (k, 2)
     boosts: bool = True  # whether trees may stand beside the models
@@ -75,6 +76,7 @@ class Specification(NamedTuple):
             and own.bandwidth is None
             and not self.tunes_bandwidth
             and not own.normalize
+            and own.reach == 1
             and self.n_neighbors is None
             and not self.given & {"localizer_decay", "scale_dof"}
         )
@@ -88,6 +90,18 @@ class Specification(NamedTuple):
             and len(self.kernels) > 1
             and not self.given
             and self.projection is None
+        )
+
+    @property
+    def admits_coarse(self) -> bool:
+        """Whether tuning may try that far rows stand together [E9]."""
+        own = self.model
+        return (
+            self.tunes_reach
+            and own.correlation.formula is not None
+            and own.localizer == DEFAULT_LOCALIZER
+            and own.bandwidth is None
+            and not self.tunes_bandwidth
         )
 
     @property
@@ -124,6 +138,7 @@ class Specification(NamedTuple):
             and (own.localizer, own.normalize, own.localizer_metric)
             == (model.localizer, model.normalize, model.localizer_metric)
             and self._admits_bandwidth(model.bandwidth)
+            and (self.tunes_reach or model.reach == own.reach)
             and self.scale in ("auto", "local" if model.is_local_scale else "global")
             and is_switched_on[0] == is_switched_on[1]
             and all(

@@ -106,6 +106,9 @@ class LocalModel:
     localizer_metric: str = "scaled"
     #: What the noise variance is multiplied by for each target, where they differ.
     noise_levels: tuple[float, ...] | None = None
+    #: How many times as far as that many nearest rows a neighborhood goes; beyond 1, far rows
+    #: stand together [E9].
+    reach: float = 1.0
 
     def noise_of(self, noise: NDArray[np.floating]) -> NDArray[np.floating]:
         """Noise variance of rows with these multipliers (q,): (q,), or (q, t) with levels."""
@@ -135,6 +138,11 @@ class LocalModel:
     def is_local_scale(self) -> bool:
         """Whether the scale follows the neighborhood, so that predictions are Student-t [E6]."""
         return math.isfinite(self.scale_dof)
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether far rows stand together [E9]: with a fixed bandwidth, all rows are neighbors."""
+        return self.reach > 1.0 and self.bandwidth is None
 
     @property
     def has_large_trend(self) -> bool:

@@ -6,10 +6,12 @@ from __future__ import annotations
 from lsgp.backends.contract import Backend
 from lsgp.method.contract import LocalProblem
 from lsgp.search.index import SearchIndex
+from lsgp.solvers.coarse import CoarseSolver
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_system import LARGEST_EXACT
 from lsgp.solvers.leveled import LeveledSolver
 from lsgp.solvers.local import LocalSolver
+from lsgp.solvers.nodes import LazyNodes
 from lsgp.solvers.solver import Solver
 
 
@@ -18,7 +20,8 @@ def choose_solver(
 ) -> Solver:
     """The exact solver where all rows are neighbors of every query with weight 1.
 
-    One for each level of noise where targets differ in it.
+    The coarse one where units reach for more rows than they are. One for each level of noise where
+    targets differ in it.
     """
     if problem.model.noise_levels is not None:
         return LeveledSolver(
@@ -41,6 +44,8 @@ def choose_solver(
     if is_exact:
         assert n_neighbors is not None
         return ExactSolver(problem, index, n_neighbors, backend.name)
+    if model.is_coarse and n_neighbors is not None and n > n_neighbors:
+        return CoarseSolver(problem, index, n_neighbors, backend.name, LazyNodes(problem))
     return LocalSolver(problem, index, n_neighbors, backend.name)
 
 

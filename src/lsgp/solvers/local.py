@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import BACKENDS
-from lsgp.backends.contract import Backend, Plan, Resources
+from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Plan, Resources
 from lsgp.backends.host import noise_unit
 from lsgp.backends.local_system import LocalSystem, solve_system
 from lsgp.method.contract import Coefficients, LocalProblem, Predictions, QueryGradients
@@ -43,6 +43,11 @@ class LocalSolver:
     def nbytes(self) -> int:
         return 0
 
+    @property
+    def units(self) -> LocalProblem:
+        """What neighborhoods are numbers into: the rows."""
+        return self.problem
+
     def parts(self) -> tuple[tuple[NDArray[np.intp], Solver]]:
         return ((np.arange(self.problem.y.shape[1]), self),)
 
@@ -64,20 +69,20 @@ class LocalSolver:
     def predict_areas(self, centers: Array, points: Array, block: Block) -> Predictions:
         neighbors, dtype = self._search(centers, block, NO_EXCLUSIONS), self.problem.X.dtype
         at, around = (np.ascontiguousarray(places, dtype) for places in (centers, points))
-        solved = self.backend.predict(self.problem, at, neighbors, around)
-        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        solved = self.backend.predict(self.units, at, neighbors, around)
+        block.failures.note(block.first_query, solved.status, self.units, neighbors)
         return solved
 
     def coefficients(self, queries: Array, block: Block) -> tuple[NDArray[np.int32], Coefficients]:
         """Neighbors (q, m) of the queries, and what their targets are multiplied by."""
         neighbors = self._search(queries, block, NO_EXCLUSIONS)
-        solved = self.backend.coefficients(self.problem, queries, neighbors)
-        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        solved = self.backend.coefficients(self.units, queries, neighbors)
+        block.failures.note(block.first_query, solved.status, self.units, neighbors)
         return neighbors, solved
 
     def covariance(self, queries: Array, block: Block) -> Array:
         rows, solved = self.coefficients(queries, block)
-        return errors.error_covariance(self.problem, queries, rows, solved.beta)
+        return errors.error_covariance(self.units, queries, rows, solved.beta)
 
     def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
         return LocalSmoother(self, values_of)
@@ -88,14 +93,19 @@ class LocalSolver:
         return n_queries * (m**3 / 6 + m * m * d)
 
     def _search(self, queries: Array, block: Block, exclusions: Exclusions) -> NDArray[np.int32]:
+        return self.neighborhoods(queries, exclusions, block.plan.max_neighbors, block.first_query)
+
+    def neighborhoods(
+        self,
+        queries: Array,
+        exclusions: Exclusions = NO_EXCLUSIONS,
+        max_neighbors: int = LARGEST_SYSTEM,
+        first_query: int = 0,
+    ) -> NDArray[np.int32]:
+        """As `Backend.search`."""
+        model, size = self.problem.model, self.n_neighbors
         return self.backend.search(
-            self.index,
-            self.problem.model,
-            queries,
-            self.n_neighbors,
-            exclusions,
-            block.plan.max_neighbors,
-            block.first_query,
+            self.index, model, queries, size, exclusions, max_neighbors, first_query
         )
 
     def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
@@ -103,15 +113,15 @@ class LocalSolver:
 
     def _solve(self, queries: Array, neighbors: NDArray[np.int32], block: Block) -> Predictions:
         narrow = queries.astype(self.problem.X.dtype, copy=False)
-        solved = self.backend.predict(self.problem, narrow, neighbors)
-        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        solved = self.backend.predict(self.units, narrow, neighbors)
+        block.failures.note(block.first_query, solved.status, self.units, neighbors)
         return solved
 
     def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
         neighbors = self._search(queries, block, NO_EXCLUSIONS)
         narrow = queries.astype(self.problem.X.dtype, copy=False)
-        solved, gradients = self.backend.differentiate(self.problem, narrow, neighbors)
-        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        solved, gradients = self.backend.differentiate(self.units, narrow, neighbors)
+        block.failures.note(block.first_query, solved.status, self.units, neighbors)
         return solved, gradients
 
     def systems(
@@ -121,17 +131,11 @@ class LocalSolver:
         left_out: NDArray[np.int32] | None = None,
         groups: NDArray[np.int32] | None = None,
     ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:
-        neighbors = self.backend.search(
-            self.index,
-            self.problem.model,
-            queries,
-            self.n_neighbors,
-            Exclusions.of_rows(left_out, groups),
-        )
+        neighbors = self.neighborhoods(queries, Exclusions.of_rows(left_out, groups))
         for i, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
             rows = rows[rows >= 0]
-            system = solve_system(self.problem, query, rows, with_derivatives=False)
-            failures.note(i, np.array([system.status]), self.problem, neighbors[i : i + 1])
+            system = solve_system(self.units, query, rows, with_derivatives=False)
+            failures.note(i, np.array([system.status]), self.units, neighbors[i : i + 1])
             yield rows, system
 
     def describe(self) -> str:

@@ -102,6 +102,9 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
         require(isinstance(model.noise_levels, tuple), "noise_levels is no tuple")
         for level in model.noise_levels:
             require_number("noise_levels", level)
+    require_number("reach", model.reach)
+    is_form = model.reach == 1 or model.correlation.formula is not None
+    require(model.reach >= 1 and is_form, f"reach is {model.reach!r}")
     metric = model.localizer_metric
     require(metric in LOCALIZER_METRICS, f"unknown localizer_metric {metric!r}")
     return model

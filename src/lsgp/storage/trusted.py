@@ -31,8 +31,10 @@ TRUSTED_TYPES = (
     "lsgp.method.distribution.PredictiveDistribution",
     "lsgp.search.growing.GrowingIndex",
     "lsgp.search.index.NeighborIndex",
+    "lsgp.solvers.coarse.CoarseSolver",
     "lsgp.solvers.exact.ExactSolver",
     "lsgp.solvers.local.LocalSolver",
+    "lsgp.solvers.nodes.LazyNodes",
     "lsgp.tuning.result.Candidate",
     "lsgp.tuning.result.TuningResult",
 )

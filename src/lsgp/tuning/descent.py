@@ -101,7 +101,7 @@ def descend_on_sample(
         if value.loss >= BAD_LOSS:
             return BAD_LOSS, np.zeros(len(vector))
         if not strength:
-            strength.append(LENGTHSCALE_PRIOR / len(space.X) * objective.unit(value.loss))
+            strength.append(LENGTHSCALE_PRIOR / space.n_rows * objective.unit(value.loss))
         prior, by_prior = lengthscale_deviation(vector, n_lengthscales)
         gradient = parameters.restrict(value.gradient, model)
         return value.loss + strength[0] * prior, gradient + strength[0] * by_prior

@@ -26,6 +26,7 @@ from lsgp.method.contract import (
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
+from lsgp.solvers.nodes import Nodes
 from lsgp.tuning.imitation import Imitation
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS
@@ -56,7 +57,8 @@ class LeaveOneOut:
     """The training rows in one input transform: each is predicted without itself, and scored.
 
     With ``imitation``, points nearer than a radius to the target are left out too, and with
-    ``groups`` (n,) all points of its group, so that tuning sees what prediction will see.
+    ``groups`` (n,) all points of its group, so that tuning sees what prediction will see. With
+    ``nodes`` [E9], these are behind the rows; they are for one model, see `suited`.
     """
 
     transform: InputTransform
@@ -70,6 +72,7 @@ class LeaveOneOut:
     imitation: Imitation | None = None
     #: What there is for it now; None: the resources.
     share: Callable[[], Resources] | None = None
+    nodes: Nodes | None = None
 
     @property
     def kinds(self) -> Kinds:
@@ -86,14 +89,19 @@ class LeaveOneOut:
         """Width of the gaps that the queries lie in; 0 if they do not, or are not known."""
         return 0.0 if self.imitation is None else self.imitation.gap_width
 
+    @property
+    def n_rows(self) -> int:
+        return len(self.X) if self.nodes is None else self.nodes.n_rows
+
     def problem(self, model: LocalModel) -> LocalProblem:
         return LocalProblem(self.X, self.y, self.noise, model)
 
     def part(self, rows: NDArray[np.int32]) -> LeaveOneOut:
         """As if there were these rows alone; for samples of them, see `indexed`."""
         X, y, noise = (np.ascontiguousarray(a[rows]) for a in (self.X, self.y, self.noise))
-        groups = None if self.groups is None else self.groups[rows]
-        return replace(self, X=X, y=y, noise=noise, groups=groups, imitation=None)
+        # Nodes have no group; nor is one asked for in what is gathered of them.
+        groups = None if self.groups is None or self.nodes is not None else self.groups[rows]
+        return replace(self, X=X, y=y, noise=noise, groups=groups, imitation=None, nodes=None)
 
     def indexed(self) -> LeaveOneOut:
         """A part with an index of its own rows."""
@@ -108,27 +116,41 @@ class LeaveOneOut:
         return replace(self, X=X, y=y, noise=noise)
 
     def suited(self, model: LocalModel) -> LeaveOneOut:
-        """With an index of these rows that is fast for the model's metric, if this one is not."""
-        lengthscale = model.localizer_scale
-        if suits(self.index, lengthscale):
-            return self
-        return replace(self, index=build_index(self.X, lengthscale, self._resources().n_threads))
+        """With an index of these rows that is fast for the model's metric, if this one is not.
+
+        And with the nodes that a coarse model has behind its rows.
+        """
+        lengthscale, n_threads = model.localizer_scale, self._resources().n_threads
+        own = self
+        if not suits(self.index, lengthscale):
+            index = build_index(self.X[: self.n_rows], lengthscale, n_threads)
+            own = replace(self, index=index)
+        return own._with_nodes(model, n_threads) if model.is_coarse else own
+
+    def _with_nodes(self, model: LocalModel, n_threads: int) -> LeaveOneOut:
+        rows = LocalProblem(
+            *(array[: self.n_rows] for array in (self.X, self.y, self.noise)), model
+        )
+        nodes = self.nodes
+        if nodes is None or not np.array_equal(nodes.tree.unit, model.localizer_scale):
+            nodes = Nodes.build(rows, n_threads)
+        # The spread of nodes is that under this model, while others are tried on its samples.
+        X, y, noise = nodes.behind(rows)[:3]
+        return replace(self, X=X, y=y, noise=noise, nodes=nodes)
 
     def sample(
         self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None
     ) -> Sample:
         """The neighborhoods of the targets in the model's metric, without what is left out."""
-        exclusions = self.exclusions(targets)
+        exclusions, nodes = self.exclusions(targets), self.nodes
 
         def search(start: int, stop: int) -> NDArray[np.int32]:
+            queries = np.ascontiguousarray(self.X[targets[start:stop]])
+            own = exclusions.block(start, stop)
+            if nodes is not None and model.is_coarse and n_neighbors is not None:
+                return nodes.tree.nearest_units(self.index, queries, n_neighbors, model.reach, own)
             return self.backend.search(
-                self.index,
-                model,
-                np.ascontiguousarray(self.X[targets[start:stop]]),
-                n_neighbors,
-                exclusions.block(start, stop),
-                LARGEST_SYSTEM,
-                start,
+                self.index, model, queries, n_neighbors, own, LARGEST_SYSTEM, start
             )
 
         resources = self._resources()

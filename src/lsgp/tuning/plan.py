@@ -48,6 +48,19 @@ N_NEIGHBORS_IN_GAPS = 256
 #: The largest neighborhood that is tried for more accuracy: 6 ms a prediction.
 LAST_N_NEIGHBORS = 512
 
+# -- coarse neighborhoods ------------------------------------------------------------------------
+
+#: There must be so many times as many rows as neighbors: of fewer, few are far.
+FEWEST_FOR_COARSE = 16
+#: How many times as many rows units stand for, at least about: with fewer, more units do as well.
+COARSE_FACTORS = (4, 16, 64, 256)
+#: Which of them is tried first, and the others only if it is better than rows alone.
+FIRST_COARSE_FACTOR = 16
+#: Fraction by which units must lower the loss: prices are the same, so that it need not be much,
+WORTH_COARSE = 0.001
+#: and how many standard errors of the difference that must be.
+SURE_COARSE = 1.0
+
 # -- candidates --------------------------------------------------------------------------------
 
 #: Inputs of which other transforms are tried: those of the shortest lengthscales.

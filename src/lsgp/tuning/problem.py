@@ -39,6 +39,7 @@ from lsgp.tuning.plan import (
     FEW_ROWS,
     FEWEST_BOOSTED_INPUTS,
     FEWEST_BOOSTED_ROWS,
+    FEWEST_FOR_COARSE,
     FIRST_N_NEIGHBORS,
     LAST_N_NEIGHBORS,
     MOST_CLASSES_FOR_LAPLACE,
@@ -471,6 +472,18 @@ class TuningProblem:
         """Whether exact GPs of more than few rows may be tried: by leave-one-out, as others."""
         is_size = FEW_ROWS < len(self.y) <= LARGEST_EXACT
         return is_size and self.exact_room > 0 and self.backend.factors_once
+
+    @property
+    def admits_coarse(self) -> bool:
+        """Whether far rows may stand together [E9], where there are many more than neighbors."""
+        return (
+            self.specification.admits_coarse
+            and len(self.y) >= FEWEST_FOR_COARSE * FIRST_N_NEIGHBORS
+            and self.objective.judges_predictions
+            and self.labels is None
+            and not self.is_in_gaps
+            and not self.backend.is_slow
+        )
 
     @property
     def admits_evidence(self) -> bool:

@@ -59,6 +59,8 @@ class Candidate:
 
     def describe(self) -> str:
         size = "" if self.n_neighbors is None else f", {self.n_neighbors} neighbors"
+        if self.model.is_coarse:
+            size = f", {self.n_neighbors} units of reach {self.model.reach:.3g}"
         is_mixed = isinstance(self.input_transform, tuple)
         kind = "a transform per input" if is_mixed else self.input_transform
         return f"{self.model.kernel}, {kind}, {self.scale} scale{size}"
@@ -138,6 +140,7 @@ class TuningResult:
             "input_transform": candidate.input_transform,
             "scale": candidate.scale,
             "n_neighbors": candidate.n_neighbors,
+            "reach": candidate.model.reach,
             "loss": candidate.loss,
             "standard_error": candidate.standard_error,
             "weight": weight,

@@ -33,6 +33,7 @@ from lsgp.tuning.plan import BAD_LOSS, LAPLACE_SHARE, SMALLEST_ODDS, exact_share
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
 from lsgp.tuning.stages.boost import Boost
+from lsgp.tuning.stages.coarsen import Coarsen
 from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore
 from lsgp.tuning.stages.exact import Exact
 from lsgp.tuning.stages.first import First
@@ -59,6 +60,7 @@ STAGES: tuple[Stage, ...] = (
     Mix(),
     Vary(),
     Widen(),
+    Coarsen(),
     Enlarge(),
     Exact(),
     EnlargeMore(),

@@ -32,7 +32,7 @@ class Enlarge:
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         most = 2 * FIRST_N_NEIGHBORS if problem.admits_large_exact else LAST_N_NEIGHBORS
-        tasks = [partial(enlarge, contender=c, most=most) for c in found.leaders[:N_VARIED]]
+        tasks = [partial(enlarge, contender=c, most=most) for c in found.enlargeable[:N_VARIED]]
         found.frontier += runner.run(tasks, found.enlarged)
 
 

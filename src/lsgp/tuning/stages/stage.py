@@ -34,7 +34,8 @@ Result = TypeVar("Result")
 LIKELY_STREAM, RANK_STREAM, POLISH_STREAM, MIX_STREAM, VARY_STREAM = range(5)
 ENLARGE_STREAM, EXACT_STREAM, ENLARGE_MORE_STREAM = range(5, 8)
 FIRST_STREAM, INTEGRATE_STREAM, LINEAR_STREAM, WIDEN_STREAM, LAPLACE_STREAM = range(8, 13)
-BOOST_STREAM = 13
+COARSEN_STREAM = 13
+BOOST_STREAM = 14
 LOOSEN_STREAM, WHOLE_STREAM = 40, 41
 
 #: Seconds between looks at pending interrupts.
@@ -51,6 +52,7 @@ class Found:
     ranked: list[Contender] = field(default_factory=list)
     polished: list[Contender] = field(default_factory=list)
     varied: list[Contender] = field(default_factory=list)
+    coarse: list[Contender] = field(default_factory=list)
     enlarged: list[Contender] = field(default_factory=list)
     frontier: list[Contender] = field(default_factory=list)  # of each leader, its best size
     exact: list[Contender] = field(default_factory=list)
@@ -66,6 +68,7 @@ class Found:
             *self.ranked,
             *self.polished,
             *self.varied,
+            *self.coarse,
             *self.enlarged,
             *self.exact,
         ]
@@ -74,6 +77,11 @@ class Found:
     def leaders(self) -> list[Contender]:
         """The polished ones, best first."""
         return sorted(self.polished, key=lambda c: c.loss)
+
+    @property
+    def enlargeable(self) -> list[Contender]:
+        """Those that larger neighborhoods may make better, best first."""
+        return sorted(self.coarse, key=lambda c: c.loss) or self.leaders
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Coarse neighborhoods [E9]: far rows that are close to each other stand as one.
+
+A *unit* of a neighborhood is a row, or a node of a tree with many rows. Units are numbered: the
+rows first, then the nodes. The tree is one of its own, of small leaves, made for one metric: it
+follows from the rows alone, whatever happened to the index before.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp import _core
+from lsgp.compute.memory import empty_aligned
+from lsgp.search.arrays import require_array, require_scale
+from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.index import SearchIndex
+
+Array = NDArray[np.float64]
+
+#: Rows of the smallest nodes. Nodes are then half as many as rows. With fewer, pairs of rows would
+#: stand as one, which saves little.
+SMALLEST_NODE = 4
+#: Shares of rows are not taken for less, nor for more: of rows whose noise is 0, or infinite.
+SHARE_LIMITS = (1e-75, 1e75)
+
+
+class CoarseTree(NamedTuple):
+    """Nodes of rows, numbered as a heap: those of node i are 2i + 1 and 2i + 2."""
+
+    leaves: Array  # (n_leaves, d, SMALLEST_NODE) rows divided by the unit, NaN where there is none
+    order: NDArray[np.int32]  # (n_leaves, SMALLEST_NODE) number of each row, -1 for none
+    boxes: Array  # (n_nodes, 2, d)
+    places: NDArray[np.int32]  # (n,) of each row in the order
+    unit: Array  # (d,)
+    row_shares: Array  # (n,) of the rows in the means of their nodes, 1 / multiplier of the noise
+    shares: Array  # (n_nodes,) sums of these
+    same: Array  # (n_nodes,) sums of the squares of these, relative to the squares of the sums
+    means: Array  # (n_nodes, d) in units
+    variances: Array  # (n_nodes, d) of the rows of a node around its mean, in units
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.places)
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.shares)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self)
+
+    def average(self, values: Array) -> Array:
+        """Means of the values of rows (n, t) over the rows of each node, (n_nodes, t)."""
+        weighted = self.row_shares[:, None] * values
+        return _sum(self.order, weighted) / self.shares[:, None]
+
+    def spans(self, nodes: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the rows of nodes (k,) begin and end in the order of the tree, (k,) each."""
+        n_leaves = len(self.order)
+        first, last = nodes.astype(np.int64), nodes.astype(np.int64)
+        while (first < n_leaves - 1).any() or (last < n_leaves - 1).any():
+            first = np.where(first < n_leaves - 1, 2 * first + 1, first)
+            last = np.where(last < n_leaves - 1, 2 * last + 2, last)
+        positions = np.empty(self.n_nodes, np.int64)
+        _place_leaves(positions, np.arange(n_leaves))
+        begins, ends = positions[first] * SMALLEST_NODE, (positions[last] + 1) * SMALLEST_NODE
+        return begins, np.minimum(ends, self.n)
+
+    def rows_of(self, node: int) -> NDArray[np.int32]:
+        """The rows of a node, in the order of the tree."""
+        begins, ends = self.spans(np.array([node]))
+        return self.order.ravel()[begins[0] : ends[0]]
+
+    def nearest_units(
+        self,
+        index: SearchIndex,
+        queries: Array,
+        n_units: int,
+        reach: float,
+        exclusions: Exclusions = NO_EXCLUSIONS,
+    ) -> NDArray[np.int32]:
+        """Units of each query (q, n_units), nearest first; -1 where there are fewer.
+
+        They reach so many times as far as that many nearest rows, which the index finds. A node
+        that holds a row that is left out is opened.
+        """
+        require_array("queries", queries, np.float64, (None, self.leaves.shape[1]))
+        exclusions.require_fit(len(queries), self.n)
+        size = min(n_units, self.n)
+        nearest = index.nearest_with_distances(queries, self.unit, size, exclusions)
+        limits = (reach * nearest.distances[:, -1]) ** 2
+        units = np.full((len(queries), n_units), -1, np.int32)
+        rows, radius, groups, query_groups = exclusions
+        _core.core.find_units(
+            self.leaves,
+            self.order,
+            self.boxes,
+            self.means,
+            self.variances.sum(axis=1),
+            self.places,
+            queries / self.unit,
+            limits,
+            rows,
+            radius,
+            self.unit,
+            groups,
+            query_groups,
+            units,
+        )
+        # As many rows on top of the query leave nothing to reach for.
+        is_on_top = limits == 0
+        units[is_on_top] = -1
+        units[is_on_top, :size] = nearest.neighbors[is_on_top]
+        return units
+
+
+def build_coarse_tree(X: Array, unit: Array, noise: Array, n_threads: int = 1) -> CoarseTree:
+    """Nodes of the rows of X (n, d), for the metric of the unit (d,).
+
+    A row has a share in the means of its nodes of one over the multiplier of its noise (n,): so
+    they are the most precise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp.search.coarse import build_coarse_tree
+    >>> from lsgp.search.index import build_index
+    >>> X = np.linspace(0.0, 1.0, 1001)[:, None]
+    >>> tree = build_coarse_tree(X, np.ones(1), np.ones(1001))
+    >>> units = tree.nearest_units(build_index(X, np.ones(1)), np.array([[0.5]]), 16, 8.0)[0]
+    >>> np.count_nonzero(units < 1001)
+    8
+    >>> [len(tree.rows_of(unit - 1001)) for unit in units[units >= 1001]]
+    [4, 8, 4, 8, 16, 16, 32, 32]
+    """
+    require_array("X", X, np.float64, (None, None))
+    n, d = X.shape
+    require_scale("unit", unit, d)
+    n_leaves = -(-n // SMALLEST_NODE)
+    points = empty_aligned((n_leaves * SMALLEST_NODE, d))
+    np.divide(X, unit, out=points[:n])
+    order = np.empty((n_leaves, SMALLEST_NODE), np.int32)
+    boxes = np.empty((2 * n_leaves - 1, 2, d))
+    _core.core.build_tree(points, n, order, boxes, n_threads)
+    leaves = points.reshape(n_leaves, d, SMALLEST_NODE)
+    places = np.empty(n, np.int32)
+    is_row = order.ravel() >= 0
+    places[order.ravel()[is_row]] = np.flatnonzero(is_row)
+    row_shares = 1.0 / np.clip(noise.astype(float), *SHARE_LIMITS)
+    shares, means, variances = _moments(leaves, order, row_shares)
+    squares = _sum(order, row_shares[:, None] ** 2)[:, 0]
+    same = squares / shares**2
+    return CoarseTree(
+        leaves, order, boxes, places, unit.copy(), row_shares, shares, same, means, variances
+    )
+
+
+def _moments(
+    leaves: Array, order: NDArray[np.int32], row_shares: Array
+) -> tuple[Array, Array, Array]:
+    """Sums of shares, means and variances of the nodes; by those of their halves, for digits."""
+    n_leaves, d, _ = leaves.shape
+    shares = np.empty(2 * n_leaves - 1)
+    means, variances = np.empty((2 * n_leaves - 1, d)), np.empty((2 * n_leaves - 1, d))
+    own = np.append(row_shares, 0.0)[order][:, None, :]  # the last is that of no row
+    total = own.sum(axis=2)
+    points = np.where(own > 0, leaves, 0.0)
+    center = (own * points).sum(axis=2) / total
+    gaps = np.where(own > 0, points - center[:, :, None], 0.0)
+    _place_leaves(shares, total[:, 0])
+    _place_leaves(means, center)
+    _place_leaves(variances, (own * gaps**2).sum(axis=2) / total)
+    for start, end in _levels(n_leaves):
+        sizes, centers = _children(shares, start, end), _children(means, start, end)
+        spreads = _children(variances, start, end)
+        whole = sizes[0] + sizes[1]
+        first, second = (size / whole for size in sizes)
+        gap = centers[1] - centers[0]
+        shares[start:end] = whole
+        means[start:end] = centers[0] + second[:, None] * gap
+        variances[start:end] = (
+            first[:, None] * spreads[0]
+            + second[:, None] * spreads[1]
+            + (first * second)[:, None] * gap**2
+        )
+    return shares, means, variances
+
+
+def _sum(order: NDArray[np.int32], values: Array) -> Array:
+    """Sums of the values of rows (n, t) over the rows of each node, (n_nodes, t)."""
+    padded = np.concatenate([values, np.zeros((1, values.shape[1]))])
+    sums = np.empty((2 * len(order) - 1, values.shape[1]))
+    _place_leaves(sums, padded[order].sum(axis=1))
+    for start, end in _levels(len(order)):
+        left, right = _children(sums, start, end)
+        np.add(left, right, out=sums[start:end])
+    return sums
+
+
+def _place_leaves(nodes: NDArray[Any], leaves: NDArray[Any]) -> None:
+    """Values of leaves, which are in the order of memory, where the heap has them.
+
+    The heap's deepest level comes last, and holds the first leaves: see `_core/tree.h`.
+    """
+    k = len(leaves)
+    first_deepest = (1 << ((2 * k - 1).bit_length() - 1)) - 1
+    n_deepest = 2 * k - 1 - first_deepest
+    nodes[first_deepest:] = leaves[:n_deepest]
+    nodes[k - 1 : first_deepest] = leaves[n_deepest:]
+
+
+def _levels(n_leaves: int) -> list[tuple[int, int]]:
+    """Inner nodes, from the last to the first, in runs whose children are all there before."""
+    runs = []
+    end = n_leaves - 1
+    while end:
+        start = end // 2
+        runs.append((start, end))
+        end = start
+    return runs
+
+
+def _children(values: Array, start: int, end: int) -> tuple[Array, Array]:
+    """Of the nodes from start to end - 1."""
+    return values[2 * start + 1 : 2 * end : 2], values[2 * start + 2 : 2 * end + 1 : 2]

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nodes of rows as observations [E9], which local systems take as they take rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from lsgp.compute.locks import ForkableLock
+from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.spread import spread_variance
+from lsgp.search.coarse import CoarseTree, build_coarse_tree
+
+Array = NDArray[np.float64]
+
+
+class Nodes(NamedTuple):
+    """The nodes of a problem's rows, in the metric of its localizer."""
+
+    tree: CoarseTree
+    y: Array  # (n_nodes, t) means of the targets
+
+    @classmethod
+    def build(cls, problem: LocalProblem, n_threads: int = 1) -> Nodes:
+        X, y, noise = (np.ascontiguousarray(array, dtype=float) for array in problem[:3])
+        tree = build_coarse_tree(X, problem.model.localizer_scale, noise, n_threads)
+        return cls(tree, tree.average(y))
+
+    @property
+    def n_rows(self) -> int:
+        return self.tree.n
+
+    def noise(self, model: LocalModel, nodes: NDArray[np.integer]) -> Array:
+        """[E9] v = 1 / Σ (1/vᵢ) + δ / σ² of nodes (k,): that of their mean, and of their spread."""
+        tree, formula = self.tree, model.correlation.formula
+        assert formula is not None, "reach is for kernels of a distance"
+        distinct, places = np.unique(nodes, return_inverse=True)
+        in_lengthscales = tree.variances[distinct] * (tree.unit / model.lengthscale) ** 2
+        spread = spread_variance(formula, in_lengthscales, tree.same[distinct])
+        own: Array = 1.0 / tree.shares[distinct] + spread / model.noise_variance
+        return own[places]
+
+    def behind(self, problem: LocalProblem) -> LocalProblem:
+        """The problem with all nodes as observations behind its rows."""
+        X, noise = self.tree.means * self.tree.unit, self.noise(problem.model, self._all)
+        X, y, noise = (
+            np.concatenate([rows, nodes.astype(rows.dtype)])
+            for rows, nodes in zip(problem[:3], (X, self.y, noise), strict=True)
+        )
+        return problem._replace(X=X, y=y, noise=noise)
+
+    @property
+    def _all(self) -> NDArray[np.int64]:
+        return np.arange(self.tree.n_nodes)
+
+    def take(self, problem: LocalProblem, units: NDArray[np.integer]) -> LocalProblem:
+        """The problem of these units alone (k,), as often as they are named."""
+        is_node = units >= self.n_rows
+        rows, nodes = np.where(is_node, 0, units), units[is_node] - self.n_rows
+        X, y, noise = (np.ascontiguousarray(array[rows]) for array in problem[:3])
+        X[is_node], y[is_node] = self.tree.means[nodes] * self.tree.unit, self.y[nodes]
+        noise[is_node] = self.noise(problem.model, nodes)
+        return problem._replace(X=X, y=y, noise=noise)
+
+    def shares_of(self, units: NDArray[np.int32]) -> csr_array:
+        """Shares (k, n) of all rows in the means of units."""
+        tree, is_node = self.tree, units >= self.n_rows
+        begins, ends = tree.spans(np.where(is_node, units - self.n_rows, 0))
+        begins = np.where(is_node, begins, 0)
+        sizes = np.where(is_node, ends - begins, 1)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        unit_of = np.repeat(np.arange(len(units)), sizes)
+        places = np.arange(offsets[-1]) - offsets[unit_of] + begins[unit_of]
+        rows = np.where(is_node[unit_of], tree.order.ravel()[places], units[unit_of])
+        own = tree.row_shares[rows]
+        total = np.where(is_node, tree.shares[np.where(is_node, units - self.n_rows, 0)], 1.0)
+        shares = np.where(is_node[unit_of], own / total[unit_of], 1.0)
+        return csr_array((shares, rows, offsets), shape=(len(units), self.n_rows))
+
+    def sizes(self, units: NDArray[np.integer]) -> NDArray[np.int64]:
+        """How many rows units (k,) stand for."""
+        is_node = units >= self.n_rows
+        begins, ends = self.tree.spans(np.where(is_node, units - self.n_rows, 0))
+        return np.where(is_node, ends - begins, 1)
+
+    def middles(self, units: NDArray[np.integer]) -> NDArray[np.int64]:
+        """The row of each unit (k,) that is nearest to its mean: of a row, itself."""
+        tree, middles = self.tree, units.astype(np.int64)
+        for k in np.flatnonzero(units >= self.n_rows):
+            node = int(units[k]) - self.n_rows
+            begins, ends = (int(edge[0]) for edge in tree.spans(np.array([node])))
+            leaf, place = np.divmod(np.arange(begins, ends), tree.order.shape[1])
+            gaps = tree.leaves[leaf, :, place] - tree.means[node]
+            middles[k] = tree.order.ravel()[begins + int(np.square(gaps).sum(axis=1).argmin())]
+        return middles
+
+
+class LazyNodes:
+    """Nodes that are made when first needed, and once; they are neither pickled nor copied."""
+
+    def __init__(self, problem: LocalProblem) -> None:
+        self.problem = problem
+        self._lock = ForkableLock()
+        self._made: tuple[Nodes, LocalProblem] | None = None
+
+    @property
+    def made(self) -> tuple[Nodes, LocalProblem]:
+        """The nodes, and the problem with them behind its rows."""
+        with self._lock:
+            if self._made is None:
+                nodes = Nodes.build(self.problem)
+                self._made = nodes, nodes.behind(self.problem)
+            return self._made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"problem": self.problem}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
