@@ -42,7 +42,7 @@ def combine(
 def lean(
     predicted: PredictiveDistribution, location: Array, share: float
 ) -> PredictiveDistribution:
-    """Predictions whose locations go a share of the way to others, which have no scale.
+    """[B1] Predictions whose locations go a share of the way to others, which have no scale.
 
     As if those were of a model with the same scale: where both disagree, the prediction is wider.
     """
