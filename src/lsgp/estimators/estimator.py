@@ -309,6 +309,8 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             return ()
         starts = []
         for fitted in previous.models:
+            if fitted.is_integrated:
+                continue  # they stand for a posterior, of the rows that there were
             n_neighbors = fitted.n_neighbors
             if n_neighbors is not None:
                 n_neighbors = min(specification.n_neighbors or n_neighbors, len(X) - 1)
@@ -316,6 +318,9 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             if is_alike and specification.admits(fitted.model, fitted.transform.kinds):
                 model = fitted.model.replace(noise_levels=specification.model.noise_levels)
                 starts.append(WarmStart(fitted.transform.kinds, model, n_neighbors))
+            elif is_alike and specification.admits_as_exact(fitted.model, fitted.transform.kinds):
+                kinds = fitted.transform.kinds
+                starts.append(WarmStart(kinds, fitted.model, None, is_exact=True))
         return tuple(starts)
 
     def _warn_if_slow(self, specification: Specification) -> None:

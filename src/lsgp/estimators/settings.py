@@ -100,7 +100,7 @@ class EstimatorSettings(BaseEstimator):
     def _check_settings(self) -> None:
         if self.dtype not in DTYPES:
             raise ValueError(f"dtype={self.dtype!r} is not one of {', '.join(map(repr, DTYPES))}.")
-        if not isinstance(self.effort, str) or self.effort not in LEVELS:
+        if self.effort not in tuple(LEVELS):
             listed = ", ".join(map(repr, LEVELS))
             raise ValueError(f"effort={self.effort!r} is not one of {listed}.")
         for name in ("n_tuning_points", "n_models"):
@@ -126,9 +126,12 @@ class EstimatorSettings(BaseEstimator):
 
     def _level(self) -> Level:
         """What the effort comes to, with what is given by hand in its place."""
-        given = {name: getattr(self, name) for name in ("n_tuning_points", "n_models")}
-        known = {name: int(value) for name, value in given.items() if value is not None}
-        return LEVELS[self.effort]._replace(**known)
+        level = LEVELS[self.effort]
+        if self.n_tuning_points is not None:
+            level = level._replace(n_tuning_points=int(self.n_tuning_points))
+        if self.n_models is not None:
+            level = level._replace(n_models=int(self.n_models))
+        return level
 
     def _settings(self) -> dict[str, Any]:
         """The settings that say what a local model is."""

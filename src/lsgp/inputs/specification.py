@@ -150,5 +150,12 @@ class Specification(NamedTuple):
             and (len(self.input_transforms) > 1 or kinds in self.input_transforms)
         )
 
+    def admits_as_exact(self, model: LocalModel, kinds: Kinds) -> bool:
+        """The same of an exact GP, which has no localizer."""
+        own = self.model
+        local = model.replace(localizer=own.localizer, localizer_decay=own.localizer_decay)
+        is_exact = model.localizer == "rectangular" and not model.is_local_scale
+        return is_exact and self.admits_exact and self.admits(local, kinds)
+
     def _admits_bandwidth(self, bandwidth: float | None) -> bool:
         return bandwidth is not None if self.tunes_bandwidth else bandwidth == self.model.bandwidth

@@ -53,7 +53,7 @@ def taken_on(problem: TuningProblem, pool: Pool) -> TuningProblem:
     starts = tuple(
         Start(problem.space(c.space.kinds), c.model, c.n_neighbors) for c in local[:N_TAKEN_ON]
     )
-    return replace(problem, starts=starts, is_warm=True)
+    return replace(problem, starts=starts, is_taken_on=True)
 
 
 def judge_pool(problem: TuningProblem, pool: Pool, comparison: Comparison) -> Pool:

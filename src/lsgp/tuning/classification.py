@@ -167,6 +167,7 @@ class LabelComparison(Comparison):
         fixed: Array,
         share: float,
         linear: Sequence[LinearCandidate] = (),
+        costs: Array | None = None,
     ) -> Choice:
         """Pool probabilities of the points [C4] by greedy picks, the first of them a GP."""
         log_p = []
@@ -174,18 +175,25 @@ class LabelComparison(Comparison):
             assert candidate.link is not None, "candidates of labels have a link"
             log_p.append(candidate.link.log_proba(self.labels.latent(candidate.predicted)))
         log_p += [candidate.log_proba for candidate in linear]
-        weights = (1.0 - share) * self._pick(log_p, n_models, len(candidates))
+        own = np.zeros(len(log_p))
+        if costs is not None:
+            own[: len(candidates)] = costs * min(map(self._log_loss, log_p[: len(candidates)]))
+        weights = (1.0 - share) * self._pick(log_p, n_models, len(candidates), own)
         weights[: len(candidates)] += share * fixed
         used = np.flatnonzero(weights).tolist()
         loss = self._log_loss(log_pool([log_p[k] for k in used], weights[used]))
         return Choice(weights, loss, ScaleAndShape())
 
-    def _pick(self, log_p: Sequence[Array], n_picks: int, n_first: int) -> Array:
+    def _pick(self, log_p: Sequence[Array], n_picks: int, n_first: int, costs: Array) -> Array:
         """Shares of greedy picks with repetition, each the best for the log loss of the pool."""
         counts, total = np.zeros(len(log_p)), np.zeros_like(log_p[0])
         for pick in range(n_picks):
             tried = log_p[:n_first] if pick == 0 else log_p
-            losses = [self._log_loss(log_pool([total + p], [1.0 / (pick + 1)])) for p in tried]
+            losses = [
+                self._log_loss(log_pool([total + p], [1.0 / (pick + 1)]))
+                + (costs[k] if counts[k] == 0 else 0.0)
+                for k, p in enumerate(tried)
+            ]
             best = int(np.argmin(losses))
             counts[best] += 1.0
             total = total + log_p[best]

@@ -112,18 +112,20 @@ class Comparison:
         fixed: Array,
         share: float,
         linear: Sequence[LinearCandidate] = (),
+        costs: Array | None = None,
     ) -> Choice:
         """Combine predictions of the points as far as that pays.
 
         The weights ``fixed``, which sum to 1, have a share in any case. Linear candidates are for
-        labels only.
+        labels only. ``costs`` are what a candidate must lower the loss by, as fractions of it.
         """
         predicted = [candidate.predicted for candidate in candidates]
 
         def loss(combined: PredictiveDistribution) -> float:
             return self.objective.criterion(combined, self.y)
 
-        weights = (1.0 - share) * choose_weights(predicted, loss, n_models) + share * fixed
+        own = None if costs is None else costs * self._unit(predicted)
+        weights = (1.0 - share) * choose_weights(predicted, loss, n_models, own) + share * fixed
         used = np.flatnonzero(weights).tolist()
         combined = combine([predicted[k] for k in used], weights[used])
         mean_loss = float(self.objective.losses(combined, self.y).mean())
@@ -155,6 +157,11 @@ class Comparison:
         mean_loss = float(self.objective.losses(combined, self.y).mean())
         calibration = calibrate_combination(combined, self.y)
         return Choice(choice.weights, mean_loss, calibration, share)
+
+    def _unit(self, predicted: Sequence[PredictiveDistribution]) -> float:
+        """What fractions of the criterion are of: that of the best."""
+        lowest = min(self.objective.criterion(each, self.y) for each in predicted)
+        return self.objective.unit_of_criterion(lowest)
 
     def blend(
         self,

@@ -124,8 +124,8 @@ def in_fewest_digits(
     few = Sample(sample.targets[:N_CHECKED_IN_SINGLE], sample.neighbors[:N_CHECKED_IN_SINGLE])
     # Around the mean of the targets, which is the same however the rows are gathered.
     single = space.in_single(space.X[sample.targets].mean(axis=0))
-    pair = [each.evaluate(model, few, objective) for each in (space, single)]
-    return single if _are_same(*pair, objective) else space
+    value, other = (each.evaluate(model, few, objective) for each in (space, single))
+    return single if _are_same(value, other, objective) else space
 
 
 def _are_same(value: Value, other: Value, objective: Objective) -> bool:

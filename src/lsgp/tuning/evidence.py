@@ -130,7 +130,7 @@ def negative_log_evidence(problem: LocalProblem) -> tuple[float, Array]:
     # M_ij (z_i - z_j)² need no array of the differences: they are those of M_ij z_i² and z_j²,
     # less 2 z'Mz.
     by_lengthscale, total, on_diagonal = np.zeros(X.shape[1]), 0.0, np.empty(n)
-    by_slopes = np.zeros(X.shape[1])
+    by_slopes: Array = np.zeros(X.shape[1])
     squares = z * z
     for rows, below in _blocks(n):
         adjoint = A[rows, below]
@@ -146,7 +146,8 @@ def negative_log_evidence(problem: LocalProblem) -> tuple[float, Array]:
         by_lengthscale -= 2.0 * np.einsum("ij,ij->j", z[rows], adjoint @ z[below])
     by_lengthscale *= -2.0
     if is_apart:
-        by_constant, by_slopes = trend.evidence_by_variance(s2)
+        by_constant, variances = trend.evidence_by_variance(s2)
+        by_slopes = np.asarray(variances)
     else:
         by_constant = model.constant_variance * (total + float(on_diagonal.sum()))
         by_slopes = model.slope_variance * (by_slopes + on_diagonal @ squares)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +110,7 @@ class LeaveOneOut:
     def in_single(self, center: Array) -> LeaveOneOut:
         """The same rows in single precision, around a center, so that digits count."""
         X, y, noise = (
-            np.ascontiguousarray(array, dtype=np.float32)
+            cast(Array, np.ascontiguousarray(array, dtype=np.float32))
             for array in (self.X - center, self.y, self.noise)
         )
         return replace(self, X=X, y=y, noise=noise)

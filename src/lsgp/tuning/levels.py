@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lsgp.solvers.exact_system import LARGEST_EXACT
 from lsgp.tuning.plan import N_COMPARED, Effort, Efforts
+
+#: Models of a previous fit that tuning starts from: all of them.
+MOST_WARM = 1000
 
 
 class Level(NamedTuple):
@@ -34,22 +38,111 @@ class Level(NamedTuple):
     #: The same where queries lie in gaps, and where one solve takes a millisecond.
     in_gaps: Efforts
     slowly: Efforts
+    #: For each model of a previous fit that tuning starts from: nothing else is tried then.
+    warming: Effort
+    #: How many of the polished are varied and enlarged, and whether single inputs are transformed.
+    n_varied: int
+    n_enlarged: int
+    mixes_transforms: bool
+    #: Whether boosted trees may stand beside the models.
+    boosts: bool
+    #: The largest neighborhood, and the most rows of an exact GP.
+    most_neighbors: int
+    most_exact: int
+    #: Exact GPs of few rows that are averaged, at most, and whether all kernels are tried for them.
+    n_averaged: int
+    tries_all_exact: bool
+    #: What a millisecond of a prediction must lower the loss by, as a fraction.
+    worth_of_millisecond: float
+    #: Of labels. Up to so many rows, tuning goes twice, with tuned and compared rows exchanged, and
+    #: both pools are averaged: on pima, two splits of the same rows differ by .06 in log loss.
+    #: Means of splits 10 to 13: spambase .1367 to .1354, satimage (two) .203 to .194, phoneme
+    #: (three) .189 to .188;
+    most_exchanged: int
+    #: and GP classification has a share.
+    most_laplace: int
 
 
+#: Measured on splits 10 and 11 of the six tables of `benchmarks/accuracy.py`: `docs/tuning.md`.
 LEVELS = {
+    "fast": Level(
+        n_tuning_points=600,
+        n_models=4,
+        n_compared=1000,
+        ranking=Effort(250, 1, 8),
+        relaying=Effort(250, 1, 4),
+        n_relayed=1,
+        n_relayed_of_few=1,
+        polishing=Effort(600, 1, 8),
+        n_polished=2,
+        n_polished_of_few=2,
+        in_gaps=Efforts(Effort(128, 1, 6), Effort(128, 1, 6), 1, Effort(300, 1, 12), 2),
+        slowly=Efforts(Effort(25, 1, 6), Effort(25, 1, 6), 1, Effort(80, 1, 10), 2),
+        warming=Effort(300, 1, 3),
+        n_varied=0,
+        n_enlarged=1,
+        mixes_transforms=False,
+        boosts=False,
+        most_neighbors=128,
+        most_exact=0,
+        n_averaged=1,
+        tries_all_exact=False,
+        worth_of_millisecond=0.05,
+        most_exchanged=0,
+        most_laplace=300,
+    ),
     "balanced": Level(
         n_tuning_points=2000,
         n_models=8,
         n_compared=N_COMPARED,
         ranking=Effort(500, 2, 15),
-        relaying=Effort(500, 1, 12),
-        n_relayed=2,
+        relaying=Effort(500, 1, 15),
+        n_relayed=3,
         n_relayed_of_few=3,
         polishing=Effort(2000, 1, 15),
         n_polished=4,
         n_polished_of_few=6,
         in_gaps=Efforts(Effort(250, 1, 10), Effort(250, 1, 10), 1, Effort(1000, 2, 15), 6),
         slowly=Efforts(Effort(50, 1, 10), Effort(50, 1, 10), 3, Effort(200, 2, 15), 6),
+        warming=Effort(500, 1, 5),
+        n_varied=2,
+        n_enlarged=2,
+        mixes_transforms=True,
+        boosts=True,
+        most_neighbors=384,
+        most_exact=LARGEST_EXACT,
+        n_averaged=4,
+        tries_all_exact=True,
+        worth_of_millisecond=0.01,
+        # Of magic, with 17,000 rows, .2751 to .2696, but for 170 seconds instead of 40.
+        most_exchanged=6000,
+        most_laplace=1000,
+    ),
+    "best": Level(
+        n_tuning_points=4000,
+        n_models=16,
+        n_compared=2 * N_COMPARED,
+        ranking=Effort(1000, 2, 15),
+        relaying=Effort(1000, 2, 15),
+        n_relayed=3,
+        n_relayed_of_few=3,
+        polishing=Effort(4000, 2, 15),
+        n_polished=8,
+        n_polished_of_few=12,
+        in_gaps=Efforts(Effort(500, 2, 10), Effort(500, 2, 10), 1, Effort(2000, 2, 15), 6),
+        slowly=Efforts(Effort(100, 1, 10), Effort(100, 1, 10), 3, Effort(400, 2, 15), 6),
+        warming=Effort(1000, 1, 10),
+        n_varied=5,
+        n_enlarged=3,
+        mixes_transforms=True,
+        boosts=True,
+        most_neighbors=512,
+        most_exact=LARGEST_EXACT,
+        n_averaged=4,
+        tries_all_exact=True,
+        worth_of_millisecond=0.0,
+        most_exchanged=20_000,
+        most_laplace=2000,
     ),
 }
 
@@ -61,13 +154,18 @@ def plan_efforts(
     is_slow: bool,
     is_in_gaps: bool,
     is_ranked: bool,
+    is_warm: bool,
 ) -> Efforts:
     """By how many points there are to tune on, and how fast they can be solved.
 
     Single runs of L-BFGS stop in poor optima (protein with 32 neighbors: MSE 16.5 instead of 10.5);
     a second round on another sample, in the metric that the first has found, cures it. Where starts
-    are ranked, that was the first.
+    are ranked, that was the first. Models of a previous fit are polished, each, a little.
     """
+    if is_warm:
+        n_warm = min(n_tuning_points, max(n_eligible // 2, 1))
+        warming = level.slowly.ranking if is_slow else level.warming
+        return _at_most(Efforts(warming, warming, 0, warming, MOST_WARM), n_warm)
     n = n_tuning_points
     if is_slow:
         # NumPy, query by query, 100 times slower: small samples.

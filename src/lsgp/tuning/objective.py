@@ -131,9 +131,16 @@ class Objective:
         """What a prior is relative to, so that it weighs the same whatever the loss's unit."""
         return abs(loss)
 
-    def is_worthwhile(self, loss: float, cheaper: float) -> bool:
-        """Whether a loss is so much lower than that of a cheaper model that it is worth it."""
-        return loss < cheaper - WORTH_MORE_NEIGHBORS * cheaper
+    def unit_of_criterion(self, value: float) -> float:
+        """By how much the criterion rises where the loss does by all of itself."""
+        return self.unit(value)
+
+    def is_worthwhile(self, loss: float, cheaper: float, cost: float = 0.0) -> bool:
+        """Whether a loss is so much lower than that of a cheaper model that it is worth it.
+
+        ``cost`` is what it must gain beside, as a fraction, for what predictions take.
+        """
+        return loss < cheaper - (WORTH_MORE_NEIGHBORS + cost) * cheaper
 
     def is_promising(self, loss: float, lowest: float) -> bool:
         """Whether a loss is so near the lowest that tuning may bring it there."""
@@ -157,6 +164,9 @@ class Crps(Objective):
         error = float(np.sqrt(np.mean((predicted.mean - observed) ** 2)))
         return error * float(np.mean(predicted.crps(observed)))
 
+    def unit_of_criterion(self, value: float) -> float:
+        return 2.0 * abs(value)  # a product of two that rise alike
+
 
 class SquaredError(Objective):
     def losses(self, predicted: PredictiveDistribution, observed: Array) -> Array:
@@ -173,8 +183,8 @@ class LogDensity(Objective):
     def unit(self, loss: float) -> float:
         return 1.0
 
-    def is_worthwhile(self, loss: float, cheaper: float) -> bool:
-        return loss < cheaper - WORTH_MORE_NEIGHBORS_IN_DENSITY
+    def is_worthwhile(self, loss: float, cheaper: float, cost: float = 0.0) -> bool:
+        return loss < cheaper - WORTH_MORE_NEIGHBORS_IN_DENSITY - cost
 
     def is_promising(self, loss: float, lowest: float) -> bool:
         return loss < lowest + PROMISING

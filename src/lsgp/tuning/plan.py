@@ -17,11 +17,16 @@ N_COMPARED = 3000
 #: Training points on which candidates are compared by an objective that only the reference
 #: backend computes, at most: a millisecond a point.
 N_COMPARED_SLOWLY = 500
-#: Training points on which other transforms of single inputs are tried.
+#: Training points on which other transforms of single inputs are tried,
 N_MIXED = 1000
-#: Training points on which exact GPs are tried, before one is made of all rows: a thirtieth of a
+#: times inputs, of which there may be many: a solve takes time in proportion.
+N_MIXED_INPUTS = 16_000
+#: Training points on which exact GPs are tried, before one is made of all rows: a tenth of a
 #: second each. Which candidate suits best was the same on all rows (kin8nm, concrete).
-N_TRIED = 1000
+N_TRIED = 1500
+#: Predictions of those points times (d + 1)³, which is what the trend of each one takes: of 128
+#: inputs, 190 of them, where all took 18 of 95 seconds.
+MOST_TRIED_WORK = 4e8
 #: Targets of a neighborhood of m rows, times m, in one optimization: a solve costs m³, and the
 #: larger the neighborhood, the fewer targets there is time for,
 TARGETS_TIMES_NEIGHBORS = 64_000
@@ -45,8 +50,13 @@ LEAST_NOISE_IN_SINGLE = 1e-4
 FIRST_N_NEIGHBORS = 64
 #: A query in a gap needs many to see round its rim (satellite: RMSE 1.486 with 64, 1.438 with 256).
 N_NEIGHBORS_IN_GAPS = 256
-#: The largest neighborhood that is tried for more accuracy: 6 ms a prediction.
+#: The largest neighborhood that any effort tries for more accuracy: 2 ms a prediction.
 LAST_N_NEIGHBORS = 512
+#: Floating-point operations of a local solve in a millisecond: a nominal machine, so that what is
+#: chosen does not depend on the one it is chosen on.
+OPERATIONS_PER_MILLISECOND = 2.5e7
+#: Operations of a covariance, beside those of the distance: an exponential.
+OPERATIONS_OF_COVARIANCE = 20
 
 # -- coarse neighborhoods ------------------------------------------------------------------------
 
@@ -65,8 +75,8 @@ SURE_COARSE = 1.0
 
 #: Inputs of which other transforms are tried: those of the shortest lengthscales.
 MOST_MIXED = 16
-#: Polished candidates that are then varied and enlarged: the third is seldom in the combination.
-N_VARIED = 2
+#: Candidates whose radius is varied.
+N_WIDENED = 2
 #: Where one radius serves all queries: by what it is varied, how many rows say which one to begin
 #: with, and how many neighbors none of them may have.
 RADIUS_STEP, N_ASKED, MOST_WITHIN = 2.0**0.5, 256, 512
@@ -103,8 +113,11 @@ N_MATRICES = 8
 #: Steps for every exact GP, and more of them for the likeliest, which are averaged.
 FIRST_EVIDENCE_ITERATIONS = 20
 LAST_EVIDENCE_ITERATIONS = 30
+#: Steps from the exact GPs of a previous fit on.
+WARM_EVIDENCE_ITERATIONS = 5
+#: At most this many,
 N_AVERAGED = 4
-#: Half of them where all have no more than this share: from 200 rows on.
+#: half of those where all have no more than this share: from 200 rows on.
 SMALL_SHARE = 0.2
 #: Less likely ones, relative to the likeliest, are not worth their time.
 SMALLEST_ODDS = 0.02
@@ -184,9 +197,9 @@ N_FOLDS = 10
 #: Share of the class prior in its probabilities: 1 in 1000 is the surest it can be.
 LINEAR_PRIOR_SHARE = 1e-3
 
-#: Up to this many rows, and so many classes, GP classification by Laplace's approximation has a
+#: Where rows are few, up to so many classes, GP classification by Laplace's approximation has a
 #: share, in these kernels,
-MOST_FOR_LAPLACE, MOST_CLASSES_FOR_LAPLACE = 1000, 10
+MOST_CLASSES_FOR_LAPLACE = 10
 LAPLACE_KERNELS = ("matern32", "rbf")
 #: with the lengthscales of a regression times these, and log odds of these variances,
 LAPLACE_STRETCHES, LAPLACE_AMPLITUDES = (1.0, 1.6, 2.5), (0.5, 1.5, 5.0, 15.0)
@@ -196,12 +209,6 @@ LAPLACE_CONSTANT = 3.0
 #: spambase: without .464 and .383, half .459 and .350, .7 .457 and .349, alone .456 and .361; of
 #: satimage, of six classes: without .491, half .455, .7 .478.
 LAPLACE_SHARE = 0.55
-
-#: Up to this many rows, tuning goes twice, with tuned and compared rows exchanged, and both pools
-#: are averaged: on pima, two splits of the same rows differ by up to .06 in log loss. Means of
-#: splits 10 to 13: spambase .1367 to .1354, satimage (two) .203 to .194, phoneme (three) .189 to
-#: .188; of magic, with 17,000 rows, .2751 to .2696, but for 170 seconds instead of 40.
-MOST_FOR_EXCHANGE = 6000
 
 #: Normal priors of a link's (log a, log e0, log e1), as strong as one row: a softmax of logarithms,
 #: with a width of a few percent.
@@ -316,6 +323,17 @@ def effort_of_larger(n_neighbors: int, n_tuning_points: int) -> Effort:
     return Effort(min(n_tuning_points, n_targets), 1, 10)
 
 
+def price_of(n_rows: int, n_inputs: int, is_exact: bool) -> float:
+    """Milliseconds of a prediction from so many rows, on the nominal machine.
+
+    Of an exact GP, whose factor is there, a product with a triangle.
+    """
+    if is_exact:
+        return n_rows * n_rows / OPERATIONS_PER_MILLISECOND
+    covariances = n_rows * n_rows / 2 * (2 * n_inputs + OPERATIONS_OF_COVARIANCE)
+    return (n_rows**3 / 3 + covariances) / OPERATIONS_PER_MILLISECOND
+
+
 def n_particles(n: int) -> int:
     """Fewer where each is dear, and the share small; a power of 2, for Sobol points.
 
@@ -338,11 +356,6 @@ def integrated_share(n: int) -> float:
     last = fading(N_INTEGRATED_LAST)
     share = max(0.0, (fading(n) - last) / (1.0 - last))
     return 1.0 if share > 1.0 - NEGLIGIBLE_SHARE else share
-
-
-def n_averaged(n: int) -> int:
-    """How many exact GPs are averaged: fewer where their share is small, and each dear."""
-    return N_AVERAGED if exact_share(n) > SMALL_SHARE else N_AVERAGED // 2
 
 
 def exact_share(n: int) -> float:

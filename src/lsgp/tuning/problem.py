@@ -19,9 +19,10 @@ from lsgp.backends.contract import Backend, Resources
 from lsgp.compute.threads import run_blocks
 from lsgp.inputs.projections import Kinds
 from lsgp.inputs.rows import TrainingRows
-from lsgp.inputs.specification import DEFAULT_LOCALIZER, Specification
+from lsgp.inputs.specification import DEFAULT_KERNEL, DEFAULT_LOCALIZER, Specification
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
+from lsgp.method.kernels import kernel_of
 from lsgp.search.arrays import numbered
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem, exact_bytes
@@ -44,8 +45,6 @@ from lsgp.tuning.plan import (
     LAST_N_NEIGHBORS,
     MOST_CLASSES_FOR_LAPLACE,
     MOST_FOR_EVIDENCE,
-    MOST_FOR_EXCHANGE,
-    MOST_FOR_LAPLACE,
     MOST_FOR_LINEAR,
     MOST_INTEGRATED_PAIRS,
     MOST_WITHIN,
@@ -56,8 +55,11 @@ from lsgp.tuning.plan import (
     N_MEMBERS,
     N_NEIGHBORS_IN_GAPS,
     N_POLISHED_BEYOND,
+    SMALL_SHARE,
     Efforts,
+    exact_share,
     integrated_share,
+    price_of,
 )
 from lsgp.tuning.regions import Regions, hold_out_regions, leave_regions_out
 from lsgp.tuning.result import Candidate
@@ -76,6 +78,7 @@ class WarmStart(NamedTuple):
     kinds: Kinds
     model: LocalModel
     n_neighbors: int | None
+    is_exact: bool = False  # of all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +99,8 @@ class TuningProblem:
     level: Level = LEVELS["balanced"]
     starts: tuple[Start, ...] = ()
     is_warm: bool = False
+    is_taken_on: bool = False  # from the fit without queries: there is nothing to rank
+    exact_starts: tuple[Start, ...] = ()  # of a previous fit
     eligible: NDArray[np.int32] | None = None  # rows to predict; None: all
     is_in_gaps: bool = False
     labels: Labels | None = None  # of which y is one-hot
@@ -157,7 +162,9 @@ class TuningProblem:
                 given = replace(given, is_in_gaps=True, n_models=1)
         if objective.judges_unseen:
             given = given._split()
-        return replace(given, starts=given._starts(first, warm_starts), is_warm=bool(warm_starts))
+        starts, exact_starts = given._starts(first, warm_starts)
+        is_warm = bool(warm_starts)
+        return replace(given, starts=starts, exact_starts=exact_starts, is_warm=is_warm)
 
     def _with_regions(
         self, first: LeaveOneOut, plain_objective: Objective, warm_starts: tuple[WarmStart, ...]
@@ -179,8 +186,9 @@ class TuningProblem:
             # Beyond the rows, trees say what they say at their edge.
             specification=self.specification._replace(boosts=False),
         )
-        starts = plain._starts(None, warm_starts)
-        plain = replace(plain, starts=starts, is_warm=bool(warm_starts))
+        starts, exact_starts = plain._starts(None, warm_starts)
+        is_warm = bool(warm_starts)
+        plain = replace(plain, starts=starts, exact_starts=exact_starts, is_warm=is_warm)
         return replace(self, regions=regions, plain=plain, is_in_gaps=first.gap_width > 0)
 
     @property
@@ -210,14 +218,27 @@ class TuningProblem:
 
     def _starts(
         self, first: LeaveOneOut | None, warm_starts: tuple[WarmStart, ...]
-    ) -> tuple[Start, ...]:
+    ) -> tuple[tuple[Start, ...], tuple[Start, ...]]:
+        """Where tuning starts: local models, and exact GPs of a previous fit."""
+        if not warm_starts:
+            return self._cold_starts(first), ()
+        spaces = self._spaces([warm.kinds for warm in warm_starts], first)
+        pairs = list(zip(spaces, warm_starts, strict=True))
+        n = len(self.y)
+        exact = tuple(Start(space, warm.model, n) for space, warm in pairs if warm.is_exact)
+        local = tuple(
+            Start(space, warm.model, warm.n_neighbors) for space, warm in pairs if not warm.is_exact
+        )
+        return local or (self._as_local(exact[0]),), exact
+
+    def _as_local(self, exact: Start) -> Start:
+        """A local model with the lengthscales of an exact GP, where there is no other."""
+        kernel, lengthscale = exact.model.kernel, exact.model.lengthscale
+        model = self.specification.model.replace(kernel=kernel, lengthscale=lengthscale)
+        return Start(exact.space, model, max(1, min(FIRST_N_NEIGHBORS, len(self.y) - 1)))
+
+    def _cold_starts(self, first: LeaveOneOut | None) -> tuple[Start, ...]:
         """One for each kernel and input transform that the settings leave open."""
-        if warm_starts:
-            spaces = self._spaces([warm.kinds for warm in warm_starts], first)
-            return tuple(
-                Start(space, warm.model, warm.n_neighbors)
-                for space, warm in zip(spaces, warm_starts, strict=True)
-            )
         all_kinds = list(self.specification.input_transforms)
         if self.is_in_gaps:
             # How inputs are warped inside gaps, scores at their edges cannot tell.
@@ -374,7 +395,13 @@ class TuningProblem:
             n_eligible += len(self.judged)
         is_slow = self.backend.is_slow or self.objective.is_slow
         efforts = plan_efforts(
-            self.level, self.n_tuning_points, n_eligible, is_slow, self.is_in_gaps, self.is_ranked
+            self.level,
+            self.n_tuning_points,
+            n_eligible,
+            is_slow,
+            self.is_in_gaps,
+            self.is_ranked,
+            self.is_warm,
         )
         most = self.objective.breadth.most_polished
         if self.regions is not None:
@@ -384,7 +411,22 @@ class TuningProblem:
     @property
     def is_ranked(self) -> bool:
         """Whether starts are ranked: what one fit has learnt, and a single start, need it not."""
-        return len(self.starts) > 1 and not self.is_warm
+        return len(self.starts) > 1 and not self.is_warm and not self.is_taken_on
+
+    def first_of_each(self) -> tuple[list[Start], list[Start]]:
+        """The start of one kernel in each transform, the default's if it is there; the others."""
+        if self.is_in_gaps:
+            # Of one transform, and the optima of kernels lie far apart: each for itself.
+            return list(self.starts), []
+        usual = kernel_of(DEFAULT_KERNEL)
+        of_kinds: dict[Kinds, list[Start]] = {}
+        for start in self.starts:
+            of_kinds.setdefault(start.space.kinds, []).append(start)
+        first = [
+            next((start for start in starts if usual.is_like(start.model.kernel)), starts[0])
+            for starts in of_kinds.values()
+        ]
+        return first, [start for start in self.starts if not any(start is one for one in first)]
 
     @property
     def exact_room(self) -> int:
@@ -422,6 +464,21 @@ class TuningProblem:
             and bool((np.ptp(self.y, axis=0) > 0).all())
         )
         return integrated_share(n) if is_admitted else 0.0
+
+    @property
+    def n_averaged(self) -> int:
+        """How many exact GPs are averaged: fewer where their share is small, and each dear."""
+        if self.is_exact_on_request:
+            return min(N_AVERAGED, self.n_models)
+        is_small = exact_share(len(self.y)) <= SMALL_SHARE
+        return min(N_AVERAGED // 2 if is_small else N_AVERAGED, self.level.n_averaged)
+
+    def price(self, contender: Contender) -> float:
+        """Milliseconds of a prediction by it, on a nominal machine."""
+        n, d = self.rows.X.shape
+        # Of a radius, nobody knows how many rows are within.
+        n_rows = contender.n_neighbors or FIRST_N_NEIGHBORS
+        return price_of(min(n_rows, n), d, contender.system is not None)
 
     @property
     def is_exact_on_request(self) -> bool:
@@ -470,7 +527,7 @@ class TuningProblem:
     @property
     def admits_large_exact(self) -> bool:
         """Whether exact GPs of more than few rows may be tried: by leave-one-out, as others."""
-        is_size = FEW_ROWS < len(self.y) <= LARGEST_EXACT
+        is_size = FEW_ROWS < len(self.y) <= min(LARGEST_EXACT, self.level.most_exact)
         return is_size and self.exact_room > 0 and self.backend.factors_once
 
     @property
@@ -501,7 +558,7 @@ class TuningProblem:
         return (
             self.judged is not None
             and self.eligible is not None
-            and len(self.y) <= MOST_FOR_EXCHANGE
+            and len(self.y) <= self.level.most_exchanged
             and self.n_models > 1
         )
 
@@ -522,7 +579,7 @@ class TuningProblem:
         return (
             self.labels is not None
             and self.labels.n_classes <= MOST_CLASSES_FOR_LAPLACE
-            and n <= MOST_FOR_LAPLACE
+            and n <= self.level.most_laplace
             and self.n_models > 1
             and not self.is_in_gaps
             and self.rows.groups is None
@@ -537,6 +594,7 @@ class TuningProblem:
         (n, d), specification = self.rows.X.shape, self.specification
         return (
             specification.admits_boosting
+            and self.level.boosts
             and self.labels is None
             and self.queries is None
             and self.objective.judges_predictions

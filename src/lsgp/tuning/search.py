@@ -280,7 +280,8 @@ def _choose(
         share = 1.0  # they are what was asked for
     candidates = [c.candidate for c in usable]
     if problem.objective.judges_predictions or not tried:
-        choice = comparison.choose(candidates, problem.n_models, fixed, share, found.linear)
+        costs = problem.level.worth_of_millisecond * np.array([problem.price(c) for c in usable])
+        choice = comparison.choose(candidates, problem.n_models, fixed, share, found.linear, costs)
     else:
         # The best is kept as it is: the first of those that are sorted.
         choice = Choice(np.eye(len(usable))[0], usable[0].loss, ScaleAndShape())

@@ -7,12 +7,7 @@ import time
 from functools import partial
 
 from lsgp.tuning.contender import Contender, Start
-from lsgp.tuning.plan import (
-    FIRST_N_NEIGHBORS,
-    LAST_N_NEIGHBORS,
-    N_VARIED,
-    effort_of_larger,
-)
+from lsgp.tuning.plan import FIRST_N_NEIGHBORS, effort_of_larger, price_of
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import ENLARGE_MORE_STREAM, ENLARGE_STREAM, Found, Job, Runner
 
@@ -26,13 +21,21 @@ class Enlarge:
     stream = ENLARGE_STREAM
 
     def work(self, problem: TuningProblem) -> int:
-        if problem.specification.n_neighbors is not None:
+        if problem.specification.n_neighbors is not None or problem.is_warm:
             return 0
-        return N_VARIED * effort_of_larger(2 * FIRST_N_NEIGHBORS, problem.n_tuning_points).work
+        return (
+            problem.level.n_enlarged
+            * effort_of_larger(2 * FIRST_N_NEIGHBORS, problem.n_tuning_points).work
+        )
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
-        most = 2 * FIRST_N_NEIGHBORS if problem.admits_large_exact else LAST_N_NEIGHBORS
-        tasks = [partial(enlarge, contender=c, most=most) for c in found.enlargeable[:N_VARIED]]
+        if problem.is_warm:
+            return
+        most = problem.level.most_neighbors
+        if problem.admits_large_exact:
+            most = min(2 * FIRST_N_NEIGHBORS, most)
+        leaders = found.enlargeable[: problem.level.n_enlarged]
+        tasks = [partial(enlarge, contender=c, most=most) for c in leaders]
         found.frontier += runner.run(tasks, found.enlarged)
 
 
@@ -51,7 +54,8 @@ class EnlargeMore:
         pays = lowest < found.leaders[0].loss
         if pays and all(exact.loss > lowest for exact in found.exact):
             larger = [c for c in found.frontier if c in found.enlarged]
-            tasks = [partial(enlarge, contender=c, most=LAST_N_NEIGHBORS) for c in larger]
+            most = problem.level.most_neighbors
+            tasks = [partial(enlarge, contender=c, most=most) for c in larger]
             runner.run(tasks, found.enlarged)
 
 
@@ -78,7 +82,10 @@ def enlarge(job: Job, contender: Contender, most: int) -> Contender:
             growth = (n_neighbors / best.n_neighbors) ** (2.0 / problem.rows.X.shape[1])
             model = model.replace(localizer_decay=model.localizer_decay * growth)
         larger = job.evaluate(Start(best.space, model, n_neighbors), time.monotonic())
-        if not problem.objective.is_worthwhile(larger.loss, best.loss):
+        d = problem.rows.X.shape[1]
+        dearer = price_of(n_neighbors, d, False) - price_of(best.n_neighbors, d, False)
+        cost = problem.level.worth_of_millisecond * dearer
+        if not problem.objective.is_worthwhile(larger.loss, best.loss, cost):
             break
         job.found.append(larger)
         tuned = job.optimize(larger.start, effort_of_larger(n_neighbors, problem.n_tuning_points))

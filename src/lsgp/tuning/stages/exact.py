@@ -12,7 +12,14 @@ import numpy as np
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.evidence import maximize_evidence
-from lsgp.tuning.plan import ALWAYS_EXACT, LAST_EVIDENCE_ITERATIONS, N_FIRST_EVIDENCE, N_TRIED
+from lsgp.tuning.plan import (
+    ALWAYS_EXACT,
+    LAST_EVIDENCE_ITERATIONS,
+    MOST_TRIED_WORK,
+    N_FIRST_EVIDENCE,
+    N_TRIED,
+    WARM_EVIDENCE_ITERATIONS,
+)
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import EXACT_STREAM, Found, Job, Runner
 
@@ -31,6 +38,10 @@ class Exact:
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         if not problem.admits_large_exact:
             return
+        if problem.is_warm:
+            # Whether they pay, and which, the previous fit has seen.
+            runner.run([partial(_again, start) for start in problem.exact_starts], found.exact)
+            return
         leaders = found.leaders
         lowest = min((c.loss for c in found.frontier), default=np.inf)
         if lowest < leaders[0].loss or len(problem.y) <= ALWAYS_EXACT:
@@ -41,6 +52,20 @@ class Exact:
                 runner.run([trial.make_exact], found.exact)
 
 
+def _again(start: Start, job: Job) -> None:
+    """An exact GP of a previous fit, of the rows that there are now."""
+    problem = job.problem
+    if problem.admits_evidence:
+        tuned = maximize_evidence(
+            start.space.problem(start.model),
+            problem.exact_parameters,
+            WARM_EVIDENCE_ITERATIONS,
+            problem.clock,
+        )
+        start = start._replace(model=tuned.model)
+    job.found.append(problem.evaluate_exact(start, job.comparison))
+
+
 class _Trial:
     """Exact GPs of part of the rows, one for each contender."""
 
@@ -48,7 +73,12 @@ class _Trial:
         self, problem: TuningProblem, contenders: Sequence[Contender], runner: Runner
     ) -> None:
         self.problem = problem
-        self.comparison = problem.compare_on(problem.draw(N_TRIED, problem.random(runner.stream)))
+        self.rows = problem.draw(N_TRIED, problem.random(runner.stream))
+        n_tried = len(self.rows)
+        n_judged = max(1, int(MOST_TRIED_WORK / (1 + problem.rows.X.shape[1]) ** 3))
+        #: Those of the rows that are predicted, by their places.
+        self.places = np.arange(0, n_tried, -(-n_tried // n_judged), dtype=np.int32)
+        self.comparison = problem.compare_on(self.rows[self.places])
         self.contenders = contenders
         self.models = [problem.make_exact(c.model) for c in contenders]
         began = time.monotonic()
@@ -61,21 +91,20 @@ class _Trial:
     def _judge(self, k: int, job: Job) -> float:
         """Loss of the exact GP of the compared points alone."""
         self.problem.clock.check()
-        part = self.contenders[k].space.part(self.comparison.rows)
+        part = self.contenders[k].space.part(self.rows)
         system = ExactSystem.solve(part.problem(self.models[k]))
-        predictions = system.leave_out(np.arange(len(self.comparison.rows)))
+        predictions = system.leave_out(self.places)
         return self.comparison.judge(self.models[k], predictions, calibrates_scale=True).loss
 
     @property
     def pays(self) -> bool:
         """Whether the best is better than the best local model of the same rows."""
-        rows = self.comparison.rows
         if len(self.problem.y) <= ALWAYS_EXACT:
             return True
         k = int(np.argmin([c.loss for c in self.contenders]))
         start = self.contenders[k].start
-        part = start.space.part(rows).indexed()
-        sample = part.sample(start.model, np.arange(len(rows), dtype=np.int32), start.n_neighbors)
+        part = start.space.part(self.rows).indexed()
+        sample = part.sample(start.model, self.places, start.n_neighbors)
         predictions = part.predict(start.model, sample)
         is_open = self.problem.objective.calibrates_scale
         local = self.comparison.judge(start.model, predictions, is_open)
@@ -85,7 +114,7 @@ class _Trial:
         """The best of them of all rows, and tuned by the evidence where that is affordable."""
         problem, n = self.problem, len(self.problem.y)
         # Time goes with the cube of the rows.
-        problem.clock.check(self.seconds * (n / len(self.comparison.rows)) ** 3)
+        problem.clock.check(self.seconds * (n / len(self.rows)) ** 3)
         start = Start(self.contenders[self.best].space, self.models[self.best], n)
         exact = problem.evaluate_exact(start, job.comparison)
         job.found.append(exact)

@@ -20,7 +20,7 @@ class First:
     stream = FIRST_STREAM
 
     def work(self, problem: TuningProblem) -> int:
-        return sum(effort.work for effort in _efforts(problem))
+        return 0 if problem.is_warm else sum(effort.work for effort in _efforts(problem))
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         runner.run([_try], found.first)
@@ -35,8 +35,8 @@ def _efforts(problem: TuningProblem) -> list[Effort]:
 def _try(job: Job) -> None:
     start = _first_start(job.problem)
     job.found.append(job.evaluate(start, time.monotonic()))
-    if job.problem.integrated_share == 1.0:
-        return  # the next stage is the last
+    if job.problem.integrated_share == 1.0 or job.problem.is_warm:
+        return  # the next stage is the last, or has less to do than this one
     # Another one than before, if there is another: that with which the ranking begins.
     starts = (start, job.problem.starts[0])
     for begin, effort in zip(starts, _efforts(job.problem), strict=False):

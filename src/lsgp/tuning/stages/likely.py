@@ -20,10 +20,9 @@ from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.plan import (
     FIRST_EVIDENCE_ITERATIONS,
     LAST_EVIDENCE_ITERATIONS,
-    N_AVERAGED,
     N_FIRST_LIKELY,
     SMALLEST_ODDS,
-    n_averaged,
+    WARM_EVIDENCE_ITERATIONS,
 )
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import LIKELY_STREAM, Found, Job, Runner
@@ -40,13 +39,14 @@ class Likely:
         if not problem.has_few_rows and not is_asked_for:
             return
         runner.report(0, "exact GPs")
-        starts = [
-            Start(start.space, problem.make_exact(start.model), len(problem.y))
-            for start in problem.starts
-        ]
+        starts = _starts(problem)
         tuned: dict[int, ExactGP] = {}  # by the number of the start, as far as they are
         try:
             every = list(range(len(starts)))
+            if problem.exact_starts:
+                _maximize(runner, starts, every, tuned, WARM_EVIDENCE_ITERATIONS)
+                _judge(problem, starts, tuned, found, runner)
+                return
             rows = problem.draw(N_FIRST_LIKELY, problem.random(runner.stream))
             some = None if is_asked_for or len(rows) == len(problem.y) else rows
             _maximize(runner, starts, every, tuned, FIRST_EVIDENCE_ITERATIONS, some)
@@ -62,13 +62,22 @@ class Likely:
         _judge(problem, starts, tuned, found, runner)
 
 
+def _starts(problem: TuningProblem) -> list[Start]:
+    """Exact GPs of a previous fit, or in each transform one, or all that are local models too."""
+    if problem.exact_starts:
+        return list(problem.exact_starts)
+    tried = list(problem.starts)
+    if not problem.level.tries_all_exact and not problem.is_exact_on_request:
+        tried = problem.first_of_each()[0]
+    return [Start(start.space, problem.make_exact(start.model), len(problem.y)) for start in tried]
+
+
 def _likeliest(tuned: dict[int, ExactGP], problem: TuningProblem) -> list[int]:
     """Numbers of the likeliest, the best first."""
-    n_kept = n_averaged(len(problem.y))
-    if problem.is_exact_on_request:
-        n_kept = min(N_AVERAGED, problem.n_models)
     numbers = sorted(tuned)
-    order = np.argsort([-tuned[k].log_evidence for k in numbers], kind="stable")[:n_kept]
+    order = np.argsort([-tuned[k].log_evidence for k in numbers], kind="stable")[
+        : problem.n_averaged
+    ]
     return [numbers[i] for i in order]
 
 

@@ -17,10 +17,12 @@ from lsgp.tuning.descent import in_fewest_digits
 from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import (
+    FEWEST_TARGETS,
     HOPELESS_MIXED,
     MIXED_LENGTHSCALE_FACTORS,
     MOST_MIXED,
     N_MIXED,
+    N_MIXED_INPUTS,
     WORTH_MIXING,
 )
 from lsgp.tuning.problem import TuningProblem
@@ -44,9 +46,12 @@ class Mix:
 
 
 def _is_tried(problem: TuningProblem) -> bool:
+    is_wanted = problem.level.mixes_transforms and not problem.is_warm
     is_admitted = problem.specification.admits_mixing and not problem.is_in_gaps
     objective = problem.objective
-    return is_admitted and objective.breadth.mixes_transforms and not objective.is_slow
+    return (
+        is_wanted and is_admitted and objective.breadth.mixes_transforms and not objective.is_slow
+    )
 
 
 def _mix(job: Job, best: Contender) -> None:
@@ -56,7 +61,8 @@ def _mix(job: Job, best: Contender) -> None:
     data = {kind: spaces.get(of[kind]) or problem.space(of[kind]) for kind in TRANSFORMS}
     data = {kind: space.with_share(job.share) for kind, space in data.items()}
     (own,) = _free(best.space.kinds)
-    targets = problem.draw(min(N_MIXED, effort.n_targets), job.rng)
+    n_targets = min(N_MIXED, max(FEWEST_TARGETS, N_MIXED_INPUTS // problem.rows.X.shape[1]))
+    targets = problem.draw(min(n_targets, effort.n_targets), job.rng)
     sample = data[str(own)].sample(best.model, targets, best.n_neighbors)
     gathered = {kind: space.at_hand(sample) for kind, space in data.items()}
     parts = {kind: part for kind, (part, _) in gathered.items()}

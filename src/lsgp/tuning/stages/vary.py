@@ -9,7 +9,6 @@ import numpy as np
 
 from lsgp.method.contract import LocalModel
 from lsgp.tuning.objective import OBJECTIVES
-from lsgp.tuning.plan import N_VARIED
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import VARY_STREAM, Found, Job, Runner
 
@@ -18,14 +17,14 @@ class Vary:
     stream = VARY_STREAM
 
     def work(self, problem: TuningProblem) -> int:
-        n_candidates = min(len(problem.starts), problem.efforts.n_polished, N_VARIED)
+        n_candidates = min(len(problem.starts), problem.efforts.n_polished, _n_varied(problem))
         n_variants = problem.varies_scale + len(problem.objective.variants)
         return n_candidates * n_variants * problem.efforts.polishing.work
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         effort = problem.efforts.polishing
         tasks = []
-        for contender in found.leaders[:N_VARIED]:
+        for contender in found.leaders[: _n_varied(problem)]:
             start = contender.start
             if problem.varies_scale:
                 other = start._replace(model=_with_other_scale(problem, contender.model))
@@ -40,6 +39,11 @@ class Vary:
                     )
                 )
         runner.run(tasks, found.varied)
+
+
+def _n_varied(problem: TuningProblem) -> int:
+    """Variants of a previous fit's models are among these."""
+    return 0 if problem.is_warm else problem.level.n_varied
 
 
 def _with_other_scale(problem: TuningProblem, model: LocalModel) -> LocalModel:

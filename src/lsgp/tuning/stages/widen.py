@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from lsgp.tuning.contender import Contender
-from lsgp.tuning.plan import FIRST_N_NEIGHBORS, N_VARIED, RADIUS_STEP, effort_of_larger
+from lsgp.tuning.plan import FIRST_N_NEIGHBORS, N_WIDENED, RADIUS_STEP, effort_of_larger
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import WIDEN_STREAM, Found, Job, Runner
 
@@ -17,13 +17,13 @@ class Widen:
     def work(self, problem: TuningProblem) -> int:
         if not problem.specification.tunes_bandwidth:
             return 0
-        return 2 * N_VARIED * effort_of_larger(FIRST_N_NEIGHBORS, problem.n_tuning_points).work
+        return 2 * N_WIDENED * effort_of_larger(FIRST_N_NEIGHBORS, problem.n_tuning_points).work
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
-        if problem.specification.tunes_bandwidth:
+        if problem.specification.tunes_bandwidth and not problem.is_warm:
             tasks = [
                 partial(_walk, contender=contender, factor=factor)
-                for contender in found.leaders[:N_VARIED]
+                for contender in found.leaders[:N_WIDENED]
                 for factor in (RADIUS_STEP, 1.0 / RADIUS_STEP)
             ]
             runner.run(tasks, found.enlarged)
