@@ -33,6 +33,7 @@ Result = TypeVar("Result")
 LIKELY_STREAM, RANK_STREAM, POLISH_STREAM, MIX_STREAM, VARY_STREAM = range(5)
 ENLARGE_STREAM, EXACT_STREAM, ENLARGE_MORE_STREAM = range(5, 8)
 FIRST_STREAM, INTEGRATE_STREAM, LINEAR_STREAM, WIDEN_STREAM, LAPLACE_STREAM = range(8, 13)
+NOISELESS_STREAM = 13
 
 #: Seconds between looks at pending interrupts.
 INTERRUPT_POLL = 0.2
@@ -53,6 +54,7 @@ class Found:
     exact: list[Contender] = field(default_factory=list)
     linear: list[LinearCandidate] = field(default_factory=list)  # of labels
     laplace: list[LaplaceCandidate] = field(default_factory=list)  # of labels
+    is_noiseless: bool = False  # whether the likely ones have no noise
 
     @property
     def all(self) -> list[Contender]:
