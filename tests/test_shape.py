@@ -13,6 +13,7 @@ from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.shape import HEAVIEST_INVERSE_DOF, Shape
 from lsgp.tuning.calibration import calibrate_combination
 
+KINDS = ("latent", "observation")
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -80,6 +81,21 @@ def test_the_function_goes_by_the_scale_of_an_observation(model, queries):
     assert ratio["latent"].std() > 0.01
 
 
+def test_without_noise_the_function_is_what_is_observed(model, queries):
+    same = LSGPRegressor()
+    same.__dict__.update(model.__dict__)
+    same.ensemble_ = replace(model.ensemble_, shape=SHAPE._replace(is_noisy=False))
+    latent, observed = (same.predict_distribution(queries, kind=k) for k in KINDS)
+    np.testing.assert_array_equal(latent.scale, observed.scale)
+    np.testing.assert_array_equal(
+        observed.scale, model.predict_distribution(queries, kind="observation").scale
+    )
+    by_std = [same.predict_gradient(queries, return_std=True, kind=kind)[1] for kind in KINDS]
+    np.testing.assert_array_equal(*by_std)
+    drawn = [same.sample_y(queries[:9], n_samples=2, random_state=0, kind=k) for k in KINDS]
+    np.testing.assert_allclose(*drawn, rtol=1e-12)
+
+
 # ---- one distribution ----
 
 
@@ -105,7 +121,7 @@ def test_all_that_is_said_of_a_query_belongs_to_one_distribution(model, queries)
 
 @pytest.mark.parametrize("kind", ["observation", "latent"])
 def test_draws_have_the_distribution_that_is_predicted(model, queries, kind):
-    drawn = model.sample_y(queries[:3], n_samples=1500, random_state=0, kind=kind)
+    drawn = model.sample_y(queries[:3], n_samples=400, random_state=0, kind=kind)
     own = model.predict_distribution(queries[:3], kind=kind)
     for i in range(3):
         one = own[i]

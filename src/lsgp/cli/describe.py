@@ -28,6 +28,7 @@ def describe_model(model: Estimator) -> dict[str, Any]:
         "scale_factor": model.scale_factor_,
         "tail": model.ensemble_.shape.tail,
         "contrast": model.ensemble_.shape.contrast,
+        "is_noisy": model.ensemble_.shape.is_noisy,
         "tuning": None
         if tuning is None
         else {

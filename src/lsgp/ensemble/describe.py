@@ -184,9 +184,10 @@ def _score(ensemble: Ensemble) -> str:
     std = float(ensemble.target_scaler.std[0]) if ensemble.n_targets == 1 else 1.0
     units = objective.describe_units(ensemble.n_targets)
     stopped = "" if tuning.is_complete else ", tuning was stopped early"
+    noise = "" if ensemble.shape.is_noisy else "; no noise found"
     return (
         f"{objective.score_name}: {objective.in_units(tuning.loss, std):.4g}"
-        f"{units} ({count(tuning.n_compared, 'point')}{stopped})"
+        f"{units} ({count(tuning.n_compared, 'point')}{stopped}){noise}"
     )
 
 

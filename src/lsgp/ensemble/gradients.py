@@ -162,6 +162,8 @@ def _calibrate(
     shape: Shape, combined: _Differentiated, observed: _Differentiated
 ) -> _Differentiated:
     """The shape of the combined distributions (`lsgp.method.shape`), and its derivative."""
+    if not shape.is_noisy:
+        combined = observed
     scale = np.sqrt(observed.scale2)
     elasticity = shape.elasticity(scale)[:, :, None]
     slope = shape.inverse_dof_slope(combined.inverse_dof)[:, None]

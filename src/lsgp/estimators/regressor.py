@@ -138,8 +138,9 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
         or the (transformed) inputs as they are, where the paper's ball is. They differ with
         a lengthscale for each input; "inputs" then runs on the slower reference backend.
     calibrate : bool
-        Whether tuning ends with a factor on the scale of all predictions, `scale_factor_`, by
-        which 95 % intervals cover in leave-one-out. False: scales as the models have them.
+        Whether tuning ends with a factor on the scale of all predictions, `scale_factor_`, and
+        with tails and a contrast of scales, by which intervals of every level cover in
+        leave-one-out. False: distributions as the models have them.
     boosting : bool
         Whether boosted trees may stand beside the models, where leave-one-out says that targets
         jump: predictions then lean to them by a share. Never where a kernel, a neighborhood or

@@ -8,6 +8,9 @@ densities, scores, draws and intervals remain those of one distribution:
 - the *tail* moves the inverse degrees of freedom towards those of the heaviest tails (above 0) or
   of the Gaussian (below 0);
 - the *contrast* c multiplies each scale by (s / typical)^c, s being that of an observation there.
+
+Where no noise was found, observations and the function are the same thing: what a model then calls
+noise is part of its error, and intervals of the function have it too.
 """
 
 from __future__ import annotations
@@ -39,6 +42,8 @@ class Shape(NamedTuple):
     log_typical, log_smallest, log_largest : float
         Logarithms of scales, in the scaled units of the targets: of the typical one, and of those
         beyond which the contrast grows no further, as nothing has shown that it does.
+    is_noisy : bool
+        Whether observations differ from the function.
     """
 
     tail: float = 0.0
@@ -46,6 +51,7 @@ class Shape(NamedTuple):
     log_typical: float = 0.0
     log_smallest: float = 0.0
     log_largest: float = 0.0
+    is_noisy: bool = True
 
     def shrunk(self, share: float) -> Shape:
         """With a share of what it does."""
@@ -86,6 +92,8 @@ class Shape(NamedTuple):
 
         ``observed`` are those of observations at the same queries, where ``predicted`` are others.
         """
+        if observed is not None and not self.is_noisy:
+            predicted = observed
         if self.tail == 0.0 and self.contrast == 0.0:
             return predicted
         scale = (predicted if observed is None else observed).scale

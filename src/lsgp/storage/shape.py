@@ -10,7 +10,7 @@ from lsgp.method.shape import AS_THEY_ARE, Shape
 from lsgp.storage.records import require, require_real
 
 
-def shape_record(shape: Shape) -> dict[str, float]:
+def shape_record(shape: Shape) -> dict[str, float | bool]:
     return shape._asdict()
 
 
@@ -19,7 +19,10 @@ def read_shape(record: Any) -> Shape:
     if record is None:
         return AS_THEY_ARE
     shape = Shape(**{name: record[name] for name in Shape._fields})
+    require(isinstance(shape.is_noisy, bool), f"is_noisy is {shape.is_noisy!r}")
     for name, value in shape._asdict().items():
+        if name == "is_noisy":
+            continue
         require_real(name, value)
         require(math.isfinite(value), f"{name} is {value!r}")
     require(-1.0 <= shape.tail <= 1.0, f"tail is {shape.tail!r}")

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 #: So many observations show half of what calibration does to the combination: leave-one-out errors
 #: of few rows, which the models were tuned on as well, are no proof.
-N_HALF_PROVEN = 500
+N_HALF_PROVEN = 800
 #: Bounds of the logarithm of the factor, of the tail and of the contrast.
 SHAPE_BOUNDS = ((-2.3, 2.3), (-0.95, 1.0), (-0.5, 1.0))
 #: Scales, as quantiles of those that were compared, between which the contrast is learnt.

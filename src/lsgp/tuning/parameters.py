@@ -32,6 +32,15 @@ SHARED_BOUNDS = {
 #: A logarithm this near a bound is at it.
 AT_BOUND = 1e-6
 
+#: A noise variance, relative to the signal's, whose logarithm is this near its floor is none: its
+#: standard deviation is then less than 1/600 of the signal's.
+NO_NOISE = 3.0
+
+
+def finds_no_noise(model: LocalModel) -> bool:
+    """Whether a tuned noise is so small that the targets are a function of the inputs."""
+    return 0.0 < model.noise_variance <= math.exp(SHARED_BOUNDS["noise_variance"][0] + NO_NOISE)
+
 
 @dataclass(frozen=True)
 class Parameters:

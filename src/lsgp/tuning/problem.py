@@ -553,6 +553,27 @@ class TuningProblem:
         )
 
     @property
+    def admits_noiseless(self) -> bool:
+        """Whether exact GPs may be tried that have less noise than its range allows for."""
+        return (
+            len(self.y) <= MOST_FOR_EVIDENCE
+            and self.exact_room > N_AVERAGED
+            and self.labels is None
+            and self.finds_noise
+            and self.objective.judges_predictions
+        )
+
+    @property
+    def finds_noise(self) -> bool:
+        """Whether the noise is tuned, within our own bounds, and so may turn out to be none."""
+        specification = self.specification
+        return (
+            "noise_variance" not in specification.given
+            and specification.bounds is None
+            and self.rows.mean_noise_variance is None
+        )
+
+    @property
     def tunes_twice(self) -> bool:
         """Whether rows are so few that both halves must be used for both purposes."""
         return (

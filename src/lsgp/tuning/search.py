@@ -29,6 +29,7 @@ from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
 from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.linear import LinearCandidate
+from lsgp.tuning.parameters import finds_no_noise
 from lsgp.tuning.plan import BAD_LOSS, LAPLACE_SHARE, SMALLEST_ODDS, exact_share
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
@@ -43,6 +44,7 @@ from lsgp.tuning.stages.likely import Likely
 from lsgp.tuning.stages.linear import Linear
 from lsgp.tuning.stages.loosen import Loosen
 from lsgp.tuning.stages.mix import Mix
+from lsgp.tuning.stages.noiseless import Noiseless
 from lsgp.tuning.stages.polish import Polish
 from lsgp.tuning.stages.rank import Rank
 from lsgp.tuning.stages.stage import Found, Runner, Stage
@@ -64,6 +66,7 @@ STAGES: tuple[Stage, ...] = (
     Enlarge(),
     Exact(),
     EnlargeMore(),
+    Noiseless(),
     Boost(),
 )
 
@@ -292,7 +295,9 @@ def _choose(
         # Never of labels: there is no linear candidate beside them.
         predicted = [candidate.predicted for candidate in candidates]
         also = [c.candidate.predicted for c in integrated]
-        choice = comparison.blend(choice, predicted, also, problem.integrated_share)
+        # Without noise, rows say more, and the likeliest hyperparameters are right sooner.
+        share = problem.integrated_share ** (2 if found.is_noiseless else 1)
+        choice = comparison.blend(choice, predicted, also, share)
         weights = choice.weights
         usable += integrated
     boosted = found.boosted
@@ -314,9 +319,12 @@ def _result(
     linear: tuple[tuple[LinearCandidate, float], ...] = (),
 ) -> Tuned:
     """What was chosen, and all that was tried."""
-    calibration = choice.calibration if problem.specification.calibrates else ScaleAndShape()
     order = np.argsort(-choice.weights, kind="stable")
     members = tuple((contenders[k], float(choice.weights[k])) for k in order if choice.weights[k])
+    calibration = ScaleAndShape()
+    if problem.specification.calibrates:
+        factor, shape = choice.calibration
+        calibration = ScaleAndShape(factor, shape._replace(is_noisy=_is_noisy(problem, members)))
     result = TuningResult(
         objective=problem.objective.name,
         candidates=tuple(c.candidate for c in contenders),
@@ -331,6 +339,13 @@ def _result(
         boosted_share=choice.boosted_share,
     )
     return Tuned(members, result, linear)
+
+
+def _is_noisy(problem: TuningProblem, members: tuple[tuple[Contender, float], ...]) -> bool:
+    """Whether noise was found, or known, by most of what is combined."""
+    if not problem.finds_noise or problem.labels is not None:
+        return True
+    return sum(weight for c, weight in members if finds_no_noise(c.model)) < 0.5
 
 
 def _count_at_bounds(

@@ -37,6 +37,7 @@ FIRST_STREAM, INTEGRATE_STREAM, LINEAR_STREAM, WIDEN_STREAM, LAPLACE_STREAM = ra
 COARSEN_STREAM = 13
 BOOST_STREAM = 14
 LOOSEN_STREAM, WHOLE_STREAM = 40, 41
+NOISELESS_STREAM = 15
 
 #: Seconds between looks at pending interrupts.
 INTERRUPT_POLL = 0.2
@@ -59,6 +60,7 @@ class Found:
     linear: list[LinearCandidate] = field(default_factory=list)  # of labels
     laplace: list[LaplaceCandidate] = field(default_factory=list)  # of labels
     boosted: BoostedTrees | None = None
+    is_noiseless: bool = False  # whether the likely ones have no noise
 
     @property
     def all(self) -> list[Contender]:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions without noise: less of it than its range allows for, and intervals of the function."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from lsgp import LSGPRegressor
+from lsgp.tuning.parameters import SHARED_BOUNDS
+from lsgp.tuning.plan import TINY_NOISES
+
+FLOOR = math.exp(SHARED_BOUNDS["noise_variance"][0])
+
+
+def function(X):
+    return np.exp(X[:, 0]) * np.cos(2.0 * X[:, 1]) + X[:, 2]
+
+
+def regressor(**settings):
+    few = {"kernel": "rbf", "input_transform": "standardize", "n_tuning_points": 40}
+    return LSGPRegressor(**{**few, "n_models": 2, "random_state": 0, **settings})
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    return rng.uniform(size=(120, 3)), rng.uniform(size=(500, 3)), rng.normal(size=120)
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing alarming, and no jitter
+        model = regressor().fit(data[0], function(data[0]))
+        model.predict(data[1])
+    return model
+
+
+def test_models_of_a_function_have_less_noise_than_the_floor(fitted):
+    assert fitted.model_.noise_variance in TINY_NOISES
+    assert fitted.model_.noise_variance < FLOOR
+    assert not fitted.ensemble_.shape.is_noisy
+    assert fitted.describe().count("no noise found") == 1
+
+
+def test_less_noise_than_the_floor_makes_errors_smaller(fitted, data):
+    X, queries, _ = data
+    floor = regressor(noise_variance=2.0 * FLOOR).fit(X, function(X))
+    assert floor.ensemble_.shape.is_noisy  # a noise that is given is there
+    error = [np.std(m.predict(queries) - function(queries)) for m in (fitted, floor)]
+    assert error[0] < 0.8 * error[1]
+
+
+def test_intervals_of_a_function_cover_it(fitted, data):
+    low, high = fitted.predict_interval(data[1], level=0.9, kind="latent")
+    truth = function(data[1])
+    assert np.mean((low <= truth) & (truth <= high)) > 0.8
+
+
+def test_noise_that_is_there_is_found(data):
+    X, _, noise = data
+    model = regressor().fit(X, function(X) + 0.05 * noise)
+    assert model.ensemble_.shape.is_noisy
+    assert all(one.model.noise_variance > FLOOR for one in model.ensemble_.chosen)
+    assert "no noise" not in model.describe()
