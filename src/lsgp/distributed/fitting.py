@@ -64,7 +64,8 @@ def fit(
     sample_weight, noise_variance, groups : as y, default=None
         As in `fit` of the estimator.
     queries : array-like of shape (q, d), default=None
-        As in `fit` of the estimator.
+        As in `fit` of the estimator, but no regions are held out: where queries lie in gaps, one
+        model is kept, of lengthscales no shorter than the gaps.
     n_partitions : int, default=None
         About how many partitions; None: one for two million rows, and at least one for each thread
         of the cluster.

@@ -226,6 +226,8 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
             Tuning and `loo` predict each point without its whole group.
         queries : array-like of shape (q, d), default=None
             Where predictions will be made: tuning then imitates their distances from the data.
+            Where they lie beyond it, models are judged by regions of rows that are held out, and
+            those of the fit without queries compete.
 
         Returns
         -------

@@ -176,12 +176,12 @@ MOST_INTEGRATED_PAIRS = 2_500_000
 BEYOND_RATIO = 1.1
 #: Of fewer rows there are no regions to speak of.
 FEWEST_FOR_REGIONS = 60
-#: Regions that are drawn, and those that are held out: the ones that are most like the queries'.
-N_PROPOSED_REGIONS, N_REGIONS = 40, 10
+#: Regions that are drawn for each that is held out, which is the one most like the queries'.
+N_PROPOSED_REGIONS = 4
 #: The largest share of the rows that a region holds out.
 LARGEST_REGION = 0.25
-#: Rows of each region that are predicted.
-TARGETS_OF_REGION = 100
+#: Rows of all regions that are predicted.
+N_REGION_TARGETS = 1200
 #: Models of the fit without queries that are tuned on for them, and candidates that are polished.
 N_TAKEN_ON, N_POLISHED_BEYOND = 2, 2
 #: Rows of which the evidence of an exact GP is maximized, if it is to be one of all rows.
@@ -355,6 +355,11 @@ def n_particles(n: int) -> int:
     At n = 40, CRPS is .1730 with 64, .1697 with 128, .1695 with 256.
     """
     return 128 if n <= 64 else 64 if n <= 112 else 32
+
+
+def n_regions(n: int) -> int:
+    """Regions to hold out: of maps of many rows more, whose gaps differ in size."""
+    return 12 if n <= 10_000 else 32
 
 
 def transform_weight(n: int) -> float:

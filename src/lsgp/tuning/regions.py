@@ -5,8 +5,8 @@ A single row with its surroundings left out is like a query in the middle of a r
 at the edge of the data like the nearest of them. Whether a model is right about a region that it
 has seen nothing of, only regions tell: balls around rows, and ends of the data in the direction of
 rows. Each is as large as makes its rows as far from all others as the queries around one of them,
-and of many that are drawn those are kept whose distances are most alike, also to the farther rows:
-these tell a hole from an end.
+and of several that are drawn that one is kept whose distances are most alike, also to the farther
+rows: these tell a hole from an end.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from lsgp.tuning.plan import (
     FEWEST_FOR_REGIONS,
     LARGEST_REGION,
     N_PROPOSED_REGIONS,
-    N_REGIONS,
-    TARGETS_OF_REGION,
+    N_REGION_TARGETS,
+    n_regions,
 )
 
 Array = NDArray[np.float64]
@@ -92,23 +92,39 @@ def hold_out_regions(
     if not np.median(near) > BEYOND_RATIO * usual:
         return None
     some = np.sort(rng.choice(n, min(n, _N_ROWS), replace=False))
-    proposals = []
-    for k in range(N_PROPOSED_REGIONS):
-        one = int(rng.integers(len(queries)))
+    count = n_regions(n)
+    # Around queries of all distances alike, so that the regions together are like all of them.
+    by_distance = np.argsort(near, kind="stable")
+    at = (len(queries) * (np.arange(count) + 0.5) / count).astype(int)
+    chosen = []
+    for one in by_distance[at]:
         apart = np.linalg.norm(queries - queries[one], axis=1)
         around = np.flatnonzero(apart <= _AROUND * max(near[one], usual))
         around = rng.permutation(around)[:_N_MEMBERS]
         wanted = _profile(near[around], cdist(queries[around], X[some]))
-        order = _order(X, int(rng.integers(n)), is_end=bool(k % 2))
-        members = _sized(X, index, order, groups, wanted, rng)
-        inside = np.isin(some, members)
-        looked_at = rng.permutation(members)[:_N_MEMBERS]
-        found = _profile(
-            _nearest_outside(X, index, looked_at, members), cdist(X[looked_at], X[some[~inside]])
-        )
-        proposals.append(_Proposal(members, float(np.abs(found - wanted).mean())))
-    proposals.sort(key=lambda proposal: proposal.mismatch)
-    return _layered(n, proposals[:N_REGIONS], rng)
+        proposals = []
+        for k in range(N_PROPOSED_REGIONS):
+            order = _order(X, int(rng.integers(n)), is_end=bool(k % 2))
+            members = _sized(X, index, order, groups, wanted, rng)
+            proposals.append(_Proposal(members, _mismatch(X, index, members, some, wanted, rng)))
+        chosen.append(min(proposals, key=lambda proposal: proposal.mismatch).members)
+    return _layered(n, chosen, rng)
+
+
+def _mismatch(
+    X: Array,
+    index: SearchIndex,
+    members: Rows,
+    some: NDArray[np.integer],
+    wanted: Array,
+    rng: np.random.Generator,
+) -> float:
+    """How much the distances of a region's rows from the others differ from those wanted."""
+    outside = some[~np.isin(some, members)]
+    looked_at = rng.permutation(members)[:_N_MEMBERS]
+    near = _nearest_outside(X, index, looked_at, members)
+    found = _profile(near, cdist(X[looked_at], X[outside]))
+    return float(np.abs(found - wanted).mean())
 
 
 def _nearest(index: SearchIndex, points: Array, exclusions: Exclusions) -> Array:
@@ -173,17 +189,17 @@ def _closed(members: Rows, groups: Rows | None) -> Rows:
     return np.union1d(members, of_groups).astype(np.int32)
 
 
-def _layered(n: int, proposals: list[_Proposal], rng: np.random.Generator) -> Regions:
+def _layered(n: int, regions: list[Rows], rng: np.random.Generator) -> Regions:
     numbers: list[Rows] = []
     targets: list[list[Rows]] = []
-    for members, _ in proposals:
+    for members in regions:
         free = [k for k, number in enumerate(numbers) if (number[members] < 0).all()]
         k = free[0] if free else len(numbers)
         if not free:
             numbers.append(np.full(n, -1, dtype=np.int32))
             targets.append([])
         numbers[k][members] = len(targets[k])
-        targets[k].append(np.sort(rng.permutation(members)[:TARGETS_OF_REGION]))
+        targets[k].append(np.sort(rng.permutation(members)[: N_REGION_TARGETS // len(regions)]))
     layers = zip(numbers, targets, strict=True)
     return Regions(tuple(Layer(number, np.concatenate(own)) for number, own in layers))
 
