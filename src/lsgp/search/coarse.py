@@ -72,6 +72,12 @@ class CoarseTree(NamedTuple):
         begins, ends = positions[first] * SMALLEST_NODE, (positions[last] + 1) * SMALLEST_NODE
         return begins, np.minimum(ends, self.n)
 
+    def nodes_of_size(self, size: int) -> NDArray[np.int64]:
+        """Nodes that together hold every row once, of at most so many rows, and half as many."""
+        depth = max(0, int(np.ceil(np.log2(self.n / size))))
+        first = 2**depth - 1
+        return np.arange(first, min(2 * first + 1, self.n_nodes))
+
     def rows_of(self, node: int) -> NDArray[np.int32]:
         """The rows of a node, in the order of the tree."""
         begins, ends = self.spans(np.array([node]))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -120,12 +121,16 @@ class Comparison:
         labels only. ``costs`` are what a candidate must lower the loss by, as fractions of it.
         """
         predicted = [candidate.predicted for candidate in candidates]
+        is_open = [not self.is_outreached(candidate, candidates) for candidate in candidates]
+        open_ones = np.flatnonzero(is_open).tolist()
 
         def loss(combined: PredictiveDistribution) -> float:
             return self.objective.criterion(combined, self.y)
 
-        own = None if costs is None else costs * self._unit(predicted)
-        weights = (1.0 - share) * choose_weights(predicted, loss, n_models, own) + share * fixed
+        own = None if costs is None else costs[open_ones] * self._unit(predicted)
+        picked = np.zeros(len(candidates))
+        picked[open_ones] = choose_weights([predicted[k] for k in open_ones], loss, n_models, own)
+        weights = (1.0 - share) * picked + share * fixed
         used = np.flatnonzero(weights).tolist()
         combined = combine([predicted[k] for k in used], weights[used])
         mean_loss = float(self.objective.losses(combined, self.y).mean())
@@ -162,6 +167,26 @@ class Comparison:
         """What fractions of the criterion are of: that of the best."""
         lowest = min(self.objective.criterion(each, self.y) for each in predicted)
         return self.objective.unit_of_criterion(lowest)
+
+    def is_outreached(self, candidate: Candidate, others: Sequence[Candidate]) -> bool:
+        """Whether another reaches for more rows [E9], at the same price, and is no worse.
+
+        As far as losses tell. Then it averages more noise away, which losses of single rows, of
+        all their noise, do not tell well; and in a combination they would pick at random.
+        """
+        n_neighbors = candidate.n_neighbors
+        return n_neighbors is not None and any(
+            other.n_neighbors is not None
+            and other.n_neighbors >= n_neighbors
+            and other.model.reach > candidate.model.reach
+            and other.loss <= candidate.loss + self.doubt(other, candidate)
+            for other in others
+        )
+
+    def doubt(self, one: Candidate, other: Candidate) -> float:
+        """How much of a difference between their losses may well be chance: a standard error."""
+        losses = [self.objective.losses(each.predicted, self.y) for each in (one, other)]
+        return float(np.std(losses[0] - losses[1])) / math.sqrt(len(self.y))
 
     def blend(
         self,

@@ -29,7 +29,7 @@ from lsgp.search.suitability import suits
 from lsgp.solvers.nodes import Nodes
 from lsgp.tuning.imitation import Imitation
 from lsgp.tuning.objective import Objective
-from lsgp.tuning.plan import BAD_LOSS
+from lsgp.tuning.plan import BAD_LOSS, TARGET_NODE
 from lsgp.tuning.regions import Regions
 
 Array = NDArray[np.float64]
@@ -169,6 +169,28 @@ class LeaveOneOut:
             for layer in regions.layers
         ]
         return Sample(regions.targets, _stack([sample.neighbors for sample in samples]))
+
+    def sample_nodes(
+        self, model: LocalModel, n_targets: int, n_neighbors: int, rng: np.random.Generator
+    ) -> Sample:
+        """Nodes of some rows as targets, each predicted from units without any of its rows.
+
+        Their noise is that of a mean: so few of them tell models apart that many rows cannot.
+        """
+        nodes = self.nodes
+        assert nodes is not None
+        tree = nodes.tree
+        all_nodes = tree.nodes_of_size(TARGET_NODE)
+        chosen = np.sort(rng.choice(all_nodes, min(n_targets, len(all_nodes)), replace=False))
+        groups = np.full(self.n_rows, -1, np.int32)
+        for k, (begin, end) in enumerate(zip(*tree.spans(chosen), strict=True)):
+            groups[tree.order.ravel()[begin:end]] = k
+        own = np.arange(len(chosen), dtype=np.int32)
+        targets = (self.n_rows + chosen).astype(np.int32)
+        queries = np.ascontiguousarray(self.X[targets])
+        exclusions = Exclusions(groups=groups, query_groups=own)
+        units = tree.nearest_units(self.index, queries, n_neighbors, model.reach, exclusions)
+        return Sample(targets, units)
 
     def gather(self, sample: Sample) -> tuple[LeaveOneOut, Sample]:
         """The rows of a sample one behind the other, as often as it has them, and the sample there.

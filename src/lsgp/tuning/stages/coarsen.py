@@ -6,14 +6,12 @@ from __future__ import annotations
 import time
 from functools import partial
 
-import numpy as np
-
 from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.descent import descend_on_sample
 from lsgp.tuning.plan import (
     COARSE_FACTORS,
     FIRST_COARSE_FACTOR,
     N_VARIED,
-    SURE_COARSE,
     WORTH_COARSE,
 )
 from lsgp.tuning.problem import TuningProblem
@@ -32,6 +30,10 @@ class Coarsen:
         if problem.admits_coarse:
             tasks = [partial(coarsen, contender=c) for c in found.leaders[:N_VARIED]]
             runner.run(tasks, found.coarse)
+            every = [c.candidate for c in found.coarse]
+            found.coarse[:] = [
+                c for c in found.coarse if not runner.comparison.is_outreached(c.candidate, every)
+            ]
 
 
 def coarsen(job: Job, contender: Contender) -> None:
@@ -50,8 +52,42 @@ def coarsen(job: Job, contender: Contender) -> None:
     best = min(tried.values(), key=lambda c: c.loss)
     if not _pays(job, best, contender):
         return
-    job.found.append(best)
-    job.optimize(best.start, problem.efforts.polishing)
+    every = [c.candidate for c in tried.values()]
+    kept = [c for c in tried.values() if not job.comparison.is_outreached(c.candidate, every)]
+    start = max(kept, key=lambda c: c.model.reach).start
+    _optimize(job, start)
+    # Few rows of much noise say little of lengthscales: from where tuning began, too.
+    own, given = problem.specification.model, problem.parameters.given
+    fresh = own.replace(reach=start.model.reach, scale_dof=start.model.scale_dof)
+    if "noise_variance" not in given:
+        fresh = fresh.replace(noise_variance=max(own.noise_variance, start.model.noise_variance))
+    _optimize(job, start._replace(model=fresh))
+
+
+def _optimize(job: Job, start: Start) -> None:
+    """As `Job.optimize`, with nodes as targets, where nothing is left out but themselves."""
+    problem, effort, began = job.problem, job.problem.efforts.polishing, time.monotonic()
+    space, model = start.space.with_share(job.share), start.model
+    if space.groups is not None or space.imitation is not None:
+        job.optimize(start, effort)
+        return
+    assert start.n_neighbors is not None
+    for _ in range(effort.n_rounds):
+        problem.clock.check()
+        space = space.suited(model)
+        sample = space.sample_nodes(model, effort.n_targets, start.n_neighbors, job.rng)
+        model = descend_on_sample(
+            space,
+            sample,
+            model,
+            problem.parameters,
+            problem.objective,
+            effort.n_iterations,
+            problem.clock,
+        )
+    found = job.evaluate(start._replace(model=model), began)
+    job.found.append(found)
+    job.report(effort.work, found)
 
 
 def _reach_for(job: Job, contender: Contender, factor: int) -> Contender:
@@ -68,9 +104,6 @@ def _reach_for(job: Job, contender: Contender, factor: int) -> Contender:
 
 def _pays(job: Job, coarse: Contender, plain: Contender) -> bool:
     """Whether the loss is lower by more than chance, and by enough to matter."""
-    objective, y = job.problem.objective, job.comparison.y
-    losses = [objective.losses(c.candidate.predicted, y) for c in (plain, coarse)]
-    gain = losses[0] - losses[1]
-    error = float(np.std(gain)) / np.sqrt(len(gain))
-    least = max(WORTH_COARSE * objective.unit(plain.loss), SURE_COARSE * error)
-    return plain.loss - coarse.loss > least
+    worth = WORTH_COARSE * job.problem.objective.unit(plain.loss)
+    doubt = job.comparison.doubt(coarse.candidate, plain.candidate)
+    return plain.loss - coarse.loss > max(worth, doubt)
