@@ -24,7 +24,13 @@ from lsgp.tuning.calibration import ScaleAndShape, calibrate, calibrate_combinat
 from lsgp.tuning.leave_one_out import Sample
 from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
-from lsgp.tuning.plan import BAD_LOSS, BOOSTED_SHARES
+from lsgp.tuning.plan import (
+    BAD_LOSS,
+    BOOSTED_PRIOR_ROWS,
+    BOOSTED_PRIOR_SHARE,
+    BOOSTED_SHARES,
+    WORTH_BOOSTING,
+)
 from lsgp.tuning.regions import Regions
 from lsgp.tuning.result import Candidate
 from lsgp.tuning.weights import choose_weights
@@ -139,15 +145,19 @@ class Comparison:
     def share_of(
         self, location: Array, predicted: PredictiveDistribution, observed: Array
     ) -> float:
-        """How far predictions should lean to other locations (k, t); 0 if that is not worth it."""
-        losses = [
-            self.objective.criterion(lean(predicted, location, share), observed)
-            for share in BOOSTED_SHARES
-        ]
-        best = int(np.argmin(losses))
-        return (
-            BOOSTED_SHARES[best] if self.objective.is_worthwhile(losses[best], losses[0]) else 0.0
+        """How far predictions should lean to other locations (k, t); 0 if that is not worth it.
+
+        Trees are judged on rows that they have not seen, models on rows that they were tuned on:
+        what a share is likely to be beforehand stands against that.
+        """
+        shares, n = np.array(BOOSTED_SHARES), len(observed)
+        losses = np.array(
+            [self.objective.criterion(lean(predicted, location, w), observed) for w in shares]
         )
+        relative = (losses - losses[0]) / self.objective.unit_of_criterion(losses[0])
+        penalty = n * relative + BOOSTED_PRIOR_ROWS * (shares - BOOSTED_PRIOR_SHARE) ** 2
+        best = int(np.argmin(penalty))
+        return float(shares[best]) if penalty[0] - penalty[best] > WORTH_BOOSTING * n else 0.0
 
     def lean(
         self, choice: Choice, predicted: Sequence[PredictiveDistribution], location: Array

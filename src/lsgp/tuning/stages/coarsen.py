@@ -11,7 +11,6 @@ from lsgp.tuning.descent import descend_on_sample
 from lsgp.tuning.plan import (
     COARSE_FACTORS,
     FIRST_COARSE_FACTOR,
-    N_VARIED,
     WORTH_COARSE,
 )
 from lsgp.tuning.problem import TuningProblem
@@ -28,7 +27,9 @@ class Coarsen:
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         if problem.admits_coarse:
-            tasks = [partial(coarsen, contender=c) for c in found.leaders[:N_VARIED]]
+            tasks = [
+                partial(coarsen, contender=c) for c in found.leaders[: problem.level.n_enlarged]
+            ]
             runner.run(tasks, found.coarse)
             every = [c.candidate for c in found.coarse]
             found.coarse[:] = [
