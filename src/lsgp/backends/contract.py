@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.backends.dense import Dense
 from lsgp.method.contract import (
     Coefficients,
     LocalModel,
@@ -57,6 +58,8 @@ class Backend(Protocol):
     factors_once: bool
     #: Whether a solve is so slow that tuning must do with few of them.
     is_slow: bool
+    #: Where exact GPs are factored.
+    dense: Dense
 
     def knows(self, kernel: Kernel) -> bool:
         """Whether the backend can compute the kernel."""

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from lsgp import _core
 from lsgp.backends.contract import Plan, Resources
+from lsgp.backends.dense import Dense
+from lsgp.backends.dense_host import HOST
 from lsgp.backends.host import noise_unit, prepare, search
 from lsgp.backends.plan import plan_blocks
 from lsgp.backends.precision import imprecise_parts, in_double, replace_part
@@ -29,6 +31,7 @@ from lsgp.method.localizers import LOCALIZERS
 
 __all__ = [
     "coefficients",
+    "dense",
     "differentiate",
     "factors_once",
     "is_slow",
@@ -48,6 +51,7 @@ Array = NDArray[np.floating]
 name = "cpu"
 factors_once = True
 is_slow = False
+dense: Dense = HOST
 
 _KERNEL_CODES = {name: code for code, name in enumerate(KERNELS)}
 _LOCALIZER_CODES = {name: code for code, name in enumerate(LOCALIZERS)}

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
 from lsgp.backends.contract import Plan, Resources
+from lsgp.backends.dense import Dense
+from lsgp.backends.dense_host import HOST
 from lsgp.backends.host import prepare, search
 from lsgp.backends.local_system import LocalSystem, scale_and_dof, solve_system
 from lsgp.backends.plan import plan_blocks
@@ -32,6 +34,7 @@ from lsgp.method.losses import LOSSES
 
 __all__ = [
     "coefficients",
+    "dense",
     "differentiate",
     "factors_once",
     "is_slow",
@@ -52,6 +55,7 @@ name = "reference"
 #: The oracle solves each system anew.
 factors_once = False
 is_slow = True
+dense: Dense = HOST
 
 
 def knows(kernel: Kernel) -> bool:

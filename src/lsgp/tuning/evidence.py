@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
-from scipy.spatial.distance import cdist
 
-from lsgp.compute import lapack
+from lsgp.backends.dense import Dense
+from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel, LocalProblem
 from lsgp.method.trend import solve_trend, trend_basis
 from lsgp.tuning.clock import Clock
@@ -59,6 +58,7 @@ def maximize_evidence(
     n_iterations: int,
     clock: Clock,
     has_prior: bool = True,
+    dense: Dense = HOST,
 ) -> ExactGP:
     """Tune an exact GP from the problem's model on, by the marginal likelihood and the prior."""
     model = problem.model
@@ -66,7 +66,7 @@ def maximize_evidence(
     def function(vector: Array) -> tuple[float, Array]:
         clock.check()
         changed = parameters.unpack(vector, model)
-        value, gradient = negative_log_evidence(problem._replace(model=changed))
+        value, gradient = negative_log_evidence(problem._replace(model=changed), dense)
         if not math.isfinite(value) or not np.isfinite(gradient).all():
             return BAD_EVIDENCE, np.zeros(len(vector))
         if not has_prior:
@@ -78,7 +78,7 @@ def maximize_evidence(
     return ExactGP(best, -value)
 
 
-def negative_log_evidence(problem: LocalProblem) -> tuple[float, Array]:
+def negative_log_evidence(problem: LocalProblem, dense: Dense = HOST) -> tuple[float, Array]:
     """Negative log marginal likelihood of all rows, mean over the targets, and its gradient.
 
     The gradient is in log hyperparameters, in the order of `Scores`. The trend is centered at
@@ -89,47 +89,37 @@ def negative_log_evidence(problem: LocalProblem) -> tuple[float, Array]:
     n, n_targets = y.shape
     s2 = model.signal_variance
     z = (X - X.mean(axis=0)) / model.lengthscale
-    formula = model.correlation.formula
-    assert formula is not None, "the evidence is one of correlations of the scaled distance"
-    rho, by_r2 = formula(cdist(z, z, "sqeuclidean"))
     is_apart = model.has_large_trend
-    A = np.asarray(rho, dtype=float)
-    if not is_apart:
-        A = A + model.constant_variance + model.slope_variance * (z @ z.T)
-    A[np.diag_indices(n)] += model.noise_variance * noise
-    if not lapack.factor(A):
-        return math.inf, np.zeros(X.shape[1] + len(SHARED_PARAMETERS))
-    alpha = cho_solve((A, True), y, check_finite=False)
-    misfit = float((y * alpha).sum()) / n_targets
-    half_log_determinant = float(np.log(np.diag(A)).sum())
-    if is_apart:  # [E10]
-        basis = trend_basis(model, z)
-        by_H = cho_solve((A, True), basis.H, check_finite=False)
-        trend = solve_trend(basis, basis.H.T @ by_H, by_H.T @ y, basis.at_query)
-        alpha = alpha - by_H @ trend.theta
-        misfit = float(((y - basis.H @ trend.theta) * alpha).sum() + trend.explained.sum())
-        misfit /= n_targets
-        half_log_determinant += trend.log_evidence_part(model.lengthscale)
-    value = 0.5 * (misfit / s2 + n * math.log(2.0 * math.pi * s2)) + half_log_determinant
-
-    lapack.invert_from_factor(A)
-    inverse = np.tril(A)
-    inverse += np.tril(A, -1).T
-    if is_apart:
-        inverse -= by_H @ trend.inverse_precision @ by_H.T
-    adjoint = 0.5 * (inverse - alpha @ alpha.T / (s2 * n_targets))
-    pairs = adjoint * by_r2
+    with dense.alone():
+        A = dense.covariance(z, model, noise)
+        if A is None:
+            return math.inf, np.zeros(X.shape[1] + len(SHARED_PARAMETERS))
+        alpha = A.solve(y)
+        misfit = float((y * alpha).sum()) / n_targets
+        half_log_determinant = A.half_log_determinant
+        by_basis = None
+        if is_apart:  # [E10]
+            basis = trend_basis(model, z)
+            by_H = A.solve(basis.H)
+            trend = solve_trend(basis, basis.H.T @ by_H, by_H.T @ y, basis.at_query)
+            alpha = alpha - by_H @ trend.theta
+            misfit = float(((y - basis.H @ trend.theta) * alpha).sum() + trend.explained.sum())
+            misfit /= n_targets
+            half_log_determinant += trend.log_evidence_part(model.lengthscale)
+            by_basis = by_H @ trend.inverse_precision, by_H
+        value = 0.5 * (misfit / s2 + n * math.log(2.0 * math.pi * s2)) + half_log_determinant
+        sums = A.adjoint_sums(alpha, s2 * n_targets, by_basis)
     if is_apart:
         by_constant, by_slopes = trend.evidence_by_variance(s2)
     else:
-        by_constant = model.constant_variance * float(adjoint.sum())
-        by_slopes = model.slope_variance * np.einsum("ij,ij->j", z, adjoint @ z)
-    by_lengthscale = -4.0 * (pairs.sum(axis=1) @ (z * z) - np.einsum("ij,ij->j", z, pairs @ z))
+        by_constant = model.constant_variance * sums.total
+        by_slopes = model.slope_variance * np.einsum("ij,ij->j", z, sums.by_z)
+    by_lengthscale = -4.0 * (sums.pairs @ (z * z) - np.einsum("ij,ij->j", z, sums.pairs_by_z))
     if by_slopes.size:
         by_lengthscale -= 2.0 * by_slopes
     shared = [
         0.5 * (n - misfit / s2),
-        model.noise_variance * float(np.diag(adjoint) @ noise),
+        model.noise_variance * float(sums.diagonal @ noise),
         by_constant,
         float(by_slopes.sum()),
         0.0,

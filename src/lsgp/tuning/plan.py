@@ -63,8 +63,10 @@ FEW_ROWS = 500
 N_EVEN = 100
 #: Up to this many rows, an exact GP is tuned by the evidence too: its n³ is then a second or two.
 MOST_FOR_EVIDENCE = 2000
-#: Matrices of all rows that the evidence and its gradient take at a time.
-N_MATRICES = 8
+#: or, on a device, by that of so many of its rows, drawn at random.
+N_FOR_EVIDENCE = 10_000
+#: Multiply-adds a second of a device that factors, when the time of it is guessed in advance.
+FAST_RATE = 1e13
 #: Steps for every exact GP, and more of them for the likeliest, which are averaged.
 FIRST_EVIDENCE_ITERATIONS = 20
 LAST_EVIDENCE_ITERATIONS = 30

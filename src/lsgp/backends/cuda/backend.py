@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TypeVar
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from lsgp.backends import cpu, host
 from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
 from lsgp.backends.cuda import search, solve
+from lsgp.backends.cuda.algebra import CudaAlgebra
+from lsgp.backends.cuda.dense import DeviceDense
 from lsgp.backends.cuda.device import cupy, find_device, why_not
 from lsgp.backends.cuda.residence import DeviceArray, Residence, download
 from lsgp.backends.cuda.workspace import BLOCKS_PER_MULTIPROCESSOR, Shape, place
@@ -51,6 +54,7 @@ class CudaBackend:
 
     def __init__(self) -> None:
         self.residence = Residence()
+        self.dense = DeviceDense(CudaAlgebra(), nullcontext)
 
     def why_not(self) -> str | None:
         """Why it cannot be used here; None if it can."""

@@ -26,6 +26,7 @@ PARTS = {
     "warp_score": (*_WARP, "warp_score.cuh", "warp_score_kernel.cuh"),
     "coefficients": (*_NUMBERS, *_SYSTEM, "general.cuh", "coefficients_kernel.cuh"),
     "score": (*_NUMBERS, *_SYSTEM, "score.cuh", "general.cuh", "score_kernel.cuh"),
+    "dense": ("numbers.cuh", "formulas.h", "dense_kernel.cuh"),
     "search": ("threads.cuh", "search.cuh"),
 }
 

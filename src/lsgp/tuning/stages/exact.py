@@ -12,7 +12,7 @@ import numpy as np
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.evidence import maximize_evidence
-from lsgp.tuning.plan import LAST_EVIDENCE_ITERATIONS, N_TRIED
+from lsgp.tuning.plan import FAST_RATE, LAST_EVIDENCE_ITERATIONS, N_TRIED
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import EXACT_STREAM, Found, Job, Runner
 
@@ -62,7 +62,7 @@ class _Trial:
         """Loss of the exact GP of the compared points alone."""
         self.problem.clock.check()
         part = self.contenders[k].space.part(self.comparison.rows)
-        system = ExactSystem.solve(part.problem(self.models[k]))
+        system = ExactSystem.solve(part.problem(self.models[k]), self.problem.backend.dense)
         predictions = system.leave_out(np.arange(len(self.comparison.rows)))
         return self.comparison.judge(self.models[k], predictions, calibrates_scale=True).loss
 
@@ -81,21 +81,30 @@ class _Trial:
         local = self.comparison.judge(start.model, predictions, is_open)
         return self.losses[self.best] <= local.loss
 
+    def _seconds_of_all(self) -> float:
+        """What the exact GP of all rows may take: time goes with the cube of the rows."""
+        n, n_tried = len(self.problem.y), len(self.comparison.rows)
+        if self.problem.backend.dense.is_fast:  # a part is over before it has begun
+            return self.seconds + n**3 / FAST_RATE
+        return float(self.seconds * (n / n_tried) ** 3)
+
     def make_exact(self, job: Job) -> None:
         """The best of them of all rows, and tuned by the evidence where that is affordable."""
         problem, n = self.problem, len(self.problem.y)
-        # Time goes with the cube of the rows.
-        problem.clock.check(self.seconds * (n / len(self.comparison.rows)) ** 3)
+        problem.clock.check(self._seconds_of_all())
         start = Start(self.contenders[self.best].space, self.models[self.best], n)
         exact = problem.evaluate_exact(start, job.comparison)
         job.found.append(exact)
         lowest = min(c.loss for c in [*self.contenders, exact])
         if problem.admits_evidence and problem.objective.is_promising(exact.loss, lowest):
+            rows = problem.evidence_rows(job.rng)
+            space = start.space if rows is None else start.space.part(rows)
             likelier = maximize_evidence(
-                start.space.problem(start.model),
+                space.problem(start.model),
                 problem.exact_parameters,
                 LAST_EVIDENCE_ITERATIONS,
                 problem.clock,
+                dense=problem.backend.dense,
             )
             start = start._replace(model=likelier.model)
             job.found.append(problem.evaluate_exact(start, job.comparison))

@@ -85,6 +85,7 @@ def _maximize(
             n_iterations,
             problem.clock,
             problem.has_evidence_prior,
+            problem.backend.dense,
         )
 
     runner.run([partial(maximize, k) for k in numbers], [])
@@ -105,7 +106,8 @@ def _judge(
     odds = np.exp(log_evidence - log_evidence.max())
     room = problem.exact_room
     if problem.is_exact_on_request:
-        room = problem.resources.memory_budget // exact_bytes(len(problem.y))
+        dense = problem.backend.dense
+        room = dense.room(problem.resources.memory_budget) // exact_bytes(len(problem.y))
     kept = np.flatnonzero(odds > SMALLEST_ODDS)[:room].tolist()
     last = [starts[numbers[i]]._replace(model=tuned[numbers[i]].model) for i in kept]
 
