@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What stands for a device where there is none: NumPy in place of CuPy, SciPy in place of cuSOLVER."""
+"""What stands for a device where there is none: NumPy for CuPy, SciPy for cuSOLVER."""
 
 import numpy as np
 from scipy.linalg import solve_triangular

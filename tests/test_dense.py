@@ -31,6 +31,7 @@ PLACES = [
 def dense(request, monkeypatch):
     """Small blocks, so that there are several, the last one smaller."""
     monkeypatch.setattr(device_dense, "BLOCK_ROWS", 24)
+    monkeypatch.setattr(device_dense, "SMALL_TRIANGLE", 7)
     monkeypatch.setattr(device_dense, "TILE", 8)
     return cuda.dense if request.param == "device" else DeviceDense(FakeAlgebra(), nullcontext)
 

@@ -58,8 +58,10 @@ class Backend(Protocol):
     factors_once: bool
     #: Whether a solve is so slow that tuning must do with few of them.
     is_slow: bool
-    #: Where exact GPs are factored.
-    dense: Dense
+
+    @property
+    def dense(self) -> Dense:
+        """Where exact GPs are factored."""
 
     def knows(self, kernel: Kernel) -> bool:
         """Whether the backend can compute the kernel."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What exact GPs ask of a machine: factors of all rows, and sums over all pairs of them.
 
-A backend has a `Dense`, as it has local solves: the host's, or a device's. What goes in and comes out
-are arrays of the host of n rows; matrices of n by n stay where they were made.
+A backend has a `Dense`, as it has local solves: the host's, or a device's. What goes in and comes
+out are arrays of the host of n rows; matrices of n by n stay where they were made.
 """
 
 from __future__ import annotations
@@ -88,10 +88,13 @@ class Covariance(Protocol):
 class Dense(Protocol):
     """Where matrices of all rows are."""
 
-    #: Whether n³ is cheap, so that more rows are worth it.
-    is_fast: bool
-    #: Queries that are predicted at a time.
-    block_size: int
+    @property
+    def is_fast(self) -> bool:
+        """Whether n³ is cheap, so that more rows are worth it."""
+
+    @property
+    def block_size(self) -> int:
+        """Queries that are predicted at a time."""
 
     def room(self, memory_budget: int) -> int:
         """Bytes that there are for matrices, if the settings allow for these of the host."""
@@ -106,7 +109,7 @@ class Dense(Protocol):
         """While one matrix is worked with, if others would have no room beside it."""
 
     def invert(self, z: Array, problem: LocalProblem) -> Inverted:
-        """Of the rows at z (n, d), scaled, with the problem's noise; with jitter if need be [E2]."""
+        """Of rows z (n, d), scaled, with the problem's noise [E2]; with jitter if need be."""
 
     def covariance(
         self, z: Array, model: LocalModel, noise: NDArray[np.floating]

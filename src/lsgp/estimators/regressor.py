@@ -353,7 +353,7 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
             predicted = self.predict_distribution(X, kind=kind)
             return predicted.mean, predicted.std
         X = self._check_queries(X)
-        return predict_mean(self._ready(), X, self._resources())
+        return predict_mean(self._ready(len(X)), X, self._resources())
 
     def predict_distribution(
         self, X: ArrayLike, kind: str = "observation"
@@ -385,7 +385,7 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
             lazy: PredictiveDistribution = self._lazily("predict_distribution", X, kind=kind)
             return lazy
         X = self._check_queries(X)
-        return predict_distribution(self._ready(), X, kind, self._resources())
+        return predict_distribution(self._ready(len(X)), X, kind, self._resources())
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, kind: str = "observation"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import BACKENDS
+from lsgp.backends import backend_named
 from lsgp.backends.contract import Backend, Plan, Resources
 from lsgp.backends.local_system import LocalSystem
 from lsgp.compute.blas import one_blas_thread
@@ -56,11 +56,15 @@ class ExactSolver:
 
     @property
     def backend(self) -> Backend:
-        return BACKENDS[self.backend_name]
+        return backend_named(self.backend_name)
 
     @property
     def nbytes(self) -> int:
         return self.backend.dense.host_bytes(len(self.problem.X))
+
+    @property
+    def keeps_factor(self) -> bool:
+        return True
 
     @property
     def is_solved(self) -> bool:

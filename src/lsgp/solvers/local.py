@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import BACKENDS
+from lsgp.backends import backend_named
 from lsgp.backends.contract import Backend, Plan, Resources
 from lsgp.backends.host import noise_unit
 from lsgp.backends.local_system import LocalSystem, solve_system
@@ -37,11 +37,15 @@ class LocalSolver:
 
     @property
     def backend(self) -> Backend:
-        return BACKENDS[self.backend_name]
+        return backend_named(self.backend_name)
 
     @property
     def nbytes(self) -> int:
         return 0
+
+    @property
+    def keeps_factor(self) -> bool:
+        return False
 
     def parts(self) -> tuple[tuple[NDArray[np.intp], Solver]]:
         return ((np.arange(self.problem.y.shape[1]), self),)

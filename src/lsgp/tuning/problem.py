@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend
+from lsgp.backends.auto import seconds_to_tune
 from lsgp.backends.contract import Backend, Resources
 from lsgp.backends.dense_host import HOST
 from lsgp.compute.threads import run_blocks
@@ -118,6 +119,7 @@ class TuningProblem:
 
         ``where`` the rows lie is for problems whose rows are not in memory.
         """
+        seconds = seconds_to_tune(len(y), n_tuning_points, resources.n_threads)
         given = cls(
             rows=rows,
             y=y,
@@ -126,7 +128,7 @@ class TuningProblem:
             objective=objective,
             n_tuning_points=n_tuning_points,
             n_models=n_models,
-            backend=choose_backend(backend, specification.model),
+            backend=choose_backend(backend, specification.model, seconds),
             resources=resources,
             seed=seed,
             clock=Clock(max_seconds),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TypeVar
 
 import numpy as np
@@ -12,9 +11,7 @@ from numpy.typing import NDArray
 from lsgp.backends import cpu, host
 from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
 from lsgp.backends.cuda import search, solve
-from lsgp.backends.cuda.algebra import CudaAlgebra
-from lsgp.backends.cuda.dense import DeviceDense
-from lsgp.backends.cuda.device import cupy, find_device, why_not
+from lsgp.backends.cuda.device import cupy, find_device
 from lsgp.backends.cuda.residence import DeviceArray, Residence, download
 from lsgp.backends.cuda.workspace import BLOCKS_PER_MULTIPROCESSOR, Shape, place
 from lsgp.backends.precision import imprecise_parts, in_double, replace_part
@@ -46,19 +43,13 @@ ROWS_IN_DOUBLE = 1 << 22
 
 
 class CudaBackend:
-    """See `Backend`. Nothing of CuPy is imported before the first use."""
+    """Local systems on the device that is current; see `Backend`, and `placed`.
 
-    name = "cuda"
-    factors_once = True
-    is_slow = False
+    Nothing of CuPy is imported before the first use.
+    """
 
     def __init__(self) -> None:
         self.residence = Residence()
-        self.dense = DeviceDense(CudaAlgebra(), nullcontext)
-
-    def why_not(self) -> str | None:
-        """Why it cannot be used here; None if it can."""
-        return why_not()
 
     def knows(self, kernel: Kernel) -> bool:
         return cpu.knows(kernel)

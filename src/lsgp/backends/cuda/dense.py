@@ -2,7 +2,7 @@
 """Matrices of all rows on the device: by cuSOLVER and cuBLAS, through CuPy.
 
 One matrix of n by n at a time, in place: the covariance becomes its Cholesky factor, and that its
-inverse. Everything else is done in blocks of rows, of which only the part up to the diagonal is ever
+inverse. Everything else is done in blocks of rows, of which only the part up to the diagonal is
 read. `Algebra` is what a device has beside an array library, so that a test can do without one.
 """
 
@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 
 #: Rows of a block: products of blocks fill the device, and their copies take little of its memory.
 BLOCK_ROWS = 2048
+#: Triangles of so many rows are inverted by substitution, larger ones by products of their parts.
+SMALL_TRIANGLE = 256
 #: Queries are solved in tiles of this size, as on the host.
 TILE = 1024
 #: Queries that a solver is asked for at a time.
@@ -67,6 +69,22 @@ class Algebra(Protocol):
         """The inverse of a small lower triangular matrix, of which no more is read."""
 
 
+def invert_triangle(block: DeviceArray, algebra: Algebra) -> DeviceArray:
+    """The inverse of a lower triangular matrix, of which no more is read."""
+    n = len(block)
+    if n <= SMALL_TRIANGLE:
+        return algebra.invert_triangle(block)
+    half = n // 2
+    inverse = algebra.library.zeros((n, n))
+    above, below = (
+        algebra.library.ascontiguousarray(invert_triangle(block[part, part], algebra))
+        for part in (slice(half), slice(half, n))
+    )
+    inverse[:half, :half], inverse[half:, half:] = above, below
+    inverse[half:, :half] = -(below @ (block[half:, :half] @ above))
+    return inverse
+
+
 def _blocks(n: int) -> Iterator[slice]:
     for start in range(0, n, BLOCK_ROWS):
         yield slice(start, min(start + BLOCK_ROWS, n))
@@ -81,7 +99,7 @@ def invert_in_place(matrix: DeviceArray, algebra: Algebra) -> None:
     blocks = list(_blocks(len(matrix)))
     for number in reversed(range(len(blocks))):
         own = blocks[number]
-        inverse = algebra.invert_triangle(matrix[own, own])
+        inverse = invert_triangle(matrix[own, own], algebra)
         for rows in reversed(blocks[number + 1 :]):
             product = matrix[rows, own.stop : rows.stop] @ matrix[own.stop : rows.stop, own]
             matrix[rows, own] = -(product @ inverse)

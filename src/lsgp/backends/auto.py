@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When a device is worth it: where this machine would be busy for seconds.
+
+The first use of a device in a process takes about two seconds: importing CuPy, and loading kernels.
+"""
+
+from __future__ import annotations
+
+#: Multiply-adds a second of one thread of the native core, with the search beside them.
+RATE = 3e9
+#: Seconds of one thread that a tuned fit of this many rows takes, and of more than that.
+SECONDS_TO_TUNE, MANY_ROWS = 40.0, 4000
+#: A device is used for work that would take this machine longer, in seconds.
+WORTH = 5.0
+
+
+def seconds_to_solve(work: float, n_threads: int) -> float:
+    """That this machine takes for so many multiply-adds in local systems, roughly."""
+    return work / (RATE * n_threads)
+
+
+def seconds_to_tune(n_rows: int, n_tuning_points: int, n_threads: int) -> float:
+    """That this machine takes, roughly: targets are drawn, so that more rows take little longer."""
+    share = min(1.0, n_rows / MANY_ROWS) * min(1.0, n_tuning_points / 2000)
+    return SECONDS_TO_TUNE * share / n_threads
