@@ -7,11 +7,11 @@ The first use of a device in a process takes about two seconds: importing CuPy, 
 from __future__ import annotations
 
 #: Multiply-adds a second of one thread of the native core, with the search beside them.
-RATE = 3e9
+RATE = 4e9
 #: Seconds of one thread that a tuned fit of this many rows takes, and of more than that.
 SECONDS_TO_TUNE, MANY_ROWS = 40.0, 4000
 #: A device is used for work that would take this machine longer, in seconds.
-WORTH = 5.0
+WORTH = 3.0
 
 
 def seconds_to_solve(work: float, n_threads: int) -> float:

@@ -21,6 +21,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
 from lsgp.estimators.settings import EstimatorSettings
+from lsgp.inputs.device_arrays import refuse_device_arrays
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.frames import make_frame
 from lsgp.inputs.transforms import TargetScaler
@@ -60,6 +61,7 @@ class FittedEstimator(EstimatorSettings):
 
     def _check_queries(self, X: Any) -> Array:
         check_is_fitted(self)
+        refuse_device_arrays(X)
         if isinstance(X, view.EncodedRows):
             return X.inputs
         if self.ensemble_.encoder is not None:
