@@ -60,6 +60,10 @@ class Backend(Protocol):
     is_slow: bool
 
     @property
+    def device_name(self) -> str | None:
+        """What it runs on, for people; None: this machine."""
+
+    @property
     def dense(self) -> Dense:
         """Where exact GPs are factored."""
 

@@ -32,6 +32,7 @@ from lsgp.method.localizers import LOCALIZERS
 __all__ = [
     "coefficients",
     "dense",
+    "device_name",
     "differentiate",
     "factors_once",
     "is_slow",
@@ -51,6 +52,7 @@ Array = NDArray[np.floating]
 name = "cpu"
 factors_once = True
 is_slow = False
+device_name: str | None = None
 dense: Dense = HOST
 
 _KERNEL_CODES = {name: code for code, name in enumerate(KERNELS)}

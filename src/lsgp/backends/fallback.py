@@ -50,6 +50,10 @@ class FallbackBackend:
         self.is_lost = False
         self.dense = FallbackDense(self)
 
+    @property
+    def device_name(self) -> str | None:
+        return self.run(lambda backend: backend.device_name)
+
     def run(self, ask: Callable[[Backend], Result]) -> Result:
         if not self.is_lost:
             try:

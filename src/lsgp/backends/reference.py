@@ -35,6 +35,7 @@ from lsgp.method.losses import LOSSES
 __all__ = [
     "coefficients",
     "dense",
+    "device_name",
     "differentiate",
     "factors_once",
     "is_slow",
@@ -55,6 +56,7 @@ name = "reference"
 #: The oracle solves each system anew.
 factors_once = False
 is_slow = True
+device_name: str | None = None
 dense: Dense = HOST
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All devices at once: each thread has one, and blocks are dealt to threads."""
+"""All devices at once: blocks are dealt to them in turn."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Array = NDArray[np.floating]
 class DealtBackend:
     """See `Backend`. What a thread finds is on the device where it then solves.
 
-    A thread keeps its device, so that neighborhoods are solved where they were found. Threads get
-    them in turn, and as many threads as there are devices run at least. Exact GPs have one factor,
-    on the first device.
+    Whoever searches gets the next device, and its thread keeps that until it searches again: so
+    neighborhoods are solved where they were found. As many threads as there are devices run at
+    least. Exact GPs have one factor, on the first device.
     """
 
     factors_once = True
@@ -49,15 +49,25 @@ class DealtBackend:
         return self._find_members()
 
     @property
+    def device_name(self) -> str:
+        return f"{len(self.members)} x {self.members[0].device_name}"
+
+    @property
     def dense(self) -> Dense:
         return self.members[0].dense
 
     @property
     def own(self) -> Backend:
         """That of this thread."""
+        return self.next() if not hasattr(self._own, "number") else self._kept()
+
+    def next(self) -> Backend:
+        """The one whose turn it is, for this thread from now on."""
+        self._own.number = next(self._turns)
+        return self._kept()
+
+    def _kept(self) -> Backend:
         members = self.members
-        if not hasattr(self._own, "number"):
-            self._own.number = next(self._turns)
         return members[self._own.number % len(members)]
 
     def knows(self, kernel: Kernel) -> bool:
@@ -80,7 +90,7 @@ class DealtBackend:
         max_neighbors: int = LARGEST_SYSTEM,
         first_query: int = 0,
     ) -> NDArray[np.int32]:
-        return self.own.search(
+        return self.next().search(
             index, model, queries, n_neighbors, exclusions, max_neighbors, first_query
         )
 

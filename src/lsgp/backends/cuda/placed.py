@@ -14,7 +14,13 @@ from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
 from lsgp.backends.cuda.algebra import CudaAlgebra
 from lsgp.backends.cuda.backend import CudaBackend
 from lsgp.backends.cuda.dense import DeviceDense
-from lsgp.backends.cuda.device import DeviceMemoryError, release_memory, why_not, working_on
+from lsgp.backends.cuda.device import (
+    DeviceMemoryError,
+    find_device,
+    release_memory,
+    why_not,
+    working_on,
+)
 from lsgp.backends.cuda.residence import Residence
 from lsgp.method.contract import (
     Coefficients,
@@ -52,6 +58,10 @@ class PlacedBackend:
     @property
     def residence(self) -> Residence:
         return self.solves.residence
+
+    @property
+    def device_name(self) -> str:
+        return find_device(self.number).name
 
     def why_not(self) -> str | None:
         """Why it cannot be used here; None if it can."""
