@@ -30,6 +30,7 @@ PLACES = [
 @pytest.fixture(params=PLACES)
 def dense(request, monkeypatch):
     """Small blocks, so that there are several, the last one smaller."""
+    monkeypatch.setattr(device_dense, "FEWEST_ROWS", 0)
     monkeypatch.setattr(device_dense, "BLOCK_ROWS", 24)
     monkeypatch.setattr(device_dense, "SMALL_TRIANGLE", 7)
     monkeypatch.setattr(device_dense, "TILE", 8)
@@ -121,3 +122,15 @@ def test_singular_and_endless_systems_have_the_status_of_the_host(dense):
     endless = ExactSystem.solve(problem._replace(X=1e200 * problem.X), dense)
     assert endless.status == STATUS_NOT_FINITE
     assert negative_log_evidence(twice, dense)[0] == negative_log_evidence(twice)[0] == np.inf
+
+
+def test_few_rows_stay_on_the_host_and_count_there():
+    place, (problem, queries) = DeviceDense(FakeAlgebra(), nullcontext), make_problem()
+    got, expected = (ExactSystem.solve(problem, d).predict(queries) for d in (place, HOST))
+    assert np.array_equal(got.mean, expected.mean)
+    assert negative_log_evidence(problem, place)[0] == negative_log_evidence(problem)[0]
+    few, many = 100, 36_000
+    assert place.room(10**6, few) == 10**6
+    assert place.room(10**6, many) == int(0.6 * FakeAlgebra.memory)
+    assert place.host_bytes(few) == HOST.host_bytes(few)
+    assert place.host_bytes(many) == 0

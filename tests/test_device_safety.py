@@ -38,9 +38,22 @@ class Limit:
     def __enter__(self):
         self.pool = cupy().get_default_memory_pool()
         self.pool.free_all_blocks()
-        self.pool.set_limit(size=self.pool.used_bytes() + self.n_bytes)
+        self.hog = []
+        self.pool.set_limit(size=self.pool.total_bytes())
+        # What is left of blocks of which a part is in use.
+        for power in range(34, 8, -1):
+            self._take(1 << power)
+        self.pool.set_limit(size=self.pool.total_bytes() + self.n_bytes)
+
+    def _take(self, n_bytes):
+        try:
+            while True:
+                self.hog.append(cupy().empty(n_bytes, np.uint8))
+        except MemoryError:
+            return
 
     def __exit__(self, *error):
+        self.hog.clear()
         self.pool.set_limit(size=0)
         self.pool.free_all_blocks()
 
@@ -57,7 +70,7 @@ def test_no_memory_is_one_error_and_passes():
     X, y, queries = make_data()
     model = LSGPRegressor(**SETTINGS).fit(X, y)
     expected = model.predict(queries[:100])
-    with Limit(100), pytest.raises(DeviceMemoryError, match="too little memory on the device"):
+    with Limit(0), pytest.raises(DeviceMemoryError, match="too little memory on the device"):
         model.predict(queries[:100])
     assert np.array_equal(model.predict(queries[:100]), expected)
     exact = LSGPRegressor(
@@ -67,7 +80,7 @@ def test_no_memory_is_one_error_and_passes():
         scale="global",
         backend="cuda",
     ).fit(X[:3000], y[:3000])
-    with Limit(1_000_000), pytest.raises(DeviceMemoryError):
+    with Limit(0), pytest.raises(DeviceMemoryError):
         exact.predict(queries[:1])
     assert np.isfinite(exact.predict(queries[:1])).all()
 

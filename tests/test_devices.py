@@ -17,7 +17,7 @@ from cases import make_instance
 import lsgp.backends as backends
 from lsgp import LSGPRegressor
 from lsgp.backends import backend_named, choose_backend, cpu, cuda, is_here
-from lsgp.backends.auto import WORTH, seconds_to_solve, seconds_to_tune
+from lsgp.backends.auto import WORTH, seconds_to_solve
 from lsgp.backends.contract import Resources
 from lsgp.backends.cuda import device
 from lsgp.backends.cuda.dealt import DealtBackend
@@ -29,6 +29,7 @@ from lsgp.search.exclusions import NO_EXCLUSIONS
 from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.evidence import negative_log_evidence
+from lsgp.tuning.plan import seconds_on_host
 
 REASON = cuda.why_not()
 needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -363,7 +364,8 @@ def test_auto_takes_a_device_for_much_work_alone(pretend, monkeypatch):
     assert choose_backend("auto", MODEL.replace(localizer_metric="inputs"), 1e9).is_slow
     monkeypatch.setattr(backends, "find_spec", lambda name: None)
     assert choose_backend("auto", MODEL, 1e9) is cpu
-    assert seconds_to_tune(100, 2000, 1) < WORTH < seconds_to_tune(100_000, 2000, 1)
+    assert seconds_on_host(100, 2000, 1) < WORTH < seconds_on_host(100_000, 2000, 1)
+    assert seconds_on_host(100_000, 2000, 16) < WORTH < seconds_on_host(8000, 2000, 16)
     assert seconds_to_solve(1e12, 16) == seconds_to_solve(1e12, 1) / 16
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 #: Multiply-adds a second of one thread of the native core, with the search beside them.
 RATE = 4e9
-#: Seconds of one thread that a tuned fit of this many rows takes, and of more than that.
-SECONDS_TO_TUNE, MANY_ROWS = 40.0, 4000
 #: A device is used for work that would take this machine longer, in seconds.
 WORTH = 3.0
 
@@ -17,9 +15,3 @@ WORTH = 3.0
 def seconds_to_solve(work: float, n_threads: int) -> float:
     """That this machine takes for so many multiply-adds in local systems, roughly."""
     return work / (RATE * n_threads)
-
-
-def seconds_to_tune(n_rows: int, n_tuning_points: int, n_threads: int) -> float:
-    """That this machine takes, roughly: targets are drawn, so that more rows take little longer."""
-    share = min(1.0, n_rows / MANY_ROWS) * min(1.0, n_tuning_points / 2000)
-    return SECONDS_TO_TUNE * share / n_threads

@@ -96,8 +96,8 @@ class Dense(Protocol):
     def block_size(self) -> int:
         """Queries that are predicted at a time."""
 
-    def room(self, memory_budget: int) -> int:
-        """Bytes that there are for matrices, if the settings allow for these of the host."""
+    def room(self, memory_budget: int, n: int) -> int:
+        """Bytes that there are for matrices of n rows, if the settings allow for these here."""
 
     def host_bytes(self, n: int) -> int:
         """Bytes of the host that the factor of n rows takes."""

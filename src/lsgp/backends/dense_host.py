@@ -189,7 +189,7 @@ class HostDense:
     is_fast = False
     block_size = BLOCK
 
-    def room(self, memory_budget: int) -> int:
+    def room(self, memory_budget: int, n: int) -> int:
         return memory_budget
 
     def host_bytes(self, n: int) -> int:

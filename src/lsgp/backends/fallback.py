@@ -156,8 +156,8 @@ class FallbackDense:
     def block_size(self) -> int:
         return self._own.block_size
 
-    def room(self, memory_budget: int) -> int:
-        return self.backend.run(lambda backend: backend.dense.room(memory_budget))
+    def room(self, memory_budget: int, n: int) -> int:
+        return self.backend.run(lambda backend: backend.dense.room(memory_budget, n))
 
     def host_bytes(self, n: int) -> int:
         return self._own.host_bytes(n)

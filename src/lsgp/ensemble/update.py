@@ -90,7 +90,7 @@ class _Sizes:
         n_exact = sum(self.is_exact(f) or f.solver.nbytes > 0 for f in ensemble.models)
         needed = n_exact * exact_bytes(n)
         dense = ensemble.heaviest.solver.backend.dense
-        room = dense.room(policy.memory_budget) if n_exact else 0
+        room = dense.room(policy.memory_budget, n) if n_exact else 0
         self.is_affordable = n <= largest_exact(dense) and needed <= room
         # Old and new systems at once, or the new ones from scratch when they are needed.
         self.may_extend = 2 * needed <= room

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend
-from lsgp.backends.auto import seconds_to_tune
 from lsgp.backends.contract import Backend, Resources
 from lsgp.backends.dense_host import HOST
 from lsgp.compute.threads import run_blocks
@@ -52,11 +51,13 @@ from lsgp.tuning.plan import (
     N_COMPARED,
     N_COMPARED_SLOWLY,
     N_FOR_EVIDENCE,
+    N_FOR_FIRST_EVIDENCE,
     N_MEMBERS,
     N_NEIGHBORS_IN_GAPS,
     Efforts,
     integrated_share,
     plan_efforts,
+    seconds_on_host,
 )
 from lsgp.tuning.result import Candidate
 
@@ -119,7 +120,7 @@ class TuningProblem:
 
         ``where`` the rows lie is for problems whose rows are not in memory.
         """
-        seconds = seconds_to_tune(len(y), n_tuning_points, resources.n_threads)
+        seconds = seconds_on_host(len(y), n_tuning_points, resources.n_threads)
         given = cls(
             rows=rows,
             y=y,
@@ -352,7 +353,7 @@ class TuningProblem:
     @property
     def _dense_room(self) -> int:
         """Bytes that there are for matrices of all rows."""
-        return self.backend.dense.room(self.resources.memory_budget)
+        return self.backend.dense.room(self.resources.memory_budget, len(self.y))
 
     @property
     def has_room_for_evidence(self) -> bool:
@@ -430,6 +431,11 @@ class TuningProblem:
         is_fast = self.backend.dense.is_fast
         is_size = is_fast or len(self.y) <= MOST_FOR_EVIDENCE
         return is_size and self.exact_room > 1 and self.has_room_for_evidence
+
+    def first_evidence_rows(self, rng: np.random.Generator) -> NDArray[np.int32] | None:
+        """Rows that the first steps by the evidence are of; None: all of them."""
+        is_many = self.backend.dense.is_fast and len(self.y) > N_FOR_FIRST_EVIDENCE
+        return self.draw(N_FOR_FIRST_EVIDENCE, rng) if is_many else None
 
     def evidence_rows(self, rng: np.random.Generator) -> NDArray[np.int32] | None:
         """Rows that the evidence of a large exact GP is that of; None: all of them."""

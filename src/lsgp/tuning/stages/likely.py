@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsgp.solvers.exact_system import exact_bytes
 from lsgp.tuning.clock import OutOfTimeError
@@ -43,7 +44,8 @@ class Likely:
         tuned: dict[int, ExactGP] = {}  # by the number of the start, as far as they are
         try:
             every = list(range(len(starts)))
-            _maximize(runner, starts, every, tuned, FIRST_EVIDENCE_ITERATIONS)
+            part = problem.first_evidence_rows(problem.random(runner.stream))
+            _maximize(runner, starts, every, tuned, FIRST_EVIDENCE_ITERATIONS, part)
             likeliest = _likeliest(tuned, problem)
             # Those that are optimized further are compared with each other, and with no others.
             further: dict[int, ExactGP] = {k: tuned[k] for k in likeliest}
@@ -72,12 +74,14 @@ def _maximize(
     numbers: Sequence[int],
     tuned: dict[int, ExactGP],
     n_iterations: int,
+    rows: NDArray[np.int32] | None = None,
 ) -> None:
-    """Optimize these starts, from where they are on."""
+    """Optimize these starts, from where they are on, by the evidence of these rows or of all."""
 
     def maximize(k: int, job: Job) -> None:
         model = tuned[k].model if k in tuned else starts[k].model
-        one = starts[k].space.problem(model)
+        space = starts[k].space if rows is None else starts[k].space.part(rows)
+        one = space.problem(model)
         problem = job.problem
         tuned[k] = maximize_evidence(
             one,
@@ -107,7 +111,9 @@ def _judge(
     room = problem.exact_room
     if problem.is_exact_on_request:
         dense = problem.backend.dense
-        room = dense.room(problem.resources.memory_budget) // exact_bytes(len(problem.y))
+        room = dense.room(problem.resources.memory_budget, len(problem.y)) // exact_bytes(
+            len(problem.y)
+        )
     kept = np.flatnonzero(odds > SMALLEST_ODDS)[:room].tolist()
     last = [starts[numbers[i]]._replace(model=tuned[numbers[i]].model) for i in kept]
 
