@@ -2,7 +2,7 @@
 """When a GPU pays: time against the number of queries and of rows, on a device and on its host.
 
     python benchmarks/gpu_curve.py
-    python benchmarks/gpu_curve.py --parts exact --data-rows 36000
+    python benchmarks/gpu_curve.py --parts rows --without-device --cores 1
 
 Needs a device; on a machine that is otherwise idle. Times are by the clock, from arrays of the host
 to arrays of the host, after a first use that is counted by itself. Rows go to
@@ -67,9 +67,12 @@ def arm(n: int, seed: int = 0) -> tuple[Array, Array]:
     return X, np.hypot(place[:, 0] - 0.1, place[:, 1] - 0.1)
 
 
-def machines(n_cores: tuple[int, ...]) -> list[tuple[str, dict[str, Any]]]:
+def machines(
+    n_cores: tuple[int, ...], with_device: bool = True
+) -> list[tuple[str, dict[str, Any]]]:
     hosts = [(f"cpu {k}", {"backend": "cpu", "n_jobs": k}) for k in n_cores]
-    return [("cuda", {"backend": "cuda", "n_jobs": 4}), *hosts]
+    device = [("cuda", {"backend": "cuda", "n_jobs": 4})] if with_device else []
+    return [*device, *hosts]
 
 
 def measure_queries(write: Callable[..., None]) -> None:
@@ -88,8 +91,8 @@ def measure_queries(write: Callable[..., None]) -> None:
             write(part="predict", machine=machine, n=len(X), q=q, seconds=seconds)
 
 
-def measure_rows(write: Callable[..., None], n_cores: tuple[int, ...]) -> None:
-    for machine, settings in machines(n_cores):
+def measure_rows(write: Callable[..., None], n_cores: tuple[int, ...], with_device: bool) -> None:
+    for machine, settings in machines(n_cores, with_device):
         LSGPRegressor(random_state=0, **settings).fit(*smooth(600, 4, 0.1, 1))  # the first use
         for n in N_ROWS:
             X, y = smooth(n, 4, 0.1)
@@ -156,12 +159,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--parts", nargs="+", default=["queries", "rows", "exact", "arm"])
     parser.add_argument("--cores", nargs="+", type=int, default=[N_CORES])
+    parser.add_argument("--without-device", action="store_true", help="rows on hosts alone")
     parser.add_argument("--sizes", nargs="+", type=int, default=[2_000, 10_000, 36_000])
     parser.add_argument("--arm-rows", type=int, default=36_000)
     parser.add_argument("--on", nargs="+", default=["cuda", "cpu"], help="where arms are fitted")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    device = find_device().name
+    device = "none" if options.without_device else find_device().name
 
     def write(**row: Any) -> None:
         row = {"device": device, "n_cores": N_CORES, **row}
@@ -178,7 +182,7 @@ def main() -> None:
     if "queries" in options.parts:
         measure_queries(write)
     if "rows" in options.parts:
-        measure_rows(write, tuple(options.cores))
+        measure_rows(write, tuple(options.cores), not options.without_device)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 from fake_device import FakeAlgebra
 
+from lsgp import LSGPRegressor
 from lsgp.backends import cuda
 from lsgp.backends.cuda import dense as device_dense
 from lsgp.backends.cuda.dense import DeviceDense
 from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import STATUS_JITTERED, STATUS_NOT_FINITE, LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
+from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_gradient import differentiate
-from lsgp.solvers.exact_system import ExactSystem
+from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem
 from lsgp.tuning.evidence import negative_log_evidence
 
 REASON = cuda.why_not()
@@ -134,3 +136,19 @@ def test_few_rows_stay_on_the_host_and_count_there():
     assert place.room(10**6, many) == int(0.6 * FakeAlgebra.memory)
     assert place.host_bytes(few) == HOST.host_bytes(few)
     assert place.host_bytes(many) == 0
+
+
+def test_large_exact_gps_of_a_device_are_exact_on_the_host_and_say_what_they_need():
+    n = LARGEST_EXACT + 1
+    X = np.linspace(0.0, 1.0, n)[:, None]
+    model = LSGPRegressor(
+        objective=None,
+        localizer="rectangular",
+        n_neighbors=n,
+        scale="global",
+        backend="cpu",
+        memory_budget="100MB",
+    ).fit(X, X[:, 0])
+    assert isinstance(model.fitted_[0].solver, ExactSolver)
+    with pytest.raises(ValueError, match=f"exact GPs of {n} rows need. Increase memory_budget"):
+        model.predict(X[:1])

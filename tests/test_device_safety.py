@@ -39,7 +39,7 @@ class Limit:
         self.pool = cupy().get_default_memory_pool()
         self.pool.free_all_blocks()
         self.hog = []
-        self.pool.set_limit(size=self.pool.total_bytes())
+        self.pool.set_limit(size=max(1, self.pool.total_bytes()))
         # What is left of blocks of which a part is in use.
         for power in range(34, 8, -1):
             self._take(1 << power)

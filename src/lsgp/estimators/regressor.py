@@ -131,8 +131,9 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
     calibrate : bool
         Whether tuning ends with a factor on the scale of all predictions, `scale_factor_`, by
         which 95 % intervals cover in leave-one-out. False: scales as the models have them.
-    backend : {"auto", "cpu", "cuda", "reference"}
-        Where local systems are solved; "cuda" is a GPU, by `pip install lsgp[cuda13]`.
+    backend : {"auto", "cpu", "cuda", "cuda:0", "cuda:all", "reference"}
+        Where systems are solved; "cuda" is a GPU, by `pip install lsgp[cuda13]`, or one by its
+        number, or all of them. "auto" takes one that is there for work of seconds.
     dtype : {"float64", "float32"}
         Precision of the local solves; float32 is about twice as fast.
     n_jobs : int, default=None

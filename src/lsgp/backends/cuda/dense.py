@@ -30,9 +30,9 @@ Array = NDArray[np.float64]
 BLOCK_ROWS = 2048
 #: Triangles of so many rows are inverted by substitution, larger ones by products of their parts.
 SMALL_TRIANGLE = 1024
-#: Fewer rows are the host's: launching takes longer than their evidence, which many threads have at
-#: a time (500 rows: a default fit took 17 s on the device, 4 s on 16 cores).
-FEWEST_ROWS = 600
+#: Fewer rows are the host's: launching takes longer than their evidence. With four threads, a
+#: default fit of 500 rows took 26 s by the host's factors, and 17 s by the device's.
+FEWEST_ROWS = 400
 #: Queries are solved in tiles of this size, as on the host.
 TILE = 1024
 #: Queries that a solver is asked for at a time.

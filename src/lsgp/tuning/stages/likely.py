@@ -110,10 +110,8 @@ def _judge(
     odds = np.exp(log_evidence - log_evidence.max())
     room = problem.exact_room
     if problem.is_exact_on_request:
-        dense = problem.backend.dense
-        room = dense.room(problem.resources.memory_budget, len(problem.y)) // exact_bytes(
-            len(problem.y)
-        )
+        n, budget = len(problem.y), problem.resources.memory_budget
+        room = problem.backend.dense.room(budget, n) // exact_bytes(n)
     kept = np.flatnonzero(odds > SMALLEST_ODDS)[:room].tolist()
     last = [starts[numbers[i]]._replace(model=tuned[numbers[i]].model) for i in kept]
 
