@@ -35,7 +35,7 @@ WARP_THREADS = 128
 WARP_BLOCKS = {
     ("predict", "float32"): {32: 6, 64: 4},
     ("predict", "float64"): {32: 4, 64: 2},
-    ("score", "float32"): {32: 6, 64: 3},
+    ("score", "float32"): {32: 6, 64: 4},
     ("score", "float64"): {32: 4, 64: 2},
 }
 #: Share of the free memory of the device that matrices may take which do not fit shared memory.

@@ -6,6 +6,8 @@
 // are there once for each entry of a matrix that is in registers.
 #pragma once
 
+#define LSGP_ON_DEVICE
+
 #ifndef LSGP_EMULATED
 namespace std {  // what losses.h calls by this name
 using ::erf;
