@@ -24,7 +24,7 @@ from lsgp.backends.cuda.dealt import DealtBackend
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.cuda.placed import PlacedBackend
 from lsgp.backends.fallback import MOST_ON_HOST, FallbackBackend
-from lsgp.method.contract import LocalModel
+from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.search.exclusions import NO_EXCLUSIONS
 from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import ExactSystem
@@ -126,6 +126,10 @@ class OnHost:
         self._check(len(queries))
         return cpu.predict(problem, queries, *rest)
 
+    def predict_at(self, problem, index, queries, *rest):
+        self._check(len(queries))
+        return cpu.predict_at(problem, index, queries, *rest)
+
     def score(self, problem, targets, *rest):
         self._check(len(targets))
         return cpu.score(problem, targets, *rest)
@@ -205,8 +209,16 @@ def test_out_of_memory_halves_blocks_and_gives_the_same(pretend):
     X, queries = rng.normal(size=(200, 2)), rng.normal(size=(17, 2))
     ball = MODEL.replace(bandwidth=0.5)
     for model, m in ((MODEL, 5), (ball, None)):
-        arguments = build_index(X, np.ones(2)), model, queries, m, NO_EXCLUSIONS
-        assert np.array_equal(backend.search(*arguments), cpu.search(*arguments))
+        index = build_index(X, np.ones(2))
+        expected = cpu.search(index, model, queries, m, NO_EXCLUSIONS)
+        found = backend.search(index, model, queries, m, NO_EXCLUSIONS)
+        assert np.array_equal(found, expected)
+        problem = LocalProblem(X, X[:, :1].copy(), np.ones(200), model)
+        predicted, rows = backend.predict_at(problem, index, queries, m, NO_EXCLUSIONS)
+        assert np.array_equal(predicted.mean, cpu.predict(problem, queries, expected).mean)
+        for query in range(17):
+            own = rows[query]
+            assert np.array_equal(own, expected[query, : len(own)])
 
 
 def test_no_memory_for_one_query_is_one_error(pretend):
@@ -233,7 +245,7 @@ def test_a_device_that_is_lost_in_the_middle_is_one_error(pretend):
 
 
 class Remembering(OnHost):
-    """A device that solves only the neighborhoods that it has found."""
+    """A device that counts the neighborhoods that were found elsewhere."""
 
     name, dense = "remembering", cpu.dense
 
@@ -244,6 +256,11 @@ class Remembering(OnHost):
     def search(self, *arguments):
         self.found.append(super().search(*arguments))
         return self.found[-1]
+
+    def predict_at(self, problem, index, queries, *rest):
+        predicted, rows = super().predict_at(problem, index, queries, *rest)
+        self.found.append(rows)
+        return predicted, rows
 
     def predict(self, problem, queries, neighbors, *rest):
         self.n_elsewhere += not any(neighbors is each for each in self.found)

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Plan, Resources
+from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Plan, Resources, RowsOfQueries
 from lsgp.backends.cuda.device import DeviceError
 from lsgp.backends.dense import AdjointSums, Covariance, Dense, InverseFactor, Inverted
 from lsgp.compute.warn import warn_user
@@ -42,6 +42,7 @@ MOST_ON_HOST = 10_000
 class FallbackBackend:
     """See `Backend`. The first one that fails is not asked again, and one warning says so."""
 
+    is_device = True
     factors_once = True
     is_slow = False
 
@@ -100,6 +101,19 @@ class FallbackBackend:
         points: Array | None = None,
     ) -> Predictions:
         return self.run(lambda backend: backend.predict(problem, queries, neighbors, points))
+
+    def predict_at(
+        self,
+        problem: LocalProblem,
+        index: SearchIndex,
+        queries: NDArray[np.float64],
+        n_neighbors: int | None,
+        exclusions: Exclusions,
+        max_neighbors: int = LARGEST_SYSTEM,
+        first_query: int = 0,
+    ) -> tuple[Predictions, RowsOfQueries]:
+        given = problem, index, queries, n_neighbors, exclusions, max_neighbors, first_query
+        return self.run(lambda backend: backend.predict_at(*given))
 
     def coefficients(
         self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]

@@ -103,7 +103,17 @@ class LocalSolver:
         )
 
     def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
-        return self._solve(queries, self._search(queries, block, exclusions), block)
+        solved, neighbors = self.backend.predict_at(
+            self.problem,
+            self.index,
+            queries,
+            self.n_neighbors,
+            exclusions,
+            block.plan.max_neighbors,
+            block.first_query,
+        )
+        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        return solved
 
     def _solve(self, queries: Array, neighbors: NDArray[np.int32], block: Block) -> Predictions:
         narrow = queries.astype(self.problem.X.dtype, copy=False)

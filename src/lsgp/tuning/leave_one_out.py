@@ -101,7 +101,7 @@ class LeaveOneOut:
     def suited(self, model: LocalModel) -> LeaveOneOut:
         """With an index of these rows that is fast for the model's metric, if this one is not."""
         lengthscale = model.localizer_scale
-        if suits(self.index, lengthscale):
+        if self.backend.is_device or suits(self.index, lengthscale):
             return self
         return replace(self, index=build_index(self.X, lengthscale, self._resources().n_threads))
 
@@ -123,7 +123,8 @@ class LeaveOneOut:
             )
 
         resources = self._resources()
-        size = max(1, -(-len(targets) // (4 * resources.n_threads)))
+        n_blocks = 1 if self.backend.is_device else 4 * resources.n_threads
+        size = max(1, -(-len(targets) // n_blocks))
         blocks = run_blocks(search, len(targets), size, resources.n_threads, pool=resources.pool)
         return Sample(targets, _stack(list(blocks)))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Plan, Resources
+from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Plan, Resources, RowsOfQueries
 from lsgp.backends.dense import Dense
 from lsgp.method.contract import (
     Coefficients,
@@ -35,6 +35,7 @@ class DealtBackend:
     least. Exact GPs have one factor, on the first device.
     """
 
+    is_device = True
     factors_once = True
     is_slow = False
 
@@ -102,6 +103,20 @@ class DealtBackend:
         points: Array | None = None,
     ) -> Predictions:
         return self.own.predict(problem, queries, neighbors, points)
+
+    def predict_at(
+        self,
+        problem: LocalProblem,
+        index: SearchIndex,
+        queries: NDArray[np.float64],
+        n_neighbors: int | None,
+        exclusions: Exclusions,
+        max_neighbors: int = LARGEST_SYSTEM,
+        first_query: int = 0,
+    ) -> tuple[Predictions, RowsOfQueries]:
+        return self.next().predict_at(
+            problem, index, queries, n_neighbors, exclusions, max_neighbors, first_query
+        )
 
     def coefficients(
         self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
+from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, RowsOfQueries
 from lsgp.backends.cuda.algebra import CudaAlgebra
 from lsgp.backends.cuda.backend import CudaBackend
 from lsgp.backends.cuda.dense import DeviceDense
@@ -45,6 +46,7 @@ SHARE_FOR_BLOCKS = 0.5
 class PlacedBackend:
     """See `Backend`. Without a number, the device that is current."""
 
+    is_device = True
     factors_once = True
     is_slow = False
 
@@ -116,6 +118,29 @@ class PlacedBackend:
 
         return self._halving(solve, len(queries))
 
+    def predict_at(
+        self,
+        problem: LocalProblem,
+        index: SearchIndex,
+        queries: NDArray[np.float64],
+        n_neighbors: int | None,
+        exclusions: Exclusions,
+        max_neighbors: int = LARGEST_SYSTEM,
+        first_query: int = 0,
+    ) -> tuple[Predictions, RowsOfQueries]:
+        def solve(start: int, stop: int) -> tuple[Predictions, RowsOfQueries]:
+            return self.solves.predict_at(
+                problem,
+                index,
+                queries[start:stop],
+                n_neighbors,
+                exclusions.block(start, stop),
+                max_neighbors,
+                first_query + start,
+            )
+
+        return self._halving(solve, len(queries), _one_after_another)
+
     def coefficients(
         self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
     ) -> Coefficients:
@@ -185,6 +210,27 @@ class PlacedBackend:
             return join([attempt(start, middle), attempt(middle, stop)])
 
         return attempt(0, n)
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """Neighbors of queries, and of more behind them; as `RowsOfQueries`."""
+
+    first: RowsOfQueries
+    n_first: int
+    second: RowsOfQueries
+
+    def __getitem__(self, query: int) -> NDArray[np.int32]:
+        is_first = query < self.n_first
+        return self.first[query] if is_first else self.second[query - self.n_first]
+
+
+def _one_after_another(
+    parts: list[tuple[Predictions, RowsOfQueries]],
+) -> tuple[Predictions, RowsOfQueries]:
+    (first, rows), (second, more) = parts
+    joined: Predictions = concatenate_results([first, second])
+    return joined, _Joined(rows, len(first.status), more)
 
 
 def _side_by_side(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
