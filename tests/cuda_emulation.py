@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sources of the CUDA kernels as plain C++: one thread stands for a block, or for a warp.
+"""The sources of the CUDA kernels as plain C++, run by the 32 lanes of one warp.
 
-What a single thread computes is the mathematics of the kernels, in every statement. What several
-of them do to each other, only a device shows (tests/test_cuda.py).
+Each lane has a stack of its own, and runs from one exchange among them to the next. So all that a
+warp computes is tested without a device; what several warps do to each other, and how a device
+rounds, only a device shows (tests/test_cuda.py).
 """
 
 import ctypes
@@ -21,30 +22,133 @@ from lsgp.method.localizers import LOCALIZERS
 COMPILER = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), None)
 C_NAMES = {"float32": "float", "float64": "double"}
 
-#: What a device has and a host has not, for one thread.
+#: What a device has and a host has not.
 SHIM = """
 #include <cmath>
+#include <cstring>
+#include <functional>
+#include <vector>
+#include <setjmp.h>
+#include <ucontext.h>
 #define LSGP_EMULATED
-#define __global__
-#define LSGP_SHARED_MEMORY static double2 lsgp_memory[1 << 18]
-#define __syncthreads()
-#define __syncwarp()
+#define LSGP_THREADS 32
+#define LSGP_BLOCKS 1
 #define LSGP_VECTORS_SHARED true
 #define LSGP_MATRIX_SHARED true
+#define LSGP_SHARED_MEMORY static double2 lsgp_memory[1 << 18]
+#define __global__
+#define __shared__ static
+#define __align__(n) __attribute__((aligned(n)))
+#define __launch_bounds__(...)
 struct double2 { double x, y; };
 struct Index { unsigned x; };
-static const Index threadIdx = {0}, blockIdx = {0}, blockDim = {1}, gridDim = {1};
+static Index threadIdx, blockIdx;
+static const Index blockDim = {32}, gridDim = {1};
+static jmp_buf scheduler, lanes[32];
+static int n_exchanges[32];
+static double boxes[2][32];  // in turns, so that the next exchange does not overwrite the last
+
+// Until all other lanes are here too.
+static void meet() {
+  if (_setjmp(lanes[threadIdx.x]) == 0) _longjmp(scheduler, 1);
+}
+template <class V> static const double *exchange(V value) {
+  double *box = boxes[n_exchanges[threadIdx.x]++ % 2];
+  std::memcpy(box + threadIdx.x, &value, sizeof(V));
+  meet();
+  return box;
+}
+template <class V> static V __shfl_sync(unsigned, V value, int lane) {
+  const double *box = exchange(value);
+  std::memcpy(&value, box + lane % 32, sizeof(V));
+  return value;
+}
+template <class V> static V __shfl_xor_sync(unsigned all, V value, int bits) {
+  return __shfl_sync(all, value, int(threadIdx.x) ^ bits);
+}
+static unsigned __ballot_sync(unsigned, bool is_true) {
+  const double *box = exchange(is_true ? 1.0 : 0.0);
+  unsigned bits = 0;
+  for (int l = 0; l < 32; l++) bits |= unsigned(box[l] != 0) << l;
+  return bits;
+}
+static bool __any_sync(unsigned all, bool is_true) { return __ballot_sync(all, is_true) != 0; }
+static void __syncwarp() { meet(); }
+static void __syncthreads() { meet(); }
+static int __popc(unsigned bits) { return __builtin_popcount(bits); }
+static int __ffs(unsigned bits) { return __builtin_ffs(int(bits)); }
+static int __clz(unsigned bits) { return bits ? __builtin_clz(bits) : 32; }
+static unsigned __brev(unsigned bits) {
+  unsigned turned = 0;
+  for (int l = 0; l < 32; l++) turned |= (bits >> l & 1) << (31 - l);
+  return turned;
+}
+static double __dmul_rn(double a, double b) { volatile double x = a * b; return x; }
+static double __dadd_rn(double a, double b) { volatile double x = a + b; return x; }
+"""
+#: What runs a kernel: all lanes of each block, one block after another.
+LAUNCH = """
+static ucontext_t beginnings[32];
+static bool is_begun[32], is_done[32];
+static std::function<void()> body;
+static void begin() {
+  body();
+  is_done[threadIdx.x] = true;
+  _longjmp(scheduler, 1);
+}
+static void run_lane() {
+  if (_setjmp(scheduler)) return;
+  if (is_begun[threadIdx.x]) _longjmp(lanes[threadIdx.x], 1);
+  is_begun[threadIdx.x] = true;
+  setcontext(&beginnings[threadIdx.x]);
+}
+static void run_block() {
+  static std::vector<char> stacks(32 << 18);
+  for (int l = 0; l < 32; l++) {
+    is_begun[l] = is_done[l] = false, n_exchanges[l] = 0;
+    getcontext(&beginnings[l]);
+    beginnings[l].uc_stack.ss_sp = stacks.data() + (l << 18);
+    beginnings[l].uc_stack.ss_size = 1 << 18;
+    makecontext(&beginnings[l], begin, 0);
+  }
+  for (bool is_left = true; is_left;) {
+    is_left = false;
+    for (int l = 0; l < 32; l++) {
+      if (is_done[l]) continue;
+      threadIdx.x = unsigned(l);
+      run_lane();
+      is_left = is_left || !is_done[l];
+    }
+  }
+}
+template <class F> struct Launch;
+template <class... A> struct Launch<void (*)(A...)> {
+  static void run(long long n_blocks, A... arguments) {
+    body = [&] { KERNEL(arguments...); };
+    for (long long block = 0; block < n_blocks; block++) {
+      blockIdx.x = unsigned(block);
+      run_block();
+    }
+  }
+};
+extern "C" void *launch;
+void *launch = reinterpret_cast<void *>(&Launch<decltype(&KERNEL)>::run);
 """
 
 
-def compile_module(module, folder, dtype="float64"):
-    """The functions of a module of kernels, as a library."""
-    source, target = folder / f"{module}_{dtype}.cpp", folder / f"{module}_{dtype}.so"
-    text = f"{SHIM}#define LSGP_DTYPE {C_NAMES[dtype]}\n{source_of(module)}"
-    source.write_text(text, encoding="utf-8")
-    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Wno-unknown-pragmas", "-fPIC", "-shared"]
+def compile_kernel(module, kernel, folder, dtype="float64", size=64):
+    """A function that launches a kernel: with the number of blocks, then its arguments."""
+    head = f"#define LSGP_DTYPE {C_NAMES[dtype]}\n#define LSGP_M {size}\n#define KERNEL {kernel}\n"
+    stem = folder / f"{kernel}_{dtype}_{size}"
+    source, target = stem.with_suffix(".cpp"), stem.with_suffix(".so")
+    source.write_text(f"{SHIM}{head}{source_of(module)}{LAUNCH}", encoding="utf-8")
+    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Wno-unknown-pragmas"]
+    flags += ["-Wno-unused-function", "-Wno-maybe-uninitialized", "-fPIC", "-shared"]
     subprocess.run([COMPILER, *flags, source, "-o", target], check=True)
-    return ctypes.CDLL(str(target))
+    library = ctypes.CDLL(str(target))
+    launch = ctypes.CFUNCTYPE(None)(ctypes.c_void_p.in_dll(library, "launch").value)
+    launch.library = library  # which must live as long
+    return launch
 
 
 def _arguments(values):
@@ -57,20 +161,35 @@ def _arguments(values):
     ]
 
 
-def _run(library, name, problem, is_trend_apart, places, n_queries, codes, result, solutions):
-    X, y, noise, model = problem
-    d, t = X.shape[1], y.shape[1]
+def _run(launch, name, problem, is_trend_apart, places, n_queries, codes, result, solutions):
+    d, t, model = problem.X.shape[1], problem.y.shape[1], problem.model
     n_slopes = d if model.slope_variance > 0 else 0
     n_apart = (int(model.constant_variance > 0) + n_slopes) if is_trend_apart else 0
     neighbors = places[1]
     shape = Shape(neighbors.shape[1], d, t, n_apart, solutions, name == "score")
     values = (
+        *_problem_values(problem, is_trend_apart),
+        *places,
+        np.int64(n_queries),
+        neighbors.shape[1],
+        *codes,
+        None,
+        np.int64(0),
+        np.int64(shape.n_vectors),
+        *result,
+    )
+    launch(*_arguments((np.int64(1), *values)))
+
+
+def _problem_values(problem, is_trend_apart):
+    X, y, noise, model = problem
+    return (
         X,
         y,
         noise,
         (1.0 / model.lengthscale).astype(X.dtype),
-        d,
-        t,
+        X.shape[1],
+        y.shape[1],
         list(KERNELS).index(model.kernel),
         list(LOCALIZERS).index(model.localizer),
         float(model.signal_variance),
@@ -83,51 +202,68 @@ def _run(library, name, problem, is_trend_apart, places, n_queries, codes, resul
         float(model.localizer_unit),
         int(model.normalize),
         int(is_trend_apart),
-        *places,
-        np.int64(n_queries),
-        neighbors.shape[1],
-        *codes,
-        None,
-        np.int64(0),
-        np.int64(shape.n_vectors),
-        *result,
     )
-    getattr(library, name)(*_arguments(values))
 
 
-def predict(library, problem, queries, neighbors, is_trend_apart):
-    q, t, dtype = len(queries), problem.y.shape[1], problem.X.dtype
-    result = (
+def run_warps(launch, problem, places, codes, result):
+    """One warp for each query, from the first to behind the last."""
+    q, m = places[1].shape
+    values = (*_problem_values(problem, False), *places, np.int64(q), m, *codes, *result)
+    launch(*_arguments((np.int64(q), *values)))
+
+
+def predict_by_warps(launch, problem, queries, neighbors):
+    result = _room_for_predictions(problem, len(queries))
+    run_warps(launch, problem, (queries, neighbors), (), result)
+    return Predictions(*result)
+
+
+def score_by_warps(launch, problem, targets, neighbors, objective):
+    q, p = len(targets), problem.X.shape[1] + len(SHARED_PARAMETERS)
+    result = (np.empty(q), np.empty((q, p)), np.empty(q, np.int32))
+    codes = (OBJECTIVES.index(objective),)
+    run_warps(launch, problem, (targets, neighbors), codes, result)
+    return Scores(*result)
+
+
+def _room_for_predictions(problem, q):
+    t, dtype = problem.y.shape[1], problem.X.dtype
+    return (
         np.empty((q, t), dtype),
         np.empty(q, dtype),
         np.empty((q, t), dtype),
         np.empty(q, dtype),
         np.empty(q, np.int32),
     )
+
+
+def predict(launch, problem, queries, neighbors, is_trend_apart):
+    q = len(queries)
+    result = _room_for_predictions(problem, q)
     places = (queries, neighbors)
-    _run(library, "predict", problem, is_trend_apart, places, q, (), result, 0)
+    _run(launch, "predict", problem, is_trend_apart, places, q, (), result, 0)
     return Predictions(*result)
 
 
-def coefficients(library, problem, queries, neighbors, is_trend_apart):
+def coefficients(launch, problem, queries, neighbors, is_trend_apart):
     q, shape = len(queries), neighbors.shape
     result = (np.empty(shape), np.empty(shape), np.empty(q), np.empty(q, np.int32))
     places = (queries, neighbors)
-    _run(library, "coefficients", problem, is_trend_apart, places, q, (), result, 1)
+    _run(launch, "coefficients", problem, is_trend_apart, places, q, (), result, 1)
     return Coefficients(*result)
 
 
-def score(library, problem, targets, neighbors, objective, is_trend_apart):
+def score(launch, problem, targets, neighbors, objective, is_trend_apart):
     q, p = len(targets), problem.X.shape[1] + len(SHARED_PARAMETERS)
     result = (np.empty(q), np.empty((q, p)), np.empty(q, np.int32))
     codes = (OBJECTIVES.index(objective),)
     solutions = 1 + problem.y.shape[1]
     places = (targets, neighbors)
-    _run(library, "score", problem, is_trend_apart, places, q, codes, result, solutions)
+    _run(launch, "score", problem, is_trend_apart, places, q, codes, result, solutions)
     return Scores(*result)
 
 
-def find(library, index, in_units, factor, exclusions, squared_radius, size, k):
+def find(launch, index, in_units, factor, exclusions, squared_radius, size, k):
     """Neighbors (q, k) and their number (q,)."""
     q = len(in_units)
     neighbors, counts = np.empty((q, k), np.int32), np.empty(q, np.int32)
@@ -154,5 +290,5 @@ def find(library, index, in_units, factor, exclusions, squared_radius, size, k):
         neighbors,
         counts,
     )
-    library.find(*_arguments(values))
+    launch(*_arguments((np.int64(1), *values)))
     return neighbors, counts

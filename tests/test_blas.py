@@ -122,7 +122,7 @@ def test_fits_in_several_threads_run_on_one_blas_thread_and_leave_it(monkeypatch
     X = rng.uniform(size=(250, 2))
     seen, solve = [], ExactSystem.solve
     monkeypatch.setattr(
-        ExactSystem, "solve", lambda problem: seen.append(threads_of_blas()) or solve(problem)
+        ExactSystem, "solve", lambda *args: seen.append(threads_of_blas()) or solve(*args)
     )
 
     def work():

@@ -39,14 +39,12 @@ needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
 def test_without_cupy_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    device.cupy.cache_clear()
-    device.find_device.cache_clear()
+    device.forget_devices()
     try:
         with pytest.raises(DeviceError, match=r"^backend='cuda' needs CuPy.*lsgp\[cuda12\]"):
             choose_backend("cuda", LocalModel("rbf", "smooth", np.ones(1)))
     finally:
-        device.cupy.cache_clear()
-        device.find_device.cache_clear()
+        device.forget_devices()
 
 
 # ---- against the reference ----

@@ -2,16 +2,16 @@
 """The CUDA kernels compute what the reference does: their sources as plain C++, on no device."""
 
 import itertools
-import os
+import sys
 from typing import NamedTuple
 
 import cuda_emulation as emulation
 import numpy as np
 import pytest
 from backend_checks import TOLERANCES, assert_close, each_pair
-from cases import DTYPES, as_dtype, cases_of, make_instance
+from cases import DTYPES, Case, as_dtype, cases_of, make_instance
 
-from lsgp.backends import reference
+from lsgp.backends import cpu, reference
 from lsgp.backends.cuda import residence
 from lsgp.backends.cuda.sources import PARTS, source_of
 from lsgp.method.contract import (
@@ -22,20 +22,26 @@ from lsgp.method.contract import (
     LocalModel,
     LocalProblem,
 )
+from lsgp.method.kernels import KERNELS
+from lsgp.method.localizers import LOCALIZERS
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import build_index
 
 needs_compiler = pytest.mark.skipif(
-    emulation.COMPILER is None or os.name == "nt", reason="there is no C++ compiler to ask"
+    emulation.COMPILER is None or not sys.platform.startswith("linux"),
+    reason="there is no C++ compiler to ask, or no glibc, which lanes take their stacks from",
 )
 
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kernels")
-    kinds = [(name, dtype) for name in ("predict", "score") for dtype in DTYPES]
-    kinds += [("coefficients", "float64"), ("search", "float64")]
-    return {kind: emulation.compile_module(kind[0], folder, kind[1]) for kind in kinds}
+    kinds = [(name, name, dtype) for name in ("predict", "score") for dtype in DTYPES]
+    kinds += [("coefficients", "coefficients", "float64"), ("search", "find", "float64")]
+    return {
+        (module, dtype): emulation.compile_kernel(module, kernel, folder, dtype)
+        for module, kernel, dtype in kinds
+    }
 
 
 @pytest.mark.parametrize("module", PARTS)
@@ -126,6 +132,37 @@ def test_a_singular_system_climbs_the_same_jitter(libraries):
 
 
 @needs_compiler
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [32, 64])
+def test_warps_agree_with_the_native_core(tmp_path, size, dtype):
+    kernels = {
+        name: emulation.compile_kernel(f"warp_{name}", f"{name}_warp", tmp_path, dtype, size)
+        for name in ("predict", "score")
+    }
+    rng, n_compared = np.random.default_rng(size), 0
+    pairs = itertools.cycle(itertools.product(KERNELS, LOCALIZERS))
+    sizes = [1, 3, size // 2 + 1, size - 1, size]
+    for turn, (m, d) in enumerate(itertools.product(sizes, (1, 8, 19))):
+        kernel, localizer = next(pairs)
+        case = Case(kernel, localizer, "linear", "local", m, d, 1, False, turn % 2 == 1)
+        instance = as_dtype(make_instance(case), dtype)
+        places, label = (instance.queries, instance.neighbors.copy()), f"{case}, {dtype}"
+        others = instance.target_neighbors.copy()
+        if turn % 3 == 1:
+            for row in (*places[1], *others):  # padding may be anywhere
+                row[rng.random(m) < 0.3] = -1
+        wanted = solved(cpu.predict(instance.problem, *places))
+        got = solved(emulation.predict_by_warps(kernels["predict"], instance.problem, *places))
+        assert_close(*precise(got, wanted), TOLERANCES[dtype], label)
+        targets = instance.targets, others, OBJECTIVES[turn % len(OBJECTIVES)]
+        wanted = cpu.score(instance.problem, *targets)
+        got = emulation.score_by_warps(kernels["score"], instance.problem, *targets)
+        n_compared += int((got.status != STATUS_IMPRECISE).sum())
+        assert_close(*precise(got, wanted), TOLERANCES[dtype], label)
+    assert n_compared > 30
+
+
+@needs_compiler
 @pytest.mark.parametrize("n_inputs", [1, 3, 9])
 @pytest.mark.parametrize("n", [5, 64, 1000])
 def test_search_finds_the_neighborhoods_of_the_host(libraries, n, n_inputs):
@@ -173,6 +210,7 @@ def test_parts_of_an_array_are_uploaded_once_and_go_with_it(monkeypatch):
             return array.copy()
 
     monkeypatch.setattr(residence, "cupy", lambda: Library)
+    monkeypatch.setattr(residence, "wait", lambda: None)
     here = residence.Residence()
     rows = np.arange(100_000, dtype=np.int32).reshape(1000, 100)
     for _ in range(3):

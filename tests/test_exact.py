@@ -339,7 +339,7 @@ def test_threads_of_the_user_share_one_system_and_leave_blas_as_it_was(monkeypat
     model = untuned(scale="global").fit(X, y)
     solved = []
     solve = ExactSystem.solve
-    monkeypatch.setattr(ExactSystem, "solve", lambda problem: solved.append(1) or solve(problem))
+    monkeypatch.setattr(ExactSystem, "solve", lambda *args: solved.append(1) or solve(*args))
     before = [library["num_threads"] for library in threadpool_info()]
     threads = [threading.Thread(target=model.predict, args=(X,)) for _ in range(4)]
     for thread in threads:
@@ -445,7 +445,9 @@ def test_exact_gps_are_calibrated_and_tuned_for_a_density_too(tuned, monkeypatch
     called = []
     maximize = exact_stage.maximize_evidence
     monkeypatch.setattr(
-        exact_stage, "maximize_evidence", lambda *args: called.append(1) or maximize(*args)
+        exact_stage,
+        "maximize_evidence",
+        lambda *args, **more: called.append(1) or maximize(*args, **more),
     )
     model = LSGPRegressor(
         objective="log_density",

@@ -86,10 +86,10 @@ def test_an_exact_gp_that_another_thread_is_solving_is_solved_after_a_fork(monke
     is_solving, may_go = threading.Event(), threading.Event()
     solve = ExactSystem.solve
 
-    def solve_slowly(problem):
+    def solve_slowly(*args):
         is_solving.set()
         may_go.wait(PATIENCE)
-        return solve(problem)
+        return solve(*args)
 
     monkeypatch.setattr(ExactSystem, "solve", solve_slowly)
     thread = threading.Thread(target=model.predict, args=(X,))

@@ -8,7 +8,7 @@ from spaces import make_space
 from lsgp import LSGPRegressor
 from lsgp.inputs.specification import TRANSFORMS
 from lsgp.method.contract import LocalModel
-from lsgp.tuning.objective import OBJECTIVES
+from lsgp.tuning.objective import OBJECTIVES, Objective
 from lsgp.tuning.stages import mix
 
 
@@ -41,6 +41,21 @@ def test_only_the_input_that_wants_it_gets_another_transform(prepared):
     assert gained > 0
     for name, own in data.items():
         np.testing.assert_array_equal(own.X, before[name])
+
+
+def test_rows_that_a_backend_was_given_are_not_written_to_afterwards(prepared):
+    data, kind, model, sample = prepared
+    given = []
+
+    class Watched(Objective):
+        def score(self, problem, targets, neighbors, backend, resources):
+            given.append((problem.X, problem.X.copy()))
+            return OBJECTIVES["crps"].score(problem, targets, neighbors, backend, resources)
+
+    mix.mix_transforms(data, kind, model, sample, Watched("crps", "watched"))
+    assert len(given) > 5
+    for now, then in given:
+        np.testing.assert_array_equal(now, then)
 
 
 def test_nothing_changes_where_nothing_pays(prepared, monkeypatch):

@@ -10,6 +10,7 @@
 #include "cholesky.h"
 #include "vector_math.h"  // before the formulas, which take exp and sqrt from it
 #include "formulas.h"
+#include "predictive.h"
 
 namespace lsgp {
 
@@ -44,24 +45,6 @@ template <class T> struct Problem {
   int input_of(int p) const { return p - int(has_constant_apart); }
   T precision_of(int p) const { return T(input_of(p) < 0 ? constant_precision : slope_precision); }
 };
-
-// Arithmetic of one lane in plain numbers. Never inlined: in a loop over lanes the compiler would be
-// free to contract a product and a sum in the lanes that it vectorizes, and not in those left over,
-// and a result would depend on the lane, and so on the size of the block.
-#define LSGP_SAME_FOR_ALL_LANES __attribute__((noinline))
-
-struct Scale {
-  double value, dof;
-};
-
-// [E6] The local scale, from the misfit yᵀα and the sum of min(w, 1).
-template <class T>
-LSGP_SAME_FOR_ALL_LANES Scale posterior_scale(const Problem<T> &problem, double misfit,
-                                              double n_effective) {
-  const double dof = problem.scale_dof + n_effective;
-  if (!std::isfinite(problem.scale_dof)) return {problem.signal_variance, dof};
-  return {(problem.scale_dof * problem.signal_variance + misfit) / dof, dof};
-}
 
 // What a workspace has room for beside the factor: the solutions of its systems, and what a loss
 // needs of every pair of points.

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.backends.dense import Dense
 from lsgp.method.contract import (
     Coefficients,
     LocalModel,
@@ -49,14 +50,32 @@ class Plan(NamedTuple):
     max_neighbors: int
 
 
+class RowsOfQueries(Protocol):
+    """Neighbors of queries, such as an array (q, m), wherever they are."""
+
+    def __getitem__(self, query: int, /) -> NDArray[np.int32]:
+        """The neighbors of one query, (m,), padded with -1."""
+
+
 class Backend(Protocol):
     """Where local systems are solved."""
 
     name: str
+    #: Whether a call is handed to a device: few large ones are better than many small ones, and a
+    #: search of a few thousand queries takes less time than another index.
+    is_device: bool
     #: Whether one factor of all rows may serve all queries, instead of one system for each.
     factors_once: bool
     #: Whether a solve is so slow that tuning must do with few of them.
     is_slow: bool
+
+    @property
+    def device_name(self) -> str | None:
+        """What it runs on, for people; None: this machine."""
+
+    @property
+    def dense(self) -> Dense:
+        """Where exact GPs are factored."""
 
     def knows(self, kernel: Kernel) -> bool:
         """Whether the backend can compute the kernel."""
@@ -94,6 +113,18 @@ class Backend(Protocol):
         With ``points`` (q, p, d) a query stands for their average: neighbors and weights are
         those of the query, covariances are averaged over the points.
         """
+
+    def predict_at(
+        self,
+        problem: LocalProblem,
+        index: SearchIndex,
+        queries: NDArray[np.float64],
+        n_neighbors: int | None,
+        exclusions: Exclusions,
+        max_neighbors: int = LARGEST_SYSTEM,
+        first_query: int = 0,
+    ) -> tuple[Predictions, RowsOfQueries]:
+        """`search`, then `predict`; neighborhoods need not leave where they were found."""
 
     def coefficients(
         self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import _core
-from lsgp.backends.contract import Plan, Resources
-from lsgp.backends.host import noise_unit, prepare, search
+from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
+from lsgp.backends.dense import Dense
+from lsgp.backends.dense_host import HOST
+from lsgp.backends.host import noise_unit, predict_found, prepare, search
 from lsgp.backends.plan import plan_blocks
 from lsgp.backends.precision import imprecise_parts, in_double, replace_part
 from lsgp.method.contract import (
@@ -26,17 +28,23 @@ from lsgp.method.contract import (
 )
 from lsgp.method.kernels import KERNELS, Kernel, Stationary
 from lsgp.method.localizers import LOCALIZERS
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import SearchIndex
 
 __all__ = [
     "coefficients",
+    "dense",
+    "device_name",
     "differentiate",
     "factors_once",
+    "is_device",
     "is_slow",
     "knows",
     "knows_metric",
     "name",
     "plan",
     "predict",
+    "predict_at",
     "prepare",
     "score",
     "search",
@@ -46,8 +54,11 @@ __all__ = [
 Array = NDArray[np.floating]
 
 name = "cpu"
+is_device = False
 factors_once = True
 is_slow = False
+device_name: str | None = None
+dense: Dense = HOST
 
 _KERNEL_CODES = {name: code for code, name in enumerate(KERNELS)}
 _LOCALIZER_CODES = {name: code for code, name in enumerate(LOCALIZERS)}
@@ -77,12 +88,27 @@ def predict(
     if points is None:
         points = np.empty((len(queries), 0, queries.shape[1]), queries.dtype)
     result = _predict(problem, queries, points, neighbors, problem.model.has_large_trend, core)
-    for part in imprecise_parts(result.status, neighbors):
+    for part in imprecise_parts(result.status, neighbors.shape[1]):
         precise, numbers = in_double(problem, neighbors[part])
         places = queries[part].astype(float), points[part].astype(float)
         again = _predict(precise, *places, numbers, True, core)
         replace_part(result, part, again)
     return result
+
+
+def predict_at(
+    problem: LocalProblem,
+    index: SearchIndex,
+    queries: NDArray[np.float64],
+    n_neighbors: int | None,
+    exclusions: Exclusions,
+    max_neighbors: int = LARGEST_SYSTEM,
+    first_query: int = 0,
+) -> tuple[Predictions, NDArray[np.int32]]:
+    """As `Backend.predict_at`."""
+    return predict_found(
+        predict, problem, index, queries, n_neighbors, exclusions, max_neighbors, first_query
+    )
 
 
 def differentiate(
@@ -93,7 +119,7 @@ def differentiate(
 ) -> tuple[Predictions, QueryGradients]:
     """As `predict`, and the derivatives in the queries; once more where digits were lost."""
     result = _differentiate(problem, queries, neighbors, problem.model.has_large_trend, core)
-    for part in imprecise_parts(result[0].status, neighbors):
+    for part in imprecise_parts(result[0].status, neighbors.shape[1]):
         precise, numbers = in_double(problem, neighbors[part])
         again = _differentiate(precise, queries[part].astype(float), numbers, True, core)
         replace_part(result[0], part, again[0])
@@ -195,7 +221,7 @@ def score(
     As `predict`, once more where digits were lost.
     """
     result = _score(problem, targets, neighbors, objective, problem.model.has_large_trend, core)
-    for part in imprecise_parts(result.status, neighbors):
+    for part in imprecise_parts(result.status, neighbors.shape[1]):
         precise, numbers = in_double(problem, np.column_stack([targets[part], neighbors[part]]))
         own, others = (np.ascontiguousarray(array) for array in (numbers[:, 0], numbers[:, 1:]))
         again = _score(precise, own, others, objective, True, core)

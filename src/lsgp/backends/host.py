@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import LARGEST_SYSTEM
-from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.contract import LocalModel, LocalProblem, Predictions
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
 
@@ -40,6 +42,27 @@ def search(
         first_query=first_query,
         exclusions=exclusions,
     )
+
+
+#: As `Backend.predict`, of a problem, queries and neighbors.
+Predict = Callable[[LocalProblem, NDArray[np.floating], NDArray[np.int32]], Predictions]
+
+
+def predict_found(
+    predict: Predict,
+    problem: LocalProblem,
+    index: SearchIndex,
+    queries: NDArray[np.float64],
+    n_neighbors: int | None,
+    exclusions: Exclusions,
+    max_neighbors: int = LARGEST_SYSTEM,
+    first_query: int = 0,
+) -> tuple[Predictions, NDArray[np.int32]]:
+    """As `Backend.predict_at`, from what the tree of boxes finds."""
+    neighbors = search(
+        index, problem.model, queries, n_neighbors, exclusions, max_neighbors, first_query
+    )
+    return predict(problem, queries.astype(problem.X.dtype, copy=False), neighbors), neighbors
 
 
 def noise_unit(

@@ -23,11 +23,11 @@ ROWS_IN_DOUBLE = 16_384
 
 
 def imprecise_parts(
-    status: NDArray[np.int32], neighbors: NDArray[np.int32], n_rows: int = ROWS_IN_DOUBLE
+    status: NDArray[np.int32], n_neighbors: int, n_rows: int = ROWS_IN_DOUBLE
 ) -> Iterator[NDArray[np.int64]]:
     """Numbers of the queries that are to be solved again, few enough at a time to copy rows."""
     again = np.flatnonzero(status == STATUS_IMPRECISE)
-    size = max(16, n_rows // max(1, neighbors.shape[1]))
+    size = max(16, n_rows // max(1, n_neighbors))
     for start in range(0, len(again), size):
         yield again[start : start + size]
 

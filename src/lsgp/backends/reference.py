@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from lsgp.backends.contract import Plan, Resources
-from lsgp.backends.host import prepare, search
+from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
+from lsgp.backends.dense import Dense
+from lsgp.backends.dense_host import HOST
+from lsgp.backends.host import predict_found, prepare, search
 from lsgp.backends.local_system import LocalSystem, scale_and_dof, solve_system
 from lsgp.backends.plan import plan_blocks
 from lsgp.backends.query_gradient import differentiate_system
@@ -29,17 +31,23 @@ from lsgp.method.contract import (
 )
 from lsgp.method.kernels import Kernel
 from lsgp.method.losses import LOSSES
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import SearchIndex
 
 __all__ = [
     "coefficients",
+    "dense",
+    "device_name",
     "differentiate",
     "factors_once",
+    "is_device",
     "is_slow",
     "knows",
     "knows_metric",
     "name",
     "plan",
     "predict",
+    "predict_at",
     "prepare",
     "score",
     "search",
@@ -49,9 +57,12 @@ __all__ = [
 Array = NDArray[np.floating]
 
 name = "reference"
+is_device = False
 #: The oracle solves each system anew.
 factors_once = False
 is_slow = True
+device_name: str | None = None
+dense: Dense = HOST
 
 
 def knows(kernel: Kernel) -> bool:
@@ -78,6 +89,21 @@ def predict(
         system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False, area=area)
         _write(predictions, q, problem.model, system)
     return predictions
+
+
+def predict_at(
+    problem: LocalProblem,
+    index: SearchIndex,
+    queries: NDArray[np.float64],
+    n_neighbors: int | None,
+    exclusions: Exclusions,
+    max_neighbors: int = LARGEST_SYSTEM,
+    first_query: int = 0,
+) -> tuple[Predictions, NDArray[np.int32]]:
+    """As `Backend.predict_at`."""
+    return predict_found(
+        predict, problem, index, queries, n_neighbors, exclusions, max_neighbors, first_query
+    )
 
 
 def differentiate(

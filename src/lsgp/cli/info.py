@@ -6,11 +6,13 @@ from __future__ import annotations
 import argparse
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 import lsgp
 from lsgp._core import available_instruction_sets, instruction_set
-from lsgp.backends.cuda.device import DeviceError, find_device
+from lsgp.backends.cuda.compiled import compiled_kernels
+from lsgp.backends.cuda.device import DeviceError, count_devices, find_device, why_not
 from lsgp.cli.console import Voice, write_json, write_rows
 from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import list_names
@@ -33,12 +35,14 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
 
 def describe_installation(voice: Voice) -> None:
     libraries = {name: _version(name) for name in (*LIBRARIES, *EXTRAS)}
+    devices = _devices()
     facts = {
         "version": lsgp.__version__,
         "instruction_set": instruction_set,
         "instruction_sets": list(available_instruction_sets()),
         "n_cores": resolve_n_jobs(-1),
-        "device": _device(),
+        "devices": devices,
+        "kernels": None if not devices else compiled_kernels()._asdict(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "libraries": libraries,
@@ -52,7 +56,7 @@ def describe_installation(voice: Voice) -> None:
             ("lsgp", lsgp.__version__),
             ("Instruction set", f"{instruction_set} (available: {available})"),
             ("Cores", str(facts["n_cores"])),
-            ("Device", _device() or "none (see pip install 'lsgp[cuda12]' or 'lsgp[cuda13]')"),
+            *_describe_devices(devices),
             ("Python", f"{platform.python_version()}, {platform.platform()}"),
             *((name, libraries[name] or "not installed") for name in libraries),
         ]
@@ -97,16 +101,32 @@ def describe_file(options: argparse.Namespace, voice: Voice) -> None:
     )
 
 
-def _device() -> str | None:
-    """The GPU of ``backend="cuda"``; None if there is none, or no CuPy."""
+def _devices() -> list[str]:
+    """The GPUs of ``backend="cuda"``; none without CuPy."""
     try:
-        device = find_device()
+        found = [find_device(number) for number in range(count_devices())]
     except DeviceError:
-        return None
-    return (
+        return []
+    return [
         f"{device.name}, {device.memory / 1e9:.0f} GB, compute capability "
         f"{device.compute_capability}, CuPy {device.cupy_version}"
+        for device in found
+    ]
+
+
+def _describe_devices(devices: list[str]) -> list[tuple[str, str]]:
+    if not devices:
+        reason = "CuPy is not installed: pip install 'lsgp[cuda12]' or 'lsgp[cuda13]'"
+        if find_spec("cupy") is not None:
+            reason = why_not() or ""
+        return [("Device", f"none ({reason})")]
+    kernels = compiled_kernels()
+    compiled = (
+        f"{len(kernels.modules)} modules ({', '.join(kernels.modules)}), compiled when first used; "
+        f"CuPy's cache has {kernels.n_compiled} compiled files in {kernels.cache}"
     )
+    named = [(f"Device {number}", each) for number, each in enumerate(devices)]
+    return [*named, ("Kernels", compiled)]
 
 
 def _coordinates(ensemble: Ensemble) -> list[tuple[str, str]]:

@@ -100,7 +100,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     )
     add("--n-models", "picks to combine; 1: the best alone", type=_whole, metavar="N")
     add("--max-tuning-time", "stop tuning with the best so far", type=_number, metavar="SECONDS")
-    add("--backend", "auto, cpu, cuda or reference", metavar="NAME")
+    add("--backend", "auto, cpu, cuda (or cuda:1, cuda:all) or reference", metavar="NAME")
     add("--dtype", "float64 or float32, which is faster", metavar="NAME")
     add(
         "--no-normalize",

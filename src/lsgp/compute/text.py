@@ -7,6 +7,18 @@ import math
 from collections.abc import Sequence
 
 
+def placed(what: str, device: str | None) -> str:
+    """What is done, and on which device, if it is one.
+
+    Examples
+    --------
+    >>> from lsgp.compute.text import placed
+    >>> placed("Tuning", None), placed("Tuning", "NVIDIA H200")
+    ('Tuning', 'Tuning on NVIDIA H200')
+    """
+    return what if device is None else f"{what} on {device}"
+
+
 def count(n: int, noun: str) -> str:
     """A number and its noun.
 

@@ -97,7 +97,7 @@ def require_distances(X: Array, lengthscale: NDArray[np.floating], dtype: Any) -
 
 
 def build_tuned(
-    tuned: Tuned, backend: str, dtype: Any, n_neighbors: int | None = None
+    tuned: Tuned, dtype: Any, n_neighbors: int | None = None
 ) -> tuple[FittedModel, ...]:
     """The models that tuning chose, heaviest first; models of one transform share their index.
 
@@ -106,7 +106,7 @@ def build_tuned(
     models = []
     for contender, weight in tuned.members:
         space, model = contender.space, contender.model
-        chosen = choose_backend(backend, model)
+        chosen = space.backend
         transform, index, X = space.transform, space.index, space.X
         if needs_center(transform, model, dtype):
             was, transform = transform.center, transform.centered(column_statistics(X).center)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import choose_backend
+from lsgp.backends import choose_backend, is_automatic
+from lsgp.backends.auto import seconds_to_solve
 from lsgp.compute.text import count
 from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.fitted_model import FittedModel
@@ -192,11 +193,20 @@ class Ensemble:
         """Values as the targets were given, (q,) or (q, t), as those of all targets (q, t)."""
         return values.reshape(len(values), self.n_targets)
 
-    def on(self, backend: str) -> Ensemble:
-        """The same models on the backend of this name; itself if they are there."""
+    def on(self, backend: str, n_queries: int | None = None, n_threads: int = 1) -> Ensemble:
+        """The same models on the backend of this name; itself if they are there.
+
+        What "auto" is depends on how many queries there are to predict; None: they stay.
+        """
         models = []
         for fitted in self.models:
-            solver = change_backend(fitted.solver, choose_backend(backend, fitted.model))
+            solver = fitted.solver
+            stays = backend == "auto" and is_automatic(solver.backend)
+            # A factor that is somewhere is worth more than where it is.
+            if not stays or (n_queries is not None and not solver.keeps_factor):
+                seconds = seconds_to_solve(solver.work(n_queries or 0), n_threads)
+                chosen = choose_backend(backend, fitted.model, seconds)
+                solver = change_backend(solver, chosen)
             is_same = solver is fitted.solver
             models.append(fitted if is_same else fitted.with_solver(solver))
         if all(new is old for new, old in zip(models, self.models, strict=True)):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.contract import Resources
 from lsgp.compute.progress import progress_bar
+from lsgp.compute.text import placed
 from lsgp.compute.threads import run_blocks
 from lsgp.ensemble.assessment import LeaveOneOutResult, assess
 from lsgp.ensemble.ensemble import Ensemble
@@ -239,7 +240,10 @@ def _in_planned_blocks(
 
     block_size = min(plan.block_size for plan in plans)
     n_threads = min(plan.n_threads for plan in plans)
-    with progress_bar("Predicting", n_queries, resources.verbose > 0) as progress:
+    title = "Predicting"
+    if resources.verbose > 0:
+        title = placed(title, ensemble.heaviest.solver.backend.device_name)
+    with progress_bar(title, n_queries, resources.verbose > 0) as progress:
         for _ in run_blocks(work, n_queries, block_size, n_threads, progress):
             pass
     failures.raise_if_any(n_queries, ensemble.heaviest.model)

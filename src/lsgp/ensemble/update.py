@@ -16,7 +16,7 @@ from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.method.contract import LocalProblem
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.choose import change_rows
-from lsgp.solvers.exact_system import LARGEST_EXACT, exact_bytes
+from lsgp.solvers.exact_system import exact_bytes, largest_exact
 
 Array = NDArray[np.float64]
 
@@ -91,9 +91,11 @@ class _Sizes:
         self.is_tuned = ensemble.tuning is not None
         n_exact = sum(self.is_exact(f) or f.solver.nbytes > 0 for f in ensemble.models)
         needed = n_exact * exact_bytes(n)
-        self.is_affordable = n <= LARGEST_EXACT and needed <= policy.memory_budget
+        dense = ensemble.heaviest.solver.backend.dense
+        room = dense.room(policy.memory_budget, n) if n_exact else 0
+        self.is_affordable = n <= largest_exact(dense) and needed <= room
         # Old and new systems at once, or the new ones from scratch when they are needed.
-        self.may_extend = 2 * needed <= policy.memory_budget
+        self.may_extend = 2 * needed <= room
 
     def is_exact(self, fitted: FittedModel) -> bool:
         """Whether the model is an exact GP that tuning made, by itself or as the settings ask."""

@@ -115,8 +115,9 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         The columns that ``anisotropy`` is of, east and north, where there are more than two.
     normalize_localizer : bool
         Whether weights are divided by the bandwidth, as in the paper.
-    backend : {"auto", "cpu", "cuda", "reference"}
-        Where local systems are solved; "cuda" is a GPU, by `pip install lsgp[cuda13]`.
+    backend : {"auto", "cpu", "cuda", "cuda:0", "cuda:all", "reference"}
+        Where systems are solved; "cuda" is a GPU, by `pip install lsgp[cuda13]`, or one by its
+        number, or all of them. "auto" takes one that is there for work of seconds.
     dtype : {"float64", "float32"}
         Precision of the local solves.
     n_jobs : int, default=None

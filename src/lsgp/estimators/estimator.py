@@ -24,6 +24,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.estimators.fitted import FittedEstimator
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
 from lsgp.inputs.copies import find_copies
+from lsgp.inputs.device_arrays import refuse_device_arrays
 from lsgp.inputs.encoding import (
     AtHand,
     Encoder,
@@ -131,7 +132,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             tuned = self._tune(specification, rows, scaler, queries, progress, labels)
             if copies is not None:
                 tuned = tuned._replace(result=replace(tuned.result, n_copies=copies.n_copies))
-            models = build_tuned(tuned, self.backend, self.dtype, specification.n_neighbors)
+            models = build_tuned(tuned, self.dtype, specification.n_neighbors)
         else:
             given = build_given(specification, rows, scaler, self.backend, self.dtype)
             models = (given,)
@@ -203,6 +204,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
 
         Of a table, the inputs are so far the numbers of its rows, (n, 1).
         """
+        refuse_device_arrays(X)
         table = self._read_table(X)
         if table is not None:
             targets = check_targets(y, table.n_rows, multi_output=multi_output)
@@ -215,6 +217,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         self, X: Any, y: Any, multi_output: bool = False, y_numeric: bool = False
     ) -> tuple[Array | None, NDArray[Any]]:
         """What `partial_fit` is given: inputs, or None of a table to be encoded, and targets."""
+        refuse_device_arrays(X)
         if self.ensemble_.encoder is not None:
             return None, check_targets(y, n_rows_of(X), multi_output=multi_output)
         checks = {"multi_output": multi_output, "y_numeric": y_numeric}

@@ -12,6 +12,7 @@ from sklearn import get_config
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from lsgp.compute.threads import resolve_n_jobs
 from lsgp.compute.warn import warn_user
 from lsgp.ensemble import view
 from lsgp.ensemble.describe import describe, describe_encoding, describe_html
@@ -20,6 +21,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
 from lsgp.estimators.settings import EstimatorSettings
+from lsgp.inputs.device_arrays import refuse_device_arrays
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.frames import make_frame
 from lsgp.inputs.transforms import TargetScaler
@@ -46,8 +48,8 @@ class FittedEstimator(EstimatorSettings):
     ensemble_: Ensemble
     n_features_in_: int
 
-    def _ready(self) -> Ensemble:
-        """The ensemble, on the backend that the settings ask for now."""
+    def _ready(self, n_queries: int | None = None) -> Ensemble:
+        """The ensemble, on the backend that the settings ask for now, for so many queries."""
         check_is_fitted(self)
         fitted = self.ensemble_.dtype.name
         if self.dtype != fitted:
@@ -55,10 +57,11 @@ class FittedEstimator(EstimatorSettings):
                 f"dtype={self.dtype!r} was set after fit, which was in {fitted}. Fit again, or set "
                 f"dtype={fitted!r}."
             )
-        return self.ensemble_.on(self.backend)
+        return self.ensemble_.on(self.backend, n_queries, resolve_n_jobs(self.n_jobs))
 
     def _check_queries(self, X: Any) -> Array:
         check_is_fitted(self)
+        refuse_device_arrays(X)
         if isinstance(X, view.EncodedRows):
             return X.inputs
         if self.ensemble_.encoder is not None:

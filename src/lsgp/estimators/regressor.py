@@ -27,6 +27,7 @@ from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.estimators.joint import JointPredictions
 from lsgp.estimators.recipes import Recipes
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
+from lsgp.inputs.device_arrays import kind_of, to_host
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.lazy import is_dask
 from lsgp.inputs.rows import (
@@ -145,8 +146,9 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
         Whether boosted trees may stand beside the models, where leave-one-out says that targets
         jump: predictions then lean to them by a share. Never where a kernel, a neighborhood or
         hyperparameters are given, with fewer than three inputs, or with queries.
-    backend : {"auto", "cpu", "cuda", "reference"}
-        Where local systems are solved; "cuda" is a GPU, by `pip install lsgp[cuda13]`.
+    backend : {"auto", "cpu", "cuda", "cuda:0", "cuda:all", "reference"}
+        Where systems are solved; "cuda" is a GPU, by `pip install lsgp[cuda13]`, or one by its
+        number, or all of them. "auto" takes one that is there for work of seconds.
     dtype : {"float64", "float32"}
         Precision of the local solves; float32 is about twice as fast.
     n_jobs : int, default=None
@@ -242,6 +244,9 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
         >>> model.n_features_in_
         2
         """
+        X, y, sample_weight, noise_variance, groups, queries = map(
+            to_host, (X, y, sample_weight, noise_variance, groups, queries)
+        )
         progress = FitProgress(self)
         fitted = self._copy()
         fitted._check_settings()
@@ -322,7 +327,8 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
         Parameters
         ----------
         X : array-like of shape (q, d)
-            Or a Dask array or data frame: then the result is lazy, with its chunks.
+            Or a Dask array or data frame: then the result is lazy, with its chunks. Of a CuPy
+            array, or a tensor on a device, the results are there too.
         return_std : bool
         kind : {"observation", "latent"}
             Whether the standard deviation is that of a new observation, noise included, or
@@ -366,11 +372,13 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
             return predict_covariance(self._ready(), queries, kind, self._resources())
         if is_dask(X):
             return self._lazily("predict", X, return_std=return_std, kind=kind)
+        arrays = kind_of(X)
         if return_std:
-            predicted = self.predict_distribution(X, kind=kind)
-            return predicted.mean, predicted.std
-        X = self._check_queries(X)
-        return predict_mean(self._ready(), X, self._resources())
+            predicted = self.predict_distribution(arrays.to_host(X), kind=kind)
+            return arrays.answer(predicted.mean, predicted.std)
+        queries = self._check_queries(arrays.to_host(X))
+        mean = predict_mean(self._ready(len(queries)), queries, self._resources())
+        return arrays.answer(mean)
 
     def predict_distribution(
         self, X: ArrayLike, kind: str = "observation"
@@ -401,8 +409,8 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
         if is_dask(X):
             lazy: PredictiveDistribution = self._lazily("predict_distribution", X, kind=kind)
             return lazy
-        X = self._check_queries(X)
-        return predict_distribution(self._ready(), X, kind, self._resources())
+        X = self._check_queries(to_host(X))
+        return predict_distribution(self._ready(len(X)), X, kind, self._resources())
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, kind: str = "observation"
@@ -433,7 +441,10 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
         if is_dask(X):
             low, high = self._lazily("predict_interval", X, level=level, kind=kind)
             return low, high
-        return self.predict_distribution(X, kind=kind).interval(level)
+        arrays = kind_of(X)
+        predicted = self.predict_distribution(arrays.to_host(X), kind=kind)
+        low, high = arrays.answer(*predicted.interval(level))
+        return low, high
 
     def predict_gradient(
         self, X: ArrayLike, return_std: bool = False, kind: str = "observation"

@@ -8,7 +8,7 @@ from lsgp.method.contract import LocalProblem
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.coarse import CoarseSolver
 from lsgp.solvers.exact import ExactSolver
-from lsgp.solvers.exact_system import LARGEST_EXACT
+from lsgp.solvers.exact_system import LARGEST_EXACT_FAST
 from lsgp.solvers.leveled import LeveledSolver
 from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.nodes import LazyNodes
@@ -39,7 +39,8 @@ def choose_solver(
         and model.bandwidth is None
         and not model.normalize
         and n_neighbors is not None
-        and n <= min(n_neighbors, LARGEST_EXACT)
+        # What was fitted on a device is predicted anywhere, if it takes long and much memory.
+        and n <= min(n_neighbors, LARGEST_EXACT_FAST)
     )
     if is_exact:
         assert n_neighbors is not None

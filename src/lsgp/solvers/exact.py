@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import BACKENDS
+from lsgp.backends import backend_named
 from lsgp.backends.contract import Backend, Plan, Resources
 from lsgp.backends.local_system import LocalSystem
 from lsgp.compute.blas import one_blas_thread
@@ -24,14 +24,11 @@ from lsgp.method.contract import (
 )
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.exact_gradient import differentiate
-from lsgp.solvers.exact_system import ExactSystem, LeftOut, exact_bytes
+from lsgp.solvers.exact_system import ExactSystem, LeftOut
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver
 
 Array = NDArray[np.float64]
-
-#: Queries at a time that the system of all rows is asked for.
-BLOCK = 256
 
 
 class ExactSolver:
@@ -59,11 +56,15 @@ class ExactSolver:
 
     @property
     def backend(self) -> Backend:
-        return BACKENDS[self.backend_name]
+        return backend_named(self.backend_name)
 
     @property
     def nbytes(self) -> int:
-        return exact_bytes(len(self.problem.X))
+        return self.backend.dense.host_bytes(len(self.problem.X))
+
+    @property
+    def keeps_factor(self) -> bool:
+        return True
 
     @property
     def is_solved(self) -> bool:
@@ -74,7 +75,7 @@ class ExactSolver:
         with self._lock:
             if self._system is None:
                 with one_blas_thread():
-                    self._system = ExactSystem.solve(self.problem)
+                    self._system = ExactSystem.solve(self.problem, self.backend.dense)
             return self._system
 
     def extend(self, previous: ExactSolver) -> ExactSolver:
@@ -96,7 +97,7 @@ class ExactSolver:
         return ((np.arange(self.problem.y.shape[1]), self),)
 
     def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
-        return Plan(BLOCK, resources.n_threads, len(self.problem.X))
+        return Plan(self.backend.dense.block_size, resources.n_threads, len(self.problem.X))
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
         # Threads are those of the blocks: n_jobs, and the same sums whatever it is.

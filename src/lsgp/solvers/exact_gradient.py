@@ -12,10 +12,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.backends.dense_host import TILE, are_finite, correlate_with_derivative
 from lsgp.backends.local_system import SMALLEST_VARIANCE
 from lsgp.method.contract import Predictions, QueryGradients
-from lsgp.solvers.exact_factor import are_finite, correlate_with_derivative
-from lsgp.solvers.exact_system import TILE, ExactSystem
+from lsgp.solvers.exact_system import ExactSystem
 
 Array = NDArray[np.float64]
 

@@ -13,42 +13,34 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.backends.dense import Dense, InverseFactor, matrix_bytes
+from lsgp.backends.dense_host import HOST, are_finite, correlate
 from lsgp.backends.local_system import SMALLEST_VARIANCE, Covariance, LocalSystem, unsolved
 from lsgp.method import contract
 from lsgp.method.contract import LocalProblem, Predictions
 from lsgp.method.trend import TrendPosterior, trend_basis
-from lsgp.solvers.exact_factor import (
-    ROWS_AT_A_TIME,
-    are_finite,
-    clean,
-    correlate,
-    invert_factor,
-    invert_positive,
-)
 from lsgp.solvers.exact_trend import QueryTrends, solve_free, solve_with_prior
 
 Array = NDArray[np.float64]
 
-#: With more rows, factoring takes too long, and the inverse factor too much memory.
+#: With more rows, factoring takes too long, and the inverse factor too much memory: on a host,
 LARGEST_EXACT = 10_000
+#: and on a device, which does n³ two hundred times as fast.
+LARGEST_EXACT_FAST = 40_000
 #: The trend is centered no farther from the rows, in lengthscales.
 FARTHEST = 1e4
-#: Queries are solved in tiles of this size, the last one padded, so that a prediction does not
-#: depend on how many others are made with it.
-TILE = 64
-#: Parts of the inverse factor, each multiplied without most of the zeros above the diagonal.
-_N_PARTS = 8
+
+exact_bytes = matrix_bytes
 
 
-def exact_bytes(n: int) -> int:
-    """Memory of the inverse factor of n rows, and of what it takes to make it."""
-    return 8 * n * (n + 4 * ROWS_AT_A_TIME)
+def largest_exact(dense: Dense) -> int:
+    """Rows up to which an exact GP is worth trying."""
+    return LARGEST_EXACT_FAST if dense.is_fast else LARGEST_EXACT
 
 
 @dataclass(frozen=True)
@@ -58,7 +50,7 @@ class ExactSystem:
     problem: LocalProblem
     center: Array  # (d,) of z, for the sake of rounding
     z: Array  # (n, d)
-    inverse_factor: Array  # (n, n), lower triangular
+    factor: InverseFactor
     alpha: Array  # (n, t) C y
     by_trend: Array  # (n, d + 1) C H
     diagonal: Array  # (n,) of C
@@ -67,66 +59,66 @@ class ExactSystem:
     misfit: Array  # (t,) yᵀC y
     status: int
     jitter: float  # on the diagonal
+    dense: Dense
+
+    @property
+    def inverse_factor(self) -> Array:
+        """(n, n), lower triangular."""
+        return self.factor.to_host()
 
     @property
     def n(self) -> int:
         return len(self.z)
 
     @classmethod
-    def solve(cls, problem: LocalProblem) -> ExactSystem:
+    def solve(cls, problem: LocalProblem, dense: Dense = HOST) -> ExactSystem:
         X = np.asarray(problem.X, dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
             center = X.mean(axis=0)
             z = (X - center) / problem.model.lengthscale
-            return cls._of_factor(problem, center, z, *invert_factor(z, problem))
+            return cls._of_factor(problem, dense, center, z, *dense.invert(z, problem))
 
     def extend(self, problem: LocalProblem) -> ExactSystem:
-        """The system of these rows and of more behind them, by bordering the factor."""
-        model, n = problem.model, len(problem.X)
-        new = slice(self.n, n)
+        """The system of these rows and of more behind them, from the factor that there is."""
+        new = slice(self.n, len(problem.X))
         added = self.scale(problem.X[new])
-        if self.status != contract.STATUS_OK or not are_finite(added).all():
-            return ExactSystem.solve(problem)
-        solved = self.inverse_factor @ self._correlate(added).T
-        rest = correlate(model, added, added) - solved.T @ solved
-        rest[np.diag_indices(len(rest))] += model.noise_variance * problem.noise[new].astype(float)
-        inverse = invert_positive(rest)
-        if inverse is None:
-            return ExactSystem.solve(problem)
-        factor = np.zeros((n, n))
-        factor[: self.n, : self.n] = self.inverse_factor
-        factor[new, : self.n] = clean(-inverse @ (solved.T @ self.inverse_factor))
-        factor[new, new] = inverse
+        factor = None
+        if self.status == contract.STATUS_OK and are_finite(added).all():
+            factor = self.factor.extended(added, problem.noise[new].astype(float))
+        if factor is None:
+            return ExactSystem.solve(problem, self.dense)
         z = np.concatenate([self.z, added])
-        return self._of_factor(problem, self.center, z, factor, self.status, 0.0)
+        return self._of_factor(problem, self.dense, self.center, z, factor, self.status, 0.0)
 
     @classmethod
     def _of_factor(
         cls,
         problem: LocalProblem,
+        dense: Dense,
         center: Array,
         z: Array,
-        inverse_factor: Array,
+        factor: InverseFactor,
         status: int,
         jitter: float,
     ) -> ExactSystem:
         y = np.asarray(problem.y, dtype=float)
         basis = np.column_stack([np.ones(len(z)), z])
-        solved = inverse_factor.T @ (inverse_factor @ np.column_stack([basis, y]))
+        solved = factor.solve(np.column_stack([basis, y]))
         by_trend, alpha = solved[:, : basis.shape[1]], solved[:, basis.shape[1] :]
         return cls(
             problem,
             center,
             z,
-            inverse_factor,
+            factor,
             alpha,
             by_trend,
-            np.einsum("ij,ij->j", inverse_factor, inverse_factor),
+            factor.diagonal(),
             basis.T @ by_trend,
             basis.T @ alpha,
             (y * alpha).sum(axis=0),
             status,
             jitter,
+            dense,
         )
 
     def predict(self, queries: Array, mean_only: bool = False) -> Predictions:
@@ -151,7 +143,7 @@ class ExactSystem:
     def with_targets(self, y: Array) -> ExactSystem:
         """The same system of other targets (n, t)."""
         problem = self.problem._replace(y=y)
-        state = self.center, self.z, self.inverse_factor, self.status, self.jitter
+        state = self.dense, self.center, self.z, self.factor, self.status, self.jitter
         return self._of_factor(problem, *state)
 
     def predict_areas(self, centers: Array, points: Array) -> Predictions:
@@ -172,7 +164,7 @@ class ExactSystem:
         at_area = np.concatenate([[1.0], (z - z_center).mean(axis=0)])[self._trend_variance > 0]
         rest = at_area - (k @ self.by_trend @ T[0])[None]
         mean = (k @ self.alpha)[None] + np.einsum("qa,qat->qt", rest, trend.mean)
-        solved = self.inverse_factor @ k
+        solved = self.factor.half(k)
         variance = np.array([prior - solved @ solved]) + trend.variance(rest)
         status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
         return self._predictions(mean, variance, self.misfit - trend.explained, self.n, status)
@@ -185,7 +177,7 @@ class ExactSystem:
         """
         z = self.scale(queries)
         k = self._correlate(z)
-        solved = self.inverse_factor @ k.T
+        solved = self.factor.half(k.T)
         T = self.centering(z)
         trend = self.trend(T, self.gram, self.moment)
         rest = self.at_center() - np.einsum("qp,qpa->qa", k @ self.by_trend, T)
@@ -221,7 +213,7 @@ class ExactSystem:
         z = np.where(is_finite[:, None], z, 0.0)
         k = self._correlate(z)
         distinct, position = np.unique(rows, return_inverse=True)
-        columns = self.inverse_factor.T @ self.inverse_factor[:, distinct]
+        columns = self.factor.inverse_columns(distinct)
         # What leaving the row out takes from C y and C H, as in `local_system`.
         share = np.einsum("qn,nq->q", k, columns[:, position]) / self.diagonal[rows]
         k_by_alpha = k @ self.alpha - share[:, None] * self.alpha[rows]
@@ -235,7 +227,7 @@ class ExactSystem:
 
     def without(self, members: NDArray[np.integer]) -> LeftOut:
         """What predictions of these rows, all of them left out, need (`leave_group_out`)."""
-        own = self.inverse_factor[:, members]
+        own = self.factor.columns(members)
         block = own.T @ own
         solved = np.linalg.solve(
             block,
@@ -289,9 +281,7 @@ class ExactSystem:
         solved = np.column_stack([by_k, self.alpha, self.by_trend])
         rows = np.arange(self.n, dtype=np.int32)
         if left_out is not None and len(left_out):
-            unit = np.zeros((self.n, len(left_out)))
-            unit[left_out, np.arange(len(left_out))] = 1.0
-            columns = self.multiply(unit)  # of C
+            columns = self.factor.inverse_columns(left_out)
             by_block = np.linalg.solve(columns[left_out], solved[left_out])
             t = self.alpha.shape[1]
             gram = gram - self.by_trend[left_out].T @ by_block[:, 1 + t :]
@@ -345,7 +335,7 @@ class ExactSystem:
 
     def multiply(self, column: Array) -> Array:
         """C times a column, or several."""
-        return np.asarray(self.inverse_factor.T @ (self.inverse_factor @ column))
+        return self.factor.solve(column)
 
     def _without(self, rows: NDArray[Any]) -> tuple[Array, Array]:
         """`gram` and `moment` without each of the rows, (q, d + 1, d + 1) and (q, d + 1, t)."""
@@ -354,26 +344,9 @@ class ExactSystem:
         return gram, self.moment - u * self.alpha[rows][:, None, :] / own
 
     def _products(self, z: Array, mean_only: bool) -> tuple[Array, Array, Array]:
-        """Of the correlations k with the rows: kᵀC k (q,), kᵀC y (q, t), kᵀC H (q, d + 1).
-
-        With ``mean_only`` the first are zeros.
-        """
-        n, q = self.n, len(z)
-        squares = np.empty(q)
-        products = np.empty((q, self.alpha.shape[1] + self.by_trend.shape[1]))
+        """Of the correlations k with the rows: kᵀC k (q,), kᵀC y (q, t), kᵀC H (q, d + 1)."""
         right = np.column_stack([self.alpha, self.by_trend])
-        edges = [] if mean_only else np.linspace(0, n, min(_N_PARTS, n) + 1).astype(int).tolist()
-        for start in range(0, q, TILE):
-            tile = np.zeros((TILE, z.shape[1]))
-            size = min(TILE, q - start)
-            tile[:size] = z[start : start + size]
-            k = self._correlate(tile)
-            total = np.zeros(TILE)
-            for low, high in pairwise(edges):
-                part = self.inverse_factor[low:high, :high] @ k[:, :high].T
-                total += np.einsum("ij,ij->j", part, part)
-            squares[start : start + size] = total[:size]
-            products[start : start + size] = (k @ right)[:size]
+        squares, products = self.factor.products(z, right, mean_only)
         t = self.alpha.shape[1]
         return squares, products[:, :t], products[:, t:]
 

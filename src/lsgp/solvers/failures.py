@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.backends.contract import RowsOfQueries
 from lsgp.compute.warn import warn_user
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
@@ -33,7 +34,7 @@ class Failures:
         start: int,
         status: NDArray[np.int32],
         problem: LocalProblem,
-        neighbors: NDArray[np.int32],
+        neighbors: RowsOfQueries,
     ) -> None:
         """Take in a block: status (q,) and neighbors (q, m) of the queries from ``start`` on."""
         jittered = np.flatnonzero(status == contract.STATUS_JITTERED)
@@ -41,14 +42,14 @@ class Failures:
             self._jittered.append(start + jittered)
             query = start + int(jittered[0])
             if self.first_jittered is None or query < self.first_jittered[0]:
-                self.first_jittered = (query, _n_duplicates(problem, neighbors[jittered[0]]))
+                self.first_jittered = (query, _n_duplicates(problem, neighbors[int(jittered[0])]))
         failed = np.flatnonzero(status >= contract.STATUS_NOT_POSITIVE_DEFINITE)
         if not failed.size:
             return
         self.count += failed.size
         query = start + int(failed[0])
         if self.first is None or query < self.first[0]:
-            n_duplicates = _n_duplicates(problem, neighbors[failed[0]])
+            n_duplicates = _n_duplicates(problem, neighbors[int(failed[0])])
             self.first = (query, int(status[failed[0]]), n_duplicates)
 
     def raise_if_any(self, n_queries: int, model: LocalModel) -> None:

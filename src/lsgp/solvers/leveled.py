@@ -58,6 +58,10 @@ class LeveledSolver:
     def nbytes(self) -> int:
         return sum(solver.nbytes for _, solver in self.levels)
 
+    @property
+    def keeps_factor(self) -> bool:
+        return self._first.keeps_factor
+
     def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
         # One level after the other: the one of the most targets needs the most memory.
         _, solver = max(self.levels, key=lambda level: len(level[0]))

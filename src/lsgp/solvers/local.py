@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import BACKENDS
+from lsgp.backends import backend_named
 from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Plan, Resources
 from lsgp.backends.host import noise_unit
 from lsgp.backends.local_system import LocalSystem, solve_system
@@ -37,7 +37,7 @@ class LocalSolver:
 
     @property
     def backend(self) -> Backend:
-        return BACKENDS[self.backend_name]
+        return backend_named(self.backend_name)
 
     @property
     def nbytes(self) -> int:
@@ -47,6 +47,10 @@ class LocalSolver:
     def units(self) -> LocalProblem:
         """What neighborhoods are numbers into: the rows."""
         return self.problem
+
+    @property
+    def keeps_factor(self) -> bool:
+        return False
 
     def parts(self) -> tuple[tuple[NDArray[np.intp], Solver]]:
         return ((np.arange(self.problem.y.shape[1]), self),)
@@ -109,7 +113,17 @@ class LocalSolver:
         )
 
     def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
-        return self._solve(queries, self._search(queries, block, exclusions), block)
+        solved, neighbors = self.backend.predict_at(
+            self.problem,
+            self.index,
+            queries,
+            self.n_neighbors,
+            exclusions,
+            block.plan.max_neighbors,
+            block.first_query,
+        )
+        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        return solved
 
     def _solve(self, queries: Array, neighbors: NDArray[np.int32], block: Block) -> Predictions:
         narrow = queries.astype(self.problem.X.dtype, copy=False)

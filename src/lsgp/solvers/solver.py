@@ -67,6 +67,10 @@ class Solver(Protocol):
     def nbytes(self) -> int:
         """Memory that it keeps for all queries, beside the rows and the index."""
 
+    @property
+    def keeps_factor(self) -> bool:
+        """Whether all queries share a factor, which stays where it was made."""
+
     def parts(self) -> Sequence[tuple[NDArray[np.intp], Solver]]:
         """Columns of the targets, and who has their systems: itself, of all of them, if it has."""
 

@@ -122,7 +122,7 @@ class LeaveOneOut:
         """
         lengthscale, n_threads = model.localizer_scale, self._resources().n_threads
         own = self
-        if not suits(self.index, lengthscale):
+        if not self.backend.is_device and not suits(self.index, lengthscale):
             index = build_index(self.X[: self.n_rows], lengthscale, n_threads)
             own = replace(self, index=index)
         return own._with_nodes(model, n_threads) if model.is_coarse else own
@@ -154,7 +154,8 @@ class LeaveOneOut:
             )
 
         resources = self._resources()
-        size = max(1, -(-len(targets) // (4 * resources.n_threads)))
+        n_blocks = 1 if self.backend.is_device else 4 * resources.n_threads
+        size = max(1, -(-len(targets) // n_blocks))
         blocks = run_blocks(search, len(targets), size, resources.n_threads, pool=resources.pool)
         return Sample(targets, _stack(list(blocks)))
 

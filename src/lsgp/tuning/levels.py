@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lsgp.solvers.exact_system import LARGEST_EXACT
 from lsgp.tuning.plan import N_COMPARED, Effort, Efforts
 
+#: Rows of an exact GP: as many as there is room and time for where it is solved.
+MOST_EXACT = 1_000_000
 #: Models of a previous fit that tuning starts from: all of them.
 MOST_WARM = 1000
 
@@ -110,7 +111,7 @@ LEVELS = {
         mixes_transforms=True,
         boosts=True,
         most_neighbors=384,
-        most_exact=LARGEST_EXACT,
+        most_exact=MOST_EXACT,
         n_averaged=4,
         tries_all_exact=True,
         worth_of_millisecond=0.01,
@@ -137,7 +138,7 @@ LEVELS = {
         mixes_transforms=True,
         boosts=True,
         most_neighbors=512,
-        most_exact=LARGEST_EXACT,
+        most_exact=MOST_EXACT,
         n_averaged=4,
         tries_all_exact=True,
         worth_of_millisecond=0.0,

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lsgp.solvers.exact_system import LARGEST_EXACT
+
 # -- points ------------------------------------------------------------------------------------
 
 #: Training points on which candidates are compared, as a rule: the loss of the protein table then
@@ -110,8 +112,12 @@ ALWAYS_EXACT = 1500
 N_FIRST_EVIDENCE = 400
 #: The same where each kernel and transform is tried.
 N_FIRST_LIKELY = 100
-#: Matrices of all rows that the evidence and its gradient take at a time.
-N_MATRICES = 8
+#: On a device, a larger exact GP is tuned by the evidence of so many of its rows, at random.
+N_FOR_EVIDENCE = 10_000
+#: Rows of the first steps by the evidence there, where all of more are asked for.
+N_FOR_FIRST_EVIDENCE = 3000
+#: Multiply-adds a second of a device that factors, when the time of it is guessed in advance.
+FAST_RATE = 1e13
 #: Steps for every exact GP, and more of them for the likeliest, which are averaged.
 FIRST_EVIDENCE_ITERATIONS = 20
 LAST_EVIDENCE_ITERATIONS = 30
@@ -399,3 +405,20 @@ ANGLE_STEP = 15.0
 #: How often they are halved around the best. To 3.75 degrees: with a ratio of 1/3, an angle that is
 #: off by 2 degrees lengthens no distance by more than a percent.
 N_ANGLE_HALVINGS = 2
+
+
+# -- whether a device is worth it ----------------------------------------------------------------
+
+#: Seconds that local models take one core in a default fit of this many rows, and of more: 2.6 s on
+#: 16 cores of an H200's host (n = 32,000), 81 s on one of another machine, with 512 neighbors.
+SECONDS_OF_LOCAL, MANY_ROWS = 40.0, 4000
+#: Rows cubed that the host factors in a second, which several threads do not share (2,000 rows: .15
+#: s), and how often tuning by the evidence has it do that.
+CUBED_PER_SECOND, N_EVIDENCES = 5.4e10, 80
+
+
+def seconds_on_host(n: int, n_tuning_points: int, n_threads: int) -> float:
+    """That a default fit takes there, roughly (16 cores: 16.8 s of 2,000 rows, 9.6 of 8,000)."""
+    share = min(1.0, n / MANY_ROWS) * min(1.0, n_tuning_points / 2000)
+    n_factors = 0 if n > LARGEST_EXACT else N_EVIDENCES if n <= MOST_FOR_EVIDENCE else 1
+    return SECONDS_OF_LOCAL * share / n_threads + n_factors * n**3 / CUBED_PER_SECOND

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend
 from lsgp.backends.contract import Backend, Resources
+from lsgp.backends.dense_host import HOST
 from lsgp.compute.threads import run_blocks
 from lsgp.inputs.projections import Kinds
 from lsgp.inputs.rows import TrainingRows
@@ -25,7 +26,7 @@ from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import kernel_of
 from lsgp.search.arrays import numbered
 from lsgp.search.index import SearchIndex, build_index
-from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem, exact_bytes
+from lsgp.solvers.exact_system import ExactSystem, exact_bytes, largest_exact
 from lsgp.tuning.classification import LabelComparison, Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.comparison import Comparison, Judgement
@@ -51,7 +52,8 @@ from lsgp.tuning.plan import (
     N_ASKED,
     N_AVERAGED,
     N_COMPARED_SLOWLY,
-    N_MATRICES,
+    N_FOR_EVIDENCE,
+    N_FOR_FIRST_EVIDENCE,
     N_MEMBERS,
     N_NEIGHBORS_IN_GAPS,
     N_POLISHED_BEYOND,
@@ -60,6 +62,7 @@ from lsgp.tuning.plan import (
     exact_share,
     integrated_share,
     price_of,
+    seconds_on_host,
 )
 from lsgp.tuning.regions import Regions, hold_out_regions, leave_regions_out
 from lsgp.tuning.result import Candidate
@@ -133,6 +136,7 @@ class TuningProblem:
         With ``plain_objective``, that of a fit without queries, such a fit competes where they lie
         beyond the rows. ``where`` the rows lie is for problems whose rows are not in memory.
         """
+        seconds = seconds_on_host(len(y), n_tuning_points, resources.n_threads)
         given = cls(
             rows=rows,
             y=y,
@@ -141,7 +145,7 @@ class TuningProblem:
             objective=objective,
             n_tuning_points=n_tuning_points,
             n_models=n_models,
-            backend=choose_backend(backend, specification.model),
+            backend=choose_backend(backend, specification.model, seconds),
             resources=resources,
             seed=seed,
             clock=Clock(max_seconds),
@@ -447,7 +451,16 @@ class TuningProblem:
         m = min(LAST_N_NEIGHBORS, n)
         # Local models need room beside them, twice what they solve in: for the arrays of blocks.
         local = 2 * self.backend.workspace_bytes(m, d, t, np.dtype(float), True)
-        return max(0, (self.resources.memory_budget - local) // exact_bytes(n))
+        return max(0, (self._dense_room - local) // exact_bytes(n))
+
+    @property
+    def _dense_room(self) -> int:
+        """Bytes that there are for matrices of all rows."""
+        return self.backend.dense.room(self.resources.memory_budget, len(self.y))
+
+    @property
+    def has_room_for_evidence(self) -> bool:
+        return self.backend.dense.evidence_bytes(len(self.y)) <= self._dense_room
 
     @property
     def integrated_share(self) -> float:
@@ -492,7 +505,7 @@ class TuningProblem:
         )
         return (
             specification.n_neighbors is not None
-            and n <= min(specification.n_neighbors, LARGEST_EXACT)
+            and n <= min(specification.n_neighbors, largest_exact(self.backend.dense))
             and is_plain
             and own.correlation.formula is not None
             and own.bandwidth is None
@@ -504,7 +517,7 @@ class TuningProblem:
             and self.queries is None
             and self.rows.groups is None
             and self.backend.factors_once
-            and N_MATRICES * exact_bytes(n) <= self.resources.memory_budget
+            and self.has_room_for_evidence
         )
 
     def make_exact(self, model: LocalModel) -> LocalModel:
@@ -527,7 +540,8 @@ class TuningProblem:
     @property
     def admits_large_exact(self) -> bool:
         """Whether exact GPs of more than few rows may be tried: by leave-one-out, as others."""
-        is_size = FEW_ROWS < len(self.y) <= min(LARGEST_EXACT, self.level.most_exact)
+        most = min(largest_exact(self.backend.dense), self.level.most_exact)
+        is_size = FEW_ROWS < len(self.y) <= most
         return is_size and self.exact_room > 0 and self.backend.factors_once
 
     @property
@@ -545,12 +559,18 @@ class TuningProblem:
     @property
     def admits_evidence(self) -> bool:
         """Whether a large exact GP may be tuned by the evidence, which takes many matrices."""
-        n = len(self.y)
-        return (
-            n <= MOST_FOR_EVIDENCE
-            and self.exact_room > 1
-            and N_MATRICES * exact_bytes(n) <= self.resources.memory_budget
-        )
+        is_fast = self.backend.dense.is_fast
+        is_size = is_fast or len(self.y) <= MOST_FOR_EVIDENCE
+        return is_size and self.exact_room > 1 and self.has_room_for_evidence
+
+    def first_evidence_rows(self, rng: np.random.Generator) -> NDArray[np.int32] | None:
+        """Rows that the first steps by the evidence are of; None: all of them."""
+        is_many = self.backend.dense.is_fast and len(self.y) > N_FOR_FIRST_EVIDENCE
+        return self.draw(N_FOR_FIRST_EVIDENCE, rng) if is_many else None
+
+    def evidence_rows(self, rng: np.random.Generator) -> NDArray[np.int32] | None:
+        """Rows that the evidence of a large exact GP is that of; None: all of them."""
+        return self.draw(N_FOR_EVIDENCE, rng) if len(self.y) > N_FOR_EVIDENCE else None
 
     @property
     def admits_noiseless(self) -> bool:
@@ -606,7 +626,7 @@ class TuningProblem:
             and self.rows.groups is None
             and specification.admits_exact
             and specification.bounds is None
-            and N_MATRICES * exact_bytes(n) <= self.resources.memory_budget
+            and HOST.evidence_bytes(n) <= self.resources.memory_budget
         )
 
     @property
@@ -663,7 +683,7 @@ class TuningProblem:
     ) -> Contender:
         """The same from all rows, by one system, which is kept."""
         began = time.monotonic()
-        system = ExactSystem.solve(start.space.problem(start.model))
+        system = ExactSystem.solve(start.space.problem(start.model), self.backend.dense)
         return self.judge_exact(start, system, comparison, calibrates_scale, began)
 
     def judge_exact(

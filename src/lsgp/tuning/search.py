@@ -20,6 +20,7 @@ import numpy as np
 
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.progress import progress_bar
+from lsgp.compute.text import placed
 from lsgp.compute.warn import warn_user
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.tuning.beyond import Pool, choose_beyond, judge_pool, taken_on
@@ -250,15 +251,18 @@ def _reporter(problem: TuningProblem, advance: Callable[..., None]) -> Callable[
     """What jobs call when they have done some work: with what they found, or with a text."""
     lock = threading.Lock()
     lowest = [np.inf]
+    title = "Tuning"
+    if problem.resources.verbose > 0:
+        title = placed(title, problem.backend.device_name)
 
     def report(work: int, what: Contender | str) -> None:
         with lock:
             if isinstance(what, Contender):
                 lowest[0] = min(lowest[0], what.loss)
                 scored = f"best {problem.objective.name} {lowest[0]:.4g}"
-                advance(work, f"Tuning: {what.candidate.describe()}, {scored}")
+                advance(work, f"{title}: {what.candidate.describe()}, {scored}")
             else:
-                advance(work, f"Tuning: {what}")
+                advance(work, f"{title}: {what}")
 
     return report
 

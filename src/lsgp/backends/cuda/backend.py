@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import cpu, host
-from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
-from lsgp.backends.cuda import search, solve
-from lsgp.backends.cuda.device import cupy, find_device, why_not
-from lsgp.backends.cuda.residence import DeviceArray, Residence, download
+from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, RowsOfQueries
+from lsgp.backends.cuda import pipeline, search, solve
+from lsgp.backends.cuda.device import cupy, find_device
+from lsgp.backends.cuda.residence import DeviceArray, Residence, download, download_together
+from lsgp.backends.cuda.streams import on_own_stream
 from lsgp.backends.cuda.workspace import BLOCKS_PER_MULTIPROCESSOR, Shape, place
 from lsgp.backends.precision import imprecise_parts, in_double, replace_part
 from lsgp.method.contract import (
@@ -35,7 +36,7 @@ Result = TypeVar("Result", Predictions, Coefficients, Scores)
 WORK_PER_BLOCK = 1e12
 SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 1 << 18
 #: Blocks whose arrays the host has at a time: while one is on the device, others are made ready.
-BLOCKS_AT_ONCE = 4
+BLOCKS_AT_ONCE = 8
 #: With a fixed bandwidth most neighborhoods are far smaller than the largest that is allowed.
 BLOCK_WITH_FIXED_BANDWIDTH = 8192
 #: Rows that are copied to double precision at a time, many, so that the device has work.
@@ -43,18 +44,13 @@ ROWS_IN_DOUBLE = 1 << 22
 
 
 class CudaBackend:
-    """See `Backend`. Nothing of CuPy is imported before the first use."""
+    """Local systems on the device that is current; see `Backend`, and `placed`.
 
-    name = "cuda"
-    factors_once = True
-    is_slow = False
+    Nothing of CuPy is imported before the first use.
+    """
 
     def __init__(self) -> None:
         self.residence = Residence()
-
-    def why_not(self) -> str | None:
-        """Why it cannot be used here; None if it can."""
-        return why_not()
 
     def knows(self, kernel: Kernel) -> bool:
         return cpu.knows(kernel)
@@ -62,6 +58,7 @@ class CudaBackend:
     def knows_metric(self, localizer_metric: str) -> bool:
         return cpu.knows_metric(localizer_metric)
 
+    @on_own_stream
     def prepare(self, problem: LocalProblem) -> LocalProblem:
         """As `Backend.prepare`: the arrays stay on the host too, and go to the device once."""
         prepared = host.prepare(problem)
@@ -69,6 +66,7 @@ class CudaBackend:
             self.residence.upload(array)
         return prepared
 
+    @on_own_stream
     def search(
         self,
         index: SearchIndex,
@@ -104,6 +102,7 @@ class CudaBackend:
         self.residence.remember(neighbors, found)
         return neighbors
 
+    @on_own_stream
     def predict(
         self,
         problem: LocalProblem,
@@ -115,7 +114,7 @@ class CudaBackend:
         if points is not None:
             return cpu.predict(problem, queries, neighbors, points)
         result = self._predict(problem, queries, neighbors, problem.model.has_large_trend)
-        for part in imprecise_parts(result.status, neighbors, ROWS_IN_DOUBLE):
+        for part in imprecise_parts(result.status, neighbors.shape[1], ROWS_IN_DOUBLE):
             precise, numbers = in_double(problem, neighbors[part])
             again = self._predict(precise, queries[part].astype(float), numbers, True)
             replace_part(result, part, again)
@@ -131,9 +130,37 @@ class CudaBackend:
         on_device = solve.upload_problem(problem, is_trend_apart, self.residence)
         rows = self._rows(neighbors, len(problem.X))
         solved = solve.predict(on_device, cupy().asarray(queries), rows)
-        solved = Predictions(*map(download, solved[:5]))
+        solved = Predictions(*download_together(solved[:5]))
         return solved._replace(noise_unit=host.noise_unit(problem, queries, neighbors))
 
+    @on_own_stream
+    def predict_at(
+        self,
+        problem: LocalProblem,
+        index: SearchIndex,
+        queries: NDArray[np.float64],
+        n_neighbors: int | None,
+        exclusions: Exclusions,
+        max_neighbors: int = LARGEST_SYSTEM,
+        first_query: int = 0,
+    ) -> tuple[Predictions, RowsOfQueries]:
+        """As `Backend.predict_at`: neighborhoods stay on the device."""
+        model, dtype = problem.model, problem.X.dtype
+        if not isinstance(index, NeighborIndex) or n_neighbors is None or model.normalize:
+            rows = self.search(
+                index, model, queries, n_neighbors, exclusions, max_neighbors, first_query
+            )
+            return self.predict(problem, queries.astype(dtype, copy=False), rows), rows
+        result, found = pipeline.predict_nearest(
+            problem, index, queries, n_neighbors, exclusions, self.residence
+        )
+        for part in imprecise_parts(result.status, found.shape[1], ROWS_IN_DOUBLE):
+            precise, numbers = in_double(problem, found[part])
+            own = queries[part].astype(dtype).astype(float)
+            replace_part(result, part, self._predict(precise, own, numbers, True))
+        return result, found
+
+    @on_own_stream
     def coefficients(
         self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
     ) -> Coefficients:
@@ -158,7 +185,7 @@ class CudaBackend:
         on_device = solve.upload_problem(problem, is_trend_apart, self.residence)
         rows = self._rows(neighbors, len(problem.X))
         solved = solve.coefficients(on_device, cupy().asarray(queries), rows)
-        return Coefficients(*map(download, solved))
+        return Coefficients(*download_together(solved))
 
     def differentiate(
         self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
@@ -166,6 +193,7 @@ class CudaBackend:
         """As `Backend.differentiate`, by the native core."""
         return cpu.differentiate(problem, queries, neighbors)
 
+    @on_own_stream
     def score(
         self,
         problem: LocalProblem,
@@ -176,7 +204,7 @@ class CudaBackend:
         """As `Backend.score`."""
         is_apart = problem.model.has_large_trend
         result = self._score(problem, targets, neighbors, objective, is_apart)
-        for part in imprecise_parts(result.status, neighbors, ROWS_IN_DOUBLE):
+        for part in imprecise_parts(result.status, neighbors.shape[1], ROWS_IN_DOUBLE):
             named = np.column_stack([targets[part], neighbors[part]])
             precise, numbers = in_double(problem, named)
             own, others = (np.ascontiguousarray(a) for a in (numbers[:, 0], numbers[:, 1:]))
@@ -196,8 +224,8 @@ class CudaBackend:
         if len(targets) and not (targets.min() >= 0 and targets.max() < n):
             raise ValueError("targets names a row that X does not have")
         rows = self._rows(neighbors, n)
-        solved = solve.score(on_device, cupy().asarray(targets), rows, objective)
-        return Scores(*map(download, solved))
+        solved = solve.score(on_device, self.residence.upload(targets), rows, objective)
+        return Scores(*download_together(solved))
 
     def _rows(self, neighbors: NDArray[np.int32], n: int) -> DeviceArray:
         """Neighbors on the device; a row that is not there must not be read."""

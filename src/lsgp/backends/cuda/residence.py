@@ -18,12 +18,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.cuda.device import cupy
+from lsgp.backends.cuda.streams import wait
 
 #: An array of the device, which CuPy does not type.
 DeviceArray = Any
 
 #: Smaller arrays are not worth remembering, and are often made anew.
-FEWEST_BYTES = 1 << 16
+FEWEST_BYTES = 1 << 10
+#: Arrays of one allocation begin at multiples of this.
+ALIGNMENT = 256
+
+
+def allocate(*parts: tuple[tuple[int, ...], Any]) -> tuple[DeviceArray, ...]:
+    """Arrays of these shapes and dtypes, in one piece of memory: they are downloaded at once."""
+    library = cupy()
+    sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in parts]
+    places = np.cumsum([0, *(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)]).tolist()
+    memory = library.cuda.alloc(max(1, places[-1]))
+    return tuple(
+        library.ndarray(shape, dtype, memory + place)
+        for (shape, dtype), place in zip(parts, places[:-1], strict=True)
+    )
 
 
 def download(array: DeviceArray) -> NDArray[Any]:
@@ -33,6 +48,20 @@ def download(array: DeviceArray) -> NDArray[Any]:
     copy: NDArray[Any] = cupyx.empty_pinned(array.shape, array.dtype)
     array.get(out=copy)
     return copy
+
+
+def download_together(arrays: tuple[DeviceArray, ...]) -> tuple[NDArray[Any], ...]:
+    """Arrays of one `allocate`, by one copy."""
+    begin = min(array.data.ptr for array in arrays)
+    end = max(array.data.ptr + array.nbytes for array in arrays)
+    first = next(array for array in arrays if array.data.ptr == begin)
+    memory = download(cupy().ndarray((end - begin,), np.uint8, first.data))
+    parts = []
+    for array in arrays:
+        start = array.data.ptr - begin
+        part = memory[start : start + array.nbytes].view(array.dtype)
+        parts.append(part.reshape(array.shape))
+    return tuple(parts)
 
 
 @dataclass(eq=False)
@@ -83,7 +112,9 @@ class Residence:
         for copy in self._copies:
             if copy.owner() is owner and copy.place == place:
                 return copy
-        return self.remember(array, cupy().asarray(np.ascontiguousarray(array)))
+        uploaded = cupy().asarray(np.ascontiguousarray(array))
+        wait()  # other threads find it from now on, whose queues are others
+        return self.remember(array, uploaded)
 
     def _forget(self, gone: weakref.ref[NDArray[Any]]) -> None:
         # A new list, in one assignment, without the lock: collection may run at any time, also

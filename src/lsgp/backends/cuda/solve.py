@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.cuda.device import cupy, find_device
 from lsgp.backends.cuda.modules import allow_shared_memory, kernel_of
-from lsgp.backends.cuda.residence import DeviceArray, Residence
+from lsgp.backends.cuda.residence import DeviceArray, Residence, allocate
 from lsgp.backends.cuda.workspace import Shape, place
 from lsgp.method.contract import (
     OBJECTIVES,
@@ -32,12 +32,11 @@ _C_NAMES = {"float32": "float", "float64": "double"}
 WARP_THREADS = 128
 #: The largest system of each of these kernels, by what it does and its dtype, and how many blocks a
 #: multiprocessor is to hold, which bounds the registers of each thread: the fastest on an H200.
-#: Scores in double precision do not fit the registers: compiling them takes 30 s, for nothing.
 WARP_BLOCKS = {
-    ("predict", "float32"): {32: 6, 64: 3},
+    ("predict", "float32"): {32: 6, 64: 4},
     ("predict", "float64"): {32: 4, 64: 2},
-    ("score", "float32"): {32: 6, 64: 3},
-    ("score", "float64"): {32: 4},
+    ("score", "float32"): {32: 6, 64: 4},
+    ("score", "float64"): {32: 4, 64: 2},
 }
 #: Share of the free memory of the device that matrices may take which do not fit shared memory.
 SHARE_FOR_MATRICES = 0.25
@@ -110,13 +109,9 @@ def upload_problem(problem: LocalProblem, is_trend_apart: bool, residence: Resid
 def predict(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> Predictions:
     """Of queries (q, d) from their neighbors (q, m), as in `Backend.predict`, on the device."""
     q, t = len(queries), problem.y.shape[1]
-    empty, dtype = cupy().empty, problem.dtype
-    result = (
-        empty((q, t), dtype),
-        empty(q, dtype),
-        empty((q, t), dtype),
-        empty(q, dtype),
-        empty(q, np.int32),
+    dtype = problem.dtype
+    result = allocate(
+        ((q, t), dtype), ((q,), dtype), ((q, t), dtype), ((q,), dtype), ((q,), np.int32)
     )
     places = (queries, neighbors)
     if size := _warp_size("predict", problem, neighbors):
@@ -128,9 +123,8 @@ def predict(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> 
 
 def coefficients(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> Coefficients:
     """As `Backend.coefficients`, on the device."""
-    empty, dtype, shape = cupy().empty, problem.dtype, neighbors.shape
-    q = len(queries)
-    result = (empty(shape, dtype), empty(shape, dtype), empty(q, dtype), empty(q, np.int32))
+    q, dtype, shape = len(queries), problem.dtype, neighbors.shape
+    result = allocate((shape, dtype), (shape, dtype), ((q,), dtype), ((q,), np.int32))
     _launch(
         "coefficients", problem, (queries, neighbors), (), result, n_solutions=1, gradient=False
     )
@@ -142,9 +136,8 @@ def score(
 ) -> Scores:
     """As `Backend.score`, on the device."""
     q, (_, d) = len(targets), problem.X.shape
-    empty = cupy().empty
     n_parameters = d + len(SHARED_PARAMETERS)
-    result = (empty(q, np.float64), empty((q, n_parameters), np.float64), empty(q, np.int32))
+    result = allocate(((q,), np.float64), ((q, n_parameters), np.float64), ((q,), np.int32))
     code = (np.int32(OBJECTIVES.index(objective)),)
     places = (targets, neighbors)
     if size := _warp_size("score", problem, neighbors):

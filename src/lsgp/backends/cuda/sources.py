@@ -2,8 +2,8 @@
 """The sources of the device's kernels: files of this package and of the native core, pasted.
 
 Pasted rather than included, because the cache of compiled kernels knows the source by its text: a
-header that was found elsewhere could change without anyone noticing. The formulas and the losses
-are those of the native core.
+header that was found elsewhere could change without anyone noticing. The formulas, the losses
+and predictive distributions are those of the native core.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lsgp import _core
 
 _FOLDERS = (Path(__file__).parent / "source", Path(_core.__file__).parent)
 
-_NUMBERS = ("numbers.cuh", "formulas.h", "losses.h", "threads.cuh")
+_NUMBERS = ("numbers.cuh", "formulas.h", "losses.h", "predictive.h", "threads.cuh")
 _WARP = (*_NUMBERS, "problem.cuh", "general.cuh", "warp_system.cuh")
 _SYSTEM = ("problem.cuh", "cholesky.cuh", "system.cuh")
 
@@ -26,6 +26,7 @@ PARTS = {
     "warp_score": (*_WARP, "warp_score.cuh", "warp_score_kernel.cuh"),
     "coefficients": (*_NUMBERS, *_SYSTEM, "general.cuh", "coefficients_kernel.cuh"),
     "score": (*_NUMBERS, *_SYSTEM, "score.cuh", "general.cuh", "score_kernel.cuh"),
+    "dense": ("numbers.cuh", "formulas.h", "dense_kernel.cuh"),
     "search": ("threads.cuh", "search.cuh"),
 }
 

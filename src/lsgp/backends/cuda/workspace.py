@@ -16,6 +16,10 @@ BLOCKS_PER_MULTIPROCESSOR = 4
 RESERVED = 2048
 
 
+#: Up to how many rows so many threads work on a query, where no gradient is asked for.
+_WITHOUT_GRADIENT = ((64, 32), (112, 64), (160, 128), (224, 192))
+
+
 class Shape(NamedTuple):
     """The size of a problem that is solved for each query."""
 
@@ -73,7 +77,7 @@ def place(shape: Shape, itemsize: int, device: Device) -> Placement:
     """All in shared memory if it fits, else its vectors, else nothing."""
     available = device.shared_memory - RESERVED
     vectors, matrix = shape.n_vectors, shape.n_matrix(is_shared=True)
-    n_threads = threads_for(shape.n_neighbors)
+    n_threads = threads_for(shape.n_neighbors, shape.gradient)
     if (vectors + matrix) * itemsize <= available:
         return Placement(True, True, (vectors + matrix) * itemsize, 0, n_threads)
     matrix = shape.n_matrix(is_shared=False)
@@ -82,12 +86,10 @@ def place(shape: Shape, itemsize: int, device: Device) -> Placement:
     return Placement(False, False, 0, vectors + matrix, n_threads)
 
 
-def threads_for(n_neighbors: int) -> int:
-    """Threads that work on one query; the fastest of 32, 64, 128 and 256 on an H200."""
-    for largest, n_threads in ((64, 32), (112, 64), (192, 128)):
-        if n_neighbors <= largest:
-            return n_threads
-    return 256
+def threads_for(n_neighbors: int, gradient: bool) -> int:
+    """Threads that work on one query; the fastest of 32, 64, 128, 192 and 256 on an H200."""
+    ranges = ((64, 32), (144, 64), (224, 128)) if gradient else _WITHOUT_GRADIENT
+    return next((n_threads for largest, n_threads in ranges if n_neighbors <= largest), 256)
 
 
 def _rows(m: int) -> int:

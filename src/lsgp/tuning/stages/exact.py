@@ -14,6 +14,7 @@ from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.evidence import maximize_evidence
 from lsgp.tuning.plan import (
     ALWAYS_EXACT,
+    FAST_RATE,
     LAST_EVIDENCE_ITERATIONS,
     MOST_TRIED_WORK,
     N_FIRST_EVIDENCE,
@@ -61,6 +62,7 @@ def _again(start: Start, job: Job) -> None:
             problem.exact_parameters,
             WARM_EVIDENCE_ITERATIONS,
             problem.clock,
+            dense=problem.backend.dense,
         )
         start = start._replace(model=tuned.model)
     job.found.append(problem.evaluate_exact(start, job.comparison))
@@ -92,7 +94,7 @@ class _Trial:
         """Loss of the exact GP of the compared points alone."""
         self.problem.clock.check()
         part = self.contenders[k].space.part(self.rows)
-        system = ExactSystem.solve(part.problem(self.models[k]))
+        system = ExactSystem.solve(part.problem(self.models[k]), self.problem.backend.dense)
         predictions = system.leave_out(self.places)
         return self.comparison.judge(self.models[k], predictions, calibrates_scale=True).loss
 
@@ -110,23 +112,32 @@ class _Trial:
         local = self.comparison.judge(start.model, predictions, is_open)
         return self.losses[self.best] <= local.loss
 
+    def _seconds_of_all(self) -> float:
+        """What the exact GP of all rows may take: time goes with the cube of the rows."""
+        n, n_tried = len(self.problem.y), len(self.rows)
+        if self.problem.backend.dense.is_fast:  # a part is over before it has begun
+            return self.seconds + n**3 / FAST_RATE
+        return float(self.seconds * (n / n_tried) ** 3)
+
     def make_exact(self, job: Job) -> None:
         """The best of them of all rows, and tuned by the evidence where that is affordable."""
         problem, n = self.problem, len(self.problem.y)
-        # Time goes with the cube of the rows.
-        problem.clock.check(self.seconds * (n / len(self.rows)) ** 3)
+        problem.clock.check(self._seconds_of_all())
         start = Start(self.contenders[self.best].space, self.models[self.best], n)
         exact = problem.evaluate_exact(start, job.comparison)
         job.found.append(exact)
         lowest = min(c.loss for c in [*self.contenders, exact])
         if problem.admits_evidence and problem.objective.is_promising(exact.loss, lowest):
-            rows = problem.draw(N_FIRST_EVIDENCE, job.rng)
-            for space in (start.space.part(rows), start.space):
+            spaces = [start.space.part(problem.draw(N_FIRST_EVIDENCE, job.rng))]
+            rows = problem.evidence_rows(job.rng)
+            spaces.append(start.space if rows is None else start.space.part(rows))
+            for space in spaces:
                 likelier = maximize_evidence(
                     space.problem(start.model),
                     problem.exact_parameters,
                     LAST_EVIDENCE_ITERATIONS,
                     problem.clock,
+                    dense=problem.backend.dense,
                 )
                 start = start._replace(model=likelier.model)
             job.found.append(problem.evaluate_exact(start, job.comparison))

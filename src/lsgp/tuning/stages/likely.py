@@ -49,6 +49,8 @@ class Likely:
                 return
             rows = problem.draw(N_FIRST_LIKELY, problem.random(runner.stream))
             some = None if is_asked_for or len(rows) == len(problem.y) else rows
+            if some is None:
+                some = problem.first_evidence_rows(problem.random(runner.stream))
             _maximize(runner, starts, every, tuned, FIRST_EVIDENCE_ITERATIONS, some)
             likeliest = _likeliest(tuned, problem)
             # Those that are optimized further are compared with each other, and with no others.
@@ -102,6 +104,7 @@ def _maximize(
             n_iterations,
             problem.clock,
             problem.has_evidence_prior,
+            problem.backend.dense,
         )
 
     runner.run([partial(maximize, k) for k in numbers], [])
@@ -122,7 +125,8 @@ def _judge(
     odds = np.exp(log_evidence - log_evidence.max())
     room = problem.exact_room
     if problem.is_exact_on_request:
-        room = problem.resources.memory_budget // exact_bytes(len(problem.y))
+        n, budget = len(problem.y), problem.resources.memory_budget
+        room = problem.backend.dense.room(budget, n) // exact_bytes(n)
     kept = np.flatnonzero(odds > SMALLEST_ODDS)[:room].tolist()
     last = [starts[numbers[i]]._replace(model=tuned[numbers[i]].model) for i in kept]
 

@@ -99,26 +99,33 @@ def mix_transforms(
     named ``kind``. Neighborhoods stay as they are, so no index is built: this finds what is worth
     optimizing.
     """
-    mixed = replace(data[kind], X=data[kind].X.copy())
+    # A new array for every trial: a backend may keep a copy of what it was given elsewhere.
+    mixed = data[kind]
     lowest = mixed.evaluate(model, sample, objective).loss
     kinds = [str(each) for each in mixed.kinds]
     for j in np.sort(np.argsort(model.lengthscale, kind="stable")[:MOST_MIXED]).tolist():
         if kinds[j] in LINKED_KINDS:
             continue
-        own, start = mixed.X[:, j].copy(), model
+        before, start = mixed, model
         for other in data:
             if other == kind:
                 continue
-            mixed.X[:, j] = data[other].X[:, j]
+            trial_space = _with_column(before, data[other], j)
             for factor in MIXED_LENGTHSCALE_FACTORS:
                 trial = _stretch(start, j, factor)
-                loss = mixed.evaluate(trial, sample, objective).loss
+                loss = trial_space.evaluate(trial, sample, objective).loss
                 if loss < lowest - WORTH_MIXING * abs(lowest):
-                    lowest, model, kinds[j] = loss, trial, other
+                    lowest, model, kinds[j], mixed = loss, trial, other, trial_space
                 elif loss > lowest + HOPELESS_MIXED * abs(lowest):
                     break
-        mixed.X[:, j] = own if kinds[j] == kind else data[kinds[j]].X[:, j]
     return tuple(kinds), model
+
+
+def _with_column(space: LeaveOneOut, other: LeaveOneOut, j: int) -> LeaveOneOut:
+    """The rows with input j as another space has it."""
+    X = space.X.copy()
+    X[:, j] = other.X[:, j]
+    return replace(space, X=X)
 
 
 def _stretch(model: LocalModel, j: int, factor: float) -> LocalModel:

@@ -81,7 +81,7 @@ template <class T> inline void factor_tile(T *c, T smallest, bool &failed, T &le
     const bool good = pivot > smallest && pivot - pivot == T(0);
     failed = failed || !good;
     least = good && pivot < least ? pivot : least;
-    const T inverse = inverse_sqrt(good ? pivot : T(1));
+    const T inverse = good ? inverse_sqrt(pivot) : T(1);
     c[b * TILE + b] = inverse;
 #pragma unroll
     for (int a = b + 1; a < TILE; a++) {
@@ -125,35 +125,43 @@ template <class T> inline void solve_row(T *x, const T *L) {
   }
 }
 
-// The diagonal block of a panel, by one warp.
+// The diagonal block of a panel, by one warp. All other warps wait for it, so what counts is how
+// many operations wait for each other: lane l has row l of the block in registers (and so has lane
+// l + 16), lanes exchange what they need, and all factor the same diagonal tile.
 template <class T>
 inline void factor_block(const Triangle<T> &A, int begin, int end, T smallest, bool &failed,
                          T &least) {
+  constexpr int WIDTH = PANEL * TILE;
+  const int lane = rank() % WIDTH, n_rows = (end - begin) * TILE, last = lane / TILE;
+  T *row = A.tile(begin + (lane < n_rows ? last : 0), begin) + lane % TILE;
+  T own[WIDTH];
+#pragma unroll
+  for (int c = 0; c < WIDTH; c++)
+    own[c] = c / TILE <= last && lane < n_rows ? row[Triangle<T>::column(c)] : T(0);
 #pragma unroll
   for (int n = 0; n < PANEL; n++) {
-    const int J = begin + n;
-    if (J >= end) break;
-    T c[TILE_SIZE];
-    const T *left = A.tile(J, begin);
-    load_tile(c, A.tile(J, J));
+    if (begin + n >= end) break;
+    T D[TILE_SIZE];
 #pragma unroll
-    for (int s = 0; s < n; s++)
-      subtract_product(c, left + s * TILE_STRIDE, left + s * TILE_STRIDE);
-    factor_tile(c, smallest, failed, least);
-    for (int r = (J + 1) * TILE + rank(); r < end * TILE; r += lane_width()) {
-      T *own = A.tile(r / TILE, begin) + r % TILE, x[TILE];
+    for (int b = 0; b < TILE; b++)
 #pragma unroll
-      for (int b = 0; b < TILE; b++) x[b] = own[n * TILE_STRIDE + b * TILE];
+      for (int a = b; a < TILE; a++) D[b * TILE + a] = from_lane(own[n * TILE + b], n * TILE + a);
+    factor_tile(D, smallest, failed, least);
+    T *x = own + n * TILE;
+    solve_row(x, D);
+    // The rows of the tile itself: their diagonal keeps 1/L.
 #pragma unroll
-      for (int s = 0; s < n; s++) subtract_row(x, own + s * TILE_STRIDE, left + s * TILE_STRIDE);
-      solve_row(x, c);
+    for (int b = 0; b < TILE; b++)
+      if (lane == n * TILE + b) x[b] = D[b * TILE + b];
 #pragma unroll
-      for (int b = 0; b < TILE; b++) own[n * TILE_STRIDE + b * TILE] = x[b];
-    }
-    __syncwarp();
-    // All have read the tile as it was.
-    if (rank() == 0) store_tile(A.tile(J, J), c);
+    for (int c = (n + 1) * TILE; c < WIDTH; c++)
+#pragma unroll
+      for (int b = 0; b < TILE; b++) own[c] -= x[b] * from_lane(x[b], c);
   }
+  if (rank() >= WIDTH || lane >= n_rows) return;
+#pragma unroll
+  for (int c = 0; c < WIDTH; c++)
+    if (c <= lane) row[Triangle<T>::column(c)] = own[c];
 }
 
 // The rows below the diagonal block of a panel, each thread some of them.
@@ -161,13 +169,15 @@ template <class T> inline void solve_rows(const Triangle<T> &A, int begin, int e
   const int n_rows = (A.n_tiles + A.n_rhs_tiles) * TILE;
   for (int r = end * TILE + rank(); r < n_rows; r += n_threads()) {
     T *own = A.tile(r / TILE, begin) + r % TILE, x[PANEL * TILE];
+    // All is read before anything is written, so that no read waits for a write.
+#pragma unroll
+    for (int k = 0; k < PANEL * TILE; k++)
+      if (begin + k / TILE < end) x[k] = own[Triangle<T>::column(k)];
 #pragma unroll
     for (int n = 0; n < PANEL; n++) {
       if (begin + n >= end) break;
       T c[TILE_SIZE];
       const T *left = A.tile(begin + n, begin);
-#pragma unroll
-      for (int b = 0; b < TILE; b++) x[n * TILE + b] = own[n * TILE_STRIDE + b * TILE];
 #pragma unroll
       for (int k = 0; k < n * TILE; k++) {
         const Four<T> other = load_four(left + k / TILE * TILE_STRIDE + k % TILE * TILE);
@@ -176,9 +186,10 @@ template <class T> inline void solve_rows(const Triangle<T> &A, int begin, int e
       }
       load_tile(c, left + n * TILE_STRIDE);
       solve_row(x + n * TILE, c);
-#pragma unroll
-      for (int b = 0; b < TILE; b++) own[n * TILE_STRIDE + b * TILE] = x[n * TILE + b];
     }
+#pragma unroll
+    for (int k = 0; k < PANEL * TILE; k++)
+      if (begin + k / TILE < end) own[Triangle<T>::column(k)] = x[k];
   }
 }
 

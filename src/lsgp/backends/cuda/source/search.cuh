@@ -7,19 +7,11 @@
 
 namespace lsgp {
 
-#ifdef LSGP_EMULATED
-constexpr int WARP = 1;
-inline double product(double a, double b) { volatile double x = a * b; return x; }
-inline double plus(double a, double b) { return a + b; }
-inline unsigned ballot(bool is_true) { return is_true; }
-inline int n_set(unsigned bits) { return __builtin_popcount(bits); }
-#else
 constexpr int WARP = 32;
 inline double product(double a, double b) { return __dmul_rn(a, b); }
 inline double plus(double a, double b) { return __dadd_rn(a, b); }
 inline unsigned ballot(bool is_true) { return __ballot_sync(ALL_LANES, is_true); }
 inline int n_set(unsigned bits) { return __popc(bits); }
-#endif
 
 constexpr int LEAF = 64;          // points per leaf
 constexpr int LARGEST_DEPTH = 40; // of a tree whose rows are 32-bit numbers

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The threads of a block, which work on one query together: any number of warps, or, where the
-// source is compiled for a host to be tested, a single thread.
+// The threads of a block, which work on one query together: any number of warps.
 #pragma once
 
 // The memory that a block shares, as much of it as the launch asks for.
@@ -17,18 +16,19 @@ constexpr unsigned ALL_LANES = 0xffffffffu;
 
 inline int rank() { return int(threadIdx.x); }
 inline int n_threads() { return int(blockDim.x); }
-inline int lane_width() { return n_threads() < 32 ? n_threads() : 32; }
+inline int lane_width() { return 32; }
+
+template <class V> inline V from_lane(V value, int lane) {
+  return __shfl_sync(ALL_LANES, value, lane);
+}
 
 template <class V, class F> inline V reduce_lanes(V value, F combine) {
-#ifndef LSGP_EMULATED
   for (int o = 16; o; o >>= 1) value = combine(value, __shfl_xor_sync(ALL_LANES, value, o));
-#endif
   return value;
 }
 
 // What `combine` makes of the values of all threads, in every thread, in one order for all.
 template <class V, class F> inline V reduce(V value, F combine) {
-#ifndef LSGP_EMULATED
   __shared__ double memory[32];
   V *of_warps = reinterpret_cast<V *>(memory);
   value = reduce_lanes(value, combine);
@@ -37,7 +37,6 @@ template <class V, class F> inline V reduce(V value, F combine) {
   __syncthreads();
   value = of_warps[0];
   for (int w = 1; w < n_threads() / 32; w++) value = combine(value, of_warps[w]);
-#endif
   return value;
 }
 

@@ -11,10 +11,11 @@ extern "C" __global__ void __launch_bounds__(LSGP_THREADS, LSGP_BLOCKS)
   if (q >= n_queries) return;
   const lsgp::Problem<T> problem = LSGP_PROBLEM(T);
   const int *own = neighbors + q * m;
-  const int i0 = lane < m ? own[lane] : -1, i1 = lane + 32 < m ? own[lane + 32] : -1;
+  const int high = lsgp::WarpSystem<T, LSGP_M>::high_row(lane);
+  const int i_high = high < m ? own[high] : -1, i_low = lane < m ? own[lane] : -1;
   lsgp::WarpSystem<T, LSGP_M> system(problem, memory[warp], lane);
-  system.measure(queries + q * d, i0, i1);
-  system.weigh(i0, i1);
+  system.measure(queries + q * d, i_high, i_low);
+  system.weigh(i_high, i_low);
   system.factor();
   if (lane) return;
   mean[q] = system.yk;

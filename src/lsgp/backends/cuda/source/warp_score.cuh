@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Leave-one-out loss and its gradient [E8] of small systems, a warp for each; see score.cuh.
 //
-// Each lane has all entries of its rows, above the diagonal too, where they are those below it once
-// more: sums over pairs take half of what is on both sides, instead of asking for each entry which
-// side it is on.
+// Of 32 rows each lane has all entries of its row, above the diagonal too, where they are those below
+// it once more: sums over pairs take half of each, instead of asking which side it is on.
 #pragma once
 
 namespace lsgp {
@@ -11,10 +10,11 @@ namespace lsgp {
 template <class T, int M> struct WarpScore : WarpSystem<T, M, true> {
   typedef WarpSystem<T, M, true> Base;
   typedef WarpMemory<T, M> Memory;
-  using Base::farthest, Base::first, Base::h2, Base::lane, Base::memory, Base::n_effective,
-      Base::present, Base::problem, Base::r2, Base::rows, Base::second;
-  static constexpr bool HAS_SECOND = Base::HAS_SECOND;
-  static constexpr int N_SECOND = Base::N_SECOND, W = Base::PANEL_WIDTH;
+  using Base::farthest, Base::h2, Base::lane, Base::memory, Base::mixed, Base::n_effective,
+      Base::present, Base::problem, Base::r2, Base::rows, Base::wide;
+  static constexpr bool HAS_LOW = Base::HAS_LOW;
+  static constexpr int N_MIXED = Base::N_MIXED, W = Base::PANEL_WIDTH;
+  static constexpr int HIGH = Base::HIGH, LOW = Base::LOW;
 
   T alpha[2], beta[2], of_alpha[2], of_beta[2];  // of the lane's rows, and their partners in [E8]
   T by_mean, by_variance, by_misfit, by_dof, by_noise_variance;
@@ -30,31 +30,33 @@ template <class T, int M> struct WarpScore : WarpSystem<T, M, true> {
       if (p * W < rows) backward_panel(p);
   }
   void backward_panel(const int p) {
-    const int j = p * W, owner = j % 32, s = j < 32 ? 0 : 1;
+    const int j = p * W, s = Base::is_low_panel(p) ? LOW : HIGH;
     const T *row = this->share_rows(p);
     T x[W], z[W];  // beta and alpha of the rows of the panel
 #pragma unroll
     for (int a = W - 1; a >= 0; a--) {
-      x[a] = from_lane(beta[s], owner + a), z[a] = from_lane(alpha[s], owner + a);
+      const int owner = Base::owner_of(p, a);
+      x[a] = from_lane(beta[s], owner), z[a] = from_lane(alpha[s], owner);
 #pragma unroll
       for (int b = a + 1; b < W; b++) {
-        const T own = s == 0 ? first[(j + a) % 32] : second[(j + a) % N_SECOND];
-        const T entry = from_lane(own, owner + b);
+        const T entry =
+            from_lane(this->entry(Base::is_low_panel(p), j + a), Base::owner_of(p, b));
         x[a] -= entry * x[b], z[a] -= entry * z[b];
       }
-      const T inverse = from_lane(this->inverse[s], owner + a);
+      const T inverse = from_lane(this->inverse[s], owner);
       x[a] *= inverse, z[a] *= inverse;
     }
+    const int high = Base::high_row(lane);
 #pragma unroll
     for (int a = 0; a < W; a++) {
-      if (lane == owner + a) beta[s] = x[a], alpha[s] = z[a];
-      if (j >= 32 || lane < j) {
+      if (lane == Base::owner_of(p, a)) beta[s] = x[a], alpha[s] = z[a];
+      if (HAS_LOW && lane < j) {
         const T entry = row[a * M + lane];
-        beta[0] -= entry * x[a], alpha[0] -= entry * z[a];
+        beta[LOW] -= entry * x[a], alpha[LOW] -= entry * z[a];
       }
-      if (HAS_SECOND && j > 32 && lane + 32 < j) {
-        const T entry = row[a * M + lane + 32];
-        beta[1] -= entry * x[a], alpha[1] -= entry * z[a];
+      if ((!HAS_LOW || j > 32) && high < j) {
+        const T entry = row[a * M + high];
+        beta[HIGH] -= entry * x[a], alpha[HIGH] -= entry * z[a];
       }
     }
   }
@@ -78,8 +80,8 @@ template <class T, int M> struct WarpScore : WarpSystem<T, M, true> {
     return loss.value;
   }
 
-  void differentiate(const T *query, int i0, int i1, double *gradient) {
-    const int index[2] = {i0, HAS_SECOND ? i1 : -1}, d = problem.d;
+  void differentiate(const T *query, int i_high, int i_low, double *gradient) {
+    const int index[2] = {i_high, HAS_LOW ? i_low : -1}, d = problem.d;
     const T inverse_h2 = h2 > 0 ? T(1) / h2 : T(0), half = T(-0.5) * by_mean;
     T sum_k = 0, by_noise = 0, by_decay = 0, through_h = 0, through_factor = 0, coefficient[2];
 #pragma unroll
@@ -105,11 +107,11 @@ template <class T, int M> struct WarpScore : WarpSystem<T, M, true> {
     }
     through_h = reduce_lanes(through_h, Sum{});
     through_factor = reduce_lanes(through_factor, Sum{});
-    weigh_pairs(query, i0, i1);
+    weigh_pairs(query, i_high, i_low);
     T by_slope = 0;
     for (int k0 = 0; k0 < d; k0 += Memory::CHUNK) {
       // What was placed last is still there.
-      if (d > Memory::CHUNK) this->place_chunk(query, i0, i1, k0);
+      if (d > Memory::CHUNK) this->place_chunk(query, i_high, i_low, k0);
       const int n = d - k0 < Memory::CHUNK ? d - k0 : Memory::CHUNK;
 #pragma unroll 1
       for (int c = 0; c < n; c++) {
@@ -143,28 +145,35 @@ template <class T, int M> struct WarpScore : WarpSystem<T, M, true> {
 
   T total(const T (&x)[2]) const { return reduce_lanes(x[0] + x[1], Sum{}); }
   T moment(const T *z, const T (&x)[2]) const {
-    return reduce_lanes(x[0] * z[lane] + (HAS_SECOND ? x[1] * z[lane + 32] : T(0)), Sum{});
+    const T high = x[HIGH] * z[Base::high_row(lane)], low = HAS_LOW ? x[LOW] * z[lane] : T(0);
+    return reduce_lanes(high + low, Sum{});
   }
 
   // B_ij = adj(A)_ij rho'_ij in place of the factor, half of it where a pair comes twice.
-  void weigh_pairs(const T *query, int i0, int i1) {
+  void weigh_pairs(const T *query, int i_high, int i_low) {
     T *u = memory.panel, *v = memory.panel + M;  // no panel is needed any more
     __syncwarp();
-    u[lane] = of_beta[0], v[lane] = of_alpha[0];
-    if (HAS_SECOND) u[lane + 32] = of_beta[1], v[lane + 32] = of_alpha[1];
-    this->measure(query, i0, i1);  // waits for the other lanes
-    const T b0 = T(0.5) * beta[0], a0 = T(0.5) * alpha[0];
+    u[Base::high_row(lane)] = of_beta[HIGH], v[Base::high_row(lane)] = of_alpha[HIGH];
+    if (HAS_LOW) u[lane] = of_beta[LOW], v[lane] = of_alpha[LOW];
+    this->measure(query, i_high, i_low);  // waits for the other lanes
+    const T b = HAS_LOW ? beta[HIGH] : T(0.5) * beta[HIGH];
+    const T a = HAS_LOW ? alpha[HIGH] : T(0.5) * alpha[HIGH];
     with_kernel(problem.kernel, [&](auto kernel) {
       typedef decltype(kernel) K;
 #pragma unroll
-      for (int j = 0; j < M; j += 4) {
-        const T b1 = j < 32 ? beta[1] : T(0.5) * beta[1], a1 = j < 32 ? alpha[1] : T(0.5) * alpha[1];
-        const Four<T> uj = load_four(u + j), vj = load_four(v + j);
+      for (int j = 0; j < 32; j += 4) {
+        const Four<T> u_up = load_four(u + j), v_up = load_four(v + j),
+                      u_down = load_four(u + (M - 4 - j)), v_down = load_four(v + (M - 4 - j));
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-          if (j < 32) first[j + e] = (b0 * uj.at[e] + a0 * vj.at[e]) * K::at(first[j + e]).derivative;
-          if (HAS_SECOND)
-            second[j + e] = (b1 * uj.at[e] + a1 * vj.at[e]) * K::at(second[j + e]).derivative;
+          wide[j + e] = (b * u_up.at[e] + a * v_up.at[e]) * K::at(wide[j + e]).derivative;
+          if (!HAS_LOW) continue;
+          const bool low = this->is_low(j + e);
+          const T adjoint =
+              (low ? beta[LOW] : beta[HIGH]) * (low ? u_up.at[e] : u_down.at[3 - e]) +
+              (low ? alpha[LOW] : alpha[HIGH]) * (low ? v_up.at[e] : v_down.at[3 - e]);
+          T &slot = mixed[(j + e) % N_MIXED];
+          slot = adjoint * K::at(slot).derivative;
         }
       }
     });
@@ -172,20 +181,23 @@ template <class T, int M> struct WarpScore : WarpSystem<T, M, true> {
 
   // The gradient in the log lengthscale of an input, through distances.
   T through_distances(const T *z, const T (&coefficient)[2]) const {
-    const T z0 = z[lane], z1 = HAS_SECOND ? z[lane + 32] : T(0);
-    T of_first = 0, of_second = 0;
+    const T high = z[Base::high_row(lane)], low = HAS_LOW ? z[lane] : T(0);
+    T of_wide = 0, of_mixed = 0;
 #pragma unroll
-    for (int j = 0; j < M; j += 4) {
-      const Four<T> other = load_four(z + j);
+    for (int j = 0; j < 32; j += 4) {
+      const Four<T> up = load_four(z + j), down = load_four(z + (M - 4 - j));
 #pragma unroll
       for (int e = 0; e < 4; e++) {
-        const T gap0 = z0 - other.at[e], gap1 = z1 - other.at[e];
-        if (j < 32) of_first += first[j + e] * gap0 * gap0;
-        if (HAS_SECOND) of_second += second[j + e] * gap1 * gap1;
+        const T gap = high - up.at[e];
+        of_wide += wide[j + e] * gap * gap;
+        if (!HAS_LOW) continue;
+        const bool is_low = this->is_low(j + e);
+        const T other = (is_low ? low : high) - (is_low ? up.at[e] : down.at[3 - e]);
+        of_mixed += mixed[(j + e) % N_MIXED] * other * other;
       }
     }
-    return reduce_lanes(coefficient[0] * z0 * z0 + coefficient[1] * z1 * z1 -
-                            T(4) * (of_first + of_second), Sum{});
+    return reduce_lanes(coefficient[HIGH] * high * high + coefficient[LOW] * low * low -
+                            T(4) * (of_wide + of_mixed), Sum{});
   }
 };
 

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Small systems, one warp per query, the matrix in registers: M is 32 or 64, and lane
-// l has the rows l and, if there are so many, l + 32. One target, the trend in the matrix. What fails
-// or has lost its digits gets STATUS_IMPRECISE, and is solved again by the general kernel.
+// Small systems, one warp per query, the matrix in registers; M is 32 or 64. One target, the trend in
+// the matrix. What fails or has lost its digits gets STATUS_IMPRECISE, and is solved again by the
+// general kernel.
+//
+// Of 32 rows, lane l has row l. Of 64, it has a low row l and a high row 63 - l, whose lower
+// triangles together are 65 entries in every lane: the columns 0 to 31 of the high row are `wide`,
+// its diagonal is `corner`, and slot j of `mixed` is column j of the low row where that is not above
+// the diagonal (l >= j), else column 63 - j of the high one. So a third fewer registers and
+// evaluations are needed than for whole rows. What a lane computes of an entry that it does not
+// have is never read. Reading shared memory is what takes longest: each number that is read there
+// serves both rows where it can.
 //
 // The factor is left-looking, by panels of 4 columns: the 4 rows of a panel go to all lanes through
 // shared memory, each lane subtracts their products from its own 4 entries of either row, and all
@@ -18,21 +26,18 @@ template <class T, int M> struct WarpMemory {
   T r2[M];                           // squared scaled distances
 };
 
-template <class V> inline V from_lane(V value, int lane) {
-  return __shfl_sync(ALL_LANES, value, lane);
-}
-
 // KEEPS: whether what backward substitution needs is kept.
 template <class T, int M, bool KEEPS = false> struct WarpSystem {
   typedef Limits<T> L;
-  static constexpr bool HAS_SECOND = M > 32;
-  static constexpr int N_SECOND = HAS_SECOND ? M : 1, PANEL_WIDTH = 4;
+  static constexpr bool HAS_LOW = M > 32;
+  static constexpr int N_MIXED = HAS_LOW ? 32 : 1, PANEL_WIDTH = 4;
   static constexpr int N_PANELS = M / PANEL_WIDTH;
+  static constexpr int HIGH = 0, LOW = 1;  // of what there is for either row of a lane
 
   const Problem<T> &problem;
   WarpMemory<T, M> &memory;
   const int lane;
-  T first[32], second[N_SECOND];  // entries of the lane's rows
+  T wide[32], mixed[N_MIXED], corner;
   T y[2], k[2], r2[2], extra[2];  // of these rows; extra: what the diagonal has more
   T present[2];
   T h2, n_effective, mean_diagonal, trend, least;
@@ -45,38 +50,48 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
   WarpSystem(const Problem<T> &problem, WarpMemory<T, M> &memory, int lane)
       : problem(problem), memory(memory), lane(lane) {}
 
+  // The rows of a lane, and the lane of a row.
+  static int high_row(int lane) { return HAS_LOW ? 63 - lane : lane; }
+  static int lane_of(int row) { return HAS_LOW && row >= 32 ? 63 - row : row; }
+  bool is_low(int slot) const { return lane >= slot; }
+  // Entry (row, column) of the row that the lane has of those before 32, or behind.
+  T &entry(bool of_low, int column) {
+    if (of_low) return mixed[column % N_MIXED];
+    return column < 32 ? wide[column % 32] : mixed[(63 - column) % N_MIXED];
+  }
+
   // Squared distances between the neighbors, and to the query.
-  void measure(const T *query, int i0, int i1) {
+  void measure(const T *query, int i_high, int i_low) {
     typedef WarpMemory<T, M> Memory;
     const int d = problem.d;
 #pragma unroll
-    for (int j = 0; j < 32; j++) first[j] = 0;
+    for (int j = 0; j < 32; j++) wide[j] = 0;
 #pragma unroll
-    for (int j = 0; j < N_SECOND; j++) second[j] = 0;
-    r2[0] = r2[1] = 0;
+    for (int j = 0; j < N_MIXED; j++) mixed[j] = 0;
+    r2[HIGH] = r2[LOW] = 0;
     for (int k0 = 0; k0 < d; k0 += Memory::CHUNK) {
-      place_chunk(query, i0, i1, k0);
+      place_chunk(query, i_high, i_low, k0);
       const int n = d - k0 < Memory::CHUNK ? d - k0 : Memory::CHUNK;
-#pragma unroll 1
-      for (int c = 0; c < n; c++) add_squares(memory.z + c * Memory::STRIDE);
+#pragma unroll
+      for (int j = 0; j < 32; j += GROUP) add_squares(j, n);
     }
   }
   // Scaled differences to the query, of some inputs.
-  void place_chunk(const T *query, int i0, int i1, int k0) {
+  void place_chunk(const T *query, int i_high, int i_low, int k0) {
     typedef WarpMemory<T, M> Memory;
     const int d = problem.d, n = d - k0 < Memory::CHUNK ? d - k0 : Memory::CHUNK;
-    const T *x0 = i0 < 0 ? query : problem.X + (long long)i0 * d;
-    const T *x1 = i1 < 0 ? query : problem.X + (long long)i1 * d;
+    const T *high = i_high < 0 ? query : problem.X + (long long)i_high * d;
+    const T *low = i_low < 0 ? query : problem.X + (long long)i_low * d;
     __syncwarp();
     if (d % 4 == 0) {
       for (int c = 0; c < n; c += 4) {
-        place(query, k0, c, load_four(x0 + k0 + c), lane);
-        if (HAS_SECOND) place(query, k0, c, load_four(x1 + k0 + c), lane + 32);
+        place(query, k0, c, load_four(high + k0 + c), high_row(lane));
+        if (HAS_LOW) place(query, k0, c, load_four(low + k0 + c), lane);
       }
     } else {
       for (int c = 0; c < n; c++) {
-        place(query, k0, c, x0[k0 + c], lane);
-        if (HAS_SECOND) place(query, k0, c, x1[k0 + c], lane + 32);
+        place(query, k0, c, high[k0 + c], high_row(lane));
+        if (HAS_LOW) place(query, k0, c, low[k0 + c], lane);
       }
     }
     __syncwarp();
@@ -89,26 +104,53 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
 #pragma unroll
     for (int e = 0; e < 4; e++) place(query, k0, c + e, x.at[e], row);
   }
-  void add_squares(const T *z) {
-    const T z0 = z[lane], z1 = HAS_SECOND ? z[lane + 32] : T(0);
-    r2[0] += z0 * z0;
-    r2[1] += z1 * z1;
+  // Of n inputs, to the columns and slots from j on. Both rows of a slot, of which one is chosen at
+  // the end: cheaper than choosing for every input.
+  static constexpr int GROUP = sizeof(T) == 4 ? 16 : 8;  // as many as there are registers for
+  void add_squares(const int j, int n) {
+    T of_low[GROUP], of_high[GROUP];
 #pragma unroll
-    for (int j = 0; j < M; j += 4) {
-      const Four<T> other = load_four(z + j);
+    for (int e = 0; e < GROUP; e++) of_low[e] = of_high[e] = 0;
+#pragma unroll 1
+    for (int c = 0; c < n; c++) {
+      const T *z = memory.z + c * WarpMemory<T, M>::STRIDE;
+      const T high = z[high_row(lane)], low = HAS_LOW ? z[lane] : T(0);
+      if (j == 0) r2[HIGH] += high * high, r2[LOW] += low * low;
 #pragma unroll
-      for (int e = 0; e < 4; e++) {
-        if (j < 32) first[j + e] += (z0 - other.at[e]) * (z0 - other.at[e]);
-        if (HAS_SECOND) second[j + e] += (z1 - other.at[e]) * (z1 - other.at[e]);
+      for (int e = 0; e < GROUP; e += 4) {
+        const Four<T> up = load_four(z + j + e);
+#pragma unroll
+        for (int f = 0; f < 4; f++) {
+          const T gap = high - up.at[f], left = low - up.at[f];
+          wide[j + e + f] += gap * gap;
+          if (HAS_LOW) of_low[e + f] += left * left;
+        }
+        if (!HAS_LOW) continue;
+        const Four<T> down = load_four(z + 60 - j - e);
+#pragma unroll
+        for (int f = 0; f < 4; f++) {
+          const T right = high - down.at[3 - f];
+          of_high[e + f] += right * right;
+        }
       }
     }
+#pragma unroll
+    for (int e = 0; HAS_LOW && e < GROUP; e++)
+      mixed[(j + e) % N_MIXED] += is_low(j + e) ? of_low[e] : of_high[e];
+  }
+
+  // Bits of the rows for which it is true, of either half.
+  void ballot_rows(const bool (&is_true)[2], unsigned (&rows)[2]) const {
+    const unsigned high = __ballot_sync(ALL_LANES, is_true[HIGH]);
+    rows[0] = HAS_LOW ? __ballot_sync(ALL_LANES, is_true[LOW]) : high;
+    rows[1] = HAS_LOW ? __brev(high) : 0;
   }
 
   // Bandwidth and weights, as LocalSystem::weigh.
-  void weigh(int i0, int i1) {
-    const int index[2] = {i0, HAS_SECOND ? i1 : -1};
+  void weigh(int i_high, int i_low) {
+    const int index[2] = {i_high, HAS_LOW ? i_low : -1};
     T reach = 0;
-    bool is_bad = false;
+    bool is_bad = false, is_far[2], is_in[2];
 #pragma unroll
     for (int s = 0; s < 2; s++) {
       is_bad |= !(r2[s] - r2[s] == T(0));
@@ -117,43 +159,43 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
     not_finite = __any_sync(ALL_LANES, is_bad);
     h2 = reduce_lanes(reach, Largest{});
     // Of several as far, the first.
-    unsigned as_far[2];
+    unsigned as_far[2], in_rows[2];
 #pragma unroll
-    for (int s = 0; s < 2; s++)
-      as_far[s] = __ballot_sync(ALL_LANES, index[s] >= 0 && r2[s] == h2 && h2 > 0);
+    for (int s = 0; s < 2; s++) is_far[s] = index[s] >= 0 && r2[s] == h2 && h2 > 0;
+    ballot_rows(is_far, as_far);
     farthest = as_far[0] ? __ffs(as_far[0]) - 1 : as_far[1] ? 31 + __ffs(as_far[1]) : 0;
     if (problem.bandwidth > 0) h2 = T(problem.bandwidth * problem.bandwidth);
     T counted = 0, sum = 0, count = 0, noise[2];
-    unsigned in_lanes[2];
 #pragma unroll
     for (int s = 0; s < 2; s++) {
       const T weight = weight_of(s).value;
       const bool in = weight > L::SMALLEST_WEIGHT && index[s] >= 0;
+      is_in[s] = in;
       present[s] = in ? T(1) : T(0);
-      in_lanes[s] = __ballot_sync(ALL_LANES, in);
       y[s] = in ? problem.y[index[s]] : T(0);
       noise[s] = in ? T(problem.noise_variance) * problem.noise[index[s]] / weight : T(0);
       if (in) counted += weight < T(1) ? weight : T(1), sum += r2[s], count += T(1);
     }
+    ballot_rows(is_in, in_rows);
     n_effective = reduce_lanes(counted, Sum{});
     sum = reduce_lanes(sum, Sum{});
     count = reduce_lanes(count, Sum{});
     trend = T(problem.constant_variance) +
             T(problem.slope_variance) * sum / (count > T(1) ? count : T(1));
     mean_diagonal = T(1) + trend;
-    extra[0] = in_lanes[0] >> lane & 1 ? noise[0] : mean_diagonal;
-    extra[1] = in_lanes[1] >> lane & 1 ? noise[1] : mean_diagonal;
-    const int last = in_lanes[1] ? 64 - __clz(in_lanes[1]) : 32 - __clz(in_lanes[0]);
+#pragma unroll
+    for (int s = 0; s < 2; s++) extra[s] = is_in[s] ? noise[s] : mean_diagonal;
+    const int last = in_rows[1] ? 64 - __clz(in_rows[1]) : 32 - __clz(in_rows[0]);
     rows = last > 1 ? last : 1;
     __syncwarp();
-    memory.r2[lane] = r2[0];
-    if (HAS_SECOND) memory.r2[lane + 32] = r2[1];
+    memory.r2[high_row(lane)] = r2[HIGH];
+    if (HAS_LOW) memory.r2[lane] = r2[LOW];
     __syncwarp();
     correlate();
     // Neighbors are ordered, so those without weight are the last ones, whose columns nobody
     // reads. If not so, columns of points that are out of the system are zero.
-    const unsigned long long all = (unsigned long long)in_lanes[1] << 32 | in_lanes[0];
-    if (all & (all + 1)) drop_columns(in_lanes);
+    const unsigned long long all = (unsigned long long)in_rows[1] << 32 | in_rows[0];
+    if (all & (all + 1)) drop_columns(in_rows);
   }
 
   // The weight of the lane's row s, were it a neighbor, with derivatives.
@@ -168,36 +210,44 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
   // [E1] in place of the squared distances. Rows of points out of the system are zero.
   void correlate() {
     const T c = T(problem.constant_variance), half_b = T(0.5 * problem.slope_variance);
-    const T b0 = half_b * present[0], b1 = half_b * present[1];
-    const T base0 = present[0] * c + b0 * r2[0], base1 = present[1] * c + b1 * r2[1];
+    T b[2], base[2];
+#pragma unroll
+    for (int s = 0; s < 2; s++) {
+      b[s] = half_b * present[s];
+      base[s] = present[s] * c + b[s] * r2[s];
+    }
     with_kernel(problem.kernel, [&](auto kernel) {
       typedef decltype(kernel) K;
 #pragma unroll
-      for (int j = 0; j < M; j += 4) {
-        const Four<T> other = load_four(memory.r2 + j);
+      for (int j = 0; j < 32; j += 4) {
+        const Four<T> up = load_four(memory.r2 + j), down = load_four(memory.r2 + (M - 4 - j));
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-          if (j < 32) {
-            const T pair = first[j + e];
-            first[j + e] = K::at(pair).value * present[0] + ((b0 * other.at[e] + base0) - b0 * pair);
-          }
-          if (HAS_SECOND) {
-            const T pair = second[j + e];
-            second[j + e] = K::at(pair).value * present[1] + ((b1 * other.at[e] + base1) - b1 * pair);
-          }
+          T pair = wide[j + e];
+          wide[j + e] = K::at(pair).value * present[HIGH] +
+                        ((b[HIGH] * up.at[e] + base[HIGH]) - b[HIGH] * pair);
+          if (!HAS_LOW) continue;
+          const bool low = is_low(j + e);
+          const T own = low ? b[LOW] : b[HIGH], other = low ? up.at[e] : down.at[3 - e];
+          T &slot = mixed[(j + e) % N_MIXED];
+          pair = slot;
+          slot = K::at(pair).value * (low ? present[LOW] : present[HIGH]) +
+                 ((own * other + (low ? base[LOW] : base[HIGH])) - own * pair);
         }
       }
 #pragma unroll
       for (int s = 0; s < 2; s++) k[s] = present[s] * (K::at(r2[s]).value + c);
     });
+    corner = present[HIGH] + (b[HIGH] * r2[HIGH] + base[HIGH]);
   }
-  void drop_columns(const unsigned (&in_lanes)[2]) {
+  void drop_columns(const unsigned (&in_rows)[2]) {
+    // On the diagonal stays what `extra` is added to: 0 of a point that is out.
 #pragma unroll
-    for (int j = 0; j < M; j++) {
-      const bool is_in = in_lanes[j / 32] >> (j % 32) & 1;
-      // On the diagonal stays what `extra` is added to: 0 of a point that is out.
-      if (j < 32) first[j] = is_in ? first[j] : T(0);
-      if (HAS_SECOND) second[j] = is_in ? second[j] : T(0);
+    for (int j = 0; j < 32; j++) wide[j] = in_rows[0] >> j & 1 ? wide[j] : T(0);
+#pragma unroll
+    for (int j = 0; HAS_LOW && j < N_MIXED; j++) {
+      const int column = is_low(j) ? j : 63 - j;
+      mixed[j] = in_rows[column / 32] >> (column % 32) & 1 ? mixed[j] : T(0);
     }
   }
 
@@ -213,18 +263,22 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
       panel(p);
     }
   }
+  // Which of a lane's rows the rows of a panel are, and the lane that has one of them.
+  static bool is_low_panel(int p) { return HAS_LOW && p * PANEL_WIDTH < 32; }
+  static int owner_of(int p, int a) { return lane_of(p * PANEL_WIDTH + a); }
+
   // What the lanes that own the rows of a panel have before it, for all lanes.
   const T *share_rows(const int p) {
-    const int j = p * PANEL_WIDTH, owner = j % 32;
+    const int j = p * PANEL_WIDTH, first = owner_of(p, 0), last = owner_of(p, PANEL_WIDTH - 1);
+    const int place = first < last ? lane - first : first - lane;
     T *row = memory.panel + (p % 2) * PANEL_WIDTH * M;
-    if (lane >= owner && lane < owner + PANEL_WIDTH) {
-      T *own = row + (lane - owner) * M;
+    if (place >= 0 && place < PANEL_WIDTH) {
+      T *own = row + place * M;
 #pragma unroll
       for (int c = 0; c < j; c += 4) {
         Four<T> part;
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-          part.at[e] = j < 32 ? first[(c + e) % 32] : second[(c + e) % N_SECOND];
+        for (int e = 0; e < 4; e++) part.at[e] = entry(is_low_panel(p), c + e);
         *reinterpret_cast<Four<T> *>(own + c) = part;
       }
     }
@@ -233,14 +287,16 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
   }
   void panel(const int p) {
     constexpr int W = PANEL_WIDTH;
-    const int j = p * W, owner = j % 32;
-    const bool in_first = j < 32;
+    const int j = p * W;
+    const bool in_low = is_low_panel(p);
+    const int s = in_low ? LOW : HIGH;
     const T *row = share_rows(p);
-    T x0[W], x1[W];
+    T low[W], high[W];
 #pragma unroll
     for (int b = 0; b < W; b++) {
-      x0[b] = in_first ? first[(j + b) % 32] : T(0);
-      x1[b] = HAS_SECOND ? second[(j + b) % N_SECOND] : T(0);
+      low[b] = in_low ? entry(true, j + b) : T(0);
+      high[b] = entry(false, j + b);
+      if (HAS_LOW && !in_low && lane == owner_of(p, b)) high[b] = corner;
     }
 #pragma unroll
     for (int c = 0; c < j; c += 4) {
@@ -249,34 +305,32 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
         const Four<T> part = load_four(row + b * M + c);
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-          if (in_first) x0[b] -= first[(c + e) % 32] * part.at[e];
-          if (HAS_SECOND) x1[b] -= second[(c + e) % N_SECOND] * part.at[e];
+          if (in_low) low[b] -= entry(true, c + e) * part.at[e];
+          high[b] -= entry(false, c + e) * part.at[e];
         }
       }
     }
     // The diagonal block, in every lane; its diagonal keeps 1/L.
     T D[W * W];
-    const T more = in_first ? extra[0] : extra[1];
 #pragma unroll
     for (int b = 0; b < W; b++)
 #pragma unroll
       for (int a = b; a < W; a++) {
-        T value = in_first ? x0[b] : x1[b];
-        if (a == b) value += more;
-        D[b * W + a] = from_lane(value, owner + a);
+        T value = in_low ? low[b] : high[b];
+        if (a == b) value += extra[s];
+        D[b * W + a] = from_lane(value, owner_of(p, a));
       }
     factor_block(D);
-    const T y_own = in_first ? y[0] : y[1], k_own = in_first ? k[0] : k[1];
     T of_y[W], of_k[W];
 #pragma unroll
     for (int a = 0; a < W; a++) {
-      T v = from_lane(y_own, owner + a), w = from_lane(k_own, owner + a);
+      T v = from_lane(y[s], owner_of(p, a)), w = from_lane(k[s], owner_of(p, a));
 #pragma unroll
       for (int b = 0; b < a; b++) v -= D[b * W + a] * of_y[b], w -= D[b * W + a] * of_k[b];
       of_y[a] = v * D[a * W + a], of_k[a] = w * D[a * W + a];
-      if (KEEPS && lane == owner + a) {
-        inverse[in_first ? 0 : 1] = D[a * W + a];
-        of_y_kept[in_first ? 0 : 1] = of_y[a], of_k_kept[in_first ? 0 : 1] = of_k[a];
+      if (KEEPS && lane == owner_of(p, a)) {
+        inverse[s] = D[a * W + a];
+        of_y_kept[s] = of_y[a], of_k_kept[s] = of_k[a];
       }
       yy += of_y[a] * of_y[a];
       yk += of_y[a] * of_k[a];
@@ -286,18 +340,18 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
     for (int b = 0; b < W; b++) {
 #pragma unroll
       for (int c = 0; c < b; c++) {
-        if (in_first) x0[b] -= x0[c] * D[c * W + b];
-        if (HAS_SECOND) x1[b] -= x1[c] * D[c * W + b];
+        if (in_low) low[b] -= low[c] * D[c * W + b];
+        high[b] -= high[c] * D[c * W + b];
       }
-      x0[b] *= D[b * W + b], x1[b] *= D[b * W + b];
-      if (in_first) {
-        first[(j + b) % 32] = x0[b];
-        y[0] -= x0[b] * of_y[b], k[0] -= x0[b] * of_k[b];
+      low[b] *= D[b * W + b], high[b] *= D[b * W + b];
+      if (in_low) {
+        // Where the slot is the high row's, it stays so.
+        entry(true, j + b) = is_low(j + b) ? low[b] : entry(true, j + b);
+        y[LOW] -= low[b] * of_y[b], k[LOW] -= low[b] * of_k[b];
       }
-      if (HAS_SECOND) {
-        second[(j + b) % N_SECOND] = x1[b];
-        y[1] -= x1[b] * of_y[b], k[1] -= x1[b] * of_k[b];
-      }
+      const bool is_slot = HAS_LOW && j >= 32;
+      entry(false, j + b) = is_slot && is_low(63 - j - b) ? entry(false, j + b) : high[b];
+      y[HIGH] -= high[b] * of_y[b], k[HIGH] -= high[b] * of_k[b];
     }
   }
   void factor_block(T *D) {
@@ -311,7 +365,7 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
       const bool good = pivot > smallest && pivot - pivot == T(0);
       failed = failed || !good;
       least = good && pivot < least ? pivot : least;
-      const T inverse = inverse_sqrt(good ? pivot : T(1));
+      const T inverse = good ? inverse_sqrt(pivot) : T(1);
       D[b * W + b] = inverse;
 #pragma unroll
       for (int a = b + 1; a < W; a++) {

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matrices of all rows on the device: by cuSOLVER and cuBLAS, through CuPy.
+
+One matrix of n by n at a time, in place: the covariance becomes its Cholesky factor, and that its
+inverse. Everything else is done in blocks of rows, of which only the part up to the diagonal is
+read. `Algebra` is what a device has beside an array library, so that a test can do without one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.cuda.residence import DeviceArray
+from lsgp.backends.dense import AdjointSums, Covariance, Inverted, matrix_bytes
+from lsgp.backends.dense_host import HOST, are_finite
+from lsgp.backends.local_system import SMALLEST_PIVOT
+from lsgp.method import contract
+from lsgp.method.contract import LocalModel, LocalProblem
+
+Array = NDArray[np.float64]
+
+#: Rows of a block: products of blocks fill the device, and their copies take little of its memory.
+BLOCK_ROWS = 2048
+#: Triangles of so many rows are inverted by substitution, larger ones by products of their parts.
+SMALL_TRIANGLE = 1024
+#: Fewer rows are the host's: launching takes longer than their evidence. With four threads, a
+#: default fit of 500 rows took 26 s by the host's factors, and 17 s by the device's.
+FEWEST_ROWS = 400
+#: Queries are solved in tiles of this size, as on the host.
+TILE = 1024
+#: Queries that a solver is asked for at a time.
+BLOCK_SIZE = 8 * TILE
+#: Of the free memory of the device, what matrices of exact GPs may take.
+SHARE_FOR_FACTORS = 0.6
+#: Matrices that the evidence takes at a time, copies of blocks included.
+N_MATRICES = 2
+
+
+class Algebra(Protocol):
+    """What is asked of a device."""
+
+    @property
+    def library(self) -> Any:
+        """CuPy, or what does the same: a library of arrays."""
+
+    def to_host(self, array: DeviceArray) -> NDArray[Any]: ...
+
+    def free_memory(self) -> int:
+        """Bytes of the device."""
+
+    def correlate(
+        self,
+        kernel: str,
+        left: DeviceArray,
+        right: DeviceArray,
+        rho: DeviceArray | None,
+        by_r2: DeviceArray | None,
+    ) -> None:
+        """Correlations (p, r), and their derivatives, into arrays whose rows are contiguous."""
+
+    def factor(self, matrix: DeviceArray) -> bool:
+        """The Cholesky factor in place of the lower triangle; False if there is none."""
+
+    def invert_triangle(self, block: DeviceArray) -> DeviceArray:
+        """The inverse of a small lower triangular matrix, of which no more is read."""
+
+
+def invert_triangle(block: DeviceArray, algebra: Algebra) -> DeviceArray:
+    """The inverse of a lower triangular matrix, of which no more is read."""
+    n = len(block)
+    if n <= SMALL_TRIANGLE:
+        return algebra.invert_triangle(block)
+    half = n // 2
+    inverse = algebra.library.zeros((n, n))
+    above, below = (
+        algebra.library.ascontiguousarray(invert_triangle(block[part, part], algebra))
+        for part in (slice(half), slice(half, n))
+    )
+    inverse[:half, :half], inverse[half:, half:] = above, below
+    inverse[half:, :half] = -(below @ (block[half:, :half] @ above))
+    return inverse
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    for start in range(0, n, BLOCK_ROWS):
+        yield slice(start, min(start + BLOCK_ROWS, n))
+
+
+def invert_in_place(matrix: DeviceArray, algebra: Algebra) -> None:
+    """A Cholesky factor by its inverse; zeros above the diagonal in its blocks there.
+
+    With block columns J from the last to the first, and what is below already inverted,
+    (L⁻¹)_J = -(L⁻¹)_below L_J (L_JJ)⁻¹, each block of rows from what is above it: so from below.
+    """
+    blocks = list(_blocks(len(matrix)))
+    for number in reversed(range(len(blocks))):
+        own = blocks[number]
+        inverse = invert_triangle(matrix[own, own], algebra)
+        for rows in reversed(blocks[number + 1 :]):
+            product = matrix[rows, own.stop : rows.stop] @ matrix[own.stop : rows.stop, own]
+            matrix[rows, own] = -(product @ inverse)
+        matrix[own, own] = inverse
+
+
+def fill(
+    matrix: DeviceArray, z: DeviceArray, model: LocalModel, diagonal: DeviceArray, algebra: Algebra
+) -> None:
+    """Correlations of the rows into the lower triangle, and what is added to its diagonal."""
+    for rows in _blocks(len(z)):
+        part = matrix[rows, : rows.stop]
+        algebra.correlate(model.kernel, z[rows], z[: rows.stop], part, None)
+    matrix.ravel()[:: len(z) + 1] += diagonal
+
+
+@dataclass(frozen=True)
+class DeviceFactor:
+    """As `InverseFactor`."""
+
+    model: LocalModel
+    z: DeviceArray  # (n, d)
+    values: DeviceArray  # (n, n), of which blocks up to the diagonal are read
+    algebra: Algebra
+    place: Callable[[], AbstractContextManager[object]]
+
+    def half(self, columns: Array) -> Array:
+        with self.place():
+            return self.algebra.to_host(self._half(self.algebra.library.asarray(columns)))
+
+    def solve(self, columns: Array) -> Array:
+        with self.place():
+            half = self._half(self.algebra.library.asarray(columns))
+            return self.algebra.to_host(_transposed_product(self.values, half, self.algebra))
+
+    def columns(self, rows: NDArray[np.integer]) -> Array:
+        with self.place():
+            return self.algebra.to_host(self._columns(rows))
+
+    def inverse_columns(self, rows: NDArray[np.integer]) -> Array:
+        with self.place():
+            half = self._columns(rows)
+            return self.algebra.to_host(_transposed_product(self.values, half, self.algebra))
+
+    def diagonal(self) -> Array:
+        with self.place():
+            total = self.algebra.library.zeros(len(self.z))
+            for rows in _blocks(len(self.z)):
+                total[: rows.stop] += (self.values[rows, : rows.stop] ** 2).sum(axis=0)
+            return self.algebra.to_host(total)
+
+    def products(self, z: Array, right: Array, mean_only: bool) -> tuple[Array, Array]:
+        q, n = len(z), len(self.z)
+        with self.place():
+            library, to_host = self.algebra.library, self.algebra.to_host
+            squares, products = np.zeros(q), np.empty((q, right.shape[1]))
+            on_device = library.asarray(right)
+            k = library.empty((TILE, n))
+            for start in range(0, q, TILE):
+                size = min(TILE, q - start)
+                tile = np.zeros((TILE, z.shape[1]))
+                tile[:size] = z[start : start + size]
+                points = library.asarray(tile)
+                self.algebra.correlate(self.model.kernel, points, self.z, k, None)
+                products[start : start + size] = to_host(k @ on_device)[:size]
+                if not mean_only:
+                    total = library.zeros(TILE)
+                    for rows in _blocks(n):
+                        part = self.values[rows, : rows.stop] @ k[:, : rows.stop].T
+                        total += (part * part).sum(axis=0)
+                    squares[start : start + size] = to_host(total)[:size]
+            return squares, products
+
+    def extended(self, z: Array, noise: Array) -> DeviceFactor | None:
+        return None  # a new one takes seconds, and half of the memory
+
+    def to_host(self) -> Array:
+        with self.place():
+            return np.tril(self.algebra.to_host(self.values))
+
+    def _half(self, columns: DeviceArray) -> DeviceArray:
+        result = self.algebra.library.empty_like(columns)
+        for rows in _blocks(len(self.z)):
+            result[rows] = self.values[rows, : rows.stop] @ columns[: rows.stop]
+        return result
+
+    def _columns(self, rows: NDArray[np.integer]) -> DeviceArray:
+        library = self.algebra.library
+        unit = library.zeros((len(self.z), len(rows)))
+        unit[library.asarray(rows), library.arange(len(rows))] = 1.0
+        return self._half(unit)
+
+
+def _transposed_product(values: DeviceArray, right: DeviceArray, algebra: Algebra) -> DeviceArray:
+    """L⁻ᵀ times a column, or several."""
+    result = algebra.library.zeros_like(right)
+    for rows in _blocks(len(values)):
+        result[: rows.stop] += values[rows, : rows.stop].T @ right[rows]
+    return result
+
+
+@dataclass(frozen=True)
+class DeviceCovariance:
+    """As `Covariance`: the factor is inverted at once, since all that is asked for needs that."""
+
+    factor: DeviceFactor
+    half_log_determinant: float
+
+    def solve(self, columns: NDArray[np.floating]) -> Array:
+        return self.factor.solve(np.asarray(columns, dtype=float))
+
+    def adjoint_sums(
+        self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
+    ) -> AdjointSums:
+        """Block by block: of a block left of the diagonal, what is above it is its mirror image."""
+        factor = self.factor
+        n, d = factor.z.shape
+        with factor.place():
+            library, to_host = factor.algebra.library, factor.algebra.to_host
+            left, right = alpha / unit, alpha
+            if trend is not None:
+                left, right = np.column_stack([left, trend[0]]), np.column_stack([right, trend[1]])
+            left, right, z = library.asarray(left), library.asarray(right), factor.z
+            # Of G and of P: a column of ones, and z, so that one product has all sums.
+            basis = library.concatenate([library.ones((n, 1)), z], axis=1)
+            sums = [library.zeros((n, 1 + d)), library.zeros((n, 1 + d))]
+            diagonal = library.empty(n)
+            for rows in _blocks(n):
+                below = factor.values[rows.start :]
+                # Row i of L⁻¹ has nothing right of i: columns of C begin with their own row.
+                own = below[:, rows].T @ below[:, : rows.stop]
+                own -= left[rows] @ right[: rows.stop].T
+                own *= 0.5
+                diagonal[rows] = own[:, rows].diagonal()
+                by_r2 = library.empty(own.shape)
+                part = z[: rows.stop]
+                factor.algebra.correlate(factor.model.kernel, z[rows], part, None, by_r2)
+                for total, each in zip(sums, (own, own * by_r2), strict=True):
+                    total[rows] += each @ basis[: rows.stop]
+                    total[: rows.start] += each[:, : rows.start].T @ basis[rows]
+            by_adjoint, by_pairs = (to_host(total) for total in sums)
+            return AdjointSums(
+                to_host(diagonal),
+                float(by_adjoint[:, 0].sum()),
+                by_adjoint[:, 1:],
+                by_pairs[:, 0],
+                by_pairs[:, 1:],
+            )
+
+
+class DeviceDense:
+    """As `Dense`; ``place`` is entered by whoever uses the device."""
+
+    is_fast = True
+    block_size = BLOCK_SIZE
+
+    def __init__(
+        self, algebra: Algebra, place: Callable[[], AbstractContextManager[object]]
+    ) -> None:
+        self.algebra, self.place = algebra, place
+        self._lock = threading.Lock()
+
+    def room(self, memory_budget: int, n: int) -> int:
+        """The budget is for the host, which holds none of many rows."""
+        if n < FEWEST_ROWS:
+            return HOST.room(memory_budget, n)
+        with self.place():
+            return int(SHARE_FOR_FACTORS * self.algebra.free_memory())
+
+    def host_bytes(self, n: int) -> int:
+        return HOST.host_bytes(n) if n < FEWEST_ROWS else 0
+
+    def evidence_bytes(self, n: int) -> int:
+        return HOST.evidence_bytes(n) if n < FEWEST_ROWS else N_MATRICES * matrix_bytes(n)
+
+    def alone(self) -> AbstractContextManager[object]:
+        return self._lock
+
+    def invert(self, z: Array, problem: LocalProblem) -> Inverted:
+        model = problem.model
+        if len(z) < FEWEST_ROWS or not are_finite(z).all():
+            return HOST.invert(z, problem)
+        noise = model.noise_variance * problem.noise.astype(float)
+        with self.place():
+            library = self.algebra.library
+            on_device, matrix = library.asarray(z), library.empty((len(z), len(z)))
+            for jitter in contract.jitters():
+                fill(matrix, on_device, model, library.asarray(noise + jitter), self.algebra)
+                if self._factor(matrix):
+                    invert_in_place(matrix, self.algebra)
+                    status = contract.STATUS_JITTERED if jitter else contract.STATUS_OK
+                    return Inverted(self._made(model, on_device, matrix), status, jitter)
+            matrix.fill(np.nan)
+            unsolved = self._made(model, on_device, matrix)
+            return Inverted(unsolved, contract.STATUS_NOT_POSITIVE_DEFINITE, 0.0)
+
+    def covariance(
+        self, z: Array, model: LocalModel, noise: NDArray[np.floating]
+    ) -> Covariance | None:
+        if len(z) < FEWEST_ROWS:
+            return HOST.covariance(z, model, noise)
+        with self.place():
+            library = self.algebra.library
+            on_device, matrix = library.asarray(z), library.empty((len(z), len(z)))
+            diagonal = library.asarray(model.noise_variance * np.asarray(noise, dtype=float))
+            fill(matrix, on_device, model, diagonal, self.algebra)
+            if not model.has_large_trend:
+                for rows in _blocks(len(z)):
+                    part = on_device[: rows.stop]
+                    trend = model.slope_variance * (on_device[rows] @ part.T)
+                    matrix[rows, : rows.stop] += trend + model.constant_variance
+            if not self.algebra.factor(matrix):
+                return None
+            half = float(self.algebra.to_host(library.log(matrix.diagonal()).sum()))
+            invert_in_place(matrix, self.algebra)
+            return DeviceCovariance(self._made(model, on_device, matrix), half)
+
+    def _factor(self, matrix: DeviceArray) -> bool:
+        if not self.algebra.factor(matrix):
+            return False
+        pivots = self.algebra.to_host(matrix.diagonal())
+        return bool((pivots**2 > SMALLEST_PIVOT).all())
+
+    def _made(self, model: LocalModel, z: DeviceArray, matrix: DeviceArray) -> DeviceFactor:
+        return DeviceFactor(model, z, matrix, self.algebra, self.place)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From queries to predictions on the device: what is found there is solved there."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.cuda import search, solve
+from lsgp.backends.cuda.device import cupy
+from lsgp.backends.cuda.residence import DeviceArray, Residence, download, download_together
+from lsgp.method.contract import LocalProblem, Predictions
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import NeighborIndex
+
+
+class RowsOnDevice:
+    """Neighbors (q, m) that are fetched when somebody asks for those of some queries."""
+
+    def __init__(self, neighbors: DeviceArray) -> None:
+        self._neighbors = neighbors
+        self.shape: tuple[int, int] = neighbors.shape
+
+    def __getitem__(self, queries: int | NDArray[np.int64]) -> NDArray[np.int32]:
+        return download(self._neighbors[queries])
+
+
+def predict_nearest(
+    problem: LocalProblem,
+    index: NeighborIndex,
+    queries: NDArray[np.float64],
+    n_neighbors: int,
+    exclusions: Exclusions,
+    residence: Residence,
+) -> tuple[Predictions, RowsOnDevice]:
+    """Of queries (q, d) of the host, by weights that are not k(u)/h; only predictions come back."""
+    model, m = problem.model, min(n_neighbors, index.n)
+    if index.n > len(problem.X):
+        raise ValueError("neighbors names a row that X does not have")
+    neighbors = search.find_nearest(index, queries, model.localizer_scale, m, exclusions, residence)
+    on_device = solve.upload_problem(problem, model.has_large_trend, residence)
+    places = cupy().asarray(queries.astype(problem.X.dtype, copy=False))
+    solved = solve.predict(on_device, places, neighbors)
+    result = Predictions(*download_together(solved[:5]))
+    return result._replace(noise_unit=np.ones(len(queries))), RowsOnDevice(neighbors)

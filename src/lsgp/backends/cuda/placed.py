@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One device by its number: what runs there is placed, told of when it fails, and halved to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, RowsOfQueries
+from lsgp.backends.cuda.algebra import CudaAlgebra
+from lsgp.backends.cuda.backend import CudaBackend
+from lsgp.backends.cuda.dense import DeviceDense
+from lsgp.backends.cuda.device import (
+    DeviceMemoryError,
+    find_device,
+    release_memory,
+    why_not,
+    working_on,
+)
+from lsgp.backends.cuda.residence import Residence
+from lsgp.method.contract import (
+    Coefficients,
+    LocalModel,
+    LocalProblem,
+    Predictions,
+    QueryGradients,
+    Scores,
+    concatenate_results,
+)
+from lsgp.method.kernels import Kernel
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import SearchIndex
+
+Array = NDArray[np.floating]
+Result = TypeVar("Result")
+
+#: Of the free memory of the device, what blocks may take, whatever the budget of the host is.
+SHARE_FOR_BLOCKS = 0.5
+
+
+class PlacedBackend:
+    """See `Backend`. Without a number, the device that is current."""
+
+    is_device = True
+    factors_once = True
+    is_slow = False
+
+    def __init__(self, number: int | None = None) -> None:
+        self.number = number
+        self.name = "cuda" if number is None else f"cuda:{number}"
+        self.solves = CudaBackend()
+        self.algebra = CudaAlgebra()
+        self.dense = DeviceDense(self.algebra, self.place)
+
+    @property
+    def residence(self) -> Residence:
+        return self.solves.residence
+
+    @property
+    def device_name(self) -> str:
+        return find_device(self.number).name
+
+    def why_not(self) -> str | None:
+        """Why it cannot be used here; None if it can."""
+        return why_not(self.number)
+
+    def place(self) -> AbstractContextManager[None]:
+        return working_on(self.number, self.name)
+
+    def knows(self, kernel: Kernel) -> bool:
+        return self.solves.knows(kernel)
+
+    def knows_metric(self, localizer_metric: str) -> bool:
+        return self.solves.knows_metric(localizer_metric)
+
+    def prepare(self, problem: LocalProblem) -> LocalProblem:
+        with self.place():
+            return self.solves.prepare(problem)
+
+    def search(
+        self,
+        index: SearchIndex,
+        model: LocalModel,
+        queries: NDArray[np.float64],
+        n_neighbors: int | None,
+        exclusions: Exclusions,
+        max_neighbors: int = LARGEST_SYSTEM,
+        first_query: int = 0,
+    ) -> NDArray[np.int32]:
+        def find(start: int, stop: int) -> NDArray[np.int32]:
+            return self.solves.search(
+                index,
+                model,
+                queries[start:stop],
+                n_neighbors,
+                exclusions.block(start, stop),
+                max_neighbors,
+                first_query + start,
+            )
+
+        return self._halving(find, len(queries), _side_by_side)
+
+    def predict(
+        self,
+        problem: LocalProblem,
+        queries: Array,
+        neighbors: NDArray[np.int32],
+        points: Array | None = None,
+    ) -> Predictions:
+        def solve(start: int, stop: int) -> Predictions:
+            own = None if points is None else points[start:stop]
+            return self.solves.predict(problem, queries[start:stop], neighbors[start:stop], own)
+
+        return self._halving(solve, len(queries))
+
+    def predict_at(
+        self,
+        problem: LocalProblem,
+        index: SearchIndex,
+        queries: NDArray[np.float64],
+        n_neighbors: int | None,
+        exclusions: Exclusions,
+        max_neighbors: int = LARGEST_SYSTEM,
+        first_query: int = 0,
+    ) -> tuple[Predictions, RowsOfQueries]:
+        def solve(start: int, stop: int) -> tuple[Predictions, RowsOfQueries]:
+            return self.solves.predict_at(
+                problem,
+                index,
+                queries[start:stop],
+                n_neighbors,
+                exclusions.block(start, stop),
+                max_neighbors,
+                first_query + start,
+            )
+
+        return self._halving(solve, len(queries), _one_after_another)
+
+    def coefficients(
+        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+    ) -> Coefficients:
+        def solve(start: int, stop: int) -> Coefficients:
+            return self.solves.coefficients(problem, queries[start:stop], neighbors[start:stop])
+
+        return self._halving(solve, len(queries))
+
+    def differentiate(
+        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
+    ) -> tuple[Predictions, QueryGradients]:
+        return self.solves.differentiate(problem, queries, neighbors)
+
+    def score(
+        self,
+        problem: LocalProblem,
+        targets: NDArray[np.int32],
+        neighbors: NDArray[np.int32],
+        objective: str,
+    ) -> Scores:
+        def solve(start: int, stop: int) -> Scores:
+            part = targets[start:stop], neighbors[start:stop]
+            return self.solves.score(problem, *part, objective)
+
+        return self._halving(solve, len(targets))
+
+    def workspace_bytes(
+        self, n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool
+    ) -> int:
+        with self.place():
+            sizes = n_neighbors, n_inputs, n_targets
+            return self.solves.workspace_bytes(*sizes, dtype, gradient)
+
+    def plan(
+        self,
+        problem: LocalProblem,
+        n_neighbors: int | None,
+        n_queries: int,
+        resources: Resources,
+        gradient: bool = False,
+    ) -> Plan:
+        """Blocks have arrays of one size on the host and on the device: the budget is for both."""
+        with self.place():
+            available = int(SHARE_FOR_BLOCKS * self.algebra.free_memory())
+            budget = max(1, min(resources.memory_budget, available))
+            own = resources._replace(memory_budget=budget)
+            return self.solves.plan(problem, n_neighbors, n_queries, own, gradient)
+
+    def _halving(
+        self,
+        run: Callable[[int, int], Result],
+        n: int,
+        join: Callable[[list[Result]], Result] = concatenate_results,
+    ) -> Result:
+        """The result of all n, or of halves of them where the device has too little memory."""
+
+        def attempt(start: int, stop: int) -> Result:
+            try:
+                with self.place():
+                    return run(start, stop)
+            except DeviceMemoryError:
+                if stop - start <= 1:
+                    raise
+            # Not inside the handler, whose exception holds the arrays that were too large.
+            release_memory()
+            middle = (start + stop) // 2
+            return join([attempt(start, middle), attempt(middle, stop)])
+
+        return attempt(0, n)
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """Neighbors of queries, and of more behind them; as `RowsOfQueries`."""
+
+    first: RowsOfQueries
+    n_first: int
+    second: RowsOfQueries
+
+    def __getitem__(self, query: int) -> NDArray[np.int32]:
+        is_first = query < self.n_first
+        return self.first[query] if is_first else self.second[query - self.n_first]
+
+
+def _one_after_another(
+    parts: list[tuple[Predictions, RowsOfQueries]],
+) -> tuple[Predictions, RowsOfQueries]:
+    (first, rows), (second, more) = parts
+    joined: Predictions = concatenate_results([first, second])
+    return joined, _Joined(rows, len(first.status), more)
+
+
+def _side_by_side(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Neighborhoods one below another, the narrower ones padded."""
+    width = max(part.shape[1] for part in parts)
+    return np.concatenate(
+        [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=-1) for part in parts]
+    )

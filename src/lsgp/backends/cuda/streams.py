@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A queue of the device for each call: threads of the host do not wait for each other's work.
+
+Queues are lent rather than made for every thread: the memory that CuPy keeps for later belongs to
+the queue that it was used in, and threads come and go with every prediction.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from lsgp.backends.cuda.device import cupy
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+#: Queues that nobody uses, of each device.
+_idle: dict[int, list[Any]] = {}
+_own = threading.local()
+
+
+@contextmanager
+def own_stream() -> Iterator[None]:
+    """Work of this thread goes to a queue that no other thread uses; inside another, to that."""
+    if getattr(_own, "is_inside", False):
+        yield
+        return
+    library = cupy()
+    idle = _idle.setdefault(library.cuda.Device().id, [])
+    try:
+        stream = idle.pop()
+    except IndexError:
+        stream = library.cuda.Stream(non_blocking=True)
+    _own.is_inside = True
+    try:
+        with stream:
+            yield
+    finally:
+        _own.is_inside = False
+        idle.append(stream)
+
+
+def on_own_stream(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """A function whose work goes to a queue of its own."""
+
+    @wraps(function)
+    def wrapped(*arguments: Arguments.args, **settings: Arguments.kwargs) -> Result:
+        with own_stream():
+            return function(*arguments, **settings)
+
+    return wrapped
+
+
+def wait() -> None:
+    """Until all work of this thread's queue is done."""
+    cupy().cuda.get_current_stream().synchronize()

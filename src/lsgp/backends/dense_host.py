@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matrices of all rows in the memory of this machine: factored and inverted by LAPACK."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve
+from scipy.spatial.distance import cdist
+
+from lsgp.backends.dense import (
+    ROWS_AT_A_TIME,
+    AdjointSums,
+    Inverted,
+    matrix_bytes,
+)
+from lsgp.backends.local_system import SMALLEST_PIVOT
+from lsgp.compute import lapack
+from lsgp.method import contract
+from lsgp.method.contract import LocalModel, LocalProblem
+
+Array = NDArray[np.float64]
+
+#: Queries are solved in tiles of this size, the last one padded, so that a prediction does not
+#: depend on how many others are made with it.
+TILE = 64
+#: Queries at a time that the system of all rows is asked for.
+BLOCK = 256
+#: Parts of the inverse factor, each multiplied without most of the zeros above the diagonal.
+_N_PARTS = 8
+#: Matrices of all rows that the evidence and its gradient take at a time.
+N_MATRICES = 8
+#: Far below the rounding of a correlation of 1.
+_TINY = 1e-20
+#: Products of factors' elements above this are no denormal numbers.
+_TINIER = 1e-150
+
+
+def are_finite(z: Array) -> NDArray[np.bool_]:
+    """Whether squared distances of points are, (q,)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.isfinite((z * z).sum(axis=1))
+
+
+def correlate(model: LocalModel, left: Array, right: Array) -> Array:
+    formula = model.correlation.formula
+    assert formula is not None, "an exact system is one of correlations of the scaled distance"
+    rho = np.asarray(formula(cdist(left, right, "sqeuclidean"))[0], dtype=float)
+    return _drop_below(_TINY, rho)
+
+
+def correlate_with_derivative(model: LocalModel, left: Array, right: Array) -> tuple[Array, Array]:
+    """Correlations, and their derivatives in the squared distance."""
+    formula = model.correlation.formula
+    assert formula is not None, "an exact system is one of correlations of the scaled distance"
+    found = formula(cdist(left, right, "sqeuclidean"))
+    rho, by_r2 = (_drop_below(_TINY, np.asarray(part, dtype=float)) for part in found)
+    return rho, by_r2
+
+
+def clean(matrix: Array) -> Array:
+    for start in range(0, len(matrix), ROWS_AT_A_TIME):
+        _drop_below(_TINIER, matrix[start : start + ROWS_AT_A_TIME])
+    return matrix
+
+
+def _clear_above(matrix: Array) -> None:
+    """Zeros above the diagonal, where LAPACK has left what was there."""
+    for i in range(len(matrix)):
+        matrix[i, i + 1 :] = 0.0
+
+
+def _drop_below(least: float, values: Array) -> Array:
+    """Zeros, in place, for what is smaller, of which products would be denormal numbers.
+
+    Many processors take a hundred times as long for these.
+    """
+    values[np.abs(values) < least] = 0.0
+    return values
+
+
+def invert_positive(matrix: Array) -> Array | None:
+    """Inverse Cholesky factor, in place of the lower triangle; None if there is no such factor."""
+    matrix = np.ascontiguousarray(matrix)
+    if not lapack.factor(matrix) or (np.diag(matrix) ** 2 <= SMALLEST_PIVOT).any():
+        return None
+    _clear_above(matrix)
+    lapack.invert_factor(clean(matrix))
+    return clean(matrix)
+
+
+@dataclass(frozen=True)
+class HostFactor:
+    """As `InverseFactor`."""
+
+    model: LocalModel
+    z: Array  # (n, d)
+    values: Array  # (n, n), lower triangular
+
+    def half(self, columns: Array) -> Array:
+        return np.asarray(self.values @ columns)
+
+    def solve(self, columns: Array) -> Array:
+        return np.asarray(self.values.T @ (self.values @ columns))
+
+    def columns(self, rows: NDArray[np.integer]) -> Array:
+        return self.values[:, rows]
+
+    def inverse_columns(self, rows: NDArray[np.integer]) -> Array:
+        return np.asarray(self.values.T @ self.values[:, rows])
+
+    def diagonal(self) -> Array:
+        return np.asarray(np.einsum("ij,ij->j", self.values, self.values))
+
+    def products(self, z: Array, right: Array, mean_only: bool) -> tuple[Array, Array]:
+        n, q = len(self.z), len(z)
+        squares, products = np.empty(q), np.empty((q, right.shape[1]))
+        edges = [] if mean_only else np.linspace(0, n, min(_N_PARTS, n) + 1).astype(int).tolist()
+        for start in range(0, q, TILE):
+            tile = np.zeros((TILE, z.shape[1]))
+            size = min(TILE, q - start)
+            tile[:size] = z[start : start + size]
+            k = correlate(self.model, tile, self.z)
+            total = np.zeros(TILE)
+            for low, high in pairwise(edges):
+                part = self.values[low:high, :high] @ k[:, :high].T
+                total += np.einsum("ij,ij->j", part, part)
+            squares[start : start + size] = total[:size]
+            products[start : start + size] = (k @ right)[:size]
+        return squares, products
+
+    def extended(self, z: Array, noise: Array) -> HostFactor | None:
+        """By bordering."""
+        before, n = len(self.z), len(self.z) + len(z)
+        solved = self.values @ correlate(self.model, z, self.z).T
+        rest = correlate(self.model, z, z) - solved.T @ solved
+        rest[np.diag_indices(len(rest))] += self.model.noise_variance * noise
+        inverse = invert_positive(rest)
+        if inverse is None:
+            return None
+        values, new = np.zeros((n, n)), slice(before, n)
+        values[:before, :before] = self.values
+        values[new, :before] = clean(-inverse @ (solved.T @ self.values))
+        values[new, new] = inverse
+        return HostFactor(self.model, np.concatenate([self.z, z]), values)
+
+    def to_host(self) -> Array:
+        return self.values
+
+
+@dataclass(frozen=True)
+class HostCovariance:
+    """As `Covariance`."""
+
+    z: Array
+    factor: Array  # in the lower triangle
+    by_r2: Array  # derivatives of the correlations
+
+    @property
+    def half_log_determinant(self) -> float:
+        return float(np.log(np.diag(self.factor)).sum())
+
+    def solve(self, columns: NDArray[np.floating]) -> Array:
+        return np.asarray(cho_solve((self.factor, True), columns, check_finite=False))
+
+    def adjoint_sums(
+        self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
+    ) -> AdjointSums:
+        lapack.invert_from_factor(self.factor)
+        # What is taken from the inverse, as a product of two thin matrices.
+        left = right = alpha / math.sqrt(unit)
+        if trend is not None:
+            left, right = np.column_stack([left, trend[0]]), np.column_stack([right, trend[1]])
+        z, n = self.z, len(self.z)
+        diagonal, pairs = np.empty(n), np.zeros(n)
+        total, by_z, pairs_by_z = 0.0, np.zeros_like(z), np.zeros_like(z)
+        for rows, below in _blocks(n):
+            adjoint = self.factor[rows, below]
+            adjoint -= left[rows] @ right[below].T
+            adjoint *= 0.5
+            diagonal[rows] = np.diag(adjoint, rows.start)
+            size = rows.stop - rows.start
+            adjoint[:, rows] *= np.tri(size, size, -1)  # each pair once
+            if trend is None:
+                total += 2.0 * float(adjoint.sum())
+                _add_both(by_z, adjoint, z, rows, below)
+            adjoint *= self.by_r2[rows, below]
+            pairs[rows] += adjoint.sum(axis=1)
+            pairs[below] += adjoint.sum(axis=0)
+            _add_both(pairs_by_z, adjoint, z, rows, below)
+        if trend is None:
+            total += float(diagonal.sum())
+            by_z += diagonal[:, None] * z
+        # The diagonal of the pairs is left out: a row is at no distance from itself.
+        return AdjointSums(diagonal, total, by_z, pairs, pairs_by_z)
+
+
+class HostDense:
+    """As `Dense`."""
+
+    is_fast = False
+    block_size = BLOCK
+
+    def room(self, memory_budget: int, n: int) -> int:
+        return memory_budget
+
+    def host_bytes(self, n: int) -> int:
+        return matrix_bytes(n)
+
+    def evidence_bytes(self, n: int) -> int:
+        return N_MATRICES * matrix_bytes(n)
+
+    def alone(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def invert(self, z: Array, problem: LocalProblem) -> Inverted:
+        n, model = len(z), problem.model
+        if not are_finite(z).all():
+            return _no_factor(model, z, contract.STATUS_NOT_FINITE)
+        noise = model.noise_variance * problem.noise.astype(float)
+        covariance = np.empty((n, n))
+        for jitter in contract.jitters():
+            for start in range(0, n, ROWS_AT_A_TIME):
+                rows = slice(start, min(start + ROWS_AT_A_TIME, n))
+                # The lower triangle alone: LAPACK reads no other.
+                covariance[rows, : rows.stop] = correlate(model, z[rows], z[: rows.stop])
+            covariance[np.diag_indices(n)] = 1.0 + noise + jitter
+            inverse = invert_positive(covariance)
+            if inverse is not None:
+                status = contract.STATUS_JITTERED if jitter else contract.STATUS_OK
+                return Inverted(HostFactor(model, z, inverse), status, jitter)
+        return _no_factor(model, z, contract.STATUS_NOT_POSITIVE_DEFINITE)
+
+    def covariance(
+        self, z: Array, model: LocalModel, noise: NDArray[np.floating]
+    ) -> HostCovariance | None:
+        formula = model.correlation.formula
+        assert formula is not None, "the evidence is one of correlations of the scaled distance"
+        n = len(z)
+        A, by_r2 = np.empty((n, n)), np.empty((n, n))
+        for rows, below in _blocks(n):
+            A[rows, below], by_r2[rows, below] = formula(cdist(z[rows], z[below], "sqeuclidean"))
+            if not model.has_large_trend:
+                A[rows, below] += model.constant_variance
+                A[rows, below] += model.slope_variance * (z[rows] @ z[below].T)
+        A[np.diag_indices(n)] += model.noise_variance * noise
+        return HostCovariance(z, A, by_r2) if lapack.factor(A) else None
+
+
+def _blocks(n: int) -> Iterator[tuple[slice, slice]]:
+    """Rows of a lower triangle, a few at a time, and the columns that they have.
+
+    Matrices are symmetric: of all of them only that is made, in parts that stay in the cache.
+    """
+    for start in range(0, n, TILE):
+        stop = min(start + TILE, n)
+        yield slice(start, stop), slice(0, stop)
+
+
+def _add_both(sums: Array, strict: Array, z: Array, rows: slice, below: slice) -> None:
+    """Products with z of rows of a symmetric matrix, whose lower triangle alone is there."""
+    sums[rows] += strict @ z[below]
+    sums[below] += strict.T @ z[rows]
+
+
+def _no_factor(model: LocalModel, z: Array, status: int) -> Inverted:
+    return Inverted(HostFactor(model, z, np.full((len(z), len(z)), np.nan)), status, 0.0)
+
+
+#: The one that there is.
+HOST = HostDense()

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays that are on a device: CuPy's, and tensors of torch. Taken to the host, answered in kind.
+
+Neither library is imported before somebody gives one of its arrays, and then it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+
+#: Who takes arrays of a device, for errors.
+TAKE_THEM = "fit, predict, predict_interval and predict_distribution of LSGPRegressor"
+
+
+class ArrayKind(NamedTuple):
+    """What an array is, and how results become the same."""
+
+    name: str
+    to_host: Callable[[Any], Any]
+    from_host: Callable[[NDArray[Any]], Any]
+
+    @property
+    def is_foreign(self) -> bool:
+        return self is not PLAIN
+
+    def answer(self, *values: NDArray[Any]) -> Any:
+        """Results as the caller's array is: one, or several in a tuple."""
+        answered = tuple(map(self.from_host, values))
+        return answered[0] if len(answered) == 1 else answered
+
+
+def _unchanged(array: Any) -> Any:
+    return array
+
+
+#: All that scikit-learn takes by itself.
+PLAIN = ArrayKind("an array of the host", _unchanged, _unchanged)
+
+
+def kind_of(array: Any) -> ArrayKind:
+    """Of anything that a user gives.
+
+    Tensors on the host are arrays like others, and are answered in NumPy's, unless scikit-learn's
+    ``array_api_dispatch`` asks for answers in kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp.inputs.device_arrays import kind_of
+    >>> kind_of(np.zeros(3)).is_foreign
+    False
+    """
+    library = type(array).__module__.partition(".")[0]
+    if library == "cupy" and hasattr(array, "get"):
+        return ArrayKind("a CuPy array", lambda a: a.get(), _to_cupy(array))
+    if library == "torch" and hasattr(array, "detach"):
+        is_on_host = array.device.type == "cpu"
+        if not is_on_host or get_config()["array_api_dispatch"]:
+            return ArrayKind(
+                f"a tensor on {array.device}", lambda a: a.detach().cpu().numpy(), _to_torch(array)
+            )
+    return PLAIN
+
+
+def _to_cupy(like: Any) -> Callable[[NDArray[Any]], Any]:
+    def to_device(values: NDArray[Any]) -> Any:
+        with like.device:
+            return import_module("cupy").asarray(values)
+
+    return to_device
+
+
+def _to_torch(like: Any) -> Callable[[NDArray[Any]], Any]:
+    def to_device(values: NDArray[Any]) -> Any:
+        return import_module("torch").as_tensor(np.ascontiguousarray(values), device=like.device)
+
+    return to_device
+
+
+def to_host(array: Any) -> Any:
+    """The same numbers on the host; what is there already, as it is."""
+    return kind_of(array).to_host(array)
+
+
+def refuse_device_arrays(X: Any) -> None:
+    """Raise TypeError where only arrays of the host are taken."""
+    kind = kind_of(X)
+    if kind.is_foreign:
+        raise TypeError(
+            f"X is {kind.name}, which only {TAKE_THEM} take. Bring it to the host: "
+            "cupy.asnumpy(X), or X.cpu().numpy()."
+        )
