@@ -35,6 +35,7 @@ SHIM = """
 #define LSGP_BLOCKS 1
 #define LSGP_VECTORS_SHARED true
 #define LSGP_MATRIX_SHARED true
+#define LSGP_ALONE true
 #define LSGP_SHARED_MEMORY static double2 lsgp_memory[1 << 18]
 #define __global__
 #define __shared__ static

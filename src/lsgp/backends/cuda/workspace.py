@@ -55,6 +55,7 @@ class Placement(NamedTuple):
     shared_bytes: int
     n_scratch: int  # elements of the device's memory, for each block
     n_threads: int
+    is_alone: bool  # one block at a time fits the shared memory of a multiprocessor
 
     @property
     def definitions(self) -> tuple[str, ...]:
@@ -62,6 +63,7 @@ class Placement(NamedTuple):
         return (
             f"LSGP_VECTORS_SHARED={str(self.vectors_shared).lower()}",
             f"LSGP_MATRIX_SHARED={str(self.matrix_shared).lower()}",
+            f"LSGP_ALONE={str(self.is_alone).lower()}",
         )
 
     def n_blocks(self, n_queries: int, itemsize: int, device: Device, budget: int) -> int:
@@ -78,12 +80,12 @@ def place(shape: Shape, itemsize: int, device: Device) -> Placement:
     available = device.shared_memory - RESERVED
     vectors, matrix = shape.n_vectors, shape.n_matrix(is_shared=True)
     n_threads = threads_for(shape.n_neighbors, shape.gradient)
-    if (vectors + matrix) * itemsize <= available:
-        return Placement(True, True, (vectors + matrix) * itemsize, 0, n_threads)
+    if (n_bytes := (vectors + matrix) * itemsize) <= available:
+        return Placement(True, True, n_bytes, 0, n_threads, 2 * n_bytes > available)
     matrix = shape.n_matrix(is_shared=False)
     if vectors * itemsize <= available // 2:
-        return Placement(True, False, vectors * itemsize, matrix, n_threads)
-    return Placement(False, False, 0, vectors + matrix, n_threads)
+        return Placement(True, False, vectors * itemsize, matrix, n_threads, False)
+    return Placement(False, False, 0, vectors + matrix, n_threads, False)
 
 
 def threads_for(n_neighbors: int, gradient: bool) -> int:

@@ -9,6 +9,17 @@ namespace lsgp {
 
 constexpr int TILE = 4, TILE_SIZE = 16, TILE_STRIDE = LSGP_MATRIX_SHARED ? 20 : 16;
 constexpr int PANEL = 4;  // tile columns
+// Tiles for each thread from which on four of them are updated at a time, if there are registers for
+// it: where only one block fits a multiprocessor (LSGP_ALONE) they are there. On an H200, float32,
+// million solves a second: m = 256 1.64 without and 1.76 with it, 128 8.4 and 7.2, 192 3.6 and 2.5.
+constexpr int MANY_TILES = 2;
+
+// Numbers of elements: shared memory has few.
+#if LSGP_MATRIX_SHARED
+typedef int Place;
+#else
+typedef long long Place;
+#endif
 
 template <class T> struct Triangle {
   T *data;
@@ -16,8 +27,8 @@ template <class T> struct Triangle {
   int n_rhs_tiles;  // tile rows of right-hand sides below it
 
   T *row(int I) const {
-    const long long n = n_tiles, above = I <= n_tiles
-        ? (long long)I * (I + 1) / 2
+    const Place n = n_tiles, above = I <= n_tiles
+        ? Place(I) * (I + 1) / 2
         : n * (n + 1) / 2 + (I - n) * n;
     return data + TILE_STRIDE * above;
   }
@@ -158,6 +169,7 @@ inline void factor_block(const Triangle<T> &A, int begin, int end, T smallest, b
 #pragma unroll
       for (int b = 0; b < TILE; b++) own[c] -= x[b] * from_lane(x[b], c);
   }
+  __syncwarp();  // both lanes of a row have read it
   if (rank() >= WIDTH || lane >= n_rows) return;
 #pragma unroll
   for (int c = 0; c < WIDTH; c++)
@@ -206,10 +218,80 @@ template <class T> inline void update_tiles(const Triangle<T> &A, int begin, Til
   }
 }
 
+// c -= x yᵀ over one tile each, of two tile rows and two tile columns.
+template <class T>
+inline void subtract_products(T (&c)[4][TILE_SIZE], const T *x0, const T *x1, const T *y0,
+                              const T *y1) {
+#pragma unroll
+  for (int k = 0; k < TILE; k++) {
+    const Four<T> upper = load_four(x0 + k * TILE), lower = load_four(x1 + k * TILE),
+                  left = load_four(y0 + k * TILE), right = load_four(y1 + k * TILE);
+#pragma unroll
+    for (int b = 0; b < TILE; b++)
+#pragma unroll
+      for (int a = 0; a < TILE; a++) {
+        c[0][b * TILE + a] -= upper.at[a] * left.at[b];
+        c[1][b * TILE + a] -= lower.at[a] * left.at[b];
+        c[2][b * TILE + a] -= upper.at[a] * right.at[b];
+        c[3][b * TILE + a] -= lower.at[a] * right.at[b];
+      }
+  }
+}
+
+// As `update_tiles`, of the tile rows from `first_row` on and the columns from `first` on, by blocks
+// of 2 x 2 tiles: half of the reads. One of them each `step`, down the columns, where blocks one
+// below another lie in different banks.
+template <class T>
+inline void update_blocks(const Triangle<T> &A, int begin, int first, int first_row, int start,
+                          int step) {
+  const int n = A.n_tiles, n_rows = n + A.n_rhs_tiles;
+  int J = first, offset = 2 * start;  // from the first row of the column
+  while (true) {
+    int top = J > first_row ? J : first_row;
+    while (J < n && top + offset >= n_rows) {
+      offset -= (n_rows - top + 1) / 2 * 2;
+      J += 2;
+      top = J > first_row ? J : first_row;
+    }
+    if (J >= n) return;
+    const int I = top + offset;
+    const bool has_lower = I + 1 < n_rows, has_right = J + 1 < n;
+    const T *x = A.row(I), *lower = has_lower ? A.row(I + 1) : x, *y = A.row(J),
+            *right = has_right ? A.row(J + 1) : y;
+    T *tiles[4] = {A.tile(I, J), A.tile(I + 1, J), A.tile(I, J + 1), A.tile(I + 1, J + 1)};
+    const bool is_there[4] = {true, has_lower, has_right && J < I, has_lower && has_right};
+    T c[4][TILE_SIZE];
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+      if (is_there[e]) load_tile(c[e], tiles[e]);
+#pragma unroll
+    for (int s = 0; s < PANEL; s++) {
+      const int at = (begin + s) * TILE_STRIDE;
+      subtract_products(c, x + at, lower + at, y + at, right + at);
+    }
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+      if (is_there[e]) store_tile(tiles[e], c[e]);
+    offset += 2 * step;
+  }
+}
+
+// What a panel subtracts from the tiles of rows from `first_row` on, by all threads but the first
+// `others`.
+template <class T>
+inline void update_behind(const Triangle<T> &A, int begin, int end, int first_row, int others) {
+  const int n = A.n_tiles, n_rows = n + A.n_rhs_tiles, left = n - end;
+  const int start = rank() - others, step = n_threads() - others;
+  if (LSGP_ALONE && left * (left + 1) / 2 > MANY_TILES * step)
+    update_blocks(A, begin, end, first_row, start, step);
+  else
+    update_tiles(A, begin, TileWalk(end, first_row, n_rows, n, start, step));
+}
+
 // [E3] Factor in place, right-hand sides included. While the other warps update what is behind a
 // panel, the first one is ahead of them: it factors the diagonal block of the next.
 template <class T> void factor(const Triangle<T> &A, T smallest, bool &failed, T &least) {
-  const int n = A.n_tiles, n_rows = n + A.n_rhs_tiles, width = lane_width();
+  const int n = A.n_tiles, width = lane_width();
   const bool is_ahead = rank() < width, is_alone = n_threads() == width;
   if (is_ahead) factor_block(A, 0, PANEL < n ? PANEL : n, smallest, failed, least);
   for (int begin = 0; begin < n; begin += PANEL) {
@@ -224,11 +306,7 @@ template <class T> void factor(const Triangle<T> &A, T smallest, bool &failed, T
       __syncwarp();
       factor_block(A, end, next, smallest, failed, least);
     }
-    if (is_alone || !is_ahead) {
-      const int others = is_alone ? 0 : width;
-      update_tiles(A, begin,
-                   TileWalk(end, next, n_rows, n, rank() - others, n_threads() - others));
-    }
+    if (is_alone || !is_ahead) update_behind(A, begin, end, next, is_alone ? 0 : width);
   }
   failed = reduce(int(failed), Largest{}) != 0;
   least = reduce(least, Least{});
