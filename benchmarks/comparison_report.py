@@ -10,8 +10,10 @@ same tables when they are built. What has no results is left out.
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
+import approximate_search
 import comparison_tables as tables
 from job_runner import ResultsFile
 
@@ -53,10 +55,16 @@ def substitutions(
     scaling = ResultsFile(scaling_path).results
     if scaling:
         found["scaling"] = tables.scaling_table(scaling)
+    found["approximate_search"] = _approximate_search()
     for name, text in ALTERNATIVES.items():
         there = (PICTURES / f"{name}.png").exists()
         found[f"picture_{name}"] = f"![{text}](images/{name}.png)" if there else MISSING
     return found
+
+
+def _approximate_search() -> str:
+    path = approximate_search.RESULTS
+    return approximate_search.table(json.loads(path.read_text())) if path.exists() else MISSING
 
 
 def draw(comparison_path: Path, scaling_path: Path, folder: Path) -> list[Path]:

@@ -172,9 +172,10 @@ def test_texts_of_the_documentation_are_there_without_results(tmp_path, results_
     without = comparison_report.substitutions(nowhere, nowhere)
     assert without.keys() == comparison_report.substitutions(results_file, nowhere).keys()
     assert without["comparison_crps"] == comparison_report.MISSING
-    page = (BENCHMARKS.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    folder = BENCHMARKS.parent / "docs"
+    pages = [(folder / f"{name}.md").read_text("utf-8") for name in ("benchmarks", "large_data")]
     for name in without:
-        assert f"{{{{ {name} }}}}" in page
+        assert f"{{{{ {name} }}}}" in "".join(pages)
 
 
 def test_pictures_are_drawn(tmp_path, results_file):

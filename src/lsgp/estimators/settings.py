@@ -27,6 +27,7 @@ class EstimatorSettings(BaseEstimator):
         kernel: Any = "auto",
         localizer: str = "smooth",
         n_neighbors: int | str = "auto",
+        neighbors: str = "exact",
         bandwidth: float | str = "adaptive",
         trend: Any = "linear",
         scale: str = "auto",
@@ -60,6 +61,7 @@ class EstimatorSettings(BaseEstimator):
         self.kernel = kernel
         self.localizer = localizer
         self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
         self.bandwidth = bandwidth
         self.trend = trend
         self.scale = scale

@@ -43,6 +43,7 @@ from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
 
 TRENDS = ("none", "constant", "linear")
 SCALES = ("auto", "local", "global")
+SEARCHES = ("exact", "approximate")
 ALL_OBJECTIVES = (*OBJECTIVES, "marginal_likelihood")
 
 
@@ -66,6 +67,7 @@ def specify(
     _require_choice("localizer", settings["localizer"], tuple(LOCALIZERS))
     _require_choice("localizer_metric", settings["localizer_metric"], LOCALIZER_METRICS)
     _require_choice("scale", settings["scale"], SCALES)
+    _require_choice("neighbors", settings["neighbors"], SEARCHES)
     if settings["objective"] is not None:
         _require_choice("objective", settings["objective"], ("auto", *ALL_OBJECTIVES), "or None")
 
@@ -167,6 +169,7 @@ def specify(
         tunes_bandwidth=_tunes_bandwidth(settings),
         calibrates=_flag(settings, "calibrate"),
         bounds=bounds,
+        approximates=settings["neighbors"] == "approximate",
     )
 
 

@@ -63,6 +63,7 @@ class Specification(NamedTuple):
     tunes_bandwidth: bool = False  # one radius for all queries, that tuning chooses
     calibrates: bool = True  # whether a factor makes intervals cover
     bounds: Mapping[str, np.ndarray] | None = None  # of a kernel object's logarithms, (k, 2)
+    approximates: bool = False  # whether a few neighbors may be missed
 
     @property
     def admits_exact(self) -> bool:

@@ -23,6 +23,7 @@ from lsgp.method.contract import (
     concatenate_results,
     join_targets,
 )
+from lsgp.search.approximate import rebuild
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
@@ -103,7 +104,8 @@ class LeaveOneOut:
         lengthscale = model.localizer_scale
         if suits(self.index, lengthscale):
             return self
-        return replace(self, index=build_index(self.X, lengthscale, self._resources().n_threads))
+        n_threads = self._resources().n_threads
+        return replace(self, index=rebuild(self.index, self.X, lengthscale, n_threads))
 
     def sample(
         self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None
