@@ -10,14 +10,23 @@ same tables when they are built. What has no results is left out.
 from __future__ import annotations
 
 import argparse
+import json
+import textwrap
 from pathlib import Path
 
+import approximate_search
 import comparison_tables as tables
+import task_tables
 from job_runner import ResultsFile
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPARISON = ROOT / "benchmarks" / "results" / "comparison.jsonl"
 SCALING = ROOT / "benchmarks" / "results" / "scaling.jsonl"
+NOISY = ROOT / "benchmarks" / "results" / "noisy.jsonl"
+BEYOND = ROOT / "benchmarks" / "results" / "beyond.jsonl"
+README = ROOT / "README.md"
+#: What the README says of the comparison is between these.
+README_MARKS = ("<!-- made by benchmarks/comparison_report.py -->", "<!-- end -->")
 PICTURES = ROOT / "docs" / "images"
 #: The pictures, and what they show, for those who do not see them.
 ALTERNATIVES = {
@@ -29,7 +38,10 @@ MISSING = "There are no results yet: `make compare` makes them."
 
 
 def substitutions(
-    comparison_path: Path = COMPARISON, scaling_path: Path = SCALING
+    comparison_path: Path = COMPARISON,
+    scaling_path: Path = SCALING,
+    noisy_path: Path = NOISY,
+    beyond_path: Path = BEYOND,
 ) -> dict[str, str]:
     """Texts of the documentation by name; without results, a sentence that says so."""
     names = [
@@ -39,7 +51,8 @@ def substitutions(
         "comparison_satellite",
     ]
     names += [f"comparison_{metric.name}" for metric in tables.METRICS]
-    found = dict.fromkeys([*names, "scaling"], MISSING)
+    found = dict.fromkeys([*names, "scaling", "noisy", "beyond"], MISSING)
+    found["comparison_provenance"] = ""
     comparison = tables.Comparison.read(comparison_path)
     if comparison.datasets:
         found |= {
@@ -47,16 +60,36 @@ def substitutions(
             "comparison_ranks": tables.rank_table(comparison),
             "comparison_failures": tables.failure_notes(comparison) or "None failed.",
             "comparison_satellite": tables.satellite_table(comparison),
+            "comparison_provenance": task_tables.provenance(ResultsFile(comparison_path).results),
         }
         for metric in tables.METRICS:
             found[f"comparison_{metric.name}"] = tables.metric_table(comparison, metric)
     scaling = ResultsFile(scaling_path).results
     if scaling:
         found["scaling"] = tables.scaling_table(scaling)
+    noisy, beyond = (ResultsFile(path).results for path in (noisy_path, beyond_path))
+    if noisy:
+        found["noisy"] = task_tables.noisy_table(noisy)
+    if beyond:
+        found["beyond"] = task_tables.beyond_table(beyond)
+    found["approximate_search"] = _approximate_search()
     for name, text in ALTERNATIVES.items():
         there = (PICTURES / f"{name}.png").exists()
         found[f"picture_{name}"] = f"![{text}](images/{name}.png)" if there else MISSING
     return found
+
+
+def _approximate_search() -> str:
+    path = approximate_search.RESULTS
+    return approximate_search.table(json.loads(path.read_text())) if path.exists() else MISSING
+
+
+def with_readme_text(readme: str, text: str) -> str:
+    """The README with this text between its marks."""
+    before, rest = readme.split(README_MARKS[0], 1)
+    after = rest.split(README_MARKS[1], 1)[1]
+    lines = textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+    return f"{before}{README_MARKS[0]}\n{lines}\n{README_MARKS[1]}{after}"
 
 
 def draw(comparison_path: Path, scaling_path: Path, folder: Path) -> list[Path]:
@@ -85,7 +118,11 @@ def main() -> None:
     parser.add_argument("--comparison", type=Path, default=COMPARISON)
     parser.add_argument("--scaling", type=Path, default=SCALING)
     parser.add_argument("--pictures", type=Path, default=PICTURES, help="folder for them")
+    parser.add_argument("--readme", action="store_true", help="write what the README says of it")
     arguments = parser.parse_args()
+    if arguments.readme:
+        text = task_tables.readme_text(tables.Comparison.read(arguments.comparison))
+        README.write_text(with_readme_text(README.read_text("utf-8"), text), encoding="utf-8")
     for name, text in substitutions(arguments.comparison, arguments.scaling).items():
         if not name.startswith("picture_"):
             print(f"## {name}\n\n{text}\n")

@@ -214,8 +214,8 @@ def failure_notes(comparison: Comparison) -> str:
 
 
 def describe(comparison: Comparison) -> str:
-    """Machine and versions, in a sentence."""
-    machine = comparison.machines[-1]
+    """Machine and versions, in a sentence; what ran elsewhere since is said of its rows."""
+    machine = comparison.machines[0]
     versions = ", ".join(dict.fromkeys(comparison.versions[m] for m in comparison.methods))
     sentence = (
         f"One thread of {machine['cpu']} ({machine['instruction_set']}); Python "

@@ -72,9 +72,9 @@ def run_jobs(
     quiet : bool
         No progress and no lines.
     """
-    missing = [job for job in jobs if not file.select(**job)]
+    missing, machine = [job for job in jobs if not file.select(**job)], describe_machine()
     if missing:
-        file.add({"machine": describe_machine()})
+        file.add({"machine": machine})
     console = Console(stderr=True, quiet=quiet, soft_wrap=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, TimeElapsedColumn(), console=console, disable=quiet) as progress:
@@ -88,7 +88,8 @@ def run_jobs(
                 result = (
                     {"failure": failure} if failure else run_isolated(program, order, time_limit)
                 )
-                file.add(job | result | {"version": METHODS[job["method"]].version})
+                where = {"commit": machine["commit"], "cpu": machine["cpu"]}
+                file.add(job | result | {"version": METHODS[job["method"]].version} | where)
                 console.print(f"{shown}: {_summary(result)}")
             progress.advance(task)
 

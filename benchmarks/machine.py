@@ -28,10 +28,29 @@ def cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
+def commit() -> str:
+    """Of the source that this program is part of; with a plus if files were changed since."""
+    folder = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, text=True, check=False
+        )
+        return done.stdout.strip()
+
+    found = git("rev-parse", "--short=12", "HEAD")
+    if not found:
+        return "unknown"
+    # Results that a benchmark has just written are no change of what is measured.
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "../src", "*.py")
+    return f"{found}+" if changed else found
+
+
 def describe_machine() -> dict[str, Any]:
     return {
         "cpu": cpu_model(),
         "cores": os.cpu_count(),
+        "commit": commit(),
         "system": platform.system(),
         "instruction_set": _core.instruction_set,
         "blas": sorted({f"{b['internal_api']} {b['version']}" for b in threadpool_info()}),

@@ -18,6 +18,8 @@ from lsgp.method.distribution import PredictiveDistribution
 
 #: With more rows, the GP's hyperparameters come from this many of them.
 MOST_TUNING_ROWS = 1000
+#: With more, an exact GP takes minutes of CPU time and gigabytes.
+MOST_EXACT_ROWS = 5000
 N_TREES = 300
 NEIGHBOR_COUNTS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 
@@ -59,6 +61,12 @@ def fit_gp(task: Task) -> Predict:
         return PredictiveDistribution(mean, std)
 
     return predict
+
+
+def fit_gp_of_some(task: Task) -> Predict:
+    """The same of 5,000 random rows, where all are too many."""
+    rows = np.random.default_rng(task.seed).permutation(len(task.y))[:MOST_EXACT_ROWS]
+    return fit_gp(task._replace(X=task.X[rows], y=task.y[rows]))
 
 
 def fit_random_forest(task: Task) -> Predict:

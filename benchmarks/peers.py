@@ -54,6 +54,7 @@ def fit_lsgp(task: Task) -> Predict:
 METHODS: dict[str, Method] = {
     "lsgp": Method("lsgp", "lsgp", "peers", "fit_lsgp"),
     "sklearn-gp": Method("scikit-learn GP", "scikit-learn", "peer_sklearn", "fit_gp"),
+    "gp-5000": Method("exact GP of 5,000 rows", "scikit-learn", "peer_sklearn", "fit_gp_of_some"),
     "gpytorch": Method("GPyTorch exact", "gpytorch", "peer_gpytorch", "fit_exact"),
     "svgp": Method("GPyTorch SVGP", "gpytorch", "peer_gpytorch", "fit_svgp"),
     "gpboost": Method("GPBoost Vecchia", "gpboost", "peer_gpboost", "fit_gpboost"),

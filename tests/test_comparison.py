@@ -15,6 +15,8 @@ sys.path.insert(0, str(BENCHMARKS))
 
 import comparison_report  # noqa: E402
 import comparison_tables as tables  # noqa: E402
+import rerun  # noqa: E402
+import task_tables  # noqa: E402
 from compare import LEVELS, scores  # noqa: E402
 from isolated import over_limit, run_isolated  # noqa: E402
 from job_runner import ResultsFile, run_jobs  # noqa: E402
@@ -169,12 +171,13 @@ def test_first_is_decided_on_the_splits_that_both_have(results_file):
 
 def test_texts_of_the_documentation_are_there_without_results(tmp_path, results_file):
     nowhere = tmp_path / "nowhere.jsonl"
-    without = comparison_report.substitutions(nowhere, nowhere)
+    without = comparison_report.substitutions(nowhere, nowhere, nowhere, nowhere)
     assert without.keys() == comparison_report.substitutions(results_file, nowhere).keys()
     assert without["comparison_crps"] == comparison_report.MISSING
-    page = (BENCHMARKS.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    folder = BENCHMARKS.parent / "docs"
+    pages = [(folder / f"{name}.md").read_text("utf-8") for name in ("benchmarks", "large_data")]
     for name in without:
-        assert f"{{{{ {name} }}}}" in page
+        assert f"{{{{ {name} }}}}" in "".join(pages)
 
 
 def test_pictures_are_drawn(tmp_path, results_file):
@@ -209,3 +212,72 @@ def test_methods_on_a_gpu_are_named():
     assert "GPU" not in without
     described = tables.describe(tables.Comparison([{"machine": machine}, *rows]))
     assert f"{label} used a GPU" in described
+
+
+def test_the_readme_says_what_the_results_show():
+    comparison = tables.Comparison.read(comparison_report.COMPARISON)
+    readme = comparison_report.README.read_text("utf-8")
+    expected = comparison_report.with_readme_text(readme, task_tables.readme_text(comparison))
+    assert readme == expected, "Run benchmarks/comparison_report.py --readme."
+
+
+def test_a_rerun_replaces_our_rows_and_keeps_those_of_peers(tmp_path):
+    path = tmp_path / "noisy.jsonl"
+    old = [
+        {"machine": {"cpu": "old"}},
+        {"task": "noise", "method": "lsgp", "error": 9.0},
+        {"task": "noise", "method": "lightgbm", "error": 1.0},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in old))
+    seen = []
+
+    def stops(fresh, folder):
+        ResultsFile(fresh).add({"task": "square", "method": "lsgp", "error": 0.5, "fit_cpu": 60.0})
+        raise KeyboardInterrupt
+
+    def goes_on(fresh, folder):
+        seen.extend(ResultsFile(fresh).select(method="lsgp"))
+        ResultsFile(fresh).add({"task": "noise", "method": "lsgp", "error": 2.0, "fit_cpu": 60.0})
+
+    with pytest.raises(KeyboardInterrupt):
+        rerun.rerun("noisy", stops, None, tmp_path)
+    assert len(ResultsFile(path).results) == 3  # as it was
+    assert rerun.rerun("noisy", goes_on, None, tmp_path) == (
+        "noisy: 2 rows in 2.0 CPU minutes, 0 failed"
+    )
+    assert [row["task"] for row in seen] == ["square"]  # what was done before is not done again
+    rows = ResultsFile(path).results
+    assert [row.get("error") for row in rows] == [None, 1.0, 0.5, 2.0]
+    assert not list(tmp_path.glob("*.new"))
+
+
+def test_noisy_and_beyond_tables_are_of_their_results():
+    row = {"split": 0, "coverage": 0.95, "fit_cpu": 1.0, "predict_cpu": 0.5}
+    noisy_rows = [
+        {"machine": {}},
+        {"task": "square", "method": "lsgp", "error": 0.06, "crps": 1.13, **row},
+        {"task": "square", "method": "lightgbm", "error": 0.1, "crps": 1.12, **row},
+        {"task": "noise", "method": "gp-5000", "failure": "too hot"},
+    ]
+    text = task_tables.noisy_table(noisy_rows)
+    assert "| lsgp | **0.0600** | 1.13 | 0.950 | 1.00 | 0.500 |" in text
+    assert "| LightGBM | 0.100 | **1.12** |" in text
+    assert "| exact GP of 5,000 rows | too hot |" in text
+    beyond = [
+        {"task": "argo without an ocean", "method": method, "crps": crps, "coverage": 0.93}
+        for method, crps in (("exact", 0.4), ("plain", 0.3), ("queries", 0.2))
+    ]
+    text = task_tables.beyond_table(beyond)
+    assert "| argo without an ocean | 0.400 | 0.93 | 0.300 | 0.93 | **0.200** | 0.93 |" in text
+    assert "no larger than the exact GP's on 1 of 1, in the mean 0.75 of it." in text
+    ours = [{"method": "lsgp", "commit": "abc", "cpu": "fast"}]
+    assert task_tables.provenance(ours).startswith("All rows of lsgp are of commit `abc`")
+    assert task_tables.provenance([*ours, {"method": "lsgp"}]) == ""
+
+
+def test_results_hold_their_commit_and_processor(tmp_path, program):
+    file = ResultsFile(tmp_path / "results.jsonl")
+    run_jobs(program, [{"method": "knn", "split": 3}], file, 60.0, lambda job: None, quiet=True)
+    row = file.select(method="knn")[0]
+    assert row["commit"]
+    assert row["cpu"]

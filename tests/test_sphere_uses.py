@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,10 +15,12 @@ from globe import GIVEN, field, fitted, places, unit_vectors
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.ensemble.view import in_one_piece
 from lsgp.inputs.transforms import Sphere
-from lsgp.inputs.transforms.sphere import EARTH_RADIUS
-from lsgp.plotting import plot_decision, plot_map
+from lsgp.inputs.transforms.sphere import EARTH_RADIUS, seam
+from lsgp.plotting import plot_decision, plot_map, plot_neighborhood
 from lsgp.report import write_report
+from lsgp.report.map_sections import _density, _frame
 
 mpl.use("Agg")
 
@@ -263,3 +266,65 @@ def test_maps_end_at_the_poles(tmp_path):
     assert "distance (km)" in (tmp_path / "report.html").read_text(encoding="utf-8")
     labels = LSGPClassifier(sphere=(0, 1), objective=None).fit(X, field(X) > 0)
     mpl.pyplot.close(plot_decision(labels).figure)
+
+
+# -- pictures across the date line -------------------------------------------------------------
+
+
+def pacific(n=300):
+    """Rows from 150° to 230° east, given from -180 to 180."""
+    rng = np.random.default_rng(0)
+    lon = rng.uniform(150, 230, n)
+    return np.column_stack([np.where(lon > 180, lon - 360, lon), rng.uniform(-40, 40, n)])
+
+
+@pytest.mark.parametrize(
+    ("longitude", "start"),
+    [
+        ([160.0, 179.0, -179.0, -140.0], 10.0),  # the gap from -140 to 160 is around 10
+        ([-20.0, 30.0], 5.0 - 180.0),  # as they came
+        ([10.0, 350.0, 370.0, 0.0], 180.0 - 360.0),  # two conventions
+        (np.linspace(-180, 179, 360).tolist(), -180.5),  # all around: as they came
+    ],
+)
+def test_pictures_begin_in_the_widest_gap_of_longitudes(longitude, start):
+    assert seam(np.array(longitude)) == pytest.approx(start, abs=1e-9)
+
+
+def test_effects_along_longitude_cross_the_date_line():
+    X = pacific()
+    model = fitted(X, lengthscale=8000.0)
+    effect = model.effects([0])[0]
+    assert 149 < effect.grid[0] < 160
+    assert 220 < effect.grid[-1] < 231
+    assert np.diff(effect.grid).max() < 20  # no piece over an empty middle
+    # The same curve as of rows that came in the other convention.
+    east = X.copy()
+    east[:, 0] %= 360
+    other = fitted(east, lengthscale=8000.0).effects([0])[0]
+    np.testing.assert_allclose(effect.grid, other.grid)
+    np.testing.assert_allclose(effect.effect, other.effect, atol=1e-9)
+
+
+def test_maps_are_in_one_piece_across_the_date_line(tmp_path):
+    model = fitted(pacific(), lengthscale=8000.0)
+    mean, _ = plot_map(model, resolution=8)
+    west, east = mean.get_xlim()
+    assert 140 < west < 151
+    assert 229 < east < 240
+    shown = mean.lines[0].get_xdata()
+    assert ((shown > west) & (shown < east)).all()
+    # Given bounds say in which turn points are drawn.
+    mean, _ = plot_map(model, bounds=(-240, -100, -50, 50), resolution=8)
+    shown = mean.lines[0].get_xdata()
+    assert ((shown > -240) & (shown < -100)).all()
+    near = plot_neighborhood(model, [-179.5, 0.0])
+    assert near.get_xlim()[0] > -220
+    assert near.get_xlim()[1] < -140
+    plt.close("all")
+    frame = _frame(model, in_one_piece(model.ensemble_, pacific()))
+    assert 145 < frame.sides[0][0] < frame.sides[0][1] < 235
+    assert _density(model, frame).sum() == 300
+    write_report(model, tmp_path / "report.html", n_points=100)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "Density of the data" in page

@@ -20,6 +20,7 @@ from storage_cases import CASES, QUERIES, fit_case, make_data, same_predictions
 from lsgp import LSGPRegressor
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.georeference import Georeference
+from lsgp.search.approximate import encode
 from lsgp.search.index import build_index
 from lsgp.storage import TRUSTED_TYPES, model_file
 from lsgp.storage.model_file import read_model_file
@@ -246,10 +247,20 @@ def placed():
     return model
 
 
+def near():
+    """A model that searches approximately."""
+    model = copy.copy(fit_case("given"))
+    (fitted,) = model.ensemble_.models
+    solver = dataclasses.replace(fitted.solver, index=encode(fitted.index, 0.5, 0.99))
+    model.ensemble_ = dataclasses.replace(model.ensemble_, models=(fitted.with_solver(solver),))
+    return model
+
+
 #: skops cannot store a pandas series with an index of its own, which is among the odd settings.
 STORED = {name: partial(fit_case, name) for name in CASES if name != "odd_settings"} | {
     "grown": grown,
     "mixed": mixed,
+    "near": near,
     "placed": placed,
 }
 #: What users who give a kernel object have to trust beside our own.

@@ -10,6 +10,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include "approximate.h"
 #include "coarse.h"
 #include "search.h"
 
@@ -89,6 +90,56 @@ void build_tree(Array<double, 2> points, int64_t n, Array<int32_t, 2> order,
   nb::gil_scoped_release release;
   lsgp::TreeBuilder(points.data(), order.data(), boxes.data(), n, n_leaves, d, L)
       .build(n_threads);
+}
+
+template <class Codes, class Bounds>
+void require_codes(const lsgp::Tree &tree, const Codes &codes, const Bounds &bounds) {
+  require(tree.L % lsgp::LEAF_MULTIPLE == 0, "the points of a leaf do not fill whole vectors");
+  require(int64_t(codes.shape(0)) == tree.n_leaves && int64_t(codes.shape(1)) == tree.d &&
+              int64_t(codes.shape(2)) == tree.L,
+          "codes must have shape (n_leaves, d, L)");
+  require(int64_t(bounds.shape(0)) == lsgp::Groups(tree.n_leaves).n_groups &&
+              bounds.shape(1) == 2 && int64_t(bounds.shape(2)) == tree.d &&
+              int64_t(bounds.shape(3)) == lsgp::GROUP,
+          "bounds must have shape (n_groups, 2, d, GROUP)");
+}
+
+// The codes of a tree, for `find_near`: leaves, order, boxes as of find_nearest
+// codes: (n_leaves, d, L), written; bounds: (n_groups, 2, d, GROUP), written
+void encode_tree(Array<const double, 3> leaves, Array<const int32_t, 2> order,
+                 Array<const double, 3> boxes, Array<uint8_t, 3> codes,
+                 Array<uint8_t, 4> bounds) {
+  const lsgp::Tree tree = tree_of(leaves, order, boxes);
+  require_codes(tree, codes, bounds);
+  nb::gil_scoped_release release;
+  lsgp::encode_tree(tree, codes.data(), bounds.data());
+}
+
+// Arguments as of find_nearest; codes, bounds: as of encode_tree
+// reach: a leaf is opened up to this share of the farthest neighbor's squared distance
+void find_near(Array<const double, 3> leaves, Array<const int32_t, 2> order,
+               Array<const double, 3> boxes, Array<const uint8_t, 3> codes,
+               Array<const uint8_t, 4> bounds, double reach, Array<const double, 2> queries,
+               MaybeArray<double, 1> factor, MaybeArray<int32_t, 1> exclude,
+               MaybeArray<double, 1> exclusion_radius, MaybeArray<double, 1> unit,
+               MaybeArray<int32_t, 1> groups, MaybeArray<int32_t, 1> query_groups,
+               Array<int32_t, 2> neighbors, std::optional<Array<double, 2>> distances) {
+  const lsgp::Tree tree = tree_of(leaves, order, boxes);
+  require_codes(tree, codes, bounds);
+  const size_t q = queries.shape(0), k = neighbors.shape(1);
+  require(reach > 0 && reach <= 1, "reach must be in (0, 1]");
+  require(int64_t(queries.shape(1)) == tree.d, "queries must have shape (q, d)");
+  require(neighbors.shape(0) == q && k > 0, "neighbors must have shape (q, k), k > 0");
+  require(!distances || (distances->shape(0) == q && distances->shape(1) == k),
+          "distances must have the shape of neighbors");
+  const lsgp::Exclusions exclusions =
+      exclusions_of(tree, q, exclude, exclusion_radius, unit, groups, query_groups);
+  const double *scaling = factor_of(tree, factor);
+  const lsgp::CodedTree coded{tree, codes.data(), bounds.data()};
+  nb::gil_scoped_release release;
+  const auto find = scaling ? &lsgp::find_near<true> : &lsgp::find_near<false>;
+  find(coded, reach, queries.data(), int64_t(q), scaling, int64_t(k), exclusions,
+       neighbors.data(), distances ? distances->data() : nullptr);
 }
 
 // leaves: (n_leaves, d, L); order: (n_leaves, L); boxes: (2 * n_leaves - 1, 2, d)
@@ -182,6 +233,19 @@ void bind_tree(nb::module_ &m) {
   m.attr("LEAF_MULTIPLE") = lsgp::LEAF_MULTIPLE;
   m.def("build_tree", &build_tree, nb::arg("points").noconvert(), nb::arg("n"),
         nb::arg("order").noconvert(), nb::arg("boxes").noconvert(), nb::arg("n_threads"));
+  m.def("n_groups", [](int64_t n_leaves) { return lsgp::Groups(n_leaves).n_groups; },
+        nb::arg("n_leaves"));
+  m.attr("GROUP") = lsgp::GROUP;
+  m.def("encode_tree", &encode_tree, nb::arg("leaves").noconvert(), nb::arg("order").noconvert(),
+        nb::arg("boxes").noconvert(), nb::arg("codes").noconvert(),
+        nb::arg("bounds").noconvert());
+  m.def("find_near", &find_near, nb::arg("leaves").noconvert(), nb::arg("order").noconvert(),
+        nb::arg("boxes").noconvert(), nb::arg("codes").noconvert(),
+        nb::arg("bounds").noconvert(), nb::arg("reach"), nb::arg("queries").noconvert(),
+        nb::arg("factor").noconvert().none(), nb::arg("exclude").noconvert().none(),
+        nb::arg("exclusion_radius").noconvert().none(), nb::arg("unit").noconvert().none(),
+        nb::arg("groups").noconvert().none(), nb::arg("query_groups").noconvert().none(),
+        nb::arg("neighbors").noconvert(), nb::arg("distances").noconvert().none());
   m.def("find_nearest", &find_nearest, nb::arg("leaves").noconvert(),
         nb::arg("order").noconvert(), nb::arg("boxes").noconvert(),
         nb::arg("queries").noconvert(), nb::arg("factor").noconvert().none(),

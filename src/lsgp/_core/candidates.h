@@ -31,9 +31,9 @@ inline double distance_of(Candidate candidate) {
 
 constexpr int64_t FEW = 12;  // candidates that are sorted by insertion
 
-inline void sort_few(Candidate *a, int64_t n) {
+template <class T> inline void sort_few(T *a, int64_t n) {
   for (int64_t i = 1; i < n; i++) {
-    const Candidate x = a[i];
+    const T x = a[i];
     int64_t j = i;
     for (; j > 0 && x < a[j - 1]; j--) a[j] = a[j - 1];
     a[j] = x;
@@ -44,12 +44,12 @@ inline void sort_few(Candidate *a, int64_t n) {
 // are less: at least 1 and less than n, since no two candidates are equal. On which side one falls
 // cannot be predicted, so there is no branch on it: several times faster than std::nth_element.
 // Swaps in place would be no good, since they wait for what has just been stored.
-inline int64_t partition(Candidate *a, int64_t n, Candidate *scratch) {
-  const Candidate x = a[n / 4], y = a[n / 2], z = a[n - n / 4 - 1];
-  const Candidate pivot = std::max(std::min(x, y), std::min(std::max(x, y), z));
+template <class T> inline int64_t partition(T *a, int64_t n, T *scratch) {
+  const T x = a[n / 4], y = a[n / 2], z = a[n - n / 4 - 1];
+  const T pivot = std::max(std::min(x, y), std::min(std::max(x, y), z));
   int64_t n_less = 0;
   for (int64_t i = 0; i < n; i++) {
-    const Candidate value = a[i];
+    const T value = a[i];
     a[n_less] = value;
     scratch[i - n_less] = value;
     n_less += value < pivot;
@@ -58,7 +58,7 @@ inline int64_t partition(Candidate *a, int64_t n, Candidate *scratch) {
 }
 
 // scratch: (n,), as below
-inline void sort(Candidate *a, int64_t n, Candidate *scratch) {
+template <class T> inline void sort(T *a, int64_t n, T *scratch) {
   while (n > FEW) {
     const int64_t n_less = partition(a, n, scratch);
     std::copy(scratch, scratch + n - n_less, a + n_less);
@@ -69,7 +69,7 @@ inline void sort(Candidate *a, int64_t n, Candidate *scratch) {
 }
 
 // Moves the k least to the front, returns the largest of them, and forgets the rest.
-inline Candidate select(Candidate *a, int64_t n, int64_t k, Candidate *scratch) {
+template <class T> inline T select(T *a, int64_t n, int64_t k, T *scratch) {
   while (n > FEW) {
     const int64_t n_less = partition(a, n, scratch);
     if (k <= n_less) {

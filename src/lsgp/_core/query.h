@@ -32,14 +32,15 @@ struct Query {
   const double *z = nullptr;       // (d,) in units
   const double *factor = nullptr;  // (d,) unit / lengthscale, positive; null: all 1
   const Exclusions *all = nullptr;
+  const int32_t *by_spread = nullptr;  // (d,) inputs, the widest first; null: there are few
   int32_t excluded_row = -1, excluded_group = -1;
   double squared_radius = 0;
 
   Query() = default;
   // queries: (q, d)
   Query(const double *queries, int64_t i, int64_t d, const double *factor,
-        const Exclusions &exclusions)
-      : z(queries + i * d), factor(factor), all(&exclusions) {
+        const Exclusions &exclusions, const int32_t *by_spread = nullptr)
+      : z(queries + i * d), factor(factor), all(&exclusions), by_spread(by_spread) {
     if (all->rows) excluded_row = all->rows[i];
     if (all->groups) excluded_group = all->query_groups[i];
     if (all->radii) squared_radius = all->radii[i] * all->radii[i];

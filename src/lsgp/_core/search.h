@@ -49,11 +49,50 @@ inline unsigned true_lanes(Simd<double>::Int mask) {
 #endif
 }
 
-// A lower bound of the squared distance to any point of a box, up to the filter's slack.
+// With more inputs, the filter takes those first that points differ most in: mostly the first few
+// tell that a point is too far, where a model has few inputs that matter. 64 neighbors of 100,000
+// rows of 128 inputs, of which 10 matter, are found in half the time (0.9 ms).
+constexpr int64_t MANY_INPUTS = 16;
+// Inputs after which the filter looks whether any point is left.
+constexpr int64_t N_AT_A_TIME = 8;
+
+// The inputs in the order of the tree's width along them in the metric; empty if there are few, or
+// if no few of them matter most: then all in a row are read faster.
+inline std::vector<int32_t> inputs_by_spread(const Tree &tree, const double *factor) {
+  std::vector<int32_t> order;
+  if (tree.d <= MANY_INPUTS) return order;
+  std::vector<double> width(tree.d);
+  for (int64_t j = 0; j < tree.d; j++) {
+    width[j] = (tree.box(0)[tree.d + j] - tree.box(0)[j]) * (factor ? factor[j] : 1.0);
+    order.push_back(int32_t(j));
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return width[a] > width[b]; });
+  double first = 0, rest = 0;
+  for (int64_t i = 0; i < tree.d; i++)
+    (i < MANY_INPUTS ? first : rest) += width[order[i]] * width[order[i]];
+  if (!(first > rest)) order.clear();
+  return order;
+}
+
+// A lower bound of the squared distance to any point of a box, up to the filter's slack. Of many
+// inputs, by those alone that matter most.
 template <bool SCALED>
 inline double box_distance(const double *box, const Query &query, int64_t d) {
   constexpr int W = Simd<double>::W;
   const double *lower = box, *upper = box + d;
+  if (query.by_spread) {
+    double sum = 0;
+    for (int64_t i = 0; i < MANY_INPUTS; i++) {
+      const int64_t j = query.by_spread[i];
+      const double below = lower[j] - query.z[j], above = query.z[j] - upper[j];
+      double gap = below > above ? below : above;
+      gap = gap > 0 ? gap : 0;
+      if (SCALED) gap *= query.factor[j];
+      sum += gap * gap;
+    }
+    return sum;
+  }
   const VecD zero = {};
   VecD sums = {};
   int64_t j = 0;
@@ -76,6 +115,31 @@ inline double box_distance(const double *box, const Query &query, int64_t d) {
   return sum;
 }
 
+// Adds the squared differences of some points in each input, the widest first, until all are beyond
+// the limit, in which case none is left, and the answer is false.
+template <bool SCALED, int U>
+inline bool add_by_spread(const double *points, const Query &query, int64_t d, int64_t L,
+                          double limit, VecD (&sums)[U]) {
+  constexpr int W = Simd<double>::W;
+  for (int64_t begin = 0; begin < d; begin += N_AT_A_TIME) {
+    for (int64_t i = begin; i < std::min(begin + N_AT_A_TIME, d); i++) {
+      const int64_t j = query.by_spread[i];
+      const VecD q = splat(query.z[j]), f = splat(SCALED ? query.factor[j] : 1.0);
+#pragma GCC unroll 8
+      for (int u = 0; u < U; u++) {
+        VecD gap = load(points + j * L + u * W) - q;
+        if (SCALED) gap *= f;
+        sums[u] += gap * gap;
+      }
+    }
+    unsigned left = 0;
+#pragma GCC unroll 8
+    for (int u = 0; u < U; u++) left |= true_lanes(sums[u] <= splat(limit));
+    if (!left) return false;
+  }
+  return true;
+}
+
 template <bool SCALED, class Found>
 inline void scan_leaf(const Tree &tree, int64_t leaf, const Query &query, Found &found) {
   constexpr int W = Simd<double>::W;
@@ -85,7 +149,9 @@ inline void scan_leaf(const Tree &tree, int64_t leaf, const Query &query, Found 
   const int32_t *order = tree.order + leaf * L;
   for (int64_t begin = 0; begin < L; begin += U * W) {
     VecD sums[U] = {};
-    for (int64_t j = 0; j < d; j++) {
+    if (query.by_spread) {
+      if (!add_by_spread<SCALED>(points + begin, query, d, L, found.limit, sums)) continue;
+    } else for (int64_t j = 0; j < d; j++) {
       const VecD q = splat(query.z[j]), f = splat(SCALED ? query.factor[j] : 1.0);
 #pragma GCC unroll 8
       for (int u = 0; u < U; u++) {
@@ -164,10 +230,11 @@ struct PackDistances {
   // z: (d, PACK)
   template <bool SCALED>
   static PackDistances from_box(const double *box, const double *z, const double *factor,
-                                int64_t d) {
+                                const int32_t *by_spread, int64_t d) {
     const VecD zero = {};
     PackDistances distances;
-    for (int64_t j = 0; j < d; j++)
+    for (int64_t i = 0; i < (by_spread ? MANY_INPUTS : d); i++) {
+      const int64_t j = by_spread ? by_spread[i] : i;
       for (int v = 0; v < PACK / W; v++) {
         const VecD q = load(z + j * PACK + v * W), below = box[j] - q, above = q - box[d + j];
         VecD gap = below > above ? below : above;
@@ -175,6 +242,7 @@ struct PackDistances {
         if (SCALED) gap *= factor[j];
         distances.lanes[v] += gap * gap;
       }
+    }
     return distances;
   }
   void set(int query, double distance) { lanes[query / W][query % W] = distance; }
@@ -207,6 +275,7 @@ inline int64_t search_pack(const Tree &tree, const LeafPositions &positions,
   int64_t n_scanned = 0;
   PackDistances limits;
   const double *factor = queries[0].factor;
+  const int32_t *order = queries[0].by_spread;
   std::vector<double> z(tree.d * PACK);
   for (int p = 0; p < PACK; p++) {
     limits.set(p, found[p].limit);
@@ -217,9 +286,9 @@ inline int64_t search_pack(const Tree &tree, const LeafPositions &positions,
     auto [distances, node] = stack[--height];
     while (distances.reached(limits) && !positions.is_leaf(node)) {
       int64_t near = 2 * node + 1, far = near + 1;
-      distances = PackDistances::from_box<SCALED>(tree.box(near), z.data(), factor, tree.d);
+      distances = PackDistances::from_box<SCALED>(tree.box(near), z.data(), factor, order, tree.d);
       PackDistances far_distances =
-          PackDistances::from_box<SCALED>(tree.box(far), z.data(), factor, tree.d);
+          PackDistances::from_box<SCALED>(tree.box(far), z.data(), factor, order, tree.d);
       if (far_distances.sum() < distances.sum()) {
         std::swap(near, far);
         std::swap(distances, far_distances);
@@ -257,10 +326,12 @@ inline void find_nearest(const Tree &tree, const double *queries, int64_t q, con
                          double *distances) {
   const LeafPositions positions(tree.n_leaves);
   const int64_t d = tree.d, n_wanted = std::min(k, tree.n_leaves * tree.L);
+  const std::vector<int32_t> by_spread = inputs_by_spread(tree, factor);
+  const int32_t *order = by_spread.empty() ? nullptr : by_spread.data();
   // Queries in the order of the tree: consecutive ones scan the same leaves.
   std::vector<std::pair<int64_t, int64_t>> sorted(q);
   for (int64_t i = 0; i < q; i++) {
-    const Query query(queries, i, d, factor, exclusions);
+    const Query query(queries, i, d, factor, exclusions, order);
     sorted[i] = {home_leaf<SCALED>(tree, positions, query), i};
   }
   std::sort(sorted.begin(), sorted.end());
@@ -273,7 +344,7 @@ inline void find_nearest(const Tree &tree, const double *queries, int64_t q, con
     // where they need the same leaves: in many dimensions, where each scans much of the data.
     size = 4 * n_scanned > tree.n_leaves && begin + PACK <= q ? PACK : 1;
     for (int64_t p = 0; p < size; p++) {
-      pack[p] = Query(queries, sorted[begin + p].second, d, factor, exclusions);
+      pack[p] = Query(queries, sorted[begin + p].second, d, factor, exclusions, order);
       found[p].start(n_wanted, d, tree.L);
     }
     n_scanned = size == 1 ? search<SCALED>(tree, positions, pack[0], found[0])
@@ -295,10 +366,12 @@ inline void find_within(const Tree &tree, const double *queries, int64_t q, cons
                         double squared_radius, int64_t max_count, const Exclusions &exclusions,
                         int64_t *counts, std::vector<int32_t> &neighbors) {
   const LeafPositions positions(tree.n_leaves);
+  const std::vector<int32_t> by_spread = inputs_by_spread(tree, factor);
+  const int32_t *order = by_spread.empty() ? nullptr : by_spread.data();
   WithinFound found(squared_radius, tree.d, max_count);
   for (int64_t i = 0; i < q; i++) {
     found.start();
-    search<SCALED>(tree, positions, Query(queries, i, tree.d, factor, exclusions), found);
+    search<SCALED>(tree, positions, Query(queries, i, tree.d, factor, exclusions, order), found);
     counts[i] = found.finish();
     if (counts[i] > max_count) continue;
     for (const Candidate candidate : found.sorted()) neighbors.push_back(row_of(candidate));

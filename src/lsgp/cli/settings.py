@@ -14,6 +14,7 @@ NAMES = (
     "kernel",
     "localizer",
     "n_neighbors",
+    "neighbors",
     "bandwidth",
     "reach",
     "localizer_metric",
@@ -47,6 +48,11 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     add("--kernel", "rbf, matern12, matern32, matern52, spherical or auto", metavar="NAME")
     add("--localizer", "smooth, epanechnikov, gaussian, hilbert, rectangular", metavar="NAME")
     add("--n-neighbors", "size of the neighborhood", type=_whole_or("auto"), metavar="N")
+    add(
+        "--neighbors",
+        "exact, or approximate: of 8 inputs and more several times faster, finds 99 %%",
+        metavar="NAME",
+    )
     add(
         "--bandwidth",
         "radius of the localizer: a number, fixed (one for all, tuned) or adaptive",

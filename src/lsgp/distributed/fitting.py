@@ -107,6 +107,11 @@ def _run(job: Job, queries: Any, n_partitions: int | None) -> DistributedModel:
     _require_no_projection(job)
     inputs = read_inputs(job, known)
     specification = specify(job.estimator._settings(), inputs.n_inputs)
+    if specification.approximates:
+        raise ValueError(
+            "neighbors='approximate' is for rows in the memory of one machine, and more than "
+            f"{MOST_GATHERED} are searched in partitions. Leave it out."
+        )
     job.estimator._warn_if_slow(specification)
     where = None if queries is None else _check_queries(job, queries, inputs.encoder)
     partitioned = partition(job, known, inputs, n_partitions)

@@ -26,7 +26,7 @@ from lsgp.distributed.parts import (
 from lsgp.distributed.store import RowStore
 from lsgp.inputs.transforms import InputTransform
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
-from lsgp.search.index import NeighborIndex, SearchIndex
+from lsgp.search.index import SearchIndex
 from lsgp.search.metric import factor_between
 from lsgp.search.neighborhoods import Neighborhoods, require_few
 
@@ -169,7 +169,7 @@ class ClusterIndex:
     def keep_rows(self, kept: NDArray[np.bool_]) -> SearchIndex:
         raise ValueError("Rows on a cluster cannot be removed. Fit again without them.")
 
-    def compact(self) -> NeighborIndex:
+    def compact(self) -> SearchIndex:
         raise ValueError("Rows on a cluster have no single tree. Save the model instead.")
 
 

@@ -17,6 +17,7 @@ from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
 from lsgp.inputs.transforms import InputTransform, TargetScaler, fit_transform_kind
 from lsgp.inputs.transforms.column_statistics import column_statistics
 from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.search.approximate import approximate, rebuild
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
 from lsgp.solvers.choose import choose_solver
@@ -52,7 +53,9 @@ def build_given(
     require_distances(X, model.lengthscale, dtype)
     problem = _cast(LocalProblem(X, scaler.transform(rows.y), rows.noise, model), dtype)
     chosen = choose_backend(backend, model)
-    index = build_index(X, model.localizer_scale)
+    index: SearchIndex = build_index(X, model.localizer_scale)
+    if specification.approximates:
+        index = approximate(index, model.localizer_scale, n_neighbors)
     return FittedModel.build(
         transform, choose_solver(chosen.prepare(problem), index, n_neighbors, chosen)
     )
@@ -96,14 +99,12 @@ def require_distances(X: Array, lengthscale: NDArray[np.floating], dtype: Any) -
         )
 
 
-def build_tuned(
-    tuned: Tuned, dtype: Any, n_neighbors: int | None = None
-) -> tuple[FittedModel, ...]:
+def build_tuned(tuned: Tuned, specification: Specification, dtype: Any) -> tuple[FittedModel, ...]:
     """The models that tuning chose, heaviest first; models of one transform share their index.
 
     Where more ``n_neighbors`` are asked for than there are rows but one, tuning had one less.
     """
-    models = []
+    models, n_neighbors = [], specification.n_neighbors
     for contender, weight in tuned.members:
         space, model = contender.space, contender.model
         chosen = space.backend
@@ -111,12 +112,14 @@ def build_tuned(
         if needs_center(transform, model, dtype):
             was, transform = transform.center, transform.centered(column_statistics(X).center)
             X = X - (transform.center - was)
-            index = build_index(X, model.localizer_scale)
+            index = rebuild(index, X, model.localizer_scale)
         index = _suitable(index, X, model.localizer_scale)
         problem = chosen.prepare(_cast(space.problem(model)._replace(X=X), dtype))
         size, n = contender.n_neighbors, len(problem.X)
         if n_neighbors is not None and size == n - 1:
             size = min(n_neighbors, n)
+        if specification.approximates:
+            index = approximate(index, model.localizer_scale, size)
         solver = choose_solver(problem, index, size, chosen)
         if isinstance(solver, ExactSolver) and contender.system and problem.X.dtype == float:
             system = replace(contender.system, problem=problem)
@@ -134,7 +137,7 @@ def needs_center(transform: InputTransform, model: LocalModel, dtype: Any) -> bo
 
 def _suitable(index: SearchIndex, X: Array, lengthscale: Array) -> SearchIndex:
     """The index that the models of a transform share, or one that suits the metric better."""
-    return index if suits(index, lengthscale) else build_index(X, lengthscale)
+    return index if suits(index, lengthscale) else rebuild(index, X, lengthscale)
 
 
 def _cast(problem: LocalProblem, dtype: Any) -> LocalProblem:

@@ -106,7 +106,7 @@ def effects(
     """
     n_used = affordable_rows(ensemble, 2 * len(inputs)) if n_points is None else n_points
     rows = view.training_rows(ensemble, n_used)
-    names, X = view.input_names(ensemble), rows.X
+    names, X = view.input_names(ensemble), view.in_one_piece(ensemble, rows.X)
     along = [(int(j), axis) for j in inputs for axis in [_axis_of(ensemble, int(j), X)] if axis]
     edges = [_edges(axis.values[axis.is_there]) for _, axis in along]
     # The piece of each row: from edge p to edge p + 1.

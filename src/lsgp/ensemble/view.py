@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.inputs.encoding.dates import Date
 from lsgp.inputs.frames import installed_library, make_frame
+from lsgp.inputs.transforms.sphere import Sphere, behind_seam, seam
 
 Array = NDArray[np.float64]
 
@@ -64,6 +66,31 @@ def possible(ensemble: Ensemble, column: int, low: float, high: float) -> tuple[
         return low, high
     least, most = projection.limits(column)
     return max(low, least), min(high, most)
+
+
+#: Rows that tell where the data have a gap around the globe.
+N_FOR_SEAM = 5000
+
+
+def in_one_piece(
+    ensemble: Ensemble, X: Array, sides: Sequence[tuple[float, float]] | None = None
+) -> Array:
+    """Inputs (k, e) for pictures, where longitudes on a sphere do not end at the date line.
+
+    They begin and end in the widest gap of the training rows; or, with the sides of a picture along
+    each input, beyond these.
+    """
+    sphere = ensemble.projection
+    if not isinstance(sphere, Sphere):
+        return X
+    if sides is None:
+        start = seam(training_rows(ensemble, N_FOR_SEAM).X[:, sphere.longitude])
+    else:
+        low, high = sides[sphere.longitude]
+        start = 0.5 * (low + high) - 180.0
+    moved = X.copy()
+    moved[:, sphere.longitude] = behind_seam(X[:, sphere.longitude], start)
+    return moved
 
 
 def cycles_of(ensemble: Ensemble) -> dict[str, tuple[int, str]]:

@@ -132,7 +132,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             tuned = self._tune(specification, rows, scaler, queries, progress, labels)
             if copies is not None:
                 tuned = tuned._replace(result=replace(tuned.result, n_copies=copies.n_copies))
-            models = build_tuned(tuned, self.dtype, specification.n_neighbors)
+            models = build_tuned(tuned, specification, self.dtype)
         else:
             given = build_given(specification, rows, scaler, self.backend, self.dtype)
             models = (given,)

@@ -121,6 +121,12 @@ class FittedEstimator(EstimatorSettings):
         return self.ensemble_.heaviest.n_neighbors
 
     @property
+    def recall_(self) -> float:
+        """Share of the true neighbors that the search finds, of the model that finds the fewest."""
+        check_is_fitted(self)
+        return min(fitted.index.recall for fitted in self.ensemble_.models)
+
+    @property
     def target_scaler_(self) -> TargetScaler:
         check_is_fitted(self)
         return self.ensemble_.target_scaler

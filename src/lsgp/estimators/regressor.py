@@ -61,6 +61,9 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
         Size of the neighborhood. As many as there are rows, or more, with the default or the
         rectangular localizer: an exact GP, tuned by its evidence (up to 10,000 rows, unless
         the scale is local, or queries or groups are given).
+    neighbors : {"exact", "approximate"}
+        Whether each search finds the nearest rows, or 99 % of them several times faster; from 8
+        inputs and 10,000 rows on, else both are the same. See `recall_`.
     bandwidth : "adaptive", "fixed" or float
         Radius of the localizer: the distance to the last of the neighbors, or a number in
         the units of the (transformed) inputs, in which case all points within it are used.
@@ -175,6 +178,8 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
         depend on is `importance()`.
     mean_noise_variance_ : float or None
         Mean of the noise variances given to `fit`.
+    recall_ : float
+        Share of the true neighbors that searches find, measured on training rows; 1 if exact.
     tuning_ : TuningResult or None
         What was tried and how it scored; None if nothing was tuned.
     target_names_ : list of str or None

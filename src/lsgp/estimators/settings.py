@@ -28,6 +28,7 @@ class EstimatorSettings(BaseEstimator):
         kernel: Any = "auto",
         localizer: str = "smooth",
         n_neighbors: int | str = "auto",
+        neighbors: str = "exact",
         bandwidth: float | str = "adaptive",
         reach: float | str = "auto",
         trend: Any = "linear",
@@ -64,6 +65,7 @@ class EstimatorSettings(BaseEstimator):
         self.kernel = kernel
         self.localizer = localizer
         self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
         self.bandwidth = bandwidth
         self.reach = reach
         self.trend = trend

@@ -44,6 +44,7 @@ from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
 
 TRENDS = ("none", "constant", "linear")
 SCALES = ("auto", "local", "global")
+SEARCHES = ("exact", "approximate")
 ALL_OBJECTIVES = (*OBJECTIVES, "marginal_likelihood")
 
 
@@ -67,6 +68,7 @@ def specify(
     _require_choice("localizer", settings["localizer"], tuple(LOCALIZERS))
     _require_choice("localizer_metric", settings["localizer_metric"], LOCALIZER_METRICS)
     _require_choice("scale", settings["scale"], SCALES)
+    _require_choice("neighbors", settings["neighbors"], SEARCHES)
     if settings["objective"] is not None:
         _require_choice("objective", settings["objective"], ("auto", *ALL_OBJECTIVES), "or None")
 
@@ -173,6 +175,7 @@ def specify(
         calibrates=_flag(settings, "calibrate"),
         boosts=_flag(settings, "boosting"),
         bounds=bounds,
+        approximates=settings["neighbors"] == "approximate",
     )
 
 

@@ -65,6 +65,7 @@ class Specification(NamedTuple):
     calibrates: bool = True  # whether a factor makes intervals cover
     bounds: Mapping[str, np.ndarray] | None = None  # of a kernel object's logarithms, (k, 2)
     boosts: bool = True  # whether trees may stand beside the models
+    approximates: bool = False  # whether a few neighbors may be missed
 
     @property
     def admits_exact(self) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from lsgp.ensemble.class_assessment import ClassAssessment
 from lsgp.ensemble.classify import LeaveOneOutClasses, codes_of_rows
-from lsgp.ensemble.view import as_table, input_names, possible, training_rows
+from lsgp.ensemble.view import as_table, in_one_piece, input_names, possible, training_rows
 from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.plotting import style
 
@@ -155,6 +155,7 @@ def plot_decision(
         )
     axes = style.one_axes(ax, (5.6, 4.6))
     data = training_rows(model.ensemble_, n_points)
+    data = data._replace(X=in_one_piece(model.ensemble_, data.X))
     image, sides = decision_image(model, data.X)
     (west, east), (south, north) = sides
     axes.imshow(image, extent=(west, east, south, north), aspect="auto", interpolation="nearest")

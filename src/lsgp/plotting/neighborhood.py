@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from lsgp.ensemble.view import (
     as_table,
     columns_of,
+    in_one_piece,
     input_names,
     inputs_of_rows,
     target_names,
@@ -75,8 +76,10 @@ def plot_neighborhood(
         )
     explained = model.explain(as_table(model.ensemble_, point[None, :]))
     neighbors = explained.of_query(0)
-    X = inputs_of_rows(model.ensemble_, neighbors.rows)
+    around = [(value - 1.0, value + 1.0) for value in point.tolist()]
+    X = in_one_piece(model.ensemble_, inputs_of_rows(model.ensemble_, neighbors.rows), around)
     others = training_rows(model.ensemble_, n_points)
+    others = others._replace(X=in_one_piece(model.ensemble_, others.X, around))
     ax = style.one_axes(ax, (6.4, 4.6))
     mean = float(columns_of(explained.predicted.mean)[0, k])
     low, high = (float(columns_of(end)[0, k]) for end in explained.predicted.interval(0.9))

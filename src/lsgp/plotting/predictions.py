@@ -14,6 +14,7 @@ from lsgp.ensemble.view import (
     DataRows,
     as_table,
     columns_of,
+    in_one_piece,
     input_names,
     possible,
     target_names,
@@ -162,6 +163,8 @@ def plot_map(
         raise ValueError(f"resolution={resolution} is too coarse for a map. Use at least 2.")
     data = training_rows(model.ensemble_, max(n_points, 1))
     west, east, south, north = _map_bounds(model, bounds, data)
+    sides = ((west, east), (south, north))
+    data = data._replace(X=in_one_piece(model.ensemble_, data.X, sides))
     axes = style.several_axes(ax, 2, (10.0, 4.2), "plot_map")
     # Centers of the pixels.
     steps = (np.arange(resolution) + 0.5) / resolution
@@ -225,7 +228,7 @@ def _map_bounds(
     model: LSGPRegressor, bounds: Any, data: DataRows
 ) -> tuple[float, float, float, float]:
     if bounds is None:
-        values = data.X
+        values = in_one_piece(model.ensemble_, data.X)
     else:
         given = np.asarray(bounds, dtype=np.float64)
         if given.shape == (4,):
@@ -236,7 +239,7 @@ def _map_bounds(
                     "Give (low, high) of the first input, then (low, high) of the second."
                 )
             return west, east, south, north
-        values = _inputs(model, bounds)
+        values = in_one_piece(model.ensemble_, _inputs(model, bounds))
     (west, east), (south, north) = (
         possible(model.ensemble_, j, *_widened(float(column.min()), float(column.max())))
         for j, column in enumerate(values.T)

@@ -18,6 +18,7 @@ from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
 from lsgp.ensemble.classify import classification_of
 from lsgp.ensemble.view import (
     as_table,
+    in_one_piece,
     input_names,
     inputs_of_rows,
     target_names,
@@ -226,7 +227,7 @@ def _confusion(scores: ClassAssessment) -> str:
 def _decisions(model: LSGPClassifier, X: Array) -> str:
     if model.n_features_in_ != 2 or model.ensemble_.encoder is not None:
         return ""
-    image, sides = decision_image(model, X)
+    image, sides = decision_image(model, in_one_piece(model.ensemble_, X))
     names = classification_of(model.ensemble_).class_names
     n_shown = min(len(names), len(COLORS))
     key = np.array(

@@ -14,6 +14,7 @@ from lsgp.ensemble.view import (
     DataRows,
     as_table,
     columns_of,
+    in_one_piece,
     input_names,
     input_number,
     inputs_of_rows,
@@ -63,6 +64,7 @@ def coordinates(model: LSGPRegressor) -> tuple[int, int] | None:
 
 def maps(model: LSGPRegressor, names: Sequence[str], sample: DataRows) -> str:
     """Mean and standard deviation of every target, and the density of the data, as figures."""
+    sample = sample._replace(X=in_one_piece(model.ensemble_, sample.X))
     frame = _frame(model, sample.X)
     across, up = frame.columns
     part = slice(None, None, max(1, -(-len(sample.rows) // N_DATA)))
@@ -153,7 +155,8 @@ def _others(model: LSGPRegressor, frame: MapFrame, X: Array) -> str:
 def _density(model: LSGPRegressor, frame: MapFrame) -> Array:
     """Training rows per cell, from the top row on."""
     rows, columns = frame.shape(N_CELLS)
-    everything = inputs_of_rows(model.ensemble_, np.arange(model.ensemble_.n_rows))
+    ensemble = model.ensemble_
+    everything = in_one_piece(ensemble, inputs_of_rows(ensemble, np.arange(ensemble.n_rows)))
     x, y = (everything[:, j] for j in frame.columns)
     counts, _, _ = np.histogram2d(
         y, x, bins=(rows, columns), range=(frame.sides[1], frame.sides[0])

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who is near: exact neighbor search in any diagonal metric; imports `_core` and `compute`."""
+"""Who is near: neighbor search in any diagonal metric; imports `_core` and `compute`."""

@@ -30,6 +30,8 @@ class Part(Protocol):
     def d(self) -> int: ...
     @property
     def unit(self) -> NDArray[np.float64]: ...
+    @property
+    def recall(self) -> float: ...
     def describe(self) -> str: ...
 
     def nearest_with_squares(
@@ -89,7 +91,7 @@ class GrowingIndex(Generic[P]):
 
     @property
     def recall(self) -> float:
-        return 1.0
+        return self.main.recall
 
     def describe(self) -> str:
         return f"{self.main.describe()}, and {self.recent.n} points since"

@@ -92,7 +92,7 @@ class SearchIndex(Protocol):
     def keep_rows(self, kept: NDArray[np.bool_]) -> SearchIndex:
         """The index of the rows where ``kept`` (n,) is true, numbered anew in their order."""
 
-    def compact(self) -> NeighborIndex:
+    def compact(self) -> SearchIndex:
         """The same rows in one tree without gaps, as if it had been built at once."""
 
     def describe(self) -> str:

@@ -28,6 +28,9 @@ from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
 from lsgp.search.index import LEAF_SIZE, NeighborIndex
 from lsgp.solvers.choose import choose_solver
+from lsgp.storage.checks import InvalidRecord as InvalidRecord
+from lsgp.storage.checks import require as require
+from lsgp.storage.searches import index_arrays, read_search, search_record
 from lsgp.storage.values import decode, encode
 from lsgp.tuning.result import Candidate, TuningResult
 
@@ -36,15 +39,6 @@ LEAVES_AT_A_TIME = 64
 
 Record = dict[str, Any]
 Array = NDArray[Any]
-
-
-class InvalidRecord(ValueError):
-    """A record contradicts itself or the arrays."""
-
-
-def require(condition: Any, fact: str) -> None:
-    if not condition:
-        raise InvalidRecord(fact)
 
 
 class ArrayStore:
@@ -138,11 +132,11 @@ def fitted_model_record(fitted: FittedModel, prefix: str, store: ArrayStore) -> 
         n_neighbors = min(n_neighbors, index.n)
     arrays = {
         **{name: getattr(fitted.problem, name) for name in ("X", "y", "noise")},
-        **{name: getattr(index, name) for name in ("leaves", "order", "boxes")},
-        "lengthscale": index.unit,  # as version 0.1.0 called it
+        **index_arrays(index),
         **fitted.transform.to_arrays(),
     }
     return {
+        **search_record(index),
         "arrays": {name: store.add(prefix + name, array) for name, array in arrays.items()},
         "input_transform": list(fitted.transform.kinds),
         "model": local_model_record(fitted.model),
@@ -190,7 +184,7 @@ def read_fitted_model(
     require_number("weight", weight)
     solver = choose_solver(
         problem,
-        _read_index(own, problem.X, check_values),
+        read_search(record, own, _read_index(own, problem.X, check_values)),
         n_neighbors,
         choose_backend(backend, problem.model),
     )

@@ -29,6 +29,7 @@ TRUSTED_TYPES = (
     "lsgp.method.contract.LocalModel",
     "lsgp.method.contract.LocalProblem",
     "lsgp.method.distribution.PredictiveDistribution",
+    "lsgp.search.approximate.ApproximateIndex",
     "lsgp.search.growing.GrowingIndex",
     "lsgp.search.index.NeighborIndex",
     "lsgp.solvers.coarse.CoarseSolver",

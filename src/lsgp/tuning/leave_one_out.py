@@ -23,6 +23,7 @@ from lsgp.method.contract import (
     concatenate_results,
     join_targets,
 )
+from lsgp.search.approximate import rebuild
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
@@ -123,19 +124,19 @@ class LeaveOneOut:
         lengthscale, n_threads = model.localizer_scale, self._resources().n_threads
         own = self
         if not self.backend.is_device and not suits(self.index, lengthscale):
-            index = build_index(self.X[: self.n_rows], lengthscale, n_threads)
+            index = rebuild(self.index, self.X[: self.n_rows], lengthscale, n_threads)
             own = replace(self, index=index)
         return own._with_nodes(model, n_threads) if model.is_coarse else own
 
     def _with_nodes(self, model: LocalModel, n_threads: int) -> LeaveOneOut:
-        rows = LocalProblem(
-            *(array[: self.n_rows] for array in (self.X, self.y, self.noise)), model
-        )
+        X, y, noise = (array[: self.n_rows] for array in (self.X, self.y, self.noise))
+        rows = LocalProblem(X, y, noise, model)
         nodes = self.nodes
         if nodes is None or not np.array_equal(nodes.tree.unit, model.localizer_scale):
             nodes = Nodes.build(rows, n_threads)
         # The spread of nodes is that under this model, while others are tried on its samples.
-        X, y, noise = nodes.behind(rows)[:3]
+        behind = nodes.behind(rows)
+        X, y, noise = (np.asarray(array, dtype=self.X.dtype) for array in behind[:3])
         return replace(self, X=X, y=y, noise=noise, nodes=nodes)
 
     def sample(

@@ -24,6 +24,7 @@ from lsgp.inputs.specification import DEFAULT_KERNEL, DEFAULT_LOCALIZER, Specifi
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import kernel_of
+from lsgp.search.approximate import approximate
 from lsgp.search.arrays import numbered
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.solvers.exact_system import ExactSystem, exact_bytes, largest_exact
@@ -290,8 +291,15 @@ class TuningProblem:
             self.rows.X, kinds, self.rows.weight, self.specification.projection
         )
         X = np.ascontiguousarray(transform.transform(self.rows.X), dtype=float)
-        index = build_index(X, np.ones(X.shape[1]), self.resources.n_threads)
-        return self.placed(LeaveOneOut, transform, X, index)
+        return self.placed(LeaveOneOut, transform, X, self._index(X))
+
+    def _index(self, X: Array) -> SearchIndex:
+        """Of transformed rows, for metrics near their units."""
+        unit = np.ones(X.shape[1])
+        index = build_index(X, unit, self.resources.n_threads)
+        if not self.specification.approximates:
+            return index
+        return approximate(index, unit, FIRST_N_NEIGHBORS)
 
     def placed(
         self, kind: type[Space], transform: InputTransform, X: Array, index: SearchIndex
@@ -344,7 +352,7 @@ class TuningProblem:
             spaces[0],
             transform=InputTransform.of_columns([space.transform for space in spaces]),
             X=X,
-            index=build_index(X, np.ones(X.shape[1]), self.resources.n_threads),
+            index=self._index(X),
             share=None,
         )
 

@@ -123,7 +123,41 @@ def ground_distance(chord: Float) -> Float:
     return np.asarray(2.0 * EARTH_RADIUS * np.arcsin(half))
 
 
-def _turned(degrees: Float) -> Float:
+#: Pictures of data from all around keep their ends, unless another gap is wider by so many degrees.
+WIDER_BY = 10.0
+
+
+def seam(longitude: Float) -> float:
+    """The longitude at which a picture of these begins and ends: the middle of a gap.
+
+    That beyond their ends as they came, or a wider one: data across the date line are in one piece.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp.inputs.transforms.sphere import behind_seam, seam
+    >>> pacific = np.array([165.0, 178.0, -179.0, -150.0])
+    >>> seam(pacific)
+    7.5
+    >>> behind_seam(pacific, 7.5)
+    array([165., 178., 181., 210.])
+    """
+    low, high = float(longitude.min()), float(longitude.max())
+    beyond = 360.0 - (high - low)
+    around = np.sort(np.mod(longitude, 360.0))
+    gaps = np.diff(around, append=around[0] + 360.0)
+    widest = int(np.argmax(gaps))
+    if beyond >= 0 and gaps[widest] <= beyond + WIDER_BY:
+        return low - 0.5 * beyond
+    return float(_turned(around[widest] + 0.5 * gaps[widest]))
+
+
+def behind_seam(longitude: Float, start: float) -> Float:
+    """The same longitudes, up to a turn from the start."""
+    return np.asarray(start + np.mod(longitude - start, 360.0))
+
+
+def _turned(degrees: Float | float) -> Float:
     """The same angle from -180 up to 180 degrees, which is -180; whole turns leave no rounding."""
     return np.asarray(degrees - 360.0 * np.floor((degrees + 180.0) / 360.0))
 
