@@ -427,9 +427,6 @@ class TuningProblem:
 
     def first_of_each(self) -> tuple[list[Start], list[Start]]:
         """The start of one kernel in each transform, the default's if it is there; the others."""
-        if self.is_in_gaps:
-            # Of one transform, and the optima of kernels lie far apart: each for itself.
-            return list(self.starts), []
         usual = kernel_of(DEFAULT_KERNEL)
         of_kinds: dict[Kinds, list[Start]] = {}
         for start in self.starts:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Short optimizations rank kernels and input transforms.
+"""A short optimization of every start ranks kernels and input transforms.
 
-First one kernel in each transform; then the others in the best of these, from the optimum of the
-first on, which is most of the way.
+Or, where that is enough: first one kernel in each transform, then the others in the best of these,
+from the optimum of the first on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Rank:
     def work(self, problem: TuningProblem) -> int:
         if not problem.is_ranked:
             return 0
-        first, others = problem.first_of_each()
+        first, others = _parts(problem)
         efforts = problem.efforts
         n_others = len(others) * min(1.0, efforts.n_relayed / len(first))
         return len(first) * efforts.ranking.work + int(n_others * efforts.relaying.work)
@@ -29,7 +29,7 @@ class Rank:
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         if not problem.is_ranked:
             return
-        first, others = problem.first_of_each()
+        first, others = _parts(problem)
         leading = _optimize(runner, first, problem.efforts.ranking, found)
         leading = sorted(leading, key=lambda c: c.loss)[: problem.efforts.n_relayed]
         relayed = [
@@ -44,3 +44,8 @@ class Rank:
 def _optimize(runner: Runner, starts: list[Start], effort: Effort, found: Found) -> list[Contender]:
     tasks = [partial(Job.optimize, start=start, effort=effort) for start in starts]
     return runner.run(tasks, found.ranked)
+
+
+def _parts(problem: TuningProblem) -> tuple[list[Start], list[Start]]:
+    """Starts of their own, and those that go on from these."""
+    return problem.first_of_each() if problem.efforts.n_relayed else (list(problem.starts), [])

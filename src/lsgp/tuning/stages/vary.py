@@ -9,6 +9,7 @@ import numpy as np
 
 from lsgp.method.contract import LocalModel
 from lsgp.tuning.objective import OBJECTIVES
+from lsgp.tuning.plan import Effort
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import VARY_STREAM, Found, Job, Runner
 
@@ -19,10 +20,10 @@ class Vary:
     def work(self, problem: TuningProblem) -> int:
         n_candidates = min(len(problem.starts), problem.efforts.n_polished, _n_varied(problem))
         n_variants = problem.varies_scale + len(problem.objective.variants)
-        return n_candidates * n_variants * problem.efforts.polishing.work
+        return n_candidates * n_variants * _effort(problem).work
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
-        effort = problem.efforts.polishing
+        effort = _effort(problem)
         tasks = []
         for contender in found.leaders[: _n_varied(problem)]:
             start = contender.start
@@ -39,6 +40,11 @@ class Vary:
                     )
                 )
         runner.run(tasks, found.varied)
+
+
+def _effort(problem: TuningProblem) -> Effort:
+    """One round: they start from what is polished."""
+    return problem.efforts.polishing._replace(n_rounds=1)
 
 
 def _n_varied(problem: TuningProblem) -> int:

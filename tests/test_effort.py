@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Effort: what tuning tries, what predictions may cost, and what a refit starts from."""
+
+import copy
+import time
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from tuned import assert_same_predictions, make_data, regressor
+
+from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.method.contract import LocalProblem
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.tuning.descent import in_fewest_digits
+from lsgp.tuning.levels import LEVELS, plan_efforts
+from lsgp.tuning.objective import OBJECTIVES
+from lsgp.tuning.plan import price_of
+from lsgp.tuning.weights import choose_weights
+
+#: Of these, 0 is all.
+RELAYS = ("n_relayed", "n_relayed_of_few", "relaying")
+
+
+def cpu_seconds(action):
+    began = time.process_time()
+    result = action()
+    return time.process_time() - began, result
+
+
+# ---- the setting ----
+
+
+def test_an_effort_that_is_none_is_refused_with_those_there_are():
+    X, y = make_data(20)
+    for wrong in ("quick", None, 2):
+        with pytest.raises(ValueError, match="is not one of 'fast', 'balanced', 'best'"):
+            LSGPRegressor(effort=wrong).fit(X, y)
+
+
+def test_what_is_given_by_hand_wins_over_the_effort():
+    given = LSGPRegressor(effort="fast", n_tuning_points=123, n_models=5)._level()
+    assert (given.n_tuning_points, given.n_models) == (123, 5)
+    assert given == LEVELS["fast"]._replace(n_tuning_points=123, n_models=5)
+    X, y = make_data(200)
+    model = LSGPRegressor(effort="fast", kernel="rbf", n_neighbors=20, random_state=0).fit(X, y)
+    assert {(f.model.kernel, f.n_neighbors) for f in model.fitted_} == {("rbf", 20)}
+
+
+@pytest.mark.parametrize("name", list(LEVELS))
+@pytest.mark.parametrize("n", [3, 100, 10_000])
+@pytest.mark.parametrize("is_ranked", [False, True])
+def test_no_optimization_has_more_targets_than_half_of_the_rows(name, n, is_ranked):
+    level = LEVELS[name]
+    for is_in_gaps, is_warm in ((False, False), (True, False), (False, True)):
+        points = level.n_tuning_points
+        efforts = plan_efforts(level, points, n, False, is_in_gaps, is_ranked, is_warm)
+        for effort in (efforts.ranking, efforts.relaying, efforts.polishing):
+            assert 1 <= effort.n_targets <= max(1, min(n // 2, points))
+            assert effort.work > 0
+
+
+def test_more_effort_is_more_of_everything():
+    levels = [LEVELS[name] for name in ("fast", "balanced", "best")]
+    for less, more in pairwise(levels):
+        assert less.worth_of_millisecond > more.worth_of_millisecond
+        for name in less._fields:
+            if name not in ("worth_of_millisecond", "in_gaps", "slowly", *RELAYS):
+                assert getattr(less, name) <= getattr(more, name), name
+    # Of efforts, the tuples would be compared by their first entries alone.
+    works = [[lv.ranking.work, lv.polishing.work, lv.in_gaps.polishing.work] for lv in levels]
+    assert works[0] < works[1] < works[2]
+
+
+@pytest.fixture(scope="module")
+def balanced():
+    """A balanced fit of 250 rows, the seconds that it took, and rows that it has not seen."""
+    X, y = make_data(1250, seed=2)
+    model = LSGPRegressor(warm_start=True, random_state=0)
+    seconds, _ = cpu_seconds(lambda: model.fit(X[:250], y[:250]))
+    return model, seconds, model.calibration(X[270:], y[270:]).crps, (X, y)
+
+
+def test_less_effort_is_cheaper_and_nearly_as_good(balanced):
+    _, seconds, score, (X, y) = balanced
+    model = LSGPRegressor(effort="fast", random_state=0)
+    less, _ = cpu_seconds(lambda: model.fit(X[:250], y[:250]))
+    assert less < 0.5 * seconds
+    assert model.calibration(X[270:], y[270:]).crps < 1.15 * score
+    assert score < 0.3 * y.std()
+
+
+def test_an_effort_for_labels_too():
+    X, y = make_data(500, seed=3)
+    labels = np.where(y > 0.2, "high", "low")
+    tuned = {
+        effort: cpu_seconds(
+            lambda effort=effort: LSGPClassifier(effort=effort, random_state=0).fit(
+                X[:160], labels[:160]
+            )
+        )
+        for effort in ("fast", "balanced")
+    }
+    assert tuned["fast"][0] < 0.5 * tuned["balanced"][0]
+    scores = [model.score(X[160:], labels[160:]) for _, model in tuned.values()]
+    assert min(scores) > 0.85
+    assert scores[0] > scores[1] - 0.05
+
+
+def test_fast_results_do_not_depend_on_threads():
+    X, y = make_data(300)
+    one, two = (LSGPRegressor(effort="fast", random_state=0, n_jobs=k).fit(X, y) for k in (1, 2))
+    assert_same_predictions(one, two, X)
+    assert one.tuning_.loss == two.tuning_.loss
+
+
+# ---- prices ----
+
+
+def test_prices_grow_with_the_rows_and_are_those_of_the_operations():
+    prices = [price_of(m, 8, False) for m in (64, 128, 256, 512)]
+    assert all(4.0 * less < more < 8.0 * less for less, more in pairwise(prices))
+    # A factor that is there spares the factoring.
+    assert price_of(512, 8, True) < 0.01 * prices[-1]
+
+
+def at(mean):
+    return PredictiveDistribution(np.full((4, 1), mean), np.ones((4, 1)))
+
+
+def test_what_costs_more_than_it_gains_is_not_combined():
+    predicted = [at(1.0), at(-0.9), at(0.04)]
+
+    def loss(combined):
+        return float(np.abs(combined.mean).mean())
+
+    free = choose_weights(predicted, loss, 4)
+    assert free[2] > 0
+    dear = choose_weights(predicted, loss, 4, np.array([0.0, 0.0, 2.0]))
+    assert dear[2] == 0
+    # Both of the cheap ones are worth no more than they gain, once each.
+    assert np.count_nonzero(dear) == 2
+    alone = choose_weights(predicted, loss, 4, np.full(3, 2.0))
+    assert np.count_nonzero(alone) == 1
+    assert np.array_equal(choose_weights(predicted, loss, 4, np.zeros(3)), free)
+
+
+def test_more_neighbors_must_gain_what_they_cost():
+    crps, density = OBJECTIVES["crps"], OBJECTIVES["log_density"]
+    assert crps.is_worthwhile(0.98, 1.0)
+    assert crps.is_worthwhile(0.98, 1.0, 0.01)
+    assert not crps.is_worthwhile(0.98, 1.0, 0.02)
+    assert density.is_worthwhile(-1.02, -1.0, 0.01)
+    assert not density.is_worthwhile(-1.02, -1.0, 0.02)
+
+
+# ---- single precision ----
+
+
+def space_of(model, X, y):
+    """The rows of a fitted model as tuning sees them."""
+    from lsgp.backends import choose_backend
+    from lsgp.backends.contract import Resources
+    from lsgp.tuning.leave_one_out import LeaveOneOut
+
+    fitted = model.fitted_[0]
+    return LeaveOneOut(
+        fitted.transform,
+        X,
+        y[:, None],
+        np.ones(len(X)),
+        fitted.index,
+        choose_backend("cpu", fitted.model),
+        Resources(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("apart", "noise", "is_single"),
+    [(0.0, 0.1, True), (1e9, 0.1, False), (0.0, 1e-7, False)],
+    ids=["usual", "digits are lost", "no noise"],
+)
+def test_single_precision_is_used_where_it_says_the_same(apart, noise, is_single):
+    X, y = make_data(200)
+    # Two clusters: around no center have both of them digits.
+    X = X + apart * (np.arange(200) % 2)[:, None]
+    model = LSGPRegressor(
+        objective=None, input_transform=None, noise_variance=noise, lengthscale=0.5
+    ).fit(X, y)
+    space = space_of(model, X, y)
+    sample = space.sample(model.model_, np.arange(100, dtype=np.int32), 30)
+    found = in_fewest_digits(space, sample, model.model_, OBJECTIVES["crps"])
+    assert found.X.dtype == (np.float32 if is_single else float)
+    assert isinstance(found.problem(model.model_), LocalProblem)
+    shifted = in_fewest_digits(replace(space, X=X + 1e7), sample, model.model_, OBJECTIVES["crps"])
+    # Inputs far from zero are centered first.
+    assert shifted.X.dtype == found.X.dtype
+
+
+# ---- refits ----
+
+
+def test_a_warm_refit_takes_a_third_of_a_cold_one_at_most_and_is_as_good(balanced):
+    cold, seconds, score, (X, y) = balanced
+    model = copy.copy(cold)
+    # Some rows more: what was learnt of the others holds.
+    warm, _ = cpu_seconds(lambda: model.fit(X[:270], y[:270]))
+    assert warm < seconds / 3.0
+    assert model.calibration(X[270:], y[270:]).crps < 1.03 * score
+
+
+def test_a_warm_refit_keeps_exact_gps_and_tries_no_other_kernel():
+    X, y = make_data(260, seed=5)
+    model = LSGPRegressor(effort="fast", warm_start=True, random_state=0).fit(X[:200], y[:200])
+    kinds = {(f.model.kernel, f.transform.kinds, f.model.localizer) for f in model.fitted_}
+    assert any(localizer == "rectangular" for _, _, localizer in kinds)
+    model.fit(X, y)
+    again = {(f.model.kernel, f.transform.kinds, f.model.localizer) for f in model.fitted_}
+    assert again <= kinds
+    assert any(localizer == "rectangular" for _, _, localizer in again)
+    # A setting that speaks of neighborhoods rules them out.
+    model.set_params(n_neighbors=25).fit(X, y)
+    assert {f.n_neighbors for f in model.fitted_} == {25}
+    assert {f.model.localizer for f in model.fitted_} == {"smooth"}
+
+
+def test_quick_settings_still_begin_warm():
+    X, y = make_data(150)
+    model = regressor(warm_start=True).fit(X, y)
+    first = model.tuning_.loss
+    model.fit(X, y)
+    assert model.tuning_.loss < 1.05 * first
