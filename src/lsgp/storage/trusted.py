@@ -29,6 +29,7 @@ TRUSTED_TYPES = (
     "lsgp.method.contract.LocalModel",
     "lsgp.method.contract.LocalProblem",
     "lsgp.method.distribution.PredictiveDistribution",
+    "lsgp.method.shape.Shape",
     "lsgp.search.growing.GrowingIndex",
     "lsgp.search.index.NeighborIndex",
     "lsgp.solvers.exact.ExactSolver",
