@@ -580,9 +580,11 @@ class TuningProblem:
     @property
     def admits_noiseless(self) -> bool:
         """Whether exact GPs may be tried that have less noise than its range allows for."""
+        n_others = N_AVERAGED + (N_MEMBERS if self.integrated_share > 0 else 0)
         return (
             len(self.y) <= MOST_FOR_EVIDENCE
-            and self.exact_room > N_AVERAGED
+            # Beside those with noise, and those that are integrated over.
+            and self.exact_room >= n_others + N_AVERAGED
             and self.labels is None
             and self.finds_noise
             and self.objective.judges_predictions

@@ -349,7 +349,9 @@ def _is_noisy(problem: TuningProblem, members: tuple[tuple[Contender, float], ..
     """Whether noise was found, or known, by most of what is combined."""
     if not problem.finds_noise or problem.labels is not None:
         return True
-    return sum(weight for c, weight in members if finds_no_noise(c.model)) < 0.5
+    # Those that are integrated over say themselves how far noise and function can be told apart.
+    chosen = [(c, weight) for c, weight in members if not c.candidate.is_integrated]
+    return sum(weight for c, weight in chosen if finds_no_noise(c.model)) < 0.5
 
 
 def _count_at_bounds(
