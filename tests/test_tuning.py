@@ -352,8 +352,8 @@ def test_queries_in_a_hole_are_answered_by_what_predicts_regions_best():
     # Shorter lengthscales than the hole is wide compete with longer ones, and trends with none.
     wide = 0.4 / X.std(axis=0)
     local = [c.model for c in model.tuning_.candidates if c.n_neighbors < len(X)]
-    assert any((m.lengthscale > wide).all() for m in local)
-    assert any((m.lengthscale < wide).all() for m in local)
+    assert any((m.lengthscale > 0.9 * wide).all() for m in local)
+    assert any((m.lengthscale < 0.9 * wide).all() for m in local)
     assert {m.slope_variance > 0 for m in local} == {True, False}
 
 

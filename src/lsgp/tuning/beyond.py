@@ -21,7 +21,7 @@ from lsgp.method.distribution import PredictiveDistribution
 from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender, Start
-from lsgp.tuning.plan import BAD_LOSS, N_TAKEN_ON
+from lsgp.tuning.plan import BAD_LOSS, MANY_REGIONS, N_TAKEN_ON
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.weights import choose_weights
 
@@ -85,8 +85,13 @@ def choose_beyond(
     n_plain = len(plain.contenders)
     as_one = combine(predicted[:n_plain], plain.weights)
 
+    objective = problem.objective
+    has_many = comparison.regions is not None and comparison.regions.n_regions >= MANY_REGIONS
+    if has_many and problem.plain is not None:
+        objective = problem.plain.objective
+
     def loss(combined: PredictiveDistribution) -> float:
-        return problem.objective.criterion(combined, comparison.y)
+        return objective.criterion(combined, comparison.y)
 
     picks = choose_weights([as_one, *predicted], loss, problem.n_models)
     weights = picks[1:].copy()
@@ -99,8 +104,9 @@ def choose_beyond(
         weights[:n_plain] = plain.weights
         combined = as_one
     mean_loss = float(problem.objective.losses(combined, comparison.y).mean())
-    # What was picked by a few regions is no surer than they say.
-    factor = max(1.0, _coverage_factor(combined, comparison.y))
+    factor = _coverage_factor(combined, comparison.y)
+    if not has_many:
+        factor = max(1.0, factor)  # what few regions have picked is no surer than they say
     choice = Choice(weights, mean_loss, ScaleAndShape(factor))
     return Pool(contenders, weights), choice
 
