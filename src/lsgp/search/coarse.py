@@ -235,4 +235,3 @@ def _levels(n_leaves: int) -> list[tuple[int, int]]:
 def _children(values: Array, start: int, end: int) -> tuple[Array, Array]:
     """Of the nodes from start to end - 1."""
     return values[2 * start + 1 : 2 * end : 2], values[2 * start + 2 : 2 * end + 1 : 2]
-
