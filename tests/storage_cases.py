@@ -53,6 +53,8 @@ CASES = {
         None,
     ),
     "sphere": ({**GIVEN, "sphere": (0, 2)}, 200, None),
+    "coarse": ({**GIVEN, "reach": 3.0}, 200, 2),
+    "coarse_float32": ({**GIVEN, "reach": 3.0, "dtype": "float32"}, 200, None),
     "ensemble": (TUNED, 150, None),
     "ensemble_float32": ({**TUNED, "dtype": "float32", "n_models": 4}, 150, 2),
 }

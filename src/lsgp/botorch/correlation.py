@@ -21,9 +21,9 @@ from lsgp.botorch.functions import as_tensor, elementwise, inputs_of
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.method import localizers
 from lsgp.method.contract import LocalModel, LocalProblem, jitters
-from lsgp.search.exclusions import NO_EXCLUSIONS
 from lsgp.solvers.errors import trend_deviations
 from lsgp.solvers.exact import ExactSolver
+from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.solver import Solver
 
 Formula = Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
@@ -131,10 +131,11 @@ def _exact_covariance(solver: ExactSolver, queries: Tensor, formula: Formula) ->
 
 def _local_covariance(solver: Solver, queries: Tensor, formula: Formula) -> Tensor:
     """As `lsgp.solvers.errors.error_covariance`, with the rows of each joint prediction."""
-    problem, model = solver.problem, solver.problem.model
+    assert isinstance(solver, LocalSolver), "an exact one has another covariance"
+    problem, model = solver.units, solver.problem.model
     b, q, e = queries.shape
     given = queries.detach().numpy().reshape(-1, e)
-    found = solver.backend.search(solver.index, model, given, solver.n_neighbors, NO_EXCLUSIONS)
+    found = solver.neighborhoods(given)
     neighbors = found.reshape(b, q, -1)
     rows, places = _unions(neighbors)
     K = _correlate_rows(problem, rows)

@@ -112,6 +112,11 @@ def _run(job: Job, queries: Any, n_partitions: int | None) -> DistributedModel:
             "neighbors='approximate' is for rows in the memory of one machine, and more than "
             f"{MOST_GATHERED} are searched in partitions. Leave it out."
         )
+    if specification.model.is_coarse:
+        raise ValueError(
+            f"reach={specification.model.reach:g} is for rows in the memory of one machine, and "
+            f"more than {MOST_GATHERED:,} stay on the cluster. Leave it out, or give reach=1."
+        )
     job.estimator._warn_if_slow(specification)
     where = None if queries is None else _check_queries(job, queries, inputs.encoder)
     partitioned = partition(job, known, inputs, n_partitions)

@@ -84,7 +84,7 @@ def _are_small(fitted: FittedModel, areas: Sequence[Array] | Array) -> NDArray[n
         found = fitted.index.nearest_with_distances(
             centers, model.localizer_scale, fitted.n_neighbors, NO_EXCLUSIONS
         )
-        bandwidth = found.distances.max(axis=1)
+        bandwidth = model.reach * found.distances.max(axis=1)
     radius = np.empty(len(areas))
     for i, points in enumerate(areas):
         z = (fitted.inputs_of(points) - centers[i]) / model.localizer_scale

@@ -43,6 +43,7 @@ class NeighborContributions(NamedTuple):
     observed : array of shape (k,) or (k, t)
     contributions : array of shape (k,) or (k, t)
     kilometers : array of shape (k,) or None
+    n_rows : integer array of shape (k,) or None
     """
 
     rows: NDArray[np.int64]
@@ -52,10 +53,18 @@ class NeighborContributions(NamedTuple):
     observed: Array
     contributions: Array
     kilometers: Array | None = None
+    n_rows: NDArray[np.int64] | None = None
 
     def __repr__(self) -> str:
         nearest = f", nearest row {self.rows[0]}" if len(self.rows) else ""
         return f"NeighborContributions({count(len(self.rows), 'neighbor')}{nearest})"
+
+    def name_of(self, k: int, count_from: int = 0) -> str:
+        """What a neighbor is, for people: a row, or a group of them."""
+        row = f"row {self.rows[k] + count_from:,}"
+        if self.n_rows is None or self.n_rows[k] == 1:
+            return row
+        return f"a group of {self.n_rows[k]:,} rows around {row}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +74,9 @@ class Explanation:
     Arrays of neighbors have shape (q, w), nearest first, padded to the largest number w of
     neighbors; `of_query` gives those of one query without the padding. Only rows of positive
     weight are listed: they alone enter the prediction. Several models are combined by the
-    estimator, and a row that is a neighbor in some of them is listed once.
+    estimator, and a row that is a neighbor in some of them is listed once. Where far rows stand
+    together (``reach``), a group of rows is listed as one neighbor: by the row nearest to its
+    mean, with the mean of its targets, and ``n_rows`` says how many they are.
 
     Attributes
     ----------
@@ -108,6 +119,8 @@ class Explanation:
         Along the ground, where two inputs are on the sphere; infinite where padded.
     by_trees : array of shape (q,) or (q, t), or None
         What boosted trees add to the mean, with their share; None if there are none.
+    n_rows : integer array of shape (q, w) or None
+        Rows that a neighbor stands for, 0 where padded; None where every one is a row.
     """
 
     rows: NDArray[np.int64]
@@ -128,6 +141,7 @@ class Explanation:
     target_names: list[str]
     kilometers: Array | None = None
     by_trees: Array | None = None
+    n_rows: NDArray[np.int64] | None = None
 
     def __repr__(self) -> str:
         n = self.n_neighbors
@@ -145,7 +159,7 @@ class Explanation:
 
     @property
     def n_neighbors(self) -> NDArray[np.int64]:
-        """Number of training rows that each prediction is made from, (q,)."""
+        """Number of neighbors that each prediction is made from, (q,): of rows, or groups."""
         return np.count_nonzero(self.rows >= 0, axis=1)
 
     def of_query(self, query: int) -> NeighborContributions:
@@ -159,6 +173,7 @@ class Explanation:
             self.observed[query][kept],
             self.contributions[query][kept],
             None if self.kilometers is None else self.kilometers[query][kept],
+            None if self.n_rows is None else self.n_rows[query][kept],
         )
 
     def to_frame(self, library: str = "pandas") -> Any:
@@ -167,6 +182,7 @@ class Explanation:
         columns: dict[str, Any] = {
             "query": np.nonzero(kept)[0],
             "row": self.rows[kept],
+            **({} if self.n_rows is None else {"n_rows": self.n_rows[kept]}),
             "distance": self.distances[kept],
             **({} if self.kilometers is None else {"kilometers": self.kilometers[kept]}),
             "weight": self.weights[kept],
@@ -219,8 +235,11 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         [pad([m.coefficients[:, c] for m in merged], 0.0, np.float64) for c in range(n_columns)],
         axis=2,
     )
-    scaled = np.asarray(heaviest.problem.y[rows], dtype=float)
-    scaled[rows < 0] = 0.0
+    scaled = np.stack(
+        [pad([m.y[:, c] for m in merged], 0.0, np.float64) for c in range(ensemble.n_targets)],
+        axis=2,
+    )
+    is_coarse = any(fitted.model.is_coarse for fitted in ensemble.models)
     scale = np.exp(sum(w * np.log(p.scale) for w, p in zip(shares, parts, strict=True)))
     aside, boosted = None, ensemble.boosted
     if boosted is not None:
@@ -260,6 +279,7 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         target_names=view.target_names(ensemble),
         kilometers=kilometers_of(ensemble, rows, queries[0]),
         by_trees=_by_trees(ensemble, aside),
+        n_rows=pad([m.n_rows for m in merged], 0, np.int64) if is_coarse else None,
     )
 
 
@@ -297,6 +317,8 @@ class Neighbors(NamedTuple):
     distances: NDArray[Any]  # (k,)
     weights: NDArray[Any]  # (k,)
     coefficients: NDArray[Any]  # (k, c): of all targets alike, or of each
+    n_rows: NDArray[np.int64]  # (k,) 1, or those of a group
+    y: NDArray[Any]  # (k, t) in scaled units
 
 
 class Part(NamedTuple):
@@ -349,7 +371,9 @@ def explain_one(
             if number == 0:
                 r = np.sqrt((system.z**2).sum(axis=1))
                 shares = np.empty((len(r), n_columns))
-                neighbors.append(Neighbors(system.rows.astype(np.int64), r, system.weight, shares))
+                standing = fitted.solver.stand_for(system.rows)
+                own = standing.n_rows, standing.y
+                neighbors.append(Neighbors(standing.rows, r, system.weight, shares, *own))
                 n_effective[i] = np.minimum(system.weight, 1.0).sum()
                 noise_unit[i] = system.noise_unit
             into = columns if len(levels) > 1 else [0]
@@ -362,8 +386,12 @@ def explain_one(
 
 
 def _merge(parts: list[Neighbors], shares: Array, heaviest: FittedModel, query: Array) -> Neighbors:
-    """The neighbors of one query in all models, each row once, nearest first."""
-    rows, position = np.unique(np.concatenate([p.rows for p in parts]), return_inverse=True)
+    """The neighbors of one query in all models, each row once, nearest first; groups apart."""
+    every_row = np.concatenate([p.rows for p in parts])
+    n_rows, y = np.concatenate([p.n_rows for p in parts]), np.concatenate([p.y for p in parts])
+    keys = np.where(n_rows == 1, every_row, len(heaviest.problem.X) + np.arange(len(every_row)))
+    _, first, position = np.unique(keys, return_index=True, return_inverse=True)
+    rows, n_rows, y = every_row[first], n_rows[first], y[first]
 
     def total(columns: list[NDArray[Any]]) -> NDArray[Any]:
         weighted = [w * values for w, values in zip(shares, columns, strict=True)]
@@ -377,7 +405,14 @@ def _merge(parts: list[Neighbors], shares: Array, heaviest: FittedModel, query: 
     z = (heaviest.problem.X[rows].astype(float) - query) / heaviest.model.lengthscale
     distances = np.sqrt((z**2).sum(axis=1))
     order = np.lexsort([rows, distances])
-    return Neighbors(rows[order], distances[order], weights[order], coefficients[order])
+    return Neighbors(
+        rows[order],
+        distances[order],
+        weights[order],
+        coefficients[order],
+        n_rows[order],
+        y[order],
+    )
 
 
 def pad(parts: list[NDArray[Any]], fill: Any, dtype: Any) -> NDArray[Any]:

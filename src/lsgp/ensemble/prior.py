@@ -67,7 +67,7 @@ def sample_prior(
         found = fitted.index.nearest_with_distances(
             query, model.localizer_scale, fitted.n_neighbors
         )
-        bandwidth = float(found.distances[0].max())
+        bandwidth = model.reach * float(found.distances[0].max())
     root = localized_root(
         model, query[0], fitted.inputs_of(points), bandwidth if bandwidth > 0 else 1.0
     )

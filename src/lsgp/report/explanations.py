@@ -76,7 +76,7 @@ def _one_case(
         share = float(contributions[at]) / largest
         rows.append(
             [
-                Number(float(neighbors.rows[at]), f"row {neighbors.rows[at] + count_from:,}"),
+                Number(float(neighbors.rows[at]), neighbors.name_of(int(at), count_from)),
                 float(distances[at]),
                 float(neighbors.weights[at]),
                 float(observed[at]),
@@ -91,10 +91,12 @@ def _one_case(
     n_rest = len(contributions) - len(order)
     rest = float(contributions.sum() - contributions[order].sum())
     baseline = float(np.ravel(explained.baseline)[target])
+    n_rows = len(contributions) if neighbors.n_rows is None else int(neighbors.n_rows.sum())
+    in_units = "" if neighbors.n_rows is None else f" in {len(contributions):,} units"
     said = [
-        f"Made from {len(contributions):,} training rows (effectively "
+        f"Made from {n_rows:,} training rows{in_units} (effectively "
         f"{explained.n_effective[k]:.1f}).",
-        f"Starts from {format_number(baseline)}; these rows add "
+        f"Starts from {format_number(baseline)}; these {'rows' if not in_units else 'units'} add "
         f"{format_number(float(contributions[order].sum()))}"
         + (f", the other {n_rest:,} {format_number(rest)}." if n_rest else "."),
     ]

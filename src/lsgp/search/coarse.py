@@ -140,7 +140,7 @@ def build_coarse_tree(X: Array, unit: Array, noise: Array, n_threads: int = 1) -
     >>> X = np.linspace(0.0, 1.0, 1001)[:, None]
     >>> tree = build_coarse_tree(X, np.ones(1), np.ones(1001))
     >>> units = tree.nearest_units(build_index(X, np.ones(1)), np.array([[0.5]]), 16, 8.0)[0]
-    >>> np.count_nonzero(units < 1001)
+    >>> int(np.count_nonzero(units < 1001))
     8
     >>> [len(tree.rows_of(unit - 1001)) for unit in units[units >= 1001]]
     [4, 8, 4, 8, 16, 16, 32, 32]

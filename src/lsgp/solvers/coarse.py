@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The coarse solver: local systems of rows that are near, and of nodes of rows that are far [E9]."""
+"""The coarse solver: local systems of near rows, and of nodes of rows that are far [E9]."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.solvers import errors
 from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.nodes import LazyNodes, Nodes
-from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother
+from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Standing
 
 Array = NDArray[np.float64]
 
@@ -68,6 +68,12 @@ class CoarseSolver(LocalSolver):
 
     def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
         return CoarseSmoother(self, values_of)
+
+    def stand_for(self, units: NDArray[np.integer]) -> Standing:
+        n, nodes = len(self.problem.X), self.nodes
+        y = np.asarray(self.problem.y[np.where(units < n, units, 0)], dtype=float)
+        y[units >= n] = nodes.y[units[units >= n] - n]
+        return Standing(nodes.middles(units), nodes.sizes(units), y)
 
     def describe(self) -> str:
         return f"{self.n_neighbors} units, reach {self.problem.model.reach:.3g}"

@@ -26,7 +26,7 @@ from lsgp.search.index import SearchIndex
 from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_system import ExactSystem, LeftOut
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver
+from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver, Standing
 
 Array = NDArray[np.float64]
 
@@ -184,6 +184,9 @@ class ExactSolver:
             system = self.system.local_system(query, without)
             failures.note(i, np.array([system.status]), self.problem, system.rows[None])
             yield system.rows, system
+
+    def stand_for(self, units: NDArray[np.integer]) -> Standing:
+        return Standing.of_rows(self.problem, units)
 
     def describe(self) -> str:
         return "all rows"

@@ -20,7 +20,7 @@ from lsgp.method.contract import (
 )
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.solver import Block, RowValues, Smoother, Solver
+from lsgp.solvers.solver import Block, RowValues, Smoother, Solver, Standing
 
 Array = NDArray[np.float64]
 
@@ -107,6 +107,13 @@ class LeveledSolver:
         groups: NDArray[np.int32] | None = None,
     ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:
         raise AssertionError("each level has systems of its own: ask the parts")
+
+    def stand_for(self, units: NDArray[np.integer]) -> Standing:
+        y = np.empty((len(units), self.problem.y.shape[1]))
+        for columns, solver in self.levels:
+            own = solver.stand_for(units)
+            y[:, columns] = own.y
+        return own._replace(y=y)
 
     def describe(self) -> str:
         return self._first.describe()

@@ -18,7 +18,7 @@ from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import SearchIndex
 from lsgp.solvers import errors
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver
+from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver, Standing
 
 Array = NDArray[np.float64]
 
@@ -151,6 +151,9 @@ class LocalSolver:
             system = solve_system(self.units, query, rows, with_derivatives=False)
             failures.note(i, np.array([system.status]), self.units, neighbors[i : i + 1])
             yield rows, system
+
+    def stand_for(self, units: NDArray[np.integer]) -> Standing:
+        return Standing.of_rows(self.problem, units)
 
     def describe(self) -> str:
         if self.n_neighbors is None:

@@ -33,6 +33,20 @@ class RowValues(NamedTuple):
     noise: Array
 
 
+class Standing(NamedTuple):
+    """What the units of neighborhoods (k,) stand for."""
+
+    rows: NDArray[np.int64]  # (k,) of a group of rows, the one nearest to their mean
+    n_rows: NDArray[np.int64]  # (k,) 1, or more of a group
+    y: Array  # (k, t) their target, or the mean of their targets
+
+    @classmethod
+    def of_rows(cls, problem: LocalProblem, rows: NDArray[np.integer]) -> Standing:
+        """Of units that are rows."""
+        own = rows.astype(np.int64)
+        return cls(own, np.ones_like(own), np.asarray(problem.y[own], dtype=float))
+
+
 class Smoothed(NamedTuple):
     """What queries make of the values of their neighbors."""
 
@@ -118,6 +132,9 @@ class Solver(Protocol):
         ``left_out`` (q,) are training rows that the queries do not see, -1 for none; and with
         ``groups`` (n,) none of the rows of their group.
         """
+
+    def stand_for(self, units: NDArray[np.integer]) -> Standing:
+        """What the numbers (k,) in neighborhoods mean."""
 
     def describe(self) -> str:
         """Size of the neighborhoods, for a table."""

@@ -129,14 +129,13 @@ class LeaveOneOut:
         return own._with_nodes(model, n_threads) if model.is_coarse else own
 
     def _with_nodes(self, model: LocalModel, n_threads: int) -> LeaveOneOut:
-        X, y, noise = (array[: self.n_rows] for array in (self.X, self.y, self.noise))
-        rows = LocalProblem(X, y, noise, model)
+        own = slice(0, self.n_rows)
+        rows = LocalProblem(self.X[own], self.y[own], self.noise[own], model)
         nodes = self.nodes
         if nodes is None or not np.array_equal(nodes.tree.unit, model.localizer_scale):
             nodes = Nodes.build(rows, n_threads)
         # The spread of nodes is that under this model, while others are tried on its samples.
-        behind = nodes.behind(rows)
-        X, y, noise = (np.asarray(array, dtype=self.X.dtype) for array in behind[:3])
+        X, y, noise = (np.asarray(array, dtype=self.X.dtype) for array in nodes.behind(rows)[:3])
         return replace(self, X=X, y=y, noise=noise, nodes=nodes)
 
     def sample(

@@ -6,11 +6,14 @@ from __future__ import annotations
 import time
 from functools import partial
 
+import numpy as np
+
+from lsgp.method.contract import LocalModel
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.descent import descend_on_sample
 from lsgp.tuning.plan import (
     COARSE_FACTORS,
-    FIRST_COARSE_FACTOR,
+    FIRST_COARSE_FACTORS,
     WORTH_COARSE,
 )
 from lsgp.tuning.problem import TuningProblem
@@ -38,31 +41,57 @@ class Coarsen:
 
 
 def coarsen(job: Job, contender: Contender) -> None:
-    """The reach that suits a contender best, and its optimum, if that pays."""
-    problem, m = job.problem, contender.n_neighbors
-    if m is None:
+    """The reach that suits a contender best, and its optimum, if that pays.
+
+    Its lengthscales are what few rows of much noise have told: so another model is tried beside it,
+    of those that tuning began with, and of its noise.
+    """
+    m = contender.n_neighbors
+    factors = [f for f in COARSE_FACTORS if m is not None and f * m <= len(job.problem.y)]
+    if not factors:
         return
-    factors = [f for f in COARSE_FACTORS if f * m <= len(problem.y)]
-    first = min(FIRST_COARSE_FACTOR, max(factors, default=1))
-    if first == 1:
+    models = (contender.model, _fresh(job.problem, contender.model))
+    first = [f for f in FIRST_COARSE_FACTORS if f in factors]
+    tried = [_reach_for(job, contender, model, f) for model in models for f in first]
+    best = min(tried, key=lambda c: c.loss)
+    if best.loss >= contender.loss:
         return
-    tried = {first: _reach_for(job, contender, first)}
-    if tried[first].loss >= contender.loss:
-        return
-    tried |= {f: _reach_for(job, contender, f) for f in factors if f != first}
-    best = min(tried.values(), key=lambda c: c.loss)
+    model = models[tried.index(best) // len(first)]
+    tried += [_reach_for(job, contender, model, f) for f in factors if f not in first]
+    best = min(tried, key=lambda c: c.loss)
     if not _pays(job, best, contender):
         return
-    every = [c.candidate for c in tried.values()]
-    kept = [c for c in tried.values() if not job.comparison.is_outreached(c.candidate, every)]
-    start = max(kept, key=lambda c: c.model.reach).start
-    _optimize(job, start)
-    # Few rows of much noise say little of lengthscales: from where tuning began, too.
-    own, given = problem.specification.model, problem.parameters.given
-    fresh = own.replace(reach=start.model.reach, scale_dof=start.model.scale_dof)
-    if "noise_variance" not in given:
-        fresh = fresh.replace(noise_variance=max(own.noise_variance, start.model.noise_variance))
-    _optimize(job, start._replace(model=fresh))
+    every = [c.candidate for c in tried]
+    kept = [c for c in tried if not job.comparison.is_outreached(c.candidate, every)]
+    farthest = max(kept, key=lambda c: c.model.reach).start
+    for model in models:
+        own = _with_reach(job.problem, model, farthest.model.reach)
+        _optimize(job, farthest._replace(model=own))
+
+
+def _fresh(problem: TuningProblem, model: LocalModel) -> LocalModel:
+    """Where tuning began, with the noise of a model."""
+    own = problem.specification.model
+    fresh = own.replace(scale_dof=model.scale_dof)
+    if problem.parameters.given & {"noise_variance", "signal_variance"}:
+        return fresh
+    # Of the variance of the targets, which is 1, what is not noise is signal.
+    noise = float(np.clip(model.noise_variance * model.signal_variance, 0.05, 0.95))
+    return fresh.replace(noise_variance=noise / (1.0 - noise))
+
+
+def _with_reach(problem: TuningProblem, model: LocalModel, reach: float) -> LocalModel:
+    if "localizer_decay" in problem.parameters.given:
+        return model.replace(reach=reach)
+    # The same weights at the same distances.
+    return model.replace(reach=reach, localizer_decay=model.localizer_decay * reach**2)
+
+
+def _reach_for(job: Job, contender: Contender, model: LocalModel, factor: int) -> Contender:
+    """The model with units for so many times as many rows, about."""
+    reach = float(factor ** (1.0 / job.problem.rows.X.shape[1]))
+    coarse = _with_reach(job.problem, model, reach)
+    return job.evaluate(Start(contender.space, coarse, contender.n_neighbors), time.monotonic())
 
 
 def _optimize(job: Job, start: Start) -> None:
@@ -89,18 +118,6 @@ def _optimize(job: Job, start: Start) -> None:
     found = job.evaluate(start._replace(model=model), began)
     job.found.append(found)
     job.report(effort.work, found)
-
-
-def _reach_for(job: Job, contender: Contender, factor: int) -> Contender:
-    """The contender with units for so many times as many rows, about."""
-    problem, model = job.problem, contender.model
-    reach = float(factor ** (1.0 / problem.rows.X.shape[1]))
-    changes = {"reach": reach}
-    if "localizer_decay" not in problem.parameters.given:
-        # The same weights at the same distances.
-        changes["localizer_decay"] = model.localizer_decay * reach**2
-    start = Start(contender.space, model.replace(**changes), contender.n_neighbors)
-    return job.evaluate(start, time.monotonic())
 
 
 def _pays(job: Job, coarse: Contender, plain: Contender) -> bool:
