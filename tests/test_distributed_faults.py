@@ -31,6 +31,7 @@ X = rng.normal(size=(N, 2))
 Y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=N)
 NEW = rng.normal(size=(3_000, 2))
 SETTINGS = {
+    "reach": 1.0,  # nodes are of rows in memory
     "n_tuning_points": 30,
     "n_neighbors": 10,
     "kernel": "matern32",
