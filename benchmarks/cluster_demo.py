@@ -25,6 +25,7 @@ from lsgp import LSGPRegressor
 SETTINGS = {
     "kernel": "matern32",
     "reach": 1.0,  # nodes are of rows in memory
+    "boosting": False,  # and so are trees
     "input_transform": "standardize",
     "n_neighbors": 32,
     "n_tuning_points": 200,

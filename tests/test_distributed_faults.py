@@ -32,6 +32,7 @@ Y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=N)
 NEW = rng.normal(size=(3_000, 2))
 SETTINGS = {
     "reach": 1.0,  # nodes are of rows in memory
+    "boosting": False,  # and so are trees
     "n_tuning_points": 30,
     "n_neighbors": 10,
     "kernel": "matern32",

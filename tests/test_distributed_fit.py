@@ -148,6 +148,7 @@ def test_probabilities_are_those_of_one_machine(n_classes, weight, in_parts):
 
 TUNED = {
     "reach": 1.0,  # nodes are of rows in memory
+    "boosting": False,  # and so are trees
     "n_tuning_points": 60,
     "n_neighbors": 12,
     "kernel": "matern32",

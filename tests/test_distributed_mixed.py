@@ -162,6 +162,7 @@ def test_the_encoding_is_chosen_on_the_rows_of_one_machine():
         "kernel": "matern32",
         "input_transform": "standardize",
         "reach": 1.0,  # nodes are of rows in memory
+        "boosting": False,  # and so are trees
         "n_neighbors": 10,
         "n_models": 1,
         "n_tuning_points": 30,
