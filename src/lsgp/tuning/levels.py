@@ -38,6 +38,7 @@ class Level(NamedTuple):
     polishing: Effort
     n_polished: int
     n_polished_of_few: int
+    n_rounds_of_few: int
     #: The same where queries lie in gaps, and where one solve takes a millisecond.
     in_gaps: Efforts
     slowly: Efforts
@@ -79,6 +80,7 @@ LEVELS = {
         polishing=Effort(600, 1, 8),
         n_polished=2,
         n_polished_of_few=2,
+        n_rounds_of_few=1,
         in_gaps=Efforts(Effort(128, 1, 6), Effort(128, 1, 6), 0, Effort(300, 1, 12), 2),
         slowly=Efforts(Effort(25, 1, 6), Effort(25, 1, 6), 0, Effort(80, 1, 10), 2),
         warming=Effort(300, 1, 3),
@@ -98,13 +100,14 @@ LEVELS = {
         n_tuning_points=2000,
         n_models=8,
         n_compared=N_COMPARED,
-        ranking=Effort(500, 1, 20),
+        ranking=Effort(500, 2, 15),
         relaying=Effort(500, 1, 15),
         n_relayed=0,
         n_relayed_of_few=0,
-        polishing=Effort(2000, 2, 15),
+        polishing=Effort(2000, 1, 15),
         n_polished=4,
         n_polished_of_few=6,
+        n_rounds_of_few=2,
         in_gaps=Efforts(Effort(250, 1, 10), Effort(250, 1, 10), 0, Effort(1000, 2, 15), 6),
         slowly=Efforts(Effort(50, 1, 10), Effort(50, 1, 10), 0, Effort(200, 2, 15), 6),
         warming=Effort(500, 1, 5),
@@ -132,6 +135,7 @@ LEVELS = {
         polishing=Effort(4000, 2, 15),
         n_polished=8,
         n_polished_of_few=12,
+        n_rounds_of_few=3,
         in_gaps=Efforts(Effort(500, 2, 10), Effort(500, 2, 10), 0, Effort(2000, 2, 15), 6),
         slowly=Efforts(Effort(100, 1, 10), Effort(100, 1, 10), 0, Effort(400, 2, 15), 6),
         warming=Effort(1000, 1, 10),
@@ -179,7 +183,9 @@ def plan_efforts(
         # Four times the neighbors: a quarter of the points.
         return _at_most(level.in_gaps, n)
     has_few = n < n_tuning_points
-    n_rounds = level.polishing.n_rounds if is_ranked else max(2, level.polishing.n_rounds)
+    n_rounds = level.n_rounds_of_few if has_few else level.polishing.n_rounds
+    if not is_ranked:
+        n_rounds = max(2, n_rounds)
     polishing = level.polishing._replace(n_targets=n, n_rounds=n_rounds)
     # Scores of few rows are noisy, and cheap: more tries.
     n_relayed = level.n_relayed_of_few if has_few else level.n_relayed
