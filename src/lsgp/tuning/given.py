@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tuning is given, and what follows from it: how hard it tries, and what it may try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.contract import Backend, Resources
+from lsgp.backends.dense_host import HOST
+from lsgp.inputs.projections import Kinds
+from lsgp.inputs.rows import TrainingRows
+from lsgp.inputs.specification import DEFAULT_KERNEL, DEFAULT_LOCALIZER, Specification
+from lsgp.method.contract import LocalModel
+from lsgp.method.kernels import kernel_of
+from lsgp.search.arrays import numbered
+from lsgp.solvers.exact_system import exact_bytes, largest_exact
+from lsgp.tuning.classification import Labels
+from lsgp.tuning.clock import Clock
+from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.evidence import NOT_TUNED, make_exact
+from lsgp.tuning.levels import LEVELS, Level, plan_efforts
+from lsgp.tuning.objective import Objective
+from lsgp.tuning.parameters import Parameters
+from lsgp.tuning.plan import (
+    FEW_ROWS,
+    FEWEST_BOOSTED_INPUTS,
+    FEWEST_BOOSTED_ROWS,
+    FEWEST_FOR_COARSE,
+    FIRST_N_NEIGHBORS,
+    LAST_N_NEIGHBORS,
+    MOST_CLASSES_FOR_LAPLACE,
+    MOST_FOR_EVIDENCE,
+    MOST_FOR_LINEAR,
+    MOST_INTEGRATED_PAIRS,
+    N_AVERAGED,
+    N_FOR_EVIDENCE,
+    N_FOR_FIRST_EVIDENCE,
+    N_MEMBERS,
+    N_POLISHED_BEYOND,
+    SMALL_SHARE,
+    Efforts,
+    exact_share,
+    integrated_share,
+    price_of,
+)
+from lsgp.tuning.regions import Regions
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a tuning run starts from."""
+
+    rows: TrainingRows
+    y: Array  # (n, t) in scaled units
+    queries: Array | None
+    specification: Specification
+    objective: Objective
+    n_tuning_points: int
+    n_models: int
+    backend: Backend
+    resources: Resources
+    seed: int
+    clock: Clock
+    level: Level = LEVELS["balanced"]
+    starts: tuple[Start, ...] = ()
+    is_warm: bool = False
+    is_taken_on: bool = False  # from the fit without queries: there is nothing to rank
+    exact_starts: tuple[Start, ...] = ()  # of a previous fit
+    eligible: NDArray[np.int32] | None = None  # rows to predict; None: all
+    is_in_gaps: bool = False
+    labels: Labels | None = None  # of which y is one-hot
+    judged: NDArray[np.int32] | None = None  # rows to compare on; None: drawn of the eligible
+    regions: Regions | None = None  # to compare on, where queries lie beyond the rows
+
+    def random(self, *stream: int) -> np.random.Generator:
+        """A generator of its own for every use, so that no use depends on another."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=stream))
+
+    def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Training rows to predict, in order."""
+        eligible = self.eligible
+        if eligible is None:
+            n = len(self.y)
+            return np.sort(numbered(rng.choice(n, size=min(size, n), replace=False), n))
+        return np.sort(rng.choice(eligible, size=min(size, len(eligible)), replace=False))
+
+    @property
+    def scale(self) -> str:
+        wanted = self.specification.scale
+        # The scale at the edge of a gap says little of the inside.
+        return "global" if wanted == "auto" and self.is_in_gaps else wanted
+
+    @property
+    def varies_scale(self) -> bool:
+        """Whether the other kind of scale may be tried."""
+        return self.scale == "auto" and self.objective.breadth.varies_scale
+
+    @property
+    def parameters(self) -> Parameters:
+        specification = self.specification
+        return Parameters(
+            specification.given | self.objective.fixes,
+            specification.is_isotropic,
+            specification.groups,
+            specification.bounds,
+        )
+
+    @property
+    def exact_parameters(self) -> Parameters:
+        # By the evidence, which can tune what the objective cannot.
+        not_tuned = NOT_TUNED
+        if self.parameters.bounds_of("constant_variance") is not None:
+            not_tuned = not_tuned - {"constant_variance"}  # it is the kernel's
+        return replace(self.parameters, given=self.specification.given | not_tuned)
+
+    @property
+    def efforts(self) -> Efforts:
+        n_eligible = len(self.y) if self.eligible is None else len(self.eligible)
+        if self.judged is not None:
+            # Those that are not judged are a half at most already: all of them may be used.
+            n_eligible += len(self.judged)
+        is_slow = self.backend.is_slow or self.objective.is_slow
+        efforts = plan_efforts(
+            self.level,
+            self.n_tuning_points,
+            n_eligible,
+            is_slow,
+            self.is_in_gaps,
+            self.is_ranked,
+            self.is_warm,
+        )
+        most = self.objective.breadth.most_polished
+        if self.regions is not None:
+            most = min(most, N_POLISHED_BEYOND)
+        return efforts._replace(n_polished=min(efforts.n_polished, most))
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether starts are ranked: what one fit has learnt, and a single start, need it not."""
+        return len(self.starts) > 1 and not self.is_warm and not self.is_taken_on
+
+    def first_of_each(self) -> tuple[list[Start], list[Start]]:
+        """The start of one kernel in each transform, the default's if it is there; the others."""
+        usual = kernel_of(DEFAULT_KERNEL)
+        of_kinds: dict[Kinds, list[Start]] = {}
+        for start in self.starts:
+            of_kinds.setdefault(start.space.kinds, []).append(start)
+        first = [
+            next((start for start in starts if usual.is_like(start.model.kernel)), starts[0])
+            for starts in of_kinds.values()
+        ]
+        return first, [start for start in self.starts if not any(start is one for one in first)]
+
+    @property
+    def exact_room(self) -> int:
+        """How many exact GPs of all rows may be tried, by the settings and by memory."""
+        is_admitted = (
+            self.specification.admits_exact
+            and self.scale != "local"
+            and not self.objective.is_slow
+            and (self.queries is None or self.regions is not None)
+            and self.rows.groups is None
+            and self.specification.model.noise_levels is None
+            and self.n_models > 1
+            and len(self.y) > 1
+        )
+        if not is_admitted:
+            return 0
+        (n, d), t = self.rows.X.shape, self.y.shape[1]
+        m = min(LAST_N_NEIGHBORS, n)
+        # Local models need room beside them, twice what they solve in: for the arrays of blocks.
+        local = 2 * self.backend.workspace_bytes(m, d, t, np.dtype(float), True)
+        return max(0, (self._dense_room - local) // exact_bytes(n))
+
+    @property
+    def _dense_room(self) -> int:
+        """Bytes that there are for matrices of all rows."""
+        return self.backend.dense.room(self.resources.memory_budget, len(self.y))
+
+    @property
+    def has_room_for_evidence(self) -> bool:
+        return self.backend.dense.evidence_bytes(len(self.y)) <= self._dense_room
+
+    @property
+    def integrated_share(self) -> float:
+        """The share of exact GPs that are integrated over their hyperparameters."""
+        n, d = self.rows.X.shape
+        is_admitted = (
+            # What is pooled of labels are probabilities, by links that are fitted to each model.
+            self.labels is None
+            # The priors are our own, and know of no bounds.
+            and not self.specification.states_bounds
+            and self.exact_room >= N_MEMBERS + N_AVERAGED
+            and n * n * d <= MOST_INTEGRATED_PAIRS
+            # A constant target has no scale to start from.
+            and bool((np.ptp(self.y, axis=0) > 0).all())
+        )
+        return integrated_share(n) if is_admitted else 0.0
+
+    @property
+    def n_averaged(self) -> int:
+        """How many exact GPs are averaged: fewer where their share is small, and each dear."""
+        if self.is_exact_on_request:
+            return min(N_AVERAGED, self.n_models)
+        is_small = exact_share(len(self.y)) <= SMALL_SHARE
+        return min(N_AVERAGED // 2 if is_small else N_AVERAGED, self.level.n_averaged)
+
+    def price(self, contender: Contender) -> float:
+        """Milliseconds of a prediction by it, on a nominal machine."""
+        n, d = self.rows.X.shape
+        # Of a radius, nobody knows how many rows are within.
+        n_rows = contender.n_neighbors or FIRST_N_NEIGHBORS
+        return price_of(min(n_rows, n), d, contender.system is not None)
+
+    @property
+    def is_exact_on_request(self) -> bool:
+        """Whether the settings ask for an exact GP: all rows as neighbors, and none of less weight.
+
+        The smooth localizer is what there is when nobody has said anything of weights.
+        """
+        specification, own, n = self.specification, self.specification.model, len(self.y)
+        is_plain = own.localizer == "rectangular" or (
+            own.localizer == DEFAULT_LOCALIZER and "localizer_decay" not in specification.given
+        )
+        return (
+            specification.n_neighbors is not None
+            and n <= min(specification.n_neighbors, largest_exact(self.backend.dense))
+            and is_plain
+            and own.correlation.formula is not None
+            and own.bandwidth is None
+            and not specification.tunes_bandwidth
+            and not own.normalize
+            and own.noise_levels is None
+            and self.labels is None
+            and self.scale != "local"
+            and self.queries is None
+            and self.rows.groups is None
+            and self.backend.factors_once
+            and self.has_room_for_evidence
+        )
+
+    def make_exact(self, model: LocalModel) -> LocalModel:
+        """The model as an exact GP, if all rows are neighbors."""
+        has_constant = self.parameters.bounds_of("constant_variance") is not None
+        return make_exact(model, self.specification.given, has_constant)
+
+    @property
+    def has_evidence_prior(self) -> bool:
+        """Whether priors of hyperparameters hold: they are for standardized inputs, and our own."""
+        kinds = self.specification.input_transforms
+        is_scaled = all(kind is not None for each in kinds for kind in each)
+        return not self.is_exact_on_request or (is_scaled and self.specification.bounds is None)
+
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether exact GPs have a share in any case."""
+        return self.exact_room > 0 and len(self.y) <= FEW_ROWS
+
+    @property
+    def admits_large_exact(self) -> bool:
+        """Whether exact GPs of more than few rows may be tried: by leave-one-out, as others."""
+        most = min(largest_exact(self.backend.dense), self.level.most_exact)
+        is_size = FEW_ROWS < len(self.y) <= most
+        return is_size and self.exact_room > 0 and self.backend.factors_once
+
+    @property
+    def admits_coarse(self) -> bool:
+        """Whether far rows may stand together [E9], where there are many more than neighbors."""
+        return (
+            self.specification.admits_coarse
+            and len(self.y) >= FEWEST_FOR_COARSE * FIRST_N_NEIGHBORS
+            and self.objective.judges_predictions
+            and self.labels is None
+            and not self.is_in_gaps
+            and not self.backend.is_slow
+        )
+
+    @property
+    def admits_evidence(self) -> bool:
+        """Whether a large exact GP may be tuned by the evidence, which takes many matrices."""
+        is_fast = self.backend.dense.is_fast
+        is_size = is_fast or len(self.y) <= MOST_FOR_EVIDENCE
+        return is_size and self.exact_room > 1 and self.has_room_for_evidence
+
+    def first_evidence_rows(self, rng: np.random.Generator) -> NDArray[np.int32] | None:
+        """Rows that the first steps by the evidence are of; None: all of them."""
+        is_many = self.backend.dense.is_fast and len(self.y) > N_FOR_FIRST_EVIDENCE
+        return self.draw(N_FOR_FIRST_EVIDENCE, rng) if is_many else None
+
+    def evidence_rows(self, rng: np.random.Generator) -> NDArray[np.int32] | None:
+        """Rows that the evidence of a large exact GP is that of; None: all of them."""
+        return self.draw(N_FOR_EVIDENCE, rng) if len(self.y) > N_FOR_EVIDENCE else None
+
+    @property
+    def admits_noiseless(self) -> bool:
+        """Whether exact GPs may be tried that have less noise than its range allows for."""
+        n_others = N_AVERAGED + (N_MEMBERS if self.integrated_share > 0 else 0)
+        return (
+            len(self.y) <= MOST_FOR_EVIDENCE
+            # Beside those with noise, and those that are integrated over.
+            and self.exact_room >= n_others + N_AVERAGED
+            and self.labels is None
+            and self.finds_noise
+            and self.objective.judges_predictions
+        )
+
+    @property
+    def finds_noise(self) -> bool:
+        """Whether the noise is tuned, within our own bounds, and so may turn out to be none."""
+        specification = self.specification
+        return (
+            "noise_variance" not in specification.given
+            and specification.bounds is None
+            and self.rows.mean_noise_variance is None
+        )
+
+    @property
+    def tunes_twice(self) -> bool:
+        """Whether rows are so few that both halves must be used for both purposes."""
+        return (
+            self.judged is not None
+            and self.eligible is not None
+            and len(self.y) <= self.level.most_exchanged
+            and self.n_models > 1
+        )
+
+    @property
+    def admits_linear(self) -> bool:
+        """Whether logistic regression may be a member."""
+        return (
+            self.labels is not None
+            and len(self.y) <= MOST_FOR_LINEAR
+            and self.n_models > 1
+            and not self.is_in_gaps
+        )
+
+    @property
+    def admits_laplace(self) -> bool:
+        """Whether exact GP classification may be a member: what was given is for local models."""
+        n, specification = len(self.y), self.specification
+        return (
+            self.labels is not None
+            and self.labels.n_classes <= MOST_CLASSES_FOR_LAPLACE
+            and n <= self.level.most_laplace
+            and self.n_models > 1
+            and not self.is_in_gaps
+            and self.rows.groups is None
+            and specification.admits_exact
+            and specification.bounds is None
+            and HOST.evidence_bytes(n) <= self.resources.memory_budget
+        )
+
+    @property
+    def admits_boosting(self) -> bool:
+        """Whether boosted trees may stand beside the models: those that nobody has chosen."""
+        (n, d), specification = self.rows.X.shape, self.specification
+        return (
+            specification.admits_boosting
+            and self.level.boosts
+            and self.labels is None
+            and self.queries is None
+            and self.objective.judges_predictions
+            and self.n_models > 1
+            and n >= FEWEST_BOOSTED_ROWS
+            and d >= FEWEST_BOOSTED_INPUTS
+        )
