@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -25,6 +26,21 @@ def kernel_of(module: str, name: str, *definitions: str) -> Kernel:
         options=(*OPTIONS, *(f"-D{definition}" for definition in definitions)),
     )
     return compiled.get_function(name)
+
+
+def compile_together(*kernels: tuple[str, ...]) -> None:
+    """Compile kernels that are needed one after the other at the same time, a thread for each.
+
+    Each is what `kernel_of` is called with. The compiler works without the interpreter's lock.
+    """
+    number = cupy().cuda.runtime.getDevice()
+
+    def compile_one(wanted: tuple[str, ...]) -> None:
+        with cupy().cuda.Device(number):  # threads have a device each
+            kernel_of(*wanted)
+
+    with ThreadPoolExecutor(len(kernels)) as pool:
+        list(pool.map(compile_one, kernels))
 
 
 def allow_shared_memory(kernel: Kernel, n_bytes: int) -> None:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.cuda.device import cupy, find_device
-from lsgp.backends.cuda.modules import allow_shared_memory, kernel_of
+from lsgp.backends.cuda.modules import allow_shared_memory, compile_together, kernel_of
 from lsgp.backends.cuda.residence import DeviceArray, Residence, allocate
 from lsgp.backends.cuda.workspace import Shape, place
 from lsgp.method.contract import (
@@ -170,7 +171,18 @@ def _launch_warps(
     if n_queries == 0:
         return
     dtype = problem.dtype.name
-    kernel = kernel_of(
+    if name == "score":
+        _compile_for_tuning(dtype, size)
+    kernel = kernel_of(*_warp_kernel(name, dtype, size))
+    n_blocks = -(-n_queries * 32 // WARP_THREADS)
+    sizes = np.int64(n_queries), np.int32(m)
+    arguments = (*problem.arguments(), *queries, *sizes, *codes, *result)
+    kernel((n_blocks,), (WARP_THREADS,), arguments)
+
+
+def _warp_kernel(name: str, dtype: str, size: int) -> tuple[str, ...]:
+    """What `kernel_of` is called with."""
+    return (
         f"warp_{name}",
         f"{name}_warp",
         f"LSGP_DTYPE={_C_NAMES[dtype]}",
@@ -178,10 +190,12 @@ def _launch_warps(
         f"LSGP_THREADS={WARP_THREADS}",
         f"LSGP_BLOCKS={WARP_BLOCKS[name, dtype][size]}",
     )
-    n_blocks = -(-n_queries * 32 // WARP_THREADS)
-    sizes = np.int64(n_queries), np.int32(m)
-    arguments = (*problem.arguments(), *queries, *sizes, *codes, *result)
-    kernel((n_blocks,), (WARP_THREADS,), arguments)
+
+
+@cache
+def _compile_for_tuning(dtype: str, size: int) -> None:
+    """What is tuned is predicted with next: in double precision, one compiles for 17 seconds."""
+    compile_together(*(_warp_kernel(name, dtype, size) for name in ("score", "predict")))
 
 
 def _launch(
