@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from lsgp.backends.cuda import search, solve
 from lsgp.backends.cuda.device import cupy
@@ -23,6 +23,10 @@ class RowsOnDevice:
 
     def __getitem__(self, queries: int | NDArray[np.int64]) -> NDArray[np.int32]:
         return download(self._neighbors[queries])
+
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray[np.int32]:
+        """All of them, on the host."""
+        return np.asarray(download(self._neighbors), dtype=dtype)
 
 
 def predict_nearest(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -139,7 +138,7 @@ class PlacedBackend:
                 first_query + start,
             )
 
-        return self._halving(solve, len(queries), _one_after_another)
+        return self._halving(solve, len(queries), _one_after_another, _to_host)
 
     def coefficients(
         self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
@@ -194,13 +193,19 @@ class PlacedBackend:
         run: Callable[[int, int], Result],
         n: int,
         join: Callable[[list[Result]], Result] = concatenate_results,
+        settle: Callable[[Result], Result] | None = None,
     ) -> Result:
-        """The result of all n, or of halves of them where the device has too little memory."""
+        """The result of all n, or of halves of them where the device has too little memory.
+
+        ``settle`` takes what a half keeps on the device from there, before the next one.
+        """
 
         def attempt(start: int, stop: int) -> Result:
             try:
                 with self.place():
-                    return run(start, stop)
+                    found = run(start, stop)
+                    is_part = stop - start < n
+                    return settle(found) if settle is not None and is_part else found
             except DeviceMemoryError:
                 if stop - start <= 1:
                     raise
@@ -212,25 +217,17 @@ class PlacedBackend:
         return attempt(0, n)
 
 
-@dataclass(frozen=True)
-class _Joined:
-    """Neighbors of queries, and of more behind them; as `RowsOfQueries`."""
-
-    first: RowsOfQueries
-    n_first: int
-    second: RowsOfQueries
-
-    def __getitem__(self, query: int) -> NDArray[np.int32]:
-        is_first = query < self.n_first
-        return self.first[query] if is_first else self.second[query - self.n_first]
+def _to_host(part: tuple[Predictions, RowsOfQueries]) -> tuple[Predictions, NDArray[np.int32]]:
+    predictions, rows = part
+    return predictions, np.asarray(rows)
 
 
 def _one_after_another(
     parts: list[tuple[Predictions, RowsOfQueries]],
 ) -> tuple[Predictions, RowsOfQueries]:
-    (first, rows), (second, more) = parts
-    joined: Predictions = concatenate_results([first, second])
-    return joined, _Joined(rows, len(first.status), more)
+    joined: Predictions = concatenate_results([predictions for predictions, _ in parts])
+    # Of halves, which are on the host.
+    return joined, _side_by_side([np.asarray(rows) for _, rows in parts])
 
 
 def _side_by_side(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
