@@ -248,7 +248,9 @@ def test_unknown_backend_and_kernel_are_refused_by_name():
     assert choose_backend("auto", foreign) is reference
     assert choose_backend("reference", native) is reference
     with pytest.raises(
-        ValueError, match=r"^backend='tpu' is not one of 'auto', 'cpu', 'cuda', 'reference'\.$"
+        ValueError,
+        match=r"^backend='tpu' is not one of 'auto', 'cpu', 'cuda', 'reference', 'cuda:0', 'cuda:all'\. "
+        r"A device is named by its number\.$",
     ):
         choose_backend("tpu", native)
     with pytest.raises(ValueError, match=r"^backend='cpu' does not know the kernel DotProduct"):

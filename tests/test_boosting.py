@@ -48,7 +48,7 @@ def problem(n: int = 200, groups: np.ndarray | None = None) -> BoostingProblem:
 class TestTrees:
     def test_sums_are_those_of_a_walk_from_node_to_node(self):
         boosting = problem()
-        trees = boosting.assemble([boosting.fit_without(k) for k in range(5)])
+        trees = boosting.assemble([boosting.fit_without(k) for k in range(boosting.plan.n_folds)])
         nodes, X = trees.nodes, np.random.default_rng(1).uniform(size=(7, 4))
         starts = np.concatenate([[0], nodes.ends[:-1]])
         for x, found in zip(X, nodes.sums(X), strict=True):
@@ -231,6 +231,6 @@ class TestPredictions:
     def test_several_targets_have_trees_each(self):
         X, y = steps(150)
         both = fit(X, np.column_stack([y, -2.0 * y]))
-        assert both.ensemble_.boosted.baseline.shape == (5, 2)
+        assert both.ensemble_.boosted.baseline.shape == (4, 2)
         found = both.predict(steps(20, seed=7)[0])
         assert np.corrcoef(found.T)[0, 1] < -0.98

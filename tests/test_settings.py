@@ -112,7 +112,8 @@ BAD_SETTINGS = [
         "backend",
         "tpu",
         ValueError,
-        "backend='tpu' is not one of 'auto', 'cpu', 'cuda', 'reference'.",
+        "backend='tpu' is not one of 'auto', 'cpu', 'cuda', 'reference', 'cuda:0', "
+        "'cuda:all'. A device is named by its number.",
     ),
     ("dtype", "float16", ValueError, "dtype='float16' is not one of 'float64', 'float32'."),
     ("n_jobs", 0, ValueError, f"n_jobs is 0, which leaves nobody to do the work. {JOBS}"),

@@ -345,6 +345,7 @@ def test_what_was_tried_is_reported(data):
         "input_transform",
         "scale",
         "n_neighbors",
+        "reach",
         "loss",
         "standard_error",
         "weight",

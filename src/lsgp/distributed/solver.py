@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.contract import LocalProblem, Predictions, join_targets
+from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import NeighborIndex, build_index
 from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.solver import Block
@@ -24,6 +25,9 @@ def no_index(unit: Array) -> NeighborIndex:
 @dataclass(frozen=True, eq=False)
 class PartSolver(LocalSolver):
     """Solves from rows at hand, for each level of noise."""
+
+    def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
+        return self._predict_found(queries, block, exclusions)
 
     def _solve(self, queries: Array, neighbors: NDArray[np.int32], block: Block) -> Predictions:
         return self._solve_with(self.problem, queries, neighbors, block)

@@ -12,35 +12,16 @@ trees that have not seen it. Queries have the mean of all fits.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp import _core
+from lsgp.backends.leaves import Nodes
 
 Array = NDArray[np.float64]
 
 #: The fold of rows that no fit has seen.
 UNSEEN = -1
-
-
-class Nodes(NamedTuple):
-    """Trees as arrays, one behind the other; children lie behind their parents."""
-
-    feature: NDArray[np.int32]  # (N,) the input that is asked for; -1: a leaf
-    threshold: Array  # (N,) up to which a row goes to the left
-    left: NDArray[np.int32]  # (N,)
-    right: NDArray[np.int32]  # (N,)
-    value: Array  # (N,) of leaves
-    roots: NDArray[np.int32]  # (T,)
-    ends: NDArray[np.int64]  # (k,) of the trees that are summed up, for each sum
-
-    def sums(self, X: Array) -> Array:
-        """(q, k) of the leaves that rows (q, d) fall into."""
-        found = np.empty((len(X), len(self.ends)))
-        _core.core.sum_leaves(np.ascontiguousarray(X, dtype=float), *self, found)
-        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.contract import LARGEST_SYSTEM
 from lsgp.backends.host import noise_unit
-from lsgp.method.contract import LocalProblem
+from lsgp.method.contract import LocalProblem, Predictions
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.solvers import errors
 from lsgp.solvers.local import LocalSolver
@@ -51,6 +51,9 @@ class CoarseSolver(LocalSolver):
         return self.nodes.tree.nearest_units(
             self.index, queries, self.n_neighbors, reach, exclusions
         )
+
+    def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
+        return self._predict_found(queries, block, exclusions)
 
     def covariance(self, queries: Array, block: Block) -> Array:
         """[J1] with the noise that units of different queries share, because they share rows."""

@@ -125,6 +125,10 @@ class LocalSolver:
         block.failures.note(block.first_query, solved.status, self.problem, neighbors)
         return solved
 
+    def _predict_found(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
+        """In two steps, for those whose search or rows are not the backend's."""
+        return self._solve(queries, self._search(queries, block, exclusions), block)
+
     def _solve(self, queries: Array, neighbors: NDArray[np.int32], block: Block) -> Predictions:
         narrow = queries.astype(self.problem.X.dtype, copy=False)
         solved = self.backend.predict(self.units, narrow, neighbors)

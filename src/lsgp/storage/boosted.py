@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.solvers.boosted import UNSEEN, BoostedTrees, Nodes
+from lsgp.backends.leaves import Nodes
+from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 from lsgp.storage.records import ArrayStore, require, require_finite, require_number
 
 #: Of the nodes, which the native core reads: what each array must be.

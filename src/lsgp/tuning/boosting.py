@@ -13,7 +13,8 @@ import sklearn
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from lsgp.solvers.boosted import UNSEEN, BoostedTrees, Nodes
+from lsgp.backends.leaves import Nodes
+from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 from lsgp.tuning.linear import folds_of
 from lsgp.tuning.plan import MOST_BOOSTED_ROWS, N_WATCHED, Boosting, plan_boosting
 

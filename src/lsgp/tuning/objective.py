@@ -238,7 +238,8 @@ class LogLoss(Objective):
         n_columns = problem.y.shape[1]
         if n_columns > MOST_COLUMNS:
             projected = problem.y @ _signs(n_columns)
-            problem = problem._replace(y=np.ascontiguousarray(projected))
+            y = np.ascontiguousarray(projected, dtype=problem.y.dtype)
+            problem = problem._replace(y=y)
         return OBJECTIVES["squared_error"].score(problem, targets, neighbors, backend, resources)
 
     def in_units(self, loss: float, std: float) -> float:

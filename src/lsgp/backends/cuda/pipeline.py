@@ -24,7 +24,9 @@ class RowsOnDevice:
     def __getitem__(self, queries: int | NDArray[np.int64]) -> NDArray[np.int32]:
         return download(self._neighbors[queries])
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[np.int32]:
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> NDArray[np.int32]:
         """All of them, on the host."""
         return np.asarray(download(self._neighbors), dtype=dtype)
 
