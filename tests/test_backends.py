@@ -247,11 +247,9 @@ def test_unknown_backend_and_kernel_are_refused_by_name():
     assert choose_backend("auto", native) is cpu
     assert choose_backend("auto", foreign) is reference
     assert choose_backend("reference", native) is reference
-    with pytest.raises(
-        ValueError,
-        match=r"^backend='tpu' is not one of 'auto', 'cpu', 'cuda', 'reference', 'cuda:0', 'cuda:all'\. "
-        r"A device is named by its number\.$",
-    ):
+    known = "'auto', 'cpu', 'cuda', 'reference', 'cuda:0', 'cuda:all'"
+    told = f"backend='tpu' is not one of {known}. A device is named by its number."
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
         choose_backend("tpu", native)
     with pytest.raises(ValueError, match=r"^backend='cpu' does not know the kernel DotProduct"):
         choose_backend("cpu", foreign)
