@@ -3,6 +3,8 @@
 against the reference, in any company of queries.
 """
 
+import re
+
 import numpy as np
 import pytest
 from backend_checks import (
