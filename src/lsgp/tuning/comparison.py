@@ -136,7 +136,10 @@ class Comparison:
         own = None if costs is None else costs[open_ones] * self._unit(predicted)
         picked = np.zeros(len(candidates))
         picked[open_ones] = choose_weights([predicted[k] for k in open_ones], loss, n_models, own)
-        weights = (1.0 - share) * picked + share * fixed
+        return self.combined(predicted, (1.0 - share) * picked + share * fixed)
+
+    def combined(self, predicted: Sequence[PredictiveDistribution], weights: Array) -> Choice:
+        """What these weights come to."""
         used = np.flatnonzero(weights).tolist()
         combined = combine([predicted[k] for k in used], weights[used])
         mean_loss = float(self.objective.losses(combined, self.y).mean())

@@ -140,6 +140,19 @@ class Given:
         return efforts._replace(n_polished=min(efforts.n_polished, most))
 
     @property
+    def n_searches(self) -> int:
+        """Searches whose choices are averaged, where they would differ."""
+        is_alone = (
+            self.n_models == 1
+            or self.is_warm
+            or self.labels is not None
+            or self.is_exact_on_request
+            or not self.objective.judges_predictions
+            or self.integrated_share == 1.0
+        )
+        return 1 if is_alone else self.level.n_searches
+
+    @property
     def is_ranked(self) -> bool:
         """Whether starts are ranked: what one fit has learnt, and a single start, need it not."""
         return len(self.starts) > 1 and not self.is_warm and not self.is_taken_on

@@ -23,6 +23,8 @@ class Level(NamedTuple):
     # What the settings of these names are where they are None.
     n_tuning_points: int
     n_models: int
+    #: Searches, each with a sample of its own; what they choose is averaged.
+    n_searches: int
     #: Points on which candidates are compared.
     n_compared: int
     #: Short optimizations that rank kernels and input transforms, of at most so many targets; or,
@@ -72,6 +74,7 @@ LEVELS = {
     "fast": Level(
         n_tuning_points=600,
         n_models=4,
+        n_searches=1,
         n_compared=1000,
         ranking=Effort(250, 1, 8),
         relaying=Effort(250, 1, 4),
@@ -99,6 +102,7 @@ LEVELS = {
     "balanced": Level(
         n_tuning_points=2000,
         n_models=8,
+        n_searches=1,
         n_compared=N_COMPARED,
         ranking=Effort(500, 2, 15),
         relaying=Effort(500, 1, 15),
@@ -126,7 +130,8 @@ LEVELS = {
     ),
     "best": Level(
         n_tuning_points=4000,
-        n_models=16,
+        n_models=8,
+        n_searches=3,
         n_compared=2 * N_COMPARED,
         ranking=Effort(1000, 2, 15),
         relaying=Effort(1000, 2, 15),

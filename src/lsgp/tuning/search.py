@@ -71,6 +71,21 @@ STAGES: tuple[Stage, ...] = (
     Boost(),
 )
 
+#: What another search does again: the others draw no rows.
+STAGES_AGAIN: tuple[Stage, ...] = (
+    First(),
+    Rank(),
+    Polish(),
+    Mix(),
+    Vary(),
+    Widen(),
+    Coarsen(),
+    Enlarge(),
+    EnlargeMore(),
+)
+#: Random streams of one search.
+STREAMS_OF_SEARCH = 100
+
 #: Where queries lie beyond the rows, after the fit without them.
 BEYOND_STAGES: tuple[Stage, ...] = (Rank(), Polish(), Loosen(), Enlarge(), Whole())
 
@@ -149,6 +164,13 @@ def _part_of(watch: Callable[[float], None] | None, start: float) -> Callable[[f
     return None if watch is None else lambda share: watch(start + 0.5 * share)
 
 
+def _share_of(
+    watch: Callable[[float], None] | None, k: int, n: int
+) -> Callable[[float], None] | None:
+    """What hears of one of n searches."""
+    return None if watch is None else lambda share: watch((k + share) / n)
+
+
 def _merge(first: Tuned, second: Tuned) -> Tuned:
     """Both pools with half of the weight each."""
     results = (first.result, second.result)
@@ -168,15 +190,26 @@ def _merge(first: Tuned, second: Tuned) -> Tuned:
 
 
 def _tune_once(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
-    found, comparison = Found(), problem.comparison()
+    comparison, n_searches = problem.comparison(), problem.n_searches
+    searched: list[Found] = []
     # The optimizer's own matrices are tiny: the threads of BLAS only spin on them, for half of
     # the time of a fit; and sums must not depend on how many there are.
     with one_blas_thread(), _with_pool(problem) as problem:
-        is_complete = _search(problem, comparison, found, watch)
-        if not found.all and not (problem.is_exact_on_request and found.likely):
+        for k in range(n_searches):
+            found = Found() if k == 0 else searched[0].of_all_searches()
+            part = _share_of(watch, k, n_searches)
+            is_complete = _search(problem, comparison, found, part, k)
+            if k == 0 or is_complete:
+                searched.append(found)
+            if not is_complete:
+                break
+        first = searched[0]
+        if not first.all and not (problem.is_exact_on_request and first.likely):
             began = time.monotonic()
-            found.polished.append(problem.evaluate(problem.starts[0], comparison, began))
-        return _choose(problem, comparison, found, is_complete)
+            first.polished.append(problem.evaluate(problem.starts[0], comparison, began))
+        weighed = [_weigh(problem, comparison, found) for found in searched]
+        chosen = weighed[0] if len(weighed) == 1 else _pool(comparison, weighed)
+        return _finish(problem, comparison, chosen, first.boosted, is_complete)
 
 
 @contextmanager
@@ -196,10 +229,13 @@ def _search(
     comparison: Comparison,
     found: Found,
     watch: Callable[[float], None] | None,
+    number: int = 0,
 ) -> bool:
-    """Run the stages; False if they were cut short."""
-    stages = (Likely(),) if problem.is_exact_on_request else STAGES
-    return _run_stages(stages, problem, comparison, found, watch)
+    """Run the stages; False if they were cut short. Searches of other numbers draw other rows."""
+    stages = STAGES if number == 0 else STAGES_AGAIN
+    if problem.is_exact_on_request:
+        stages = (Likely(),)
+    return _run_stages(stages, problem, comparison, found, watch, STREAMS_OF_SEARCH * number)
 
 
 def _run_stages(
@@ -208,6 +244,7 @@ def _run_stages(
     comparison: Comparison,
     found: Found,
     watch: Callable[[float], None] | None,
+    first_stream: int = 0,
 ) -> bool:
     work = sum(stage.work(problem) for stage in stages)
     try:
@@ -216,7 +253,7 @@ def _run_stages(
                 if _is_settled(problem, found):
                     break
                 report = _reporter(problem, advance)
-                stream = FIRST_STAGE_STREAM + stage.stream
+                stream = FIRST_STAGE_STREAM + first_stream + stage.stream
                 stage.run(problem, found, Runner(problem, comparison, stream, report))
     except OutOfTimeError:
         clock = problem.clock
@@ -267,9 +304,15 @@ def _reporter(problem: TuningProblem, advance: Callable[..., None]) -> Callable[
     return report
 
 
-def _choose(
-    problem: TuningProblem, comparison: Comparison, found: Found, is_complete: bool
-) -> Tuned:
+class _Weighed(NamedTuple):
+    """What was found, and its weights in the combination."""
+
+    contenders: list[Contender]
+    choice: Choice
+    linear: tuple[tuple[LinearCandidate, float], ...] = ()
+
+
+def _weigh(problem: TuningProblem, comparison: Comparison, found: Found) -> _Weighed:
     """Combine candidates as far as their leave-one-out predictions say that it pays."""
     tried = found.all
     usable = _usable(tried) or tried[:1]
@@ -304,13 +347,31 @@ def _choose(
         choice = comparison.blend(choice, predicted, also, share)
         weights = choice.weights
         usable += integrated
-    boosted = found.boosted
+    return _Weighed(usable, choice._replace(weights=weights), linear)
+
+
+def _pool(comparison: Comparison, weighed: list[_Weighed]) -> _Weighed:
+    """What several searches have chosen, all with the same weight: their mean errs less."""
+    contenders = [contender for one in weighed for contender in one.contenders]
+    weights = np.concatenate([one.choice.weights / len(weighed) for one in weighed])
+    predicted = [contender.candidate.predicted for contender in contenders]
+    return _Weighed(contenders, comparison.combined(predicted, weights))
+
+
+def _finish(
+    problem: TuningProblem,
+    comparison: Comparison,
+    weighed: _Weighed,
+    boosted: BoostedTrees | None,
+    is_complete: bool,
+) -> Tuned:
+    """With boosted trees beside what was chosen, if they have something to add."""
+    contenders, choice, linear = weighed
     if boosted is not None:
-        predicted = [contender.candidate.predicted for contender in usable]
+        predicted = [contender.candidate.predicted for contender in contenders]
         choice = comparison.lean(choice, predicted, boosted.held_out[comparison.rows])
         boosted = replace(boosted, share=choice.boosted_share) if choice.boosted_share else None
-    choice = choice._replace(weights=weights)
-    tuned = _result(problem, comparison, usable, choice, is_complete, linear)
+    tuned = _result(problem, comparison, contenders, choice, is_complete, linear)
     return tuned._replace(boosted=boosted)
 
 

@@ -62,6 +62,15 @@ class Found:
     boosted: BoostedTrees | None = None
     is_noiseless: bool = False  # whether the likely ones have no noise
 
+    def of_all_searches(self) -> Found:
+        """What searches that draw other rows would find again."""
+        return Found(
+            integrated=self.integrated,
+            likely=self.likely,
+            exact=self.exact,
+            is_noiseless=self.is_noiseless,
+        )
+
     @property
     def all(self) -> list[Contender]:
         """All but the integrated and the likely ones, which have shares of their own."""
