@@ -5,8 +5,8 @@
 
 The rows of peers stay as they are. Each results file is written anew beside the old one
 (``comparison.jsonl.new``) and takes its place when it is complete: a run that was stopped goes on
-where it was, if the commit is still the same. Two measurements run at a time, each on one thread;
-all of them take about 25 minutes of CPU time. Then:
+where it was, if the commit is still the same. Two measurements run at a time, each on one thread.
+Then:
 
     python benchmarks/comparison_report.py --readme
 """
