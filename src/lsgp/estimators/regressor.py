@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
-from lsgp.ensemble.explain import Explanation, explain
+from lsgp.ensemble.explain import explain
+from lsgp.ensemble.explanation import Explanation
 from lsgp.ensemble.gradients import predict_gradient
 from lsgp.ensemble.joint import predict_covariance
 from lsgp.ensemble.likelihood import local_log_marginal_likelihood

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.text import percent
-from lsgp.ensemble.explain import Explanation
+from lsgp.ensemble.explanation import Explanation
 from lsgp.ensemble.importance import Importance
 from lsgp.ensemble.view import as_table, columns_of, input_names, inputs_of_rows, shown_cell
 from lsgp.estimators.regressor import LSGPRegressor
