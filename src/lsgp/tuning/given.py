@@ -140,6 +140,16 @@ class Given:
         return efforts._replace(n_polished=min(efforts.n_polished, most))
 
     @property
+    def most_neighbors(self) -> int:
+        """The largest neighborhood that is tried."""
+        return self.level.most_in_gaps if self.is_in_gaps else self.level.most_neighbors
+
+    @property
+    def worth_of_millisecond(self) -> float:
+        """What a millisecond of a prediction must lower the loss by, as a fraction."""
+        return 0.0 if self.is_in_gaps else self.level.worth_of_millisecond
+
+    @property
     def n_searches(self) -> int:
         """Searches whose choices are averaged, where they would differ."""
         is_alone = (

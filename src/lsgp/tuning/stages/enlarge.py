@@ -31,7 +31,7 @@ class Enlarge:
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         if problem.is_warm:
             return
-        most = problem.level.most_neighbors
+        most = problem.most_neighbors
         if problem.admits_large_exact:
             most = min(2 * FIRST_N_NEIGHBORS, most)
         leaders = found.enlargeable[: problem.level.n_enlarged]
@@ -54,7 +54,7 @@ class EnlargeMore:
         pays = lowest < found.leaders[0].loss
         if pays and all(exact.loss > lowest for exact in found.exact):
             larger = [c for c in found.frontier if c in found.enlarged]
-            most = problem.level.most_neighbors
+            most = problem.most_neighbors
             tasks = [partial(enlarge, contender=c, most=most) for c in larger]
             runner.run(tasks, found.enlarged)
 
@@ -84,7 +84,7 @@ def enlarge(job: Job, contender: Contender, most: int) -> Contender:
         larger = job.evaluate(Start(best.space, model, n_neighbors), time.monotonic())
         d = problem.rows.X.shape[1]
         dearer = price_of(n_neighbors, d, False) - price_of(best.n_neighbors, d, False)
-        cost = problem.level.worth_of_millisecond * dearer
+        cost = problem.worth_of_millisecond * dearer
         if not problem.objective.is_worthwhile(larger.loss, best.loss, cost):
             break
         job.found.append(larger)
