@@ -93,9 +93,15 @@ def choose_beyond(
     def loss(combined: PredictiveDistribution) -> float:
         return objective.criterion(combined, comparison.y)
 
-    picks = choose_weights([as_one, *predicted], loss, problem.n_models)
-    weights = picks[1:].copy()
-    weights[:n_plain] += picks[0] * plain.weights
+    if has_many and usable:
+        # Picks among many single models follow the chance of few regions: on the map of a
+        # satellite, CRPS was .76 or .86 by the random state. The likeliest alone, then.
+        weights = np.zeros(len(contenders))
+        weights[n_plain + int(np.argmin([c.loss for c in usable]))] = 1.0
+    else:
+        picks = choose_weights([as_one, *predicted], loss, problem.n_models)
+        weights = picks[1:].copy()
+        weights[:n_plain] += picks[0] * plain.weights
     used = np.flatnonzero(weights).tolist()
     combined = combine([predicted[k] for k in used], weights[used])
     if loss(as_one) <= loss(combined):
