@@ -53,6 +53,8 @@ def rerun_beyond(output: Path, folder: str | None) -> None:
     if not BEYOND.exists() or folder is None:
         return
     command = [sys.executable, str(BEYOND), "--data-folder", folder, "--out", str(output)]
+    # As many rows as the peers had that are there.
+    command += ["--rows", str(max(row.get("n_train", 0) for row in ResultsFile(output).results))]
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     subprocess.run(
         [*command, "--methods", *OURS[1:]],
