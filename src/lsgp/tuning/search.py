@@ -111,9 +111,9 @@ def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -
     if not problem.tunes_twice:
         tuned = _tune_once(problem, watch)
     else:
-        tuned = _tune_once(problem, _part_of(watch, 0.0))
+        tuned = _tune_once(problem, _part_of(watch, 0))
         if tuned.result.is_complete:
-            tuned = _merge(tuned, _tune_once(problem.exchanged(), _part_of(watch, 0.5)))
+            tuned = _merge(tuned, _tune_once(problem.exchanged(), _part_of(watch, 1)))
     if problem.admits_laplace and tuned.result.is_complete:
         return _with_laplace(problem, tuned)
     return tuned
@@ -122,7 +122,7 @@ def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -
 def _tune_beyond(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
     """The fit without queries, then what is tuned for them; regions of rows choose."""
     assert problem.plain is not None
-    plain = _tune_once(problem.plain, _part_of(watch, 0.0))
+    plain = _tune_once(problem.plain, _part_of(watch, 0))
     pool = Pool([c for c, _ in plain.members], np.array([weight for _, weight in plain.members]))
     found, comparison = Found(), problem.comparison()
     is_complete = plain.result.is_complete
@@ -130,7 +130,7 @@ def _tune_beyond(problem: TuningProblem, watch: Callable[[float], None] | None) 
         pool = judge_pool(pooled, pool, comparison)
         if is_complete:
             started = taken_on(pooled, pool)
-            watch = _part_of(watch, 0.5)
+            watch = _part_of(watch, 1)
             is_complete = _run_stages(BEYOND_STAGES, started, comparison, found, watch)
         chosen, choice = choose_beyond(pooled, comparison, pool, found.all)
     return _result(problem, comparison, chosen.contenders, choice, is_complete)
@@ -159,13 +159,8 @@ def _with_laplace(problem: TuningProblem, tuned: Tuned) -> Tuned:
     )
 
 
-def _part_of(watch: Callable[[float], None] | None, start: float) -> Callable[[float], None] | None:
-    """What hears of one of two searches."""
-    return None if watch is None else lambda share: watch(start + 0.5 * share)
-
-
-def _share_of(
-    watch: Callable[[float], None] | None, k: int, n: int
+def _part_of(
+    watch: Callable[[float], None] | None, k: int, n: int = 2
 ) -> Callable[[float], None] | None:
     """What hears of one of n searches."""
     return None if watch is None else lambda share: watch((k + share) / n)
@@ -197,7 +192,7 @@ def _tune_once(problem: TuningProblem, watch: Callable[[float], None] | None) ->
     with one_blas_thread(), _with_pool(problem) as problem:
         for k in range(n_searches):
             found = Found() if k == 0 else searched[0].of_all_searches()
-            part = _share_of(watch, k, n_searches)
+            part = _part_of(watch, k, n_searches)
             is_complete = _search(problem, comparison, found, part, k)
             if k == 0 or is_complete:
                 searched.append(found)
