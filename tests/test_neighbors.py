@@ -217,7 +217,8 @@ def test_tree_does_not_depend_on_the_number_of_threads(n):
     X = np.round(draw(n, 3)[0], 1)
     alone = build_index(X, np.ones(3))
     for n_threads in (2, 3, 8, 1000):
-        for part, expected in zip(build_index(X, np.ones(3), n_threads), alone, strict=True):
+        index = build_index(X, np.ones(3), n_threads)
+        for part, expected in zip(vars(index).values(), vars(alone).values(), strict=True):
             np.testing.assert_array_equal(part, expected)
 
 
@@ -264,7 +265,7 @@ def test_index_says_that_it_is_exact():
 def test_index_works_from_read_only_arrays():
     X, lengthscale, queries = draw(300, 2)
     index = build_index(X, lengthscale)
-    for array in index[:4]:
+    for array in (index.leaves, index.order, index.boxes, index.unit):
         array.flags.writeable = False
     expected = pad(naive_search(X, lengthscale, queries, 5), 5)
     np.testing.assert_array_equal(index.nearest(queries, lengthscale, 5), expected)
@@ -348,12 +349,12 @@ def test_data_that_cannot_be_searched_is_refused(X, unit, error):
 @pytest.mark.usefixtures("instruction_set")
 def test_native_functions_refuse_arrays_that_do_not_fit():
     X, lengthscale, queries = draw(130, 2)
-    leaves, order, boxes, _, _ = build_index(X, lengthscale)
+    index = build_index(X, lengthscale)
     q, k = len(queries), 3
     good = {
-        "leaves": leaves,
-        "order": order,
-        "boxes": boxes,
+        "leaves": index.leaves,
+        "order": index.order,
+        "boxes": index.boxes,
         "queries": queries,
         "factor": np.ones(2),
         "exclude": np.zeros(q, np.int32),

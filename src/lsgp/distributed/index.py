@@ -28,12 +28,13 @@ from lsgp.inputs.transforms import InputTransform
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import SearchIndex
 from lsgp.search.metric import factor_between
+from lsgp.search.nearest import NearestSearch
 from lsgp.search.neighborhoods import Neighborhoods, require_few
 
 Array = NDArray[np.float64]
 
 
-class ClusterIndex:
+class ClusterIndex(NearestSearch):
     """An index of each partition, in one transform of the inputs: a `SearchIndex`."""
 
     def __init__(self, store: RowStore, transform: InputTransform, unit: Array) -> None:
@@ -66,25 +67,6 @@ class ClusterIndex:
             f"{len(self.parts)} partitions"
         )
 
-    def nearest(
-        self,
-        queries: Array,
-        lengthscale: Array,
-        n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> NDArray[np.int32]:
-        return self._nearest(queries, lengthscale, n_neighbors, exclusions).neighbors
-
-    def nearest_with_distances(
-        self,
-        queries: Array,
-        lengthscale: Array,
-        n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> Neighborhoods:
-        found = self._nearest(queries, lengthscale, n_neighbors, exclusions)
-        return found._replace(distances=np.sqrt(found.distances))
-
     def within(
         self,
         queries: Array,
@@ -104,7 +86,20 @@ class ClusterIndex:
         require_few(counts, max_neighbors, radius, lengthscale, first_query)
         return padded(hits, len(queries), int(counts.max(initial=0))).neighbors
 
-    def _nearest(
+    def find_nearest(
+        self,
+        queries: Array,
+        lengthscale: Array,
+        n_neighbors: int,
+        exclusions: Exclusions,
+        squared_distances: Array | None,
+    ) -> NDArray[np.int32]:
+        found = self._find(queries, lengthscale, n_neighbors, exclusions)
+        if squared_distances is not None:
+            squared_distances[:] = found.distances
+        return found.neighbors
+
+    def _find(
         self, queries: Array, lengthscale: Array, n_neighbors: int, exclusions: Exclusions
     ) -> Neighborhoods:
         factor_between(self.unit, lengthscale)

@@ -14,7 +14,7 @@ query alone.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from lsgp import _core
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.growing import grow
 from lsgp.search.index import NeighborIndex, SearchIndex, build_index
-from lsgp.search.neighborhoods import Neighborhoods
+from lsgp.search.nearest import NearestSearch
 
 #: With fewer inputs an exact search opens few leaves more, and is nearly as fast: see
 #: `benchmarks/approximate_search.py`.
@@ -39,7 +39,8 @@ N_PROBES = 200
 REACHES = np.linspace(0.02, 1.0, 50)
 
 
-class ApproximateIndex(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ApproximateIndex(NearestSearch):
     """A tree with its points in codes, a `SearchIndex`."""
 
     tree: NeighborIndex
@@ -65,36 +66,6 @@ class ApproximateIndex(NamedTuple):
             f"approximate search (recall {self.recall:.3f}) among {self.n} points of {self.d} "
             f"inputs, bounding-box tree with {len(self.tree.leaves)} leaves"
         )
-
-    def nearest(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> NDArray[np.int32]:
-        return self._nearest(queries, lengthscale, n_neighbors, exclusions, None)
-
-    def nearest_with_distances(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> Neighborhoods:
-        found = self.nearest_with_squares(queries, lengthscale, n_neighbors, exclusions)
-        return found._replace(distances=np.sqrt(found.distances))
-
-    def nearest_with_squares(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> Neighborhoods:
-        squared = np.empty((len(queries), max(n_neighbors, 0)))
-        neighbors = self._nearest(queries, lengthscale, n_neighbors, exclusions, squared)
-        return Neighborhoods(neighbors, squared)
 
     def within(
         self,
@@ -143,7 +114,7 @@ class ApproximateIndex(NamedTuple):
         """Another tree, searched with the same reach."""
         return self if tree is self.tree else encode(tree, self.reach, self.recall)
 
-    def _nearest(
+    def find_nearest(
         self,
         queries: NDArray[np.float64],
         lengthscale: NDArray[np.float64],
@@ -219,14 +190,14 @@ def approximate(
     low, high = 0, len(REACHES)  # the least that suffices is among these
     while low < high:
         middle = (low + high) // 2
-        if chosen_on.recall(coded._replace(reach=float(REACHES[middle]))) >= CHOSEN_RECALL:
+        if chosen_on.recall(replace(coded, reach=float(REACHES[middle]))) >= CHOSEN_RECALL:
             high = middle
         else:
             low = middle + 1
     if low == len(REACHES):  # codes are too coarse, as where a point is very far from all others
         return tree
-    chosen = coded._replace(reach=float(REACHES[low]))
-    return chosen._replace(recall=measured_on.recall(chosen))
+    chosen = replace(coded, reach=float(REACHES[low]))
+    return replace(chosen, recall=measured_on.recall(chosen))
 
 
 def rebuild(

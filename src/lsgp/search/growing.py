@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.nearest import NearestSearch
 from lsgp.search.neighborhoods import Neighborhoods, require_few
 
 #: The index is rebuilt when the rows beside the main one are more than this share of it.
@@ -65,9 +66,8 @@ class Part(Protocol):
 P = TypeVar("P", bound=Part)
 
 
-# Not a named tuple: skops takes one that is generic for a plain tuple.
-@dataclass(frozen=True)
-class GrowingIndex(Generic[P]):
+@dataclass(frozen=True, eq=False)
+class GrowingIndex(NearestSearch, Generic[P]):
     """Two indexes searched as one, a `SearchIndex`."""
 
     main: P  # of the first rows
@@ -110,32 +110,14 @@ class GrowingIndex(Generic[P]):
     def compact(self) -> P:
         return self.main.of_points(np.concatenate([self.main.points(), self.recent.points()]))
 
-    def nearest(
+    def find_nearest(
         self,
         queries: NDArray[np.float64],
         lengthscale: NDArray[np.float64],
         n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
+        exclusions: Exclusions,
+        squared_distances: NDArray[np.float64] | None,
     ) -> NDArray[np.int32]:
-        return self.nearest_with_squares(queries, lengthscale, n_neighbors, exclusions).neighbors
-
-    def nearest_with_distances(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> Neighborhoods:
-        found = self.nearest_with_squares(queries, lengthscale, n_neighbors, exclusions)
-        return found._replace(distances=np.sqrt(found.distances))
-
-    def nearest_with_squares(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> Neighborhoods:
         of_main, of_recent = self._split(exclusions, len(queries))
         found = self.main.nearest_with_squares(queries, lengthscale, n_neighbors, of_main)
         n_recent = min(n_neighbors, self.recent.n)
@@ -147,7 +129,9 @@ class GrowingIndex(Generic[P]):
         ]
         merged = _merge(self.main.n, some[0], some[1], n_neighbors)
         found.neighbors[mixed], found.distances[mixed] = merged
-        return found
+        if squared_distances is not None:
+            squared_distances[:] = found.distances
+        return found.neighbors
 
     def within(
         self,

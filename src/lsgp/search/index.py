@@ -10,7 +10,8 @@ degenerates to a scan of all points at the speed of the memory or better.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from lsgp.search.arrays import is_finite, require_array, require_scale
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.growing import grow
 from lsgp.search.metric import factor_between
+from lsgp.search.nearest import NearestSearch
 from lsgp.search.neighborhoods import Neighborhoods, require_few
 
 #: Points per leaf of the tree.
@@ -99,7 +101,8 @@ class SearchIndex(Protocol):
         """One line for people."""
 
 
-class NeighborIndex(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class NeighborIndex(NearestSearch):
     """One tree, a `SearchIndex`: plain arrays, which can be saved and memory-mapped."""
 
     leaves: NDArray[np.float64]  # (n_leaves, d, LEAF_SIZE) points divided by the unit
@@ -121,36 +124,6 @@ class NeighborIndex(NamedTuple):
             f"exact search (recall 1.0) among {self.n} points of {self.d} inputs, "
             f"bounding-box tree with {len(self.leaves)} leaves"
         )
-
-    def nearest(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> NDArray[np.int32]:
-        return self._nearest(queries, lengthscale, n_neighbors, exclusions, None)
-
-    def nearest_with_distances(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> Neighborhoods:
-        found = self.nearest_with_squares(queries, lengthscale, n_neighbors, exclusions)
-        return Neighborhoods(found.neighbors, np.sqrt(found.distances, out=found.distances))
-
-    def nearest_with_squares(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> Neighborhoods:
-        squared = np.empty((len(queries), max(n_neighbors, 0)))
-        neighbors = self._nearest(queries, lengthscale, n_neighbors, exclusions, squared)
-        return Neighborhoods(neighbors, squared)
 
     def within(
         self,
@@ -204,7 +177,7 @@ class NeighborIndex(NamedTuple):
         np.copyto(leaves, self.leaves)
         leaf, place = np.nonzero(order < 0)
         leaves[leaf, :, place] = np.nan
-        return self._replace(leaves=leaves, order=order, n=n)
+        return replace(self, leaves=leaves, order=order, n=n)
 
     def compact(self) -> NeighborIndex:
         is_full = len(self.leaves) == -(-self.n // LEAF_SIZE)
@@ -220,9 +193,9 @@ class NeighborIndex(NamedTuple):
 
     def of_points(self, points: NDArray[np.float64]) -> NeighborIndex:
         """The index of other points that have been divided by the unit, (k, d)."""
-        return build_index(np.ascontiguousarray(points), np.ones(self.d))._replace(unit=self.unit)
+        return replace(build_index(np.ascontiguousarray(points), np.ones(self.d)), unit=self.unit)
 
-    def _nearest(
+    def find_nearest(
         self,
         queries: NDArray[np.float64],
         lengthscale: NDArray[np.float64],

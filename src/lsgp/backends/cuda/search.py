@@ -95,7 +95,7 @@ def _launch(
         return _NOTHING if array is None else cupy().asarray(array)
 
     n_groups = 0 if exclusions.groups is None else len(exclusions.groups)
-    tree = [residence.upload(array) for array in index[:3]]
+    tree = [residence.upload(array) for array in (index.leaves, index.order, index.boxes)]
     places = cupy().asarray(in_units)
     arguments = (
         *tree,
