@@ -494,7 +494,7 @@ def expected_failures(estimator):
     [
         regressor(n_tuning_points=15, n_neighbors=10, n_models=1, scale="local"),
         # As most people use it: every choice is left to tuning, which is quick on few points.
-        LSGPRegressor(random_state=0, n_tuning_points=5),
+        LSGPRegressor(random_state=0, n_tuning_points=5, effort="fast"),
     ],
     expected_failed_checks=expected_failures,
 )
