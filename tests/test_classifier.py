@@ -398,7 +398,7 @@ def test_assessment_agrees_with_scikit_learn():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("settings", [{"objective": None}, {"random_state": 0}])
+@pytest.mark.parametrize("settings", [{"objective": None}, {"random_state": 0, "effort": "fast"}])
 def test_contributions_of_neighbors_add_up_to_the_probability(n_classes, settings):
     X, y = make_data(150, n_classes)
     model = LSGPClassifier(**settings).fit(X, y)
