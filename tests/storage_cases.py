@@ -10,7 +10,13 @@ from sklearn.gaussian_process import kernels as sk
 from lsgp import LSGPRegressor
 
 GIVEN = {"objective": None, "n_neighbors": 20}
-TUNED = {"n_tuning_points": 100, "n_models": 2, "kernel": "matern32", "random_state": 0}
+TUNED = {
+    "n_tuning_points": 100,
+    "n_models": 2,
+    "kernel": "matern32",
+    "effort": "fast",
+    "random_state": 0,
+}
 
 #: Constructor arguments, number of rows and number of targets (None: y is a vector).
 CASES = {

@@ -119,7 +119,7 @@ def test_a_first_fit_that_fails_leaves_nothing_behind(monkeypatch):
 
 INTERRUPTED = textwrap.dedent(
     """
-    import os, signal, sys, threading, time, warnings
+    import os, pickle, signal, sys, threading, time, warnings
     import numpy as np
     sys.path.insert(0, {tests!r})
     from tuned import make_data, regressor
@@ -129,6 +129,7 @@ INTERRUPTED = textwrap.dedent(
     other = make_data(150, seed=1)
     old = regressor(n_jobs={n_jobs}).fit(X, y)
     before = old.predict(queries, return_std=True)
+    copied = pickle.dumps(old)
     rng = np.random.default_rng({n_jobs})
     # How long it takes, so that interrupts come at every part of it.
     start = time.perf_counter()
@@ -136,7 +137,7 @@ INTERRUPTED = textwrap.dedent(
     seconds = time.perf_counter() - start
     outcomes = []
     for k in range(20):
-        model = regressor(n_jobs={n_jobs}).fit(X, y)
+        model = pickle.loads(copied)
         timer = threading.Timer(
             rng.uniform(0, 1.1 * seconds), os.kill, (os.getpid(), signal.SIGINT)
         )

@@ -54,7 +54,7 @@ def expected_failures(estimator):
     [
         LSGPClassifier(objective=None),
         LSGPClassifier(**{**QUICK, "n_tuning_points": 15, "n_neighbors": 10}),
-        LSGPClassifier(random_state=0, n_tuning_points=5, n_models=1),
+        LSGPClassifier(random_state=0, n_tuning_points=5, n_models=1, effort="fast"),
     ],
     expected_failed_checks=expected_failures,
 )
@@ -379,7 +379,7 @@ def test_leave_one_out_of_few_rows_leaves_rows_out_of_logistic_regression_too():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 12))
     y = (rng.uniform(size=150) < 1.0 / (1.0 + np.exp(-X.sum(axis=1)))).astype(int)
-    model = LSGPClassifier(random_state=0).fit(X, y)
+    model = LSGPClassifier(random_state=0, effort="fast").fit(X, y)
     assert model.ensemble_.classification.linear, "the data are made for logistic regression"
     assert model.loo().assessment.log_loss > 1.5 * model.calibration(X, y).log_loss
 
@@ -398,7 +398,7 @@ def test_assessment_agrees_with_scikit_learn():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("settings", [{"objective": None}, {"random_state": 0}])
+@pytest.mark.parametrize("settings", [{"objective": None}, {"random_state": 0, "effort": "fast"}])
 def test_contributions_of_neighbors_add_up_to_the_probability(n_classes, settings):
     X, y = make_data(150, n_classes)
     model = LSGPClassifier(**settings).fit(X, y)
@@ -424,7 +424,7 @@ def test_explanations_without_a_row_are_those_of_leave_one_out():
 
 def test_describes_itself():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    model = LSGPClassifier(random_state=0, n_tuning_points=50).fit(X, y)
+    model = LSGPClassifier(random_state=0, n_tuning_points=50, effort="fast").fit(X, y)
     text = model.describe()
     assert text.startswith("LSGPClassifier of 150 rows, 4 inputs, 3 classes")
     assert "leave-one-out log loss: 0." in text
@@ -437,8 +437,9 @@ def test_describes_itself():
 
 
 def test_saved_classifier_predicts_the_same_to_the_last_bit(tmp_path):
-    X, y = make_data(300)
-    model = LSGPClassifier(random_state=0, n_tuning_points=50, class_weight={0: 2.0}).fit(X, y)
+    X, y = make_data(120)
+    settings = {"random_state": 0, "n_tuning_points": 50, "effort": "fast"}
+    model = LSGPClassifier(**settings, class_weight={0: 2.0}).fit(X, y)
     path = tmp_path / "model.lsgp"
     model.save(path)
     loaded = LSGPClassifier.load(path)

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 cluster_demo = pytest.importorskip("cluster_demo")
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_the_demonstration_finds_the_bits_of_one_machine_throughout(tmp_path, monkeypatch):
     monkeypatch.setitem(cluster_demo.SETTINGS, "n_tuning_points", 30)
     monkeypatch.setitem(cluster_demo.SETTINGS, "n_neighbors", 8)

@@ -20,6 +20,7 @@ from fatal import deadly
 
 import lsgp.distributed
 from lsgp import LSGPRegressor
+from lsgp.compute import threads
 from lsgp.distributed import cluster as cluster_module
 from lsgp.distributed import fitting
 from lsgp.distributed.cluster import Cluster, NoWorkerError
@@ -51,6 +52,7 @@ def fit(n_partitions=4):
     )
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_a_worker_that_dies_when_a_phase_begins_changes_nothing(tmp_path, monkeypatch):
     """In four phases of one job; benchmarks/cluster_faults.py has all of them, ten times."""
     monkeypatch.setattr(cluster_module, "PATIENCE", 120.0)  # until processes have started again
@@ -73,22 +75,17 @@ def test_a_worker_that_dies_when_a_phase_begins_changes_nothing(tmp_path, monkey
     assert {path.name for path in killed.iterdir()} == set(phases)
 
 
-def test_threads_of_workers_and_of_the_core_do_not_multiply():
+def test_threads_of_workers_and_of_the_core_do_not_multiply(monkeypatch):
     model = LSGPRegressor(objective=None, n_jobs=64).fit(X, Y)
+    expected = model.predict(NEW)
     with (
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as local,
-        Client(local) as client,
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as local,
+        Client(local),
     ):
         mean = model.predict(da.from_array(NEW, chunks=(1_500, 2)))
-        client.run(refuse_threads)
-        np.testing.assert_array_equal(mean.compute(), model.predict(NEW))
-
-
-def refuse_threads():
-    """From now on, the core has the thread of its task and no other."""
-    from lsgp.compute import threads
-
-    threads.ThreadPoolExecutor = None
+        # From now on, the core has the thread of its task and no other.
+        monkeypatch.setattr(threads, "ThreadPoolExecutor", None)
+        np.testing.assert_array_equal(mean.compute(), expected)
 
 
 def test_predictions_without_workers_are_one_clear_error(monkeypatch):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client
+from sklearn.base import clone
 
 import lsgp.distributed
 from lsgp import LSGPClassifier, LSGPRegressor
@@ -226,10 +227,10 @@ def test_a_tuned_classifier_is_that_of_one_machine():
 def test_few_rows_are_gathered_and_fitted_here(tmp_path):
     X = skewed(60)
     y = f(X)
-    one = LSGPRegressor(random_state=0).fit(X, y)
-    model = lsgp.distributed.fit(
-        LSGPRegressor(random_state=0), da.from_array(X, chunks=(20, 2)), da.from_array(y, chunks=20)
-    )
+    estimator = LSGPRegressor(random_state=0, effort="fast")
+    one = clone(estimator).fit(X, y)
+    lazy = da.from_array(X, chunks=(20, 2)), da.from_array(y, chunks=20)
+    model = lsgp.distributed.fit(estimator, *lazy)
     assert_same(model, one, NEW, return_std=True)
     assert repr(model).startswith("DistributedModel(LSGPRegressor of 60 rows, 2 inputs")
     model.save(tmp_path / "model")

@@ -50,7 +50,7 @@ def as_list(found):
 
 
 @pytest.fixture(scope="module")
-def processes():
+def processes(quick_workers):
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
@@ -177,8 +177,8 @@ def test_other_processes_without_a_cluster_get_the_model_by_a_file():
 
 
 @pytest.mark.parametrize("is_frame", [False, True])
-def test_a_graph_of_10000_partitions_over_a_large_model_is_small(is_frame, processes, tmp_path):
-    n = 10_000
+def test_a_graph_has_few_bytes_for_each_partition_and_no_model(is_frame, processes, tmp_path):
+    n = 2_000
     if is_frame:
         queries = dd.from_map(_zeros, range(n), meta=_zeros(0))
     else:
@@ -192,7 +192,7 @@ def test_a_graph_of_10000_partitions_over_a_large_model_is_small(is_frame, proce
         assert len(graph) >= n
         pickled = cloudpickle.dumps(graph)
         # Whatever the size of the model: nothing of its ensemble is there.
-        assert len(pickled) < 5_000_000
+        assert len(pickled) < 500 * n
         assert b"NeighborIndex" not in pickled
         assert b"FittedModel" not in pickled
 

@@ -167,7 +167,7 @@ def test_small_data_are_also_predicted_by_an_exact_gp():
     ids=str,
 )
 def test_what_was_asked_for_rules_exact_gps_out(settings):
-    exact, _ = exact_models(**settings)
+    exact, _ = exact_models(n_tuning_points=20, **settings)
     assert not exact
 
 

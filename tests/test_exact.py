@@ -359,20 +359,24 @@ def test_rows_added_to_an_untuned_exact_gp_extend_its_system(monkeypatch):
     assert model.fitted_[0].solver.system.n == 80
 
 
+def tuned_rbf(**settings):
+    return LSGPRegressor(kernel="rbf", input_transform="standardize", random_state=0, **settings)
+
+
 @pytest.fixture(scope="module")
 def tuned():
     """Smooth, in six inputs: the more neighbors the better."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (700, 6))
     y = np.sin(X.sum(axis=1)) + X[:, 0] * X[:, 1] + 0.05 * rng.normal(size=700)
-    return LSGPRegressor(random_state=0).fit(X[:600], y[:600]), X, y
+    return tuned_rbf().fit(X[:600], y[:600]), X, y
 
 
 def test_smooth_functions_get_an_exact_gp(tuned):
     model, X, y = tuned
     assert model.n_neighbors_ == 600
     assert isinstance(model.fitted_[0].solver, ExactSolver)
-    local = LSGPRegressor(random_state=0, n_neighbors=64).fit(X[:600], y[:600])
+    local = tuned_rbf(n_neighbors=64).fit(X[:600], y[:600])
     errors = [np.mean((m.predict(X[600:]) - y[600:]) ** 2) for m in (model, local)]
     assert errors[0] < 0.8 * errors[1]
 
@@ -419,9 +423,7 @@ def test_localizer_that_was_asked_for_stays_local_when_rows_come_and_go(tuned):
 
 def test_normalized_localizers_have_no_exact_gp(tuned):
     _, X, y = tuned
-    model = LSGPRegressor(
-        normalize_localizer=True, kernel="rbf", n_tuning_points=50, random_state=0
-    ).fit(X[:520], y[:520])
+    model = tuned_rbf(normalize_localizer=True, n_tuning_points=50).fit(X[:520], y[:520])
     assert all(c.model.localizer == "smooth" for c in model.tuning_.candidates)
 
 

@@ -98,7 +98,7 @@ def test_score_is_in_the_units_of_the_targets(objective):
 
 
 def test_description_of_models_that_were_not_tuned():
-    X, y = data(d=8)
+    X, y = data(60, d=8)
     model = LSGPRegressor(
         objective=None,
         bandwidth=2.5,
@@ -106,7 +106,7 @@ def test_description_of_models_that_were_not_tuned():
         input_transform=[None] * 3 + ["half-rank"] * 5,
     ).fit(X, np.column_stack([y, y]))
     text = model.describe()
-    assert "200 rows, 8 inputs, 2 targets" in text
+    assert "60 rows, 8 inputs, 2 targets" in text
     assert "3 as given, 5 half-rank  within 2.5  global" in text
     assert "not tuned" in text
     assert "2 more" in text

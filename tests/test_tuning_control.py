@@ -282,7 +282,7 @@ def test_warm_start_begins_where_the_last_fit_ended(data, monkeypatch):
 
 def test_warm_start_takes_more_rows_and_fewer(data):
     X, y = data
-    model = regressor(warm_start=True, n_neighbors="auto", n_tuning_points=50)
+    model = regressor(warm_start=True, n_neighbors="auto", n_tuning_points=50, effort="fast")
     for n in (100, 150, 12):
         model.fit(X[:n], y[:n])
         assert model.n_neighbors_ <= n
@@ -494,7 +494,7 @@ def expected_failures(estimator):
     [
         regressor(n_tuning_points=15, n_neighbors=10, n_models=1, scale="local"),
         # As most people use it: every choice is left to tuning, which is quick on few points.
-        LSGPRegressor(random_state=0, n_tuning_points=5),
+        LSGPRegressor(random_state=0, n_tuning_points=5, effort="fast"),
     ],
     expected_failed_checks=expected_failures,
 )
