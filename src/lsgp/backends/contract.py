@@ -107,7 +107,10 @@ class LocalSystems(Protocol):
         max_neighbors: int = LARGEST_SYSTEM,
         first_query: int = 0,
     ) -> tuple[Predictions, RowsOfQueries]:
-        """`search`, then `predict`; neighborhoods need not leave where they were found."""
+        """`search`, then `predict`; neighborhoods need not leave where they were found.
+
+        Queries may be on a device, and are answered there; `takes` says where none has to cross.
+        """
 
     def coefficients(
         self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
@@ -163,6 +166,9 @@ class Backend(LocalSystems, Protocol):
     @property
     def device_name(self) -> str | None:
         """What it runs on, for people; None: this machine."""
+
+    def takes(self, queries: Array) -> bool:
+        """Whether `predict_at` solves queries where they are, on the host or on a device."""
 
     @property
     def dense(self) -> Dense:

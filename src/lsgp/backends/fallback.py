@@ -41,6 +41,9 @@ class FallbackBackend(ForwardingBackend):
     def device_name(self) -> str | None:
         return self.run(lambda backend: backend.device_name)
 
+    def takes(self, queries: NDArray[np.floating]) -> bool:
+        return self.run(lambda backend: backend.takes(queries))
+
     def run(self, ask: Callable[[Backend], Result]) -> Result:
         if not self.is_lost:
             try:

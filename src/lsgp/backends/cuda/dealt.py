@@ -8,9 +8,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lsgp.backends.contract import Backend, Plan, Resources
 from lsgp.backends.dense import Dense
 from lsgp.backends.forwarding import ForwardingBackend
+from lsgp.method.arrays import is_on_device
 from lsgp.method.contract import LocalProblem
 
 Result = TypeVar("Result")
@@ -56,6 +60,10 @@ class DealtBackend(ForwardingBackend):
     def _kept(self) -> Backend:
         members = self.members
         return members[self._own.number % len(members)]
+
+    def takes(self, queries: NDArray[np.floating]) -> bool:
+        """Those of the host, of which any device takes its share."""
+        return not is_on_device(queries)
 
     def run(self, ask: Callable[[Backend], Result]) -> Result:
         return ask(self.own)

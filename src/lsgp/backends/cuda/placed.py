@@ -16,13 +16,15 @@ from lsgp.backends.cuda.backend import CudaBackend
 from lsgp.backends.cuda.dense import DeviceDense
 from lsgp.backends.cuda.device import (
     DeviceMemoryError,
+    current_number,
     find_device,
     release_memory,
     why_not,
     working_on,
 )
-from lsgp.backends.cuda.residence import Residence
+from lsgp.backends.cuda.residence import Residence, number_of
 from lsgp.backends.forwarding import ForwardingBackend
+from lsgp.method.arrays import is_on_device
 from lsgp.method.contract import (
     Coefficients,
     LocalModel,
@@ -66,6 +68,10 @@ class PlacedBackend(ForwardingBackend):
 
     def place(self) -> AbstractContextManager[None]:
         return working_on(self.number, self.name)
+
+    def takes(self, queries: Array) -> bool:
+        """Those of the host, and of its own device."""
+        return not is_on_device(queries) or number_of(queries) == current_number(self.number)
 
     def run(self, ask: Callable[[LocalSystems], Result]) -> Result:
         with self.place():
