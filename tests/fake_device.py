@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What stands for a device where there is none: NumPy for CuPy, SciPy for cuSOLVER."""
 
+import types
+
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
@@ -52,3 +54,56 @@ class FakeAlgebra:
 
     def invert_triangle(self, block):
         return solve_triangular(np.tril(block), np.eye(len(block)), lower=True)
+
+
+class LikeCuPy:
+    """What is asked of CuPy before anything runs."""
+
+    __version__ = "14.0.0"
+
+    class CUDARuntimeError(RuntimeError):
+        __module__ = "cupy_backends.cuda.api.runtime"
+
+    class OutOfMemoryError(MemoryError):
+        __module__ = "cupy.cuda.memory"
+
+    def __init__(self, n_devices=2, error=None):
+        self.error, self.n_devices, self.used = error, n_devices, []
+        runtime = types.SimpleNamespace(
+            CUDARuntimeError=self.CUDARuntimeError,
+            getDeviceCount=self.count,
+            getDeviceProperties=lambda number: {
+                "name": f"Fake {number}".encode(),
+                "multiProcessorCount": 1,
+                "sharedMemPerBlockOptin": 1,
+                "totalGlobalMem": 10**9,
+                "major": 9,
+                "minor": 0,
+            },
+            memGetInfo=lambda: (10**9, 10**9),
+        )
+        self.cuda = types.SimpleNamespace(runtime=runtime, Device=self.device)
+
+    def count(self):
+        if self.error is not None:
+            raise self.CUDARuntimeError(self.error)
+        return self.n_devices
+
+    def device(self, number=0):
+        used = self.used
+
+        class Context:
+            id = number
+
+            def __enter__(self):
+                used.append(number)
+
+            def __exit__(self, *error):
+                return False
+
+        return Context()
+
+    def get_default_memory_pool(self):
+        return types.SimpleNamespace(free_all_blocks=lambda: None, free_bytes=lambda: 0)
+
+    get_default_pinned_memory_pool = get_default_memory_pool

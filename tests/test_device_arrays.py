@@ -1,96 +1,204 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of a device are taken, and answered in kind; those of the host in NumPy's."""
+"""Arrays of a device are answered in kind, without leaving it; those of the host in NumPy's."""
 
+import re
 import sys
-import types
-from contextlib import nullcontext
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from bare import BARE
+from fake_arrays import TORCH, CuPyOnHost, DeviceArray, FakeTensor, put_on_host
+from fake_device import LikeCuPy
 
 from lsgp import LSGPClassifier, LSGPRegressor
-from lsgp.backends import cuda
+from lsgp.backends import _OTHERS, cpu, cuda
+from lsgp.backends.contract import Plan
+from lsgp.backends.cuda import device, pipeline, residence
+from lsgp.backends.cuda.placed import PlacedBackend
+from lsgp.backends.fallback import FallbackBackend
 from lsgp.inputs.device_arrays import kind_of
+from lsgp.method import arrays
+from lsgp.method.contract import STATUS_IMPRECISE
+from lsgp.method.shape import Shape
+from lsgp.solvers.choose import change_backend
+from lsgp.solvers.failures import Failures
+from lsgp.solvers.solver import Block
 
 REASON = cuda.why_not()
 needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+SETTINGS = {"objective": None, "n_neighbors": 20, "kernel": "matern32"}
+BLOCK = Block(Plan(100, 1, 20), 0, Failures())
+#: What is done to inputs, and to what models say of them, that stays where the queries are.
+STAYS = {
+    "as they are": {"input_transform": None, "scale": "global", "lengthscale": 10.0},
+    "standardized": {"scale": "local"},
+    "power": {"input_transform": "yeo-johnson"},
+    "ranks": {"input_transform": ["half-rank", "standardize"]},
+    "turned": {"anisotropy": (30.0, 0.5)},
+    "sphere": {"sphere": (0, 1)},
+    "single": {"dtype": "float32"},
+    "apart": {"trend": (np.inf, np.inf)},
+}
+#: What is solved by the host, whatever the backend.
+CROSSES = {
+    "radius": {"bandwidth": 1.5},
+    "coarse": {"reach": 2.0},
+    "exact": {"localizer": "rectangular", "n_neighbors": 300, "scale": "global"},
+}
 
 
-class FakeArray:
-    """As CuPy's: no NumPy function may convert it by itself."""
-
-    __module__ = "cupy"
-    device = nullcontext()
-
-    def __init__(self, values):
-        self.values = values
-
-    def get(self):
-        return self.values
-
-    def __array__(self, *args, **more):
-        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+@pytest.fixture
+def fake(monkeypatch):
+    """A device that is none; numbers are counted that leave it."""
+    device.forget_devices()
+    monkeypatch.setitem(sys.modules, "cupy", CuPyOnHost())
+    monkeypatch.setitem(sys.modules, "torch", TORCH)
+    put_on_host(monkeypatch)
+    yield {"cupy": DeviceArray, "torch": FakeTensor}
+    device.forget_devices()
 
 
-class FakeTensor:
-    """As one of torch."""
-
-    __module__ = "torch"
-
-    def __init__(self, values, where):
-        self.values, self.device = values, types.SimpleNamespace(type=where)
-
-    def detach(self):
-        return self
-
-    def cpu(self):
-        return FakeTensor(self.values, "cpu")
-
-    def numpy(self):
-        return self.values
-
-    def __array__(self, *args, **more):
-        if self.device.type != "cpu":
-            raise TypeError("can't convert cuda device type tensor to numpy.")
-        return self.values
-
-
-def fake(monkeypatch, name):
-    """The fake library, and how to make and read its arrays."""
-    if name == "cupy":
-        monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(asarray=FakeArray))
-        return FakeArray
-    library = types.SimpleNamespace(as_tensor=lambda a, device: FakeTensor(a, device.type))
-    monkeypatch.setitem(sys.modules, "torch", library)
-    return lambda values: FakeTensor(values, "cuda")
-
-
-def make_data():
+def make_data(q=40):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 2))
-    return X, np.sin(X[:, 0]), rng.normal(size=(40, 2))
+    X = 20.0 * rng.normal(size=(300, 2))
+    y = np.sin(0.05 * X[:, 0]) + 0.1 * rng.normal(size=300)
+    return X, y, 20.0 * rng.normal(size=(q, 2))
 
 
-def check_answers(make, read, backend="cpu"):
-    """Everything that takes such arrays, against the same of NumPy's."""
-    X, y, queries = make_data()
-    settings = {**BARE, "backend": backend}
-    plain = LSGPRegressor(**settings).fit(X, y)
-    model = LSGPRegressor(**settings).fit(make(X), make(y))
-    kind = type(make(queries))
-    for got, expected in (
-        ([model.predict(make(queries))], [plain.predict(queries)]),
+class Steps:
+    """In the place of boosted trees, which the host sums."""
+
+    share = 0.3
+
+    def locate(self, X):
+        assert type(X) is np.ndarray
+        return (X[:, :1] > 0).astype(float)
+
+
+def combine(*models, **changes):
+    """One estimator whose ensemble has the models of all, with calibrated shapes."""
+    weights = np.linspace(2.0, 1.0, len(models)) / np.linspace(2.0, 1.0, len(models)).sum()
+    fitted = [
+        replace(model.ensemble_.heaviest, weight=w)
+        for model, w in zip(models, weights, strict=True)
+    ]
+    shape = Shape(0.3, 0.2, -1.0, -3.0, 1.0)
+    models[0].ensemble_ = replace(
+        models[0].ensemble_, models=tuple(fitted), shape=shape, scale_factor=1.2, **changes
+    )
+    return models[0]
+
+
+def check_answers(model, queries, make, take, tolerance=0.0, kind="observation"):
+    """All that is answered in kind, against what the host says of the host's arrays."""
+    host = LSGPRegressor(**model.get_params()).set_params(backend="cpu")
+    host.n_features_in_, host.ensemble_ = model.n_features_in_, model.ensemble_
+    asked = make(queries)
+    answers = (
+        ((model.predict(asked),), (host.predict(queries),)),
         (
-            model.predict(make(queries), return_std=True),
-            plain.predict(queries, return_std=True),
+            model.predict(asked, return_std=True, kind=kind),
+            host.predict(queries, return_std=True, kind=kind),
         ),
-        (model.predict_interval(make(queries)), plain.predict_interval(queries)),
-    ):
-        for left, right in zip(got, expected, strict=True):
-            assert type(left) is kind
-            assert np.array_equal(read(left), right)
+        (model.predict_interval(asked, 0.8), host.predict_interval(queries, 0.8)),
+    )
+    for found, expected in answers:
+        for left, right in zip(found, expected, strict=True):
+            assert type(left) is type(asked)
+            np.testing.assert_allclose(take(left), right, rtol=tolerance, atol=tolerance)
+
+
+def copied_by(ask, asked, **options):
+    """Shapes of what comes to the host for an answer."""
+    DeviceArray.copies.clear()
+    ask(asked, **options)
+    return list(DeviceArray.copies)
+
+
+@pytest.mark.parametrize("case", STAYS)
+def test_queries_on_a_device_do_not_leave_it(fake, case):
+    X, y, queries = make_data()
+    model = LSGPRegressor(**(SETTINGS | {"backend": "cuda"} | STAYS[case])).fit(X, y)
+    for make in fake.values():
+        asked = make(queries)
+        assert copied_by(model.predict, asked) == []
+        assert copied_by(model.predict, asked, return_std=True) == []
+        # Degrees of freedom alone, whose quantiles the host has.
+        assert copied_by(model.predict_interval, asked) == [(len(queries),)]
+        check_answers(model, queries, make, lambda array: array.values)
     assert type(model.predict(queries)) is np.ndarray
+
+
+def test_combinations_and_several_targets_stay_too(fake):
+    X, y, queries = make_data()
+    Y, noise = np.column_stack([y, 30.0 * y + X[:, 1]]), np.linspace(0.5, 2.0, 300)
+    settings = SETTINGS | {"backend": "cuda"}
+    models = [
+        LSGPRegressor(**(settings | other)).fit(X, Y, noise_variance=noise)
+        for other in ({}, {"kernel": "rbf", "input_transform": "yeo-johnson"})
+    ]
+    model, asked = combine(*models), DeviceArray(queries)
+    assert copied_by(model.predict, asked, return_std=True) == []
+    check_answers(model, queries, DeviceArray, lambda array: array.values, kind="latent")
+
+
+@pytest.mark.parametrize("case", CROSSES)
+def test_what_the_host_solves_crosses_alone(fake, case):
+    X, y, queries = make_data()
+    settings = SETTINGS | {"backend": "cuda"}
+    other = LSGPRegressor(**(settings | CROSSES[case])).fit(X, y)
+    both = combine(LSGPRegressor(**settings).fit(X, y), other, boosted=Steps())
+    asked = DeviceArray(queries)
+    check_answers(both, queries, DeviceArray, lambda array: array.values)
+    # Once for the trees, and once for the one model.
+    assert copied_by(both.predict, asked).count(queries.shape) == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_systems_that_are_solved_again_are_answered_there_too(fake, monkeypatch, dtype):
+    X, y, queries = make_data()
+    model = LSGPRegressor(**SETTINGS, backend="cuda", dtype=dtype).fit(X, y)
+    solve, turns = pipeline.solve.predict, []
+
+    def lose_digits(problem, *rest):
+        """Of every third query, the first time."""
+        solved = solve(problem, *rest)
+        turns.append(len(solved.status))
+        if len(turns) % 2:
+            solved.status[::3] = STATUS_IMPRECISE
+            solved.mean[::3] = np.nan
+        return solved
+
+    monkeypatch.setattr(pipeline.solve, "predict", lose_digits)
+    check_answers(model, queries, DeviceArray, lambda array: array.values, 1e-5)
+    assert turns == [40, 14] * 3
+
+
+def test_a_device_without_memory_leaves_queries_to_the_host(fake, monkeypatch):
+    X, y, queries = make_data()
+    model = LSGPRegressor(**SETTINGS, backend="cpu").fit(X, y)
+    backend = FallbackBackend("cuda or cpu", PlacedBackend(), cpu)
+    monkeypatch.setitem(_OTHERS, "cuda or cpu", backend)
+    solver = change_backend(model.ensemble_.heaviest.solver, backend)
+    expected = solver.predict(queries, BLOCK)
+
+    def fail(*given):
+        raise LikeCuPy.OutOfMemoryError("Out of memory allocating 1 byte.")
+
+    monkeypatch.setattr(pipeline.solve, "predict", fail)
+    with pytest.warns(UserWarning, match="The device failed, and backend='auto' goes on"):
+        found = solver.predict(DeviceArray(queries), BLOCK)
+    assert np.array_equal(found.mean.values, expected.mean)
+
+
+@pytest.mark.parametrize("name", ["cupy", "torch"])
+def test_a_model_of_the_host_answers_in_kind(fake, name):
+    X, y, queries = make_data()
+    make = fake[name]
+    model = LSGPRegressor(**SETTINGS, backend="cpu").fit(make(X), make(y))
+    assert copied_by(model.predict, make(queries)) == [queries.shape]
+    check_answers(model, queries, make, lambda array: array.values)
     assert type(model.predict_distribution(make(queries)).mean) is np.ndarray
     for ask in (model.predict_gradient, model.explain):
         with pytest.raises(TypeError, match="which only fit, predict, predict_interval"):
@@ -99,26 +207,127 @@ def check_answers(make, read, backend="cpu"):
         LSGPClassifier().fit(make(X), y > 0)
 
 
-@pytest.mark.parametrize("name", ["cupy", "torch"])
-def test_arrays_of_a_device_are_answered_in_kind(monkeypatch, name):
-    check_answers(fake(monkeypatch, name), lambda array: array.values)
+def test_bad_queries_on_a_device_are_refused_as_those_of_the_host(fake):
+    X, y, queries = make_data()
+    model = LSGPRegressor(**SETTINGS, backend="cuda", sphere=(0, 1)).fit(X, y)
+    cases = [queries.astype(complex), queries[0], queries[:, :1], queries[None]]
+    for value in (np.nan, np.inf, -np.inf, 1000.0):
+        cases.append(queries.copy())
+        cases[-1][3, 1] = value
+    for bad in cases:
+        with pytest.raises(ValueError, match=r".") as here:
+            model.predict(bad)
+        with pytest.raises(ValueError, match=re.escape(str(here.value))):
+            model.predict(DeviceArray(bad))
+    whole = np.round(queries).astype(np.int32)
+    assert np.array_equal(model.predict(DeviceArray(whole)).values, model.predict(whole))
+    assert model.predict(DeviceArray(queries[:0])).shape == (0,)
+
+
+def test_queries_on_another_device_are_taken_to_the_host(fake, monkeypatch):
+    X, y, queries = make_data()
+    model = LSGPRegressor(**SETTINGS, backend="cuda").fit(X, y)
+    elsewhere = DeviceArray(queries)
+    monkeypatch.setattr(DeviceArray.device, "id", 3)
+    monkeypatch.setattr("lsgp.inputs.device_arrays._to_cupy", lambda like: DeviceArray)
+    assert copied_by(model.predict, elsewhere)[0] == queries.shape
+    check_answers(model, queries, DeviceArray, lambda array: array.values)
 
 
 def test_tensors_of_the_host_are_answered_in_kind_where_that_is_asked_for(monkeypatch):
-    fake(monkeypatch, "torch")
     tensor = FakeTensor(np.zeros((1, 2)), "cpu")
     assert not kind_of(tensor).is_foreign
     monkeypatch.setattr("lsgp.inputs.device_arrays.get_config", lambda: {"array_api_dispatch": 1})
     assert kind_of(tensor).is_foreign
+    assert not kind_of(tensor).is_on_cuda
+
+
+def refuse_copies(patch):
+    """Let no array leave the device, by any of the functions that bring some to the host."""
+
+    def refuse(*args, **more):
+        raise AssertionError("an array leaves the device")
+
+    ways = {id(way) for way in (arrays.on_host, residence.download, residence.download_together)}
+    for name, module in list(sys.modules.items()):
+        if name.startswith("lsgp."):
+            for own, value in list(vars(module).items()):
+                if id(value) in ways:
+                    patch.setattr(module, own, refuse)
+    patch.setattr("cupy.asnumpy", refuse)
 
 
 @needs_device
-def test_cupy_arrays_are_answered_in_kind():
+@pytest.mark.parametrize("case", STAYS)
+def test_cupy_arrays_stay_on_the_device(monkeypatch, case):
     cupy = pytest.importorskip("cupy")
-    check_answers(cupy.asarray, cupy.asnumpy, "cuda")
+    X, y, queries = make_data(20_000)
+    model = LSGPRegressor(**(SETTINGS | {"backend": "cuda"} | STAYS[case])).fit(X, y)
+    asked = cupy.asarray(queries)
+    with monkeypatch.context() as patch:
+        refuse_copies(patch)
+        mean, std = model.predict(asked, return_std=True)
+        assert bool((model.predict(asked) == mean).all())
+    expected = model.predict(queries, return_std=True)
+    tolerance = 1e-12 if model.dtype == "float64" else 1e-5
+    for left, right in zip((mean, std), expected, strict=True):
+        assert type(left) is cupy.ndarray
+        np.testing.assert_allclose(left.get(), right, rtol=tolerance, atol=tolerance)
 
 
 @needs_device
-def test_tensors_on_the_device_are_answered_in_kind():
+@pytest.mark.parametrize("case", CROSSES)
+def test_cupy_arrays_cross_for_what_the_host_solves(case):
+    cupy = pytest.importorskip("cupy")
+    X, y, queries = make_data(500)
+    settings = SETTINGS | {"backend": "cuda"}
+    other = LSGPRegressor(**(settings | CROSSES[case])).fit(X, y)
+    both = combine(LSGPRegressor(**settings).fit(X, y), other, boosted=Steps())
+    check_answers(both, queries, cupy.asarray, cupy.asnumpy, 1e-9)
+
+
+@needs_device
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_systems_that_are_solved_again_on_the_device_are_answered_there(dtype):
+    cupy = pytest.importorskip("cupy")
+    X, y, queries = make_data(5000)
+    hard = SETTINGS | {"input_transform": None, "noise_variance": 1e-9, "lengthscale": 200.0}
+    hard |= {"kernel": "rbf"}
+    model = LSGPRegressor(**hard, backend="cuda", dtype=dtype).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of jitter
+        found = model.predict(cupy.asarray(queries), return_std=True)
+        expected = model.predict(queries, return_std=True)
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(left.get(), right, rtol=1e-12, atol=1e-12)
+
+
+@needs_device
+def test_work_on_cupy_arrays_is_in_the_stream_of_the_caller():
+    cupy = pytest.importorskip("cupy")
+    X, y, queries = make_data(300_000)
+    model = LSGPRegressor(**SETTINGS, backend="cuda", n_jobs=4).fit(X, y)
+    expected = model.predict(queries)
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        for _ in range(3):
+            asked = cupy.zeros(queries.shape)
+            asked += cupy.asarray(queries)
+            mean = model.predict(asked)
+            asked[:] = np.nan
+            stream.synchronize()
+            np.testing.assert_allclose(mean.get(), expected, rtol=1e-12, atol=1e-12)
+
+
+@needs_device
+def test_tensors_on_the_device_share_their_memory_with_the_answer():
     torch = pytest.importorskip("torch")
-    check_answers(lambda a: torch.as_tensor(a, device="cuda"), lambda a: a.cpu().numpy(), "cuda")
+    X, y, queries = make_data(1000)
+    Y = np.column_stack([y, 2.0 * y + X[:, 0]])
+    model = LSGPRegressor(**SETTINGS, backend="cuda").fit(X, Y)
+
+    def make(values):
+        return torch.as_tensor(values, device="cuda")
+
+    check_answers(model, queries, make, lambda tensor: tensor.cpu().numpy(), 1e-9)
+    asked = make(queries).requires_grad_()
+    assert model.predict(asked).device == asked.device

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from backend_checks import PLAIN
 from cases import make_instance
+from fake_device import LikeCuPy
 
 import lsgp.backends as backends
 from lsgp import LSGPRegressor
@@ -34,59 +35,6 @@ from lsgp.tuning.plan import seconds_on_host
 REASON = cuda.why_not()
 needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 MODEL = LocalModel("rbf", "smooth", np.ones(2))
-
-
-class LikeCuPy:
-    """What is asked of CuPy before anything runs."""
-
-    __version__ = "14.0.0"
-
-    class CUDARuntimeError(RuntimeError):
-        __module__ = "cupy_backends.cuda.api.runtime"
-
-    class OutOfMemoryError(MemoryError):
-        __module__ = "cupy.cuda.memory"
-
-    def __init__(self, n_devices=2, error=None):
-        self.error, self.n_devices, self.used = error, n_devices, []
-        runtime = types.SimpleNamespace(
-            CUDARuntimeError=self.CUDARuntimeError,
-            getDeviceCount=self.count,
-            getDeviceProperties=lambda number: {
-                "name": f"Fake {number}".encode(),
-                "multiProcessorCount": 1,
-                "sharedMemPerBlockOptin": 1,
-                "totalGlobalMem": 10**9,
-                "major": 9,
-                "minor": 0,
-            },
-            memGetInfo=lambda: (10**9, 10**9),
-        )
-        self.cuda = types.SimpleNamespace(runtime=runtime, Device=self.device)
-
-    def count(self):
-        if self.error is not None:
-            raise self.CUDARuntimeError(self.error)
-        return self.n_devices
-
-    def device(self, number=0):
-        used = self.used
-
-        class Context:
-            id = number
-
-            def __enter__(self):
-                used.append(number)
-
-            def __exit__(self, *error):
-                return False
-
-        return Context()
-
-    def get_default_memory_pool(self):
-        return types.SimpleNamespace(free_all_blocks=lambda: None, free_bytes=lambda: 0)
-
-    get_default_pinned_memory_pool = get_default_memory_pool
 
 
 @pytest.fixture

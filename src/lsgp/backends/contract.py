@@ -57,25 +57,8 @@ class RowsOfQueries(Protocol):
         """The neighbors of one query, (m,), padded with -1."""
 
 
-class Backend(Protocol):
-    """Where local systems are solved."""
-
-    name: str
-    #: Whether a call is handed to a device: few large ones are better than many small ones, and a
-    #: search of a few thousand queries takes less time than another index.
-    is_device: bool
-    #: Whether one factor of all rows may serve all queries, instead of one system for each.
-    factors_once: bool
-    #: Whether a solve is so slow that tuning must do with few of them.
-    is_slow: bool
-
-    @property
-    def device_name(self) -> str | None:
-        """What it runs on, for people; None: this machine."""
-
-    @property
-    def dense(self) -> Dense:
-        """Where exact GPs are factored."""
+class LocalSystems(Protocol):
+    """Who solves local systems."""
 
     def knows(self, kernel: Kernel) -> bool:
         """Whether the backend can compute the kernel."""
@@ -124,7 +107,10 @@ class Backend(Protocol):
         max_neighbors: int = LARGEST_SYSTEM,
         first_query: int = 0,
     ) -> tuple[Predictions, RowsOfQueries]:
-        """`search`, then `predict`; neighborhoods need not leave where they were found."""
+        """`search`, then `predict`; neighborhoods need not leave where they were found.
+
+        Queries may be on a device, and are answered there; `takes` says where none has to cross.
+        """
 
     def coefficients(
         self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
@@ -163,3 +149,27 @@ class Backend(Protocol):
         ``n_neighbors`` is None with a fixed bandwidth, where it is only known after the search:
         then the plan says how large a neighborhood may become.
         """
+
+
+class Backend(LocalSystems, Protocol):
+    """Where local systems are solved."""
+
+    name: str
+    #: Whether a call is handed to a device: few large ones are better than many small ones, and a
+    #: search of a few thousand queries takes less time than another index.
+    is_device: bool
+    #: Whether one factor of all rows may serve all queries, instead of one system for each.
+    factors_once: bool
+    #: Whether a solve is so slow that tuning must do with few of them.
+    is_slow: bool
+
+    @property
+    def device_name(self) -> str | None:
+        """What it runs on, for people; None: this machine."""
+
+    def takes(self, queries: Array) -> bool:
+        """Whether `predict_at` solves queries where they are, on the host or on a device."""
+
+    @property
+    def dense(self) -> Dense:
+        """Where exact GPs are factored."""

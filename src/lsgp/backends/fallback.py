@@ -14,23 +14,13 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Plan, Resources, RowsOfQueries
+from lsgp.backends.contract import Backend
 from lsgp.backends.cuda.device import DeviceError
 from lsgp.backends.dense import AdjointSums, Covariance, Dense, InverseFactor, Inverted
+from lsgp.backends.forwarding import ForwardingBackend
 from lsgp.compute.warn import warn_user
-from lsgp.method.contract import (
-    Coefficients,
-    LocalModel,
-    LocalProblem,
-    Predictions,
-    QueryGradients,
-    Scores,
-)
-from lsgp.method.kernels import Kernel
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import SearchIndex
+from lsgp.method.contract import LocalModel, LocalProblem
 
-Array = NDArray[np.floating]
 Matrix = NDArray[np.float64]
 Result = TypeVar("Result")
 Kind = TypeVar("Kind")
@@ -39,12 +29,8 @@ Kind = TypeVar("Kind")
 MOST_ON_HOST = 10_000
 
 
-class FallbackBackend:
+class FallbackBackend(ForwardingBackend):
     """See `Backend`. The first one that fails is not asked again, and one warning says so."""
-
-    is_device = True
-    factors_once = True
-    is_slow = False
 
     def __init__(self, name: str, first: Backend, second: Backend) -> None:
         self.name, self.first, self.second = name, first, second
@@ -54,6 +40,9 @@ class FallbackBackend:
     @property
     def device_name(self) -> str | None:
         return self.run(lambda backend: backend.device_name)
+
+    def takes(self, queries: NDArray[np.floating]) -> bool:
+        return self.run(lambda backend: backend.takes(queries))
 
     def run(self, ask: Callable[[Backend], Result]) -> Result:
         if not self.is_lost:
@@ -70,86 +59,6 @@ class FallbackBackend:
             warn_user(
                 f"The device failed, and backend='auto' goes on with {self.second.name!r}: {error}"
             )
-
-    def knows(self, kernel: Kernel) -> bool:
-        return self.second.knows(kernel)
-
-    def knows_metric(self, localizer_metric: str) -> bool:
-        return self.second.knows_metric(localizer_metric)
-
-    def prepare(self, problem: LocalProblem) -> LocalProblem:
-        return self.run(lambda backend: backend.prepare(problem))
-
-    def search(
-        self,
-        index: SearchIndex,
-        model: LocalModel,
-        queries: NDArray[np.float64],
-        n_neighbors: int | None,
-        exclusions: Exclusions,
-        max_neighbors: int = LARGEST_SYSTEM,
-        first_query: int = 0,
-    ) -> NDArray[np.int32]:
-        given = index, model, queries, n_neighbors, exclusions, max_neighbors, first_query
-        return self.run(lambda backend: backend.search(*given))
-
-    def predict(
-        self,
-        problem: LocalProblem,
-        queries: Array,
-        neighbors: NDArray[np.int32],
-        points: Array | None = None,
-    ) -> Predictions:
-        return self.run(lambda backend: backend.predict(problem, queries, neighbors, points))
-
-    def predict_at(
-        self,
-        problem: LocalProblem,
-        index: SearchIndex,
-        queries: NDArray[np.float64],
-        n_neighbors: int | None,
-        exclusions: Exclusions,
-        max_neighbors: int = LARGEST_SYSTEM,
-        first_query: int = 0,
-    ) -> tuple[Predictions, RowsOfQueries]:
-        given = problem, index, queries, n_neighbors, exclusions, max_neighbors, first_query
-        return self.run(lambda backend: backend.predict_at(*given))
-
-    def coefficients(
-        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
-    ) -> Coefficients:
-        return self.run(lambda backend: backend.coefficients(problem, queries, neighbors))
-
-    def differentiate(
-        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
-    ) -> tuple[Predictions, QueryGradients]:
-        return self.run(lambda backend: backend.differentiate(problem, queries, neighbors))
-
-    def score(
-        self,
-        problem: LocalProblem,
-        targets: NDArray[np.int32],
-        neighbors: NDArray[np.int32],
-        objective: str,
-    ) -> Scores:
-        return self.run(lambda backend: backend.score(problem, targets, neighbors, objective))
-
-    def workspace_bytes(
-        self, n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool
-    ) -> int:
-        given = n_neighbors, n_inputs, n_targets, dtype, gradient
-        return self.run(lambda backend: backend.workspace_bytes(*given))
-
-    def plan(
-        self,
-        problem: LocalProblem,
-        n_neighbors: int | None,
-        n_queries: int,
-        resources: Resources,
-        gradient: bool = False,
-    ) -> Plan:
-        given = problem, n_neighbors, n_queries, resources, gradient
-        return self.run(lambda backend: backend.plan(*given))
 
 
 class FallbackDense:

@@ -9,9 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import LARGEST_SYSTEM
+from lsgp.method.arrays import is_on_device, on_host
 from lsgp.method.contract import LocalModel, LocalProblem, Predictions
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
+
+
+def takes(queries: NDArray[np.floating]) -> bool:
+    """As `Backend.takes`."""
+    return not is_on_device(queries)
 
 
 def prepare(problem: LocalProblem) -> LocalProblem:
@@ -59,10 +65,12 @@ def predict_found(
     first_query: int = 0,
 ) -> tuple[Predictions, NDArray[np.int32]]:
     """As `Backend.predict_at`, from what the tree of boxes finds."""
+    own = on_host(queries)
     neighbors = search(
-        index, problem.model, queries, n_neighbors, exclusions, max_neighbors, first_query
+        index, problem.model, own, n_neighbors, exclusions, max_neighbors, first_query
     )
-    return predict(problem, queries.astype(problem.X.dtype, copy=False), neighbors), neighbors
+    solved = predict(problem, own.astype(problem.X.dtype, copy=False), neighbors)
+    return solved.beside(queries), neighbors
 
 
 def noise_unit(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.method.arrays import beside
 from lsgp.method.contract import (
     STATUS_IMPRECISE,
     Coefficients,
@@ -39,8 +40,10 @@ def replace_part(
 ) -> None:
     """Write better results of some of the queries into those of all."""
     values: Any
+    others: Any
     for values, others in zip(result, better, strict=True):
-        values[part] = others
+        if values is not None:
+            values[beside(part, values)] = beside(others, values)
 
 
 def in_double(

@@ -96,7 +96,7 @@ def _predict_blocks(
     ensemble: Ensemble, areas: Array, resources: Resources
 ) -> PredictiveDistribution:
     """Of areas (a, p, d), from the neighborhoods of their centers."""
-    a, p, d = areas.shape
+    _, p, d = areas.shape
     centers = areas.mean(axis=1)
 
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> Asked:
@@ -112,7 +112,7 @@ def _predict_blocks(
         said = boosted.locate(areas[start:stop].reshape(-1, d))
         return np.asarray(said.reshape(stop - start, p, -1).mean(axis=1))
 
-    return gather(ensemble, answer, a, resources, aside)
+    return gather(ensemble, answer, centers, resources, aside)
 
 
 def _average_points(

@@ -193,6 +193,12 @@ class Ensemble:
         """Values as the targets were given, (q,) or (q, t), as those of all targets (q, t)."""
         return values.reshape(len(values), self.n_targets)
 
+    def takes(self, X: Array) -> bool:
+        """Whether queries are predicted where they are, all that can be."""
+        return self.encoder is None and any(
+            fitted.solver.backend.takes(X) for fitted in self.models
+        )
+
     def on(self, backend: str, n_queries: int | None = None, n_threads: int = 1) -> Ensemble:
         """The same models on the backend of this name; itself if they are there.
 

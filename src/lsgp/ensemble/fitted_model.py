@@ -68,5 +68,6 @@ class FittedModel:
         return self.solver.n_neighbors
 
     def inputs_of(self, X: Array) -> Array:
-        """Queries in the model's own inputs, as its solver takes them."""
-        return np.ascontiguousarray(self.transform.transform(X, self.problem.X.dtype), dtype=float)
+        """Queries in the model's own inputs, as its solver takes them, where they are."""
+        inputs = self.transform.transform(X, self.problem.X.dtype)
+        return inputs.astype(float, order="C", copy=False)

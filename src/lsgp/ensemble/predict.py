@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from lsgp.compute.threads import run_blocks
 from lsgp.ensemble.assessment import LeaveOneOutResult, assess
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.method.arrays import beside, is_on_device, on_host
 from lsgp.method.contract import Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.search.neighborhoods import TooManyNeighborsError
@@ -54,12 +55,19 @@ def check_kind(kind: str) -> None:
 def aside_of(ensemble: Ensemble, X: Array) -> Aside:
     """Of queries."""
     boosted = ensemble.boosted
-    return lambda start, stop: None if boosted is None else boosted.locate(X[start:stop])
+
+    def aside(start: int, stop: int) -> Array | None:
+        if boosted is None:
+            return None
+        queries = X[start:stop]
+        return beside(boosted.locate(on_host(queries)), queries)
+
+    return aside
 
 
 def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
     """Means (q,) or (q, t) alone, which saves the time of the variances of exact GPs."""
-    mean = np.empty((len(X), ensemble.n_targets))
+    mean = _room(X, ensemble.n_targets)
 
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
         solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block, mean_only=True)
@@ -70,7 +78,7 @@ def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
     def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
         mean[start:stop] = ensemble.combine(predicted, aside=aside(start, stop)).mean
 
-    in_blocks(ensemble, answer, len(X), consume, resources)
+    in_blocks(ensemble, answer, len(X), consume, _one_queue(X, resources))
     return ensemble.in_shape(mean)
 
 
@@ -105,12 +113,12 @@ def predict_distribution(
         solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block)
         return ask(fitted, solved, kind)
 
-    return widen(ensemble, X, gather(ensemble, answer, len(X), resources, aside_of(ensemble, X)))
+    return widen(ensemble, X, gather(ensemble, answer, X, resources, aside_of(ensemble, X)))
 
 
 def ask(fitted: FittedModel, solved: Predictions, kind: str) -> Asked:
     """What one model says of queries, from what it solved, in scaled units."""
-    observed = distribution_of(solved, fitted.model.noise_of(np.ones(len(solved.mean))))
+    observed = distribution_of(solved, fitted.model.noise_of(np.ones(1)))
     return Asked(observed if kind == "observation" else distribution_of(solved, 0.0), observed)
 
 
@@ -154,7 +162,7 @@ def leave_one_out(
     def aside(start: int, stop: int) -> Array | None:
         return None if boosted is None else boosted.held_out[own[start:stop]]
 
-    predicted = gather(ensemble, answer, len(rows), resources, aside)
+    predicted = gather(ensemble, answer, rows, resources, aside)
     scaled = np.asarray(ensemble.heaviest.problem.y[own], dtype=float)
     observed = ensemble.in_shape(ensemble.target_scaler.inverse_mean(scaled))
     return LeaveOneOutResult(rows, observed, predicted, assess(predicted, observed))
@@ -163,13 +171,13 @@ def leave_one_out(
 def gather(
     ensemble: Ensemble,
     answer: Answer[Asked],
-    n_queries: int,
+    queries: NDArray[Any],
     resources: Resources,
     aside: Aside,
 ) -> PredictiveDistribution:
-    """What all models say, and trees aside, combined, in the units of y."""
-    shape = (n_queries, ensemble.n_targets)
-    mean, scale, dof = np.empty(shape), np.empty(shape), np.empty(n_queries)
+    """What all models say of queries (q, ...), and trees aside, combined, in the units of y."""
+    t = ensemble.n_targets
+    mean, scale, dof = (_room(queries, *shape) for shape in ((t,), (t,), ()))
 
     def consume(start: int, stop: int, said: list[Asked]) -> None:
         combined = ensemble.combine(
@@ -178,10 +186,21 @@ def gather(
         mean[start:stop], scale[start:stop] = combined.mean, combined.scale
         dof[start:stop] = combined.dof[:, 0]
 
-    is_jittered = in_blocks(ensemble, answer, n_queries, consume, resources)
+    rest = _one_queue(queries, resources)
+    is_jittered = in_blocks(ensemble, answer, len(queries), consume, rest)
     return PredictiveDistribution(
         ensemble.in_shape(mean), ensemble.in_shape(scale), dof, is_jittered
     )
+
+
+def _room(queries: NDArray[Any], *shape: int) -> Array:
+    """For numbers of queries, where they are, (q, *shape)."""
+    return np.empty_like(queries, np.float64, order="C", shape=(len(queries), *shape))
+
+
+def _one_queue(queries: NDArray[Any], resources: Resources) -> Resources:
+    """Work on arrays of a device goes to the queue of whoever made them, which is a thread's."""
+    return resources._replace(n_threads=1) if is_on_device(queries) else resources
 
 
 def in_blocks(

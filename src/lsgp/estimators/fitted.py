@@ -21,10 +21,11 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
 from lsgp.estimators.settings import EstimatorSettings
-from lsgp.inputs.device_arrays import refuse_device_arrays
+from lsgp.inputs.device_arrays import kind_of, refuse_device_arrays
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.frames import make_frame
 from lsgp.inputs.transforms import TargetScaler
+from lsgp.method.arrays import on_host
 from lsgp.method.contract import LocalModel
 from lsgp.storage.estimator import load_estimator, save_estimator
 from lsgp.storage.model_file import Path
@@ -67,6 +68,28 @@ class FittedEstimator(EstimatorSettings):
         if self.ensemble_.encoder is not None:
             return self._check_places(self.ensemble_.encoder.encode(X))
         return self._check_places(self._check_numbers(X))
+
+    def _enter(self, X: Any) -> tuple[Ensemble, Array]:
+        """The ensemble, and queries that are checked: where they are, if it predicts there."""
+        arrays = kind_of(X)
+        check_is_fitted(self)
+        if arrays.is_on_cuda:
+            ensemble = self._ready(len(X) if X.ndim else 0)
+            if any(fitted.solver.backend.is_device for fitted in ensemble.models):
+                queries = arrays.to_cupy(X)
+                if ensemble.takes(queries):
+                    return ensemble, self._check_there(queries)
+        queries = self._check_queries(arrays.to_host(X))
+        return self._ready(len(queries)), queries
+
+    def _check_there(self, X: NDArray[Any]) -> Array:
+        """`_check_queries` of an array on a device: of all its numbers, one comes to the host."""
+        is_table = X.ndim == 2 and X.dtype.kind in "biuf"
+        queries = X.astype(np.float64, order="C", copy=False) if is_table else X
+        if not (is_table and bool(np.isfinite(queries).all())):
+            self._check_numbers(on_host(X))  # says what is wrong
+        self._check_numbers(np.empty((0, X.shape[1])))  # number and names of the columns
+        return self._check_places(queries)
 
     def _check_places(self, X: Array) -> Array:
         """Inputs that the projection of two of them is defined for."""

@@ -380,11 +380,9 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
             return self._lazily("predict", X, return_std=return_std, kind=kind)
         arrays = kind_of(X)
         if return_std:
-            predicted = self.predict_distribution(arrays.to_host(X), kind=kind)
+            predicted = predict_distribution(*self._enter(X), kind, self._resources())
             return arrays.answer(predicted.mean, predicted.std)
-        queries = self._check_queries(arrays.to_host(X))
-        mean = predict_mean(self._ready(len(queries)), queries, self._resources())
-        return arrays.answer(mean)
+        return arrays.answer(predict_mean(*self._enter(X), self._resources()))
 
     def predict_distribution(
         self, X: ArrayLike, kind: str = "observation"
@@ -448,7 +446,7 @@ class LSGPRegressor(Recipes, MultiOutputMixin, RegressorMixin, JointPredictions,
             low, high = self._lazily("predict_interval", X, level=level, kind=kind)
             return low, high
         arrays = kind_of(X)
-        predicted = self.predict_distribution(arrays.to_host(X), kind=kind)
+        predicted = predict_distribution(*self._enter(X), kind, self._resources())
         low, high = arrays.answer(*predicted.interval(level))
         return low, high
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays that are on a device: CuPy's, and tensors of torch. Taken to the host, answered in kind.
+"""Arrays that are on a device: CuPy's, and tensors of torch, which are taken and answered in kind.
 
-Neither library is imported before somebody gives one of its arrays, and then it is there.
+Where the model is on that device, they stay there: tensors become arrays of CuPy, and these tensors
+again, in the same memory (DLPack). Else they are taken to the host. Neither library is imported
+before somebody gives one of its arrays, and then it is there.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 
+from lsgp.method.arrays import is_on_device
+
 #: Who takes arrays of a device, for errors.
 TAKE_THEM = "fit, predict, predict_interval and predict_distribution of LSGPRegressor"
 
@@ -24,6 +28,10 @@ class ArrayKind(NamedTuple):
     name: str
     to_host: Callable[[Any], Any]
     from_host: Callable[[NDArray[Any]], Any]
+    #: The same memory as an array of CuPy, and back.
+    to_cupy: Callable[[Any], Any]
+    from_cupy: Callable[[Any], Any]
+    is_on_cuda: bool = False
 
     @property
     def is_foreign(self) -> bool:
@@ -31,7 +39,9 @@ class ArrayKind(NamedTuple):
 
     def answer(self, *values: NDArray[Any]) -> Any:
         """Results as the caller's array is: one, or several in a tuple."""
-        answered = tuple(map(self.from_host, values))
+        answered = tuple(
+            self.from_cupy(each) if is_on_device(each) else self.from_host(each) for each in values
+        )
         return answered[0] if len(answered) == 1 else answered
 
 
@@ -40,7 +50,7 @@ def _unchanged(array: Any) -> Any:
 
 
 #: All that scikit-learn takes by itself.
-PLAIN = ArrayKind("an array of the host", _unchanged, _unchanged)
+PLAIN = ArrayKind("an array of the host", _unchanged, _unchanged, _unchanged, _unchanged)
 
 
 def kind_of(array: Any) -> ArrayKind:
@@ -58,12 +68,18 @@ def kind_of(array: Any) -> ArrayKind:
     """
     library = type(array).__module__.partition(".")[0]
     if library == "cupy" and hasattr(array, "get"):
-        return ArrayKind("a CuPy array", lambda a: a.get(), _to_cupy(array))
+        here = (lambda a: a.get()), _to_cupy(array)
+        return ArrayKind("a CuPy array", *here, _unchanged, _unchanged, is_on_cuda=True)
     if library == "torch" and hasattr(array, "detach"):
         is_on_host = array.device.type == "cpu"
         if not is_on_host or get_config()["array_api_dispatch"]:
             return ArrayKind(
-                f"a tensor on {array.device}", lambda a: a.detach().cpu().numpy(), _to_torch(array)
+                f"a tensor on {array.device}",
+                lambda a: a.detach().cpu().numpy(),
+                _to_torch(array),
+                lambda a: import_module("cupy").from_dlpack(a.detach()),
+                lambda a: import_module("torch").from_dlpack(a),
+                is_on_cuda=array.device.type == "cuda",
             )
     return PLAIN
 

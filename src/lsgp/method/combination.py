@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +30,9 @@ def combine(
     if len(predicted) == 1:
         return predicted[0]
     pairs = list(zip(weights, predicted, strict=True))
-    mean = np.asarray(sum(w * p.mean for w, p in pairs))
+    mean = cast(Array, sum(w * p.mean for w, p in pairs))
     # Relative to the largest scale, so that no square leaves the range of the numbers.
-    largest = np.maximum.reduce([np.maximum(p.scale, np.abs(p.mean - mean)) for p in predicted])
+    largest = reduce(np.maximum, [np.maximum(p.scale, np.abs(p.mean - mean)) for p in predicted])
     largest = np.where(largest > 0, largest, 1.0)
     log_scale = sum(w * np.log(np.maximum(p.scale / largest, 1e-150)) for w, p in pairs)
     spread = sum(w * ((p.mean - mean) / largest) ** 2 for w, p in pairs)

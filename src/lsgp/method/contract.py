@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.method.arrays import beside, floats
 from lsgp.method.kernels import Kernel, kernel_of
 
 #: A local system was solved.
@@ -180,7 +181,7 @@ class LocalProblem(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """What one local solve says about each query."""
+    """What one local solve says about each query, where it is; status is on the host."""
 
     mean: NDArray[np.floating]  # (q, t) [E4]
     variance: NDArray[np.floating]  # (q,) latent, relative to the scale [E5]; (q, t) if they differ
@@ -190,13 +191,19 @@ class Predictions(NamedTuple):
     #: (q,) what the noise of an observation at the query is multiplied by [E7]; None: 1.
     noise_unit: NDArray[np.floating] | None = None
 
+    def beside(self, queries: NDArray[np.floating]) -> Predictions:
+        """The same where queries are that were brought to the host."""
+        mean, variance, scale, dof = (beside(part, queries) for part in self[:4])
+        unit = None if self.noise_unit is None else beside(self.noise_unit, queries)
+        return Predictions(mean, variance, scale, dof, self.status, unit)
+
     def relative_variance(self, noise: NDArray[np.floating] | float) -> NDArray[np.float64]:
         """[E7] τ² + σ² of observations with this noise (q,), (q, t) or one for all; (q, 1 or t)."""
-        own = np.asarray(noise, dtype=float)
+        variance = floats(self.variance)
+        own = beside(np.asarray(noise, dtype=float), variance)
         columns = own if own.ndim == 2 else own.reshape(-1, 1)
         if self.noise_unit is not None:
             columns = columns * self.noise_unit[:, None]
-        variance = np.asarray(self.variance, dtype=float)
         return (variance if variance.ndim == 2 else variance[:, None]) + columns
 
 
@@ -237,11 +244,11 @@ def join_targets(
     columns: Sequence[NDArray[np.intp]], predictions: Sequence[Predictions]
 ) -> Predictions:
     """Predictions of all targets, from those of some columns each."""
-    order = np.argsort(np.concatenate(columns))
-    sizes = [len(part) for part in columns]
+    order = np.argsort(np.concatenate(columns)).tolist()
+    owners = np.repeat(np.arange(len(columns)), [len(part) for part in columns])[order].tolist()
     return predictions[0]._replace(
         mean=np.concatenate([p.mean for p in predictions], axis=1)[:, order],
-        variance=np.repeat([p.variance for p in predictions], sizes, axis=0)[order].T,
+        variance=np.stack([p.variance for p in predictions], axis=1)[:, owners],
         scale=np.concatenate([p.scale for p in predictions], axis=1)[:, order],
         status=np.max([p.status for p in predictions], axis=0),
     )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from lsgp.method.arrays import beside, floats, is_on_device, on_host
 from lsgp.method.contract import Predictions
 
 Float = NDArray[np.float64]
@@ -62,24 +63,14 @@ class PredictiveDistribution:
     is_jittered: NDArray[Any] = False  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        mean = np.asarray(self.mean, dtype=np.float64)
-        scale = np.asarray(self.scale, dtype=np.float64)
-        dof = np.asarray(self.dof, dtype=np.float64)
+        mean = floats(self.mean)
+        scale, dof = (beside(floats(values), mean) for values in (self.scale, self.dof))
         if mean.ndim == 2 and dof.ndim == 1:
             dof = dof[:, np.newaxis]  # one per query, shared by its targets
         if mean.ndim == 2 and scale.ndim == 1:
             scale = scale[:, np.newaxis]
-        # NaN passes: it marks queries whose local system could not be solved.
-        if np.any(scale < 0):
-            raise ValueError(
-                f"scale must not be negative, but its smallest value is {np.nanmin(scale):g}. "
-                "Pass standard deviations, not their logarithms."
-            )
-        if np.any(dof <= 0):
-            raise ValueError(
-                f"dof must be positive, but its smallest value is {np.nanmin(dof):g}. "
-                "Use dof=inf for a Gaussian."
-            )
+        if not is_on_device(mean):  # nobody but lsgp makes those, and each look would wait for it
+            _require_positive(scale, dof)
         object.__setattr__(self, "mean", mean)
         for name, value in (("scale", scale), ("dof", dof)):
             try:
@@ -124,7 +115,8 @@ class PredictiveDistribution:
     @property
     def std(self) -> Float:
         """Standard deviation, scale sqrt(nu / (nu - 2)); infinite where dof <= 2."""
-        if self.mean.ndim == 0 or len(self.mean) <= ROWS_AT_ONCE:
+        is_one = is_on_device(self.mean) or self.mean.ndim == 0 or len(self.mean) <= ROWS_AT_ONCE
+        if is_one:
             return _std(self.scale, self.dof)
         std = np.empty(self.mean.shape)
         for start in range(0, len(std), ROWS_AT_ONCE):
@@ -184,7 +176,8 @@ class PredictiveDistribution:
     def interval(self, level: float = 0.9) -> tuple[Float, Float]:
         """Lower and upper ends of the central interval that holds a fraction `level`."""
         # From the lower tail, where 1 - level is still exact, and symmetric by construction.
-        z = _standard_ppf(0.5 * (1.0 - _check_level(level)), self.dof)
+        z = _standard_ppf(0.5 * (1.0 - _check_level(level)), on_host(self.dof))
+        z = beside(z, self.mean)  # a device has no quantiles of a Student-t
         return self._quantile(z), self._quantile(-z)
 
     def _quantile(self, z: Float) -> Float:
@@ -251,6 +244,20 @@ def interval_score(y: ArrayLike, low: ArrayLike, high: ArrayLike, level: float) 
     y, low, high = (np.asarray(a, dtype=np.float64) for a in (y, low, high))
     missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
     return (high - low) + 2.0 / (1.0 - level) * missed
+
+
+def _require_positive(scale: Float, dof: Float) -> None:
+    """Refuse what no distribution has; NaN passes: systems that could not be solved have it."""
+    if np.any(scale < 0):
+        raise ValueError(
+            f"scale must not be negative, but its smallest value is {np.nanmin(scale):g}. "
+            "Pass standard deviations, not their logarithms."
+        )
+    if np.any(dof <= 0):
+        raise ValueError(
+            f"dof must be positive, but its smallest value is {np.nanmin(dof):g}. "
+            "Use dof=inf for a Gaussian."
+        )
 
 
 def _check_level(level: ArrayLike) -> Float:

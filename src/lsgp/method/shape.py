@@ -60,7 +60,7 @@ class Shape(NamedTuple):
     def factor(self, scale: Array) -> Array:
         """What a scale is multiplied by where an observation has this one; in scaled units."""
         if self.contrast == 0.0:
-            return np.ones(np.shape(scale))
+            return np.ones_like(scale)
         with np.errstate(divide="ignore"):
             logarithm = np.clip(np.log(scale), self.log_smallest, self.log_largest)
         return np.exp(self.contrast * (logarithm - self.log_typical))

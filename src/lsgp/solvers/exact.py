@@ -15,6 +15,7 @@ from lsgp.backends.contract import Backend, Plan, Resources
 from lsgp.backends.local_system import LocalSystem
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.locks import ForkableLock
+from lsgp.method.arrays import on_host
 from lsgp.method.contract import (
     LocalProblem,
     Predictions,
@@ -102,8 +103,8 @@ class ExactSolver:
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
         # Threads are those of the blocks: n_jobs, and the same sums whatever it is.
         with one_blas_thread():
-            narrow = queries.astype(self.problem.X.dtype, copy=False)
-            return self._note(self.system.predict(narrow, mean_only), block)
+            narrow = on_host(queries).astype(self.problem.X.dtype, copy=False)
+            return self._note(self.system.predict(narrow, mean_only), block).beside(queries)
 
     def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
         with one_blas_thread():

@@ -37,6 +37,8 @@ class Failures:
         neighbors: RowsOfQueries,
     ) -> None:
         """Take in a block: status (q,) and neighbors (q, m) of the queries from ``start`` on."""
+        if status.max(initial=contract.STATUS_OK) == contract.STATUS_OK:
+            return
         jittered = np.flatnonzero(status == contract.STATUS_JITTERED)
         if jittered.size:
             self._jittered.append(start + jittered)

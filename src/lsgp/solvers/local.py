@@ -13,6 +13,7 @@ from lsgp.backends import backend_named
 from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Plan, Resources
 from lsgp.backends.host import noise_unit
 from lsgp.backends.local_system import LocalSystem, solve_system
+from lsgp.method.arrays import on_host
 from lsgp.method.contract import Coefficients, LocalProblem, Predictions, QueryGradients
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import SearchIndex
@@ -127,7 +128,8 @@ class LocalSolver:
 
     def _predict_found(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
         """In two steps, for those whose search or rows are not the backend's."""
-        return self._solve(queries, self._search(queries, block, exclusions), block)
+        own = on_host(queries)
+        return self._solve(own, self._search(own, block, exclusions), block).beside(queries)
 
     def _solve(self, queries: Array, neighbors: NDArray[np.int32], block: Block) -> Predictions:
         narrow = queries.astype(self.problem.X.dtype, copy=False)

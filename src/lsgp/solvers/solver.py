@@ -92,7 +92,10 @@ class Solver(Protocol):
         """How queries are cut into blocks, to be predicted or differentiated."""
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
-        """With ``mean_only`` variances mean nothing, if that saves time."""
+        """With ``mean_only`` variances mean nothing, if that saves time.
+
+        Queries may be on a device, and are answered there, wherever they are solved.
+        """
 
     def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
         """Predictions, and their derivatives in the queries, at fixed neighborhoods."""

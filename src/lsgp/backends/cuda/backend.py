@@ -13,9 +13,10 @@ from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, RowsOfQuerie
 from lsgp.backends.cuda import pipeline, search, solve
 from lsgp.backends.cuda.device import cupy, find_device
 from lsgp.backends.cuda.residence import DeviceArray, Residence, download, download_together
-from lsgp.backends.cuda.streams import on_own_stream
+from lsgp.backends.cuda.streams import on_own_stream, queue_of
 from lsgp.backends.cuda.workspace import BLOCKS_PER_MULTIPROCESSOR, Shape, place
 from lsgp.backends.precision import imprecise_parts, in_double, replace_part
+from lsgp.method.arrays import beside, on_host
 from lsgp.method.contract import (
     STATUS_IMPRECISE,
     Coefficients,
@@ -133,7 +134,6 @@ class CudaBackend:
         solved = Predictions(*download_together(solved[:5]))
         return solved._replace(noise_unit=host.noise_unit(problem, queries, neighbors))
 
-    @on_own_stream
     def predict_at(
         self,
         problem: LocalProblem,
@@ -144,20 +144,23 @@ class CudaBackend:
         max_neighbors: int = LARGEST_SYSTEM,
         first_query: int = 0,
     ) -> tuple[Predictions, RowsOfQueries]:
-        """As `Backend.predict_at`: neighborhoods stay on the device."""
+        """As `Backend.predict_at`: neighborhoods stay on the device, and queries that are there."""
         model, dtype = problem.model, problem.X.dtype
         if not isinstance(index, NeighborIndex) or n_neighbors is None or model.normalize:
+            own = on_host(queries)
             rows = self.search(
-                index, model, queries, n_neighbors, exclusions, max_neighbors, first_query
+                index, model, own, n_neighbors, exclusions, max_neighbors, first_query
             )
-            return self.predict(problem, queries.astype(dtype, copy=False), rows), rows
-        result, found = pipeline.predict_nearest(
-            problem, index, queries, n_neighbors, exclusions, self.residence
-        )
-        for part in imprecise_parts(result.status, found.shape[1], ROWS_IN_DOUBLE):
-            precise, numbers = in_double(problem, found[part])
-            own = queries[part].astype(dtype).astype(float)
-            replace_part(result, part, self._predict(precise, own, numbers, True))
+            solved = self.predict(problem, own.astype(dtype, copy=False), rows)
+            return solved.beside(queries), rows
+        with queue_of(queries):
+            result, found = pipeline.predict_nearest(
+                problem, index, queries, n_neighbors, exclusions, self.residence
+            )
+            for part in imprecise_parts(result.status, found.shape[1], ROWS_IN_DOUBLE):
+                precise, numbers = in_double(problem, found[part])
+                own = on_host(queries[beside(part, queries)]).astype(dtype).astype(float)
+                replace_part(result, part, self._predict(precise, own, numbers, True))
         return result, found
 
     @on_own_stream

@@ -69,11 +69,15 @@ def count_devices() -> int:
     return n_devices
 
 
+def current_number(number: int | None = None) -> int:
+    """The number, or that of the device in use."""
+    return int(cupy().cuda.Device().id) if number is None else number
+
+
 def find_device(number: int | None = None) -> Device:
     """The device of this number, or the one in use; a DeviceError says why there is none."""
     n_devices = count_devices()
-    if number is None:
-        number = int(cupy().cuda.Device().id)
+    number = current_number(number)
     if number >= n_devices:
         known = "is 1, number 0" if n_devices == 1 else f"are {n_devices}, numbered from 0"
         raise DeviceError(

@@ -9,7 +9,8 @@ from numpy.typing import DTypeLike, NDArray
 from lsgp.backends.cuda import search, solve
 from lsgp.backends.cuda.device import cupy
 from lsgp.backends.cuda.residence import DeviceArray, Residence, download, download_together
-from lsgp.method.contract import LocalProblem, Predictions
+from lsgp.method.arrays import is_on_device
+from lsgp.method.contract import STATUS_OK, LocalProblem, Predictions
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import NeighborIndex
 
@@ -39,7 +40,10 @@ def predict_nearest(
     exclusions: Exclusions,
     residence: Residence,
 ) -> tuple[Predictions, RowsOnDevice]:
-    """Of queries (q, d) of the host, by weights that are not k(u)/h; only predictions come back."""
+    """Of queries (q, d), by weights that are not k(u)/h; only predictions leave the device.
+
+    Those of queries that are on the device stay there.
+    """
     model, m = problem.model, min(n_neighbors, index.n)
     if index.n > len(problem.X):
         raise ValueError("neighbors names a row that X does not have")
@@ -47,5 +51,13 @@ def predict_nearest(
     on_device = solve.upload_problem(problem, model.has_large_trend, residence)
     places = cupy().asarray(queries.astype(problem.X.dtype, copy=False))
     solved = solve.predict(on_device, places, neighbors)
+    if is_on_device(queries):
+        return solved._replace(status=_status_on_host(solved.status)), RowsOnDevice(neighbors)
     result = Predictions(*download_together(solved[:5]))
     return result._replace(noise_unit=np.ones(len(queries))), RowsOnDevice(neighbors)
+
+
+def _status_on_host(status: DeviceArray) -> NDArray[np.int32]:
+    """Where all systems are solved, one number says so."""
+    is_solved = len(status) == 0 or int(status.max()) == STATUS_OK
+    return np.zeros(len(status), np.int32) if is_solved else download(status)

@@ -10,24 +10,26 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, RowsOfQueries
+from lsgp.backends.contract import LARGEST_SYSTEM, LocalSystems, Plan, Resources, RowsOfQueries
 from lsgp.backends.cuda.algebra import CudaAlgebra
 from lsgp.backends.cuda.backend import CudaBackend
 from lsgp.backends.cuda.dense import DeviceDense
 from lsgp.backends.cuda.device import (
     DeviceMemoryError,
+    current_number,
     find_device,
     release_memory,
     why_not,
     working_on,
 )
-from lsgp.backends.cuda.residence import Residence
+from lsgp.backends.cuda.residence import Residence, number_of
+from lsgp.backends.forwarding import ForwardingBackend
+from lsgp.method.arrays import is_on_device
 from lsgp.method.contract import (
     Coefficients,
     LocalModel,
     LocalProblem,
     Predictions,
-    QueryGradients,
     Scores,
     concatenate_results,
 )
@@ -42,12 +44,8 @@ Result = TypeVar("Result")
 SHARE_FOR_BLOCKS = 0.5
 
 
-class PlacedBackend:
+class PlacedBackend(ForwardingBackend):
     """See `Backend`. Without a number, the device that is current."""
-
-    is_device = True
-    factors_once = True
-    is_slow = False
 
     def __init__(self, number: int | None = None) -> None:
         self.number = number
@@ -71,15 +69,20 @@ class PlacedBackend:
     def place(self) -> AbstractContextManager[None]:
         return working_on(self.number, self.name)
 
+    def takes(self, queries: Array) -> bool:
+        """Those of the host, and of its own device."""
+        return not is_on_device(queries) or number_of(queries) == current_number(self.number)
+
+    def run(self, ask: Callable[[LocalSystems], Result]) -> Result:
+        with self.place():
+            return ask(self.solves)
+
     def knows(self, kernel: Kernel) -> bool:
+        """Also where there is no device."""
         return self.solves.knows(kernel)
 
     def knows_metric(self, localizer_metric: str) -> bool:
         return self.solves.knows_metric(localizer_metric)
-
-    def prepare(self, problem: LocalProblem) -> LocalProblem:
-        with self.place():
-            return self.solves.prepare(problem)
 
     def search(
         self,
@@ -148,11 +151,6 @@ class PlacedBackend:
 
         return self._halving(solve, len(queries))
 
-    def differentiate(
-        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
-    ) -> tuple[Predictions, QueryGradients]:
-        return self.solves.differentiate(problem, queries, neighbors)
-
     def score(
         self,
         problem: LocalProblem,
@@ -166,13 +164,6 @@ class PlacedBackend:
 
         return self._halving(solve, len(targets))
 
-    def workspace_bytes(
-        self, n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool
-    ) -> int:
-        with self.place():
-            sizes = n_neighbors, n_inputs, n_targets
-            return self.solves.workspace_bytes(*sizes, dtype, gradient)
-
     def plan(
         self,
         problem: LocalProblem,
@@ -184,9 +175,9 @@ class PlacedBackend:
         """Blocks have arrays of one size on the host and on the device: the budget is for both."""
         with self.place():
             available = int(SHARE_FOR_BLOCKS * self.algebra.free_memory())
-            budget = max(1, min(resources.memory_budget, available))
-            own = resources._replace(memory_budget=budget)
-            return self.solves.plan(problem, n_neighbors, n_queries, own, gradient)
+        budget = max(1, min(resources.memory_budget, available))
+        own = resources._replace(memory_budget=budget)
+        return super().plan(problem, n_neighbors, n_queries, own, gradient)
 
     def _halving(
         self,

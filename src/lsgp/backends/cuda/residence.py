@@ -29,6 +29,11 @@ FEWEST_BYTES = 1 << 10
 ALIGNMENT = 256
 
 
+def number_of(array: DeviceArray) -> int:
+    """That of the device that it is on."""
+    return int(array.device.id)
+
+
 def allocate(*parts: tuple[tuple[int, ...], Any]) -> tuple[DeviceArray, ...]:
     """Arrays of these shapes and dtypes, in one piece of memory: they are downloaded at once."""
     library = cupy()

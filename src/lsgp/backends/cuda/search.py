@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.cuda.device import cupy, find_device
+from lsgp.backends.cuda.entry import enter
 from lsgp.backends.cuda.modules import allow_shared_memory, kernel_of
 from lsgp.backends.cuda.residence import DeviceArray, Residence
 from lsgp.search.exclusions import Exclusions
@@ -34,8 +35,8 @@ def find_nearest(
     exclusions: Exclusions,
     residence: Residence,
 ) -> DeviceArray:
-    """As `NeighborIndex.nearest`, on the device."""
-    in_units, factor = index.enter(queries, lengthscale, exclusions)
+    """As `NeighborIndex.nearest`, on the device, of queries of the host or there."""
+    in_units, factor = enter(index, queries, lengthscale, exclusions)
     neighbors = cupy().empty((len(queries), n_neighbors), np.int32)
     size = _power_of_two(n_neighbors + LEAF_SIZE)
     _launch(index, in_units, factor, exclusions, residence, -1.0, size, neighbors, None)

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lsgp.backends.cuda.device import cupy
+from lsgp.method.arrays import is_on_device
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -53,6 +57,11 @@ def on_own_stream(function: Callable[Arguments, Result]) -> Callable[Arguments, 
             return function(*arguments, **settings)
 
     return wrapped
+
+
+def queue_of(queries: NDArray[np.floating]) -> AbstractContextManager[None]:
+    """A queue of its own for arrays of the host; for others that of the caller, who made them."""
+    return nullcontext() if is_on_device(queries) else own_stream()
 
 
 def wait() -> None:

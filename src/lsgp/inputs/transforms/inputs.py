@@ -22,6 +22,7 @@ from lsgp.inputs.transforms.yeo_johnson import (
     inverse_yeo_johnson,
     yeo_johnson,
 )
+from lsgp.method.arrays import beside, floats, is_on_device
 
 Float = NDArray[np.float64]
 
@@ -138,14 +139,14 @@ class InputTransform:
 
     def project(self, X: ArrayLike) -> NDArray[Any]:
         """The columns (n, e) that inputs (n, d) are before each is transformed."""
-        X = np.asarray(X)
+        X = _array(X)
         if self.projection is None:
             return X
         self._require_columns(X, self.n_features)
         return self.projection.project(X)
 
     def transform(self, X: ArrayLike, used_as: np.dtype | None = None) -> NDArray[np.floating]:
-        """Transformed copy of `X`, (n, e) of (n, d); float32 stays float32.
+        """Transformed copy of `X`, (n, e) of (n, d); float32 stays float32, on a device if X is.
 
         Values are cut for the dtype that they will be used as, that of the copy unless given.
         """
@@ -265,13 +266,14 @@ class InputTransform:
         function: Callable[[int, Float], Float],
         largest: float | None = None,
     ) -> NDArray[np.floating]:
-        X = np.asarray(X)
+        X = _array(X)
         self._require_columns(X, len(self.kinds))
         dtype = X.dtype if X.dtype in LARGEST_VALUE else np.dtype(np.float64)
         if largest is None:
             largest = LARGEST_VALUE[dtype]
-        out = np.empty(X.shape, dtype=dtype)
-        n_rows = max(1, BLOCK_VALUES // max(1, len(self.kinds)))
+        out = np.empty_like(X, dtype=dtype, order="C")
+        # Blocks are for the caches of a host.
+        n_rows = max(1, len(X) if is_on_device(X) else BLOCK_VALUES // max(1, len(self.kinds)))
         with np.errstate(over="ignore"):
             for start in range(0, len(X), n_rows):
                 block = slice(start, start + n_rows)
@@ -299,10 +301,10 @@ class InputTransform:
         if self.kinds[j] == "half-rank":
             knots, values = self._knots_of(j)
             beyond = (x - np.clip(x, knots[0], knots[-1])) / self.scale[j]
-            return np.asarray(np.interp(x, knots, values) + 0.5 * beyond)
+            return floats(np.interp(x, beside(knots, x), beside(values, x)) + 0.5 * beyond)
         if self.kinds[j] == "yeo-johnson":
             x = yeo_johnson(x, self.power[j])
-        return np.asarray((x - self.center[j]) / self.scale[j])
+        return floats((x - self.center[j]) / self.scale[j])
 
     def _differentiate_column(self, j: int, x: Float) -> Float:
         if np.isinf(self.scale[j]):
@@ -330,6 +332,11 @@ class InputTransform:
     def _knots_of(self, j: int) -> tuple[Float, Float]:
         part = slice(self.knot_offsets[j], self.knot_offsets[j + 1])
         return self.knots[part], self.knot_values[part]
+
+
+def _array(X: ArrayLike) -> NDArray[Any]:
+    """Lists and the like as arrays, which stay where they are."""
+    return X if is_on_device(X) else np.asarray(X)  # type: ignore[return-value]
 
 
 def sources_of_columns(projection: Projection, n_columns: int) -> tuple[int, ...]:

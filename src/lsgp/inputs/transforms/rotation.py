@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.method.arrays import floats
+
 Float = NDArray[np.float64]
 
 
@@ -74,9 +76,9 @@ class Rotation:
         return self._apply(gradient, self.matrix)
 
     def _apply(self, values: Float, matrix: Float) -> Float:
-        out = np.array(values, dtype=np.float64)
+        out = values.astype(np.float64)
         # Not a product of matrices, whose rounding depends on how many rows there are.
-        x, y = (np.asarray(values[..., j], dtype=np.float64) for j in self.pair)
+        x, y = (floats(values[..., j]) for j in self.pair)
         out[..., self.first] = x * matrix[0, 0] + y * matrix[1, 0]
         out[..., self.second] = x * matrix[0, 1] + y * matrix[1, 1]
         return out

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.method.arrays import floats, on_host
+
 Float = NDArray[np.float64]
 
 #: Mean radius of the Earth in kilometers (IUGG).
@@ -66,7 +68,7 @@ class Sphere:
 
     def project(self, X: Float) -> Float:
         sources = self.sources(X.shape[1])
-        out = np.asarray(X[:, list(sources)], dtype=np.float64)
+        out = X[:, list(sources)].astype(np.float64)
         sin_lon, cos_lon = _sin_cos(X[:, self.longitude])
         cos_lat = _cosine_of_latitude(X[:, self.latitude])
         x = sources.index(self.longitude)
@@ -108,6 +110,7 @@ class Sphere:
     def check(self, X: Float, names: list[str]) -> None:
         beyond = np.abs(X[:, self.latitude]) > 90.0
         if beyond.any():
+            beyond, X = on_host(beyond), on_host(X)
             row, (lon, lat) = int(beyond.argmax()), (names[j] for j in self.pair)
             raise ValueError(
                 f"Row {row} of X has the latitude {X[row, self.latitude]:g} in {lat!r}, beyond ±90 "
@@ -159,14 +162,14 @@ def behind_seam(longitude: Float, start: float) -> Float:
 
 def _turned(degrees: Float | float) -> Float:
     """The same angle from -180 up to 180 degrees, which is -180; whole turns leave no rounding."""
-    return np.asarray(degrees - 360.0 * np.floor((degrees + 180.0) / 360.0))
+    return floats(degrees - 360.0 * np.floor((degrees + 180.0) / 360.0))
 
 
 def _sin_cos(longitude: Float) -> tuple[Float, Float]:
-    angle = np.radians(_turned(np.asarray(longitude, dtype=np.float64)))
+    angle = np.radians(_turned(floats(longitude)))
     return np.sin(angle), np.cos(angle)
 
 
 def _cosine_of_latitude(latitude: Float) -> Float:
     """Exactly 0 at the poles, where all longitudes are one point."""
-    return np.asarray(np.sin(np.radians(90.0 - np.abs(np.asarray(latitude, dtype=np.float64)))))
+    return floats(np.sin(np.radians(90.0 - np.abs(floats(latitude)))))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.inputs.transforms.column_statistics import column_statistics
+from lsgp.method.arrays import beside, floats
 
 Float = NDArray[np.float64]
 
@@ -55,8 +56,10 @@ class TargetScaler:
 
     def inverse_mean(self, mean: ArrayLike) -> Float:
         """Location of a prediction, in the units of the targets."""
-        return np.asarray(mean) * self.std + self.mean
+        values = floats(mean)
+        return values * beside(self.std, values) + beside(self.mean, values)
 
     def inverse_scale(self, scale: ArrayLike) -> Float:
         """Scale (a standard deviation, not a variance) in the units of the targets."""
-        return np.asarray(scale) * self.std
+        values = floats(scale)
+        return values * beside(self.std, values)
