@@ -7,14 +7,21 @@ device is done again here, and the work goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Plan, Resources, RowsOfQueries
+from lsgp.backends.contract import (
+    LARGEST_SYSTEM,
+    Backend,
+    Plan,
+    Resources,
+    RowsOfQueries,
+    ScoreRequest,
+)
 from lsgp.backends.cuda.device import DeviceError
 from lsgp.backends.dense import AdjointSums, Covariance, Dense, InverseFactor, Inverted
 from lsgp.compute.warn import warn_user
@@ -133,6 +140,9 @@ class FallbackBackend:
         objective: str,
     ) -> Scores:
         return self.run(lambda backend: backend.score(problem, targets, neighbors, objective))
+
+    def score_many(self, requests: Sequence[ScoreRequest]) -> list[Scores]:
+        return self.run(lambda backend: backend.score_many(requests))
 
     def workspace_bytes(
         self, n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool

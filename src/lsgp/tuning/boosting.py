@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lsgp.backends.leaves import Nodes
+from lsgp.compute.threads import INTERRUPT_POLL
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
+from lsgp.tuning.clock import Clock
 from lsgp.tuning.linear import folds_of
 from lsgp.tuning.plan import MOST_BOOSTED_ROWS, N_WATCHED, Boosting, plan_boosting
 
@@ -133,6 +136,41 @@ class BoostingProblem:
                 f"scikit-learn {sklearn.__version__} evaluates its boosted trees in another way "
                 "than lsgp knows."
             )
+
+
+class Folds:
+    """Fits of all folds, each made when it is asked for."""
+
+    def __init__(self, boosting: BoostingProblem, clock: Clock) -> None:
+        self.boosting, self.clock = boosting, clock
+
+    def fit(self, fold: int) -> FoldFit:
+        self.clock.check()
+        return self.boosting.fit_without(fold)
+
+    def close(self) -> None:
+        """They are not asked for any more."""
+
+
+class FoldsBeside(Folds):
+    """The same, made one after another by a thread of their own, whatever else goes on."""
+
+    def __init__(self, boosting: BoostingProblem, clock: Clock) -> None:
+        super().__init__(boosting, clock)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lsgp-trees")
+        fit = super().fit
+        self._made = [self._thread.submit(fit, k) for k in range(boosting.plan.n_folds)]
+
+    def fit(self, fold: int) -> FoldFit:
+        while True:
+            # With a timeout, because a wait without one ignores Ctrl-C on Windows.
+            wait([self._made[fold]], timeout=INTERRUPT_POLL)
+            if self._made[fold].done():
+                return self._made[fold].result()
+
+    def close(self) -> None:
+        """The one that is being made ends by itself; nobody waits for it."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 def _relative(weight: Array) -> Array:

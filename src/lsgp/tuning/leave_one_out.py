@@ -29,7 +29,7 @@ from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
 from lsgp.solvers.nodes import Nodes
 from lsgp.tuning.imitation import Imitation
-from lsgp.tuning.objective import Objective
+from lsgp.tuning.objective import Objective, Scorer
 from lsgp.tuning.plan import BAD_LOSS, TARGET_NODE
 from lsgp.tuning.regions import Regions
 
@@ -73,14 +73,19 @@ class LeaveOneOut:
     imitation: Imitation | None = None
     #: What there is for it now; None: the resources.
     share: Callable[[], Resources] | None = None
+    #: Who computes losses; None: the backend.
+    scorer: Scorer | None = None
     nodes: Nodes | None = None
 
     @property
     def kinds(self) -> Kinds:
         return self.transform.kinds
 
-    def with_share(self, share: Callable[[], Resources]) -> LeaveOneOut:
-        return replace(self, share=share)
+    def with_share(
+        self, share: Callable[[], Resources], scorer: Scorer | None = None
+    ) -> LeaveOneOut:
+        """For a job of a stage."""
+        return replace(self, share=share, scorer=scorer)
 
     def _resources(self) -> Resources:
         return self.resources if self.share is None else self.share()
@@ -142,19 +147,22 @@ class LeaveOneOut:
         self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None
     ) -> Sample:
         """The neighborhoods of the targets in the model's metric, without what is left out."""
-        exclusions, nodes = self.exclusions(targets), self.nodes
+        exclusions = self.exclusions(targets)
+        nodes = self.nodes if model.is_coarse and n_neighbors is not None else None
 
         def search(start: int, stop: int) -> NDArray[np.int32]:
             queries = np.ascontiguousarray(self.X[targets[start:stop]])
             own = exclusions.block(start, stop)
-            if nodes is not None and model.is_coarse and n_neighbors is not None:
+            if nodes is not None and n_neighbors is not None:
                 return nodes.tree.nearest_units(self.index, queries, n_neighbors, model.reach, own)
             return self.backend.search(
                 self.index, model, queries, n_neighbors, own, LARGEST_SYSTEM, start
             )
 
         resources = self._resources()
-        n_blocks = 1 if self.backend.is_device else 4 * resources.n_threads
+        # Units are found by this machine, whatever the backend.
+        is_launched = self.backend.is_device and nodes is None
+        n_blocks = 1 if is_launched else 4 * resources.n_threads
         size = max(1, -(-len(targets) // n_blocks))
         blocks = run_blocks(search, len(targets), size, resources.n_threads, pool=resources.pool)
         return Sample(targets, _stack(list(blocks)))
@@ -221,7 +229,8 @@ class LeaveOneOut:
     def evaluate(self, model: LocalModel, sample: Sample, objective: Objective) -> Value:
         """Mean loss over the sample and its gradient; a failed solve makes the value bad."""
         problem = self.problem(model)
-        return _mean(objective.score(problem, *sample, self.backend, self._resources()))
+        scorer = self.scorer or self.backend
+        return _mean(objective.score(problem, *sample, scorer, self._resources()))
 
     def predict(self, model: LocalModel, sample: Sample) -> Predictions:
         """Leave-one-out predictions of the sample."""

@@ -10,7 +10,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Plan, Resources, RowsOfQueries
+from lsgp.backends.contract import (
+    LARGEST_SYSTEM,
+    Backend,
+    Plan,
+    Resources,
+    RowsOfQueries,
+    ScoreRequest,
+)
 from lsgp.backends.dense import Dense
 from lsgp.method.contract import (
     Coefficients,
@@ -136,6 +143,10 @@ class DealtBackend:
         objective: str,
     ) -> Scores:
         return self.own.score(problem, targets, neighbors, objective)
+
+    def score_many(self, requests: Sequence[ScoreRequest]) -> list[Scores]:
+        """On the device of whoever asks for all of them."""
+        return self.own.score_many(requests)
 
     def workspace_bytes(
         self, n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool
