@@ -19,7 +19,13 @@ from lsgp.compute.threads import INTERRUPT_POLL
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.linear import folds_of
-from lsgp.tuning.plan import MOST_BOOSTED_ROWS, N_WATCHED, Boosting, plan_boosting
+from lsgp.tuning.plan import (
+    CELLS_PER_THREAD,
+    MOST_BOOSTED_ROWS,
+    N_WATCHED,
+    Boosting,
+    plan_boosting,
+)
 
 if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingRegressor
@@ -76,7 +82,7 @@ class BoostingProblem:
             folds[seed.permutation(n)[MOST_BOOSTED_ROWS:]] = UNSEEN
         is_alike = bool((noise == noise[0]).all())
         weight = None if is_alike else _relative(1.0 / np.maximum(noise, np.finfo(float).tiny))
-        return cls(X, y, weight, folds, plan, n_threads)
+        return cls(X, y, weight, folds, plan, _n_useful(min(n, MOST_BOOSTED_ROWS), X, n_threads))
 
     def fit_without(self, fold: int) -> FoldFit:
         """Trees of all rows but those of a fold."""
@@ -171,6 +177,11 @@ class FoldsBeside(Folds):
     def close(self) -> None:
         """The one that is being made ends by itself; nobody waits for it."""
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _n_useful(n: int, X: Array, n_threads: int) -> int:
+    """Threads of OpenMP that trees of n rows are faster with."""
+    return max(1, min(n_threads, n * X.shape[1] // CELLS_PER_THREAD))
 
 
 def _relative(weight: Array) -> Array:

@@ -46,6 +46,7 @@ class Gathering:
     def __init__(self, backend: Backend, n_cores: int, n_expected: int) -> None:
         self.backend = backend
         self._n_free, self._n_expected = n_cores, n_expected
+        self._plans: dict[tuple[object, ...], Plan] = {}
         self._ready: deque[_Waiting] = deque()  # for a core
         self._asked: list[_Waiting] = []
         self._lock = threading.Lock()
@@ -76,9 +77,16 @@ class Gathering:
         resources: Resources,
         gradient: bool = False,
     ) -> Plan:
-        """As `Backend.plan`, on the thread of the candidate alone."""
-        plan = self.backend.plan(problem, n_neighbors, n_queries, resources, gradient)
-        return plan._replace(n_threads=1)
+        """As `Backend.plan`, on the thread of the candidate alone.
+
+        Once for each size: a device is asked for its free memory.
+        """
+        sizes = problem.X.shape[1], problem.y.shape[1], problem.X.dtype, n_neighbors, n_queries
+        key = (*sizes, resources.memory_budget, gradient)
+        if key not in self._plans:
+            plan = self.backend.plan(problem, n_neighbors, n_queries, resources, gradient)
+            self._plans[key] = plan._replace(n_threads=1)
+        return self._plans[key]
 
     def score(
         self,

@@ -147,22 +147,19 @@ class LeaveOneOut:
         self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None
     ) -> Sample:
         """The neighborhoods of the targets in the model's metric, without what is left out."""
-        exclusions = self.exclusions(targets)
-        nodes = self.nodes if model.is_coarse and n_neighbors is not None else None
+        exclusions, nodes = self.exclusions(targets), self.nodes
 
         def search(start: int, stop: int) -> NDArray[np.int32]:
             queries = np.ascontiguousarray(self.X[targets[start:stop]])
             own = exclusions.block(start, stop)
-            if nodes is not None and n_neighbors is not None:
+            if nodes is not None and model.is_coarse and n_neighbors is not None:
                 return nodes.tree.nearest_units(self.index, queries, n_neighbors, model.reach, own)
             return self.backend.search(
                 self.index, model, queries, n_neighbors, own, LARGEST_SYSTEM, start
             )
 
         resources = self._resources()
-        # Units are found by this machine, whatever the backend.
-        is_launched = self.backend.is_device and nodes is None
-        n_blocks = 1 if is_launched else 4 * resources.n_threads
+        n_blocks = 1 if self.backend.is_device else 4 * resources.n_threads
         size = max(1, -(-len(targets) // n_blocks))
         blocks = run_blocks(search, len(targets), size, resources.n_threads, pool=resources.pool)
         return Sample(targets, _stack(list(blocks)))

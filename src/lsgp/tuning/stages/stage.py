@@ -44,6 +44,9 @@ NOISELESS_STREAM = 15
 
 #: Candidates that ask a device for losses together, at most: each has a thread, and arrays there.
 MOST_GATHERED = 32
+#: Of these, so many work on this machine at a time: it is Python's work, which more threads than
+#: few make slower (a ranking of 24 candidates on 16 threads: 532 losses of 3 ms each, not .5).
+CORES_OF_GATHERED = 2
 #: Seconds between looks at pending interrupts.
 INTERRUPT_POLL = 0.2
 
@@ -218,7 +221,8 @@ class Runner:
         shares = _Shares(self.problem.resources, len(tasks))
         gathering = None
         if backend.is_device and len(tasks) > 1:
-            gathering = Gathering(backend, n_threads, min(MOST_GATHERED, len(tasks)))
+            n_cores = min(n_threads, CORES_OF_GATHERED)
+            gathering = Gathering(backend, n_cores, min(MOST_GATHERED, len(tasks)))
         jobs = [
             Job(
                 self.problem,
