@@ -8,6 +8,7 @@ these functions, such as one that knows its device.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import NamedTuple, Protocol
 
@@ -48,6 +49,15 @@ class Plan(NamedTuple):
     block_size: int
     n_threads: int
     max_neighbors: int
+
+
+class ScoreRequest(NamedTuple):
+    """What `Backend.score` is asked."""
+
+    problem: LocalProblem
+    targets: NDArray[np.int32]
+    neighbors: NDArray[np.int32]
+    objective: str
 
 
 class RowsOfQueries(Protocol):
@@ -130,6 +140,9 @@ class LocalSystems(Protocol):
         objective: str,
     ) -> Scores:
         """Loss of predicting each target row from its neighbors, and its gradient [E8]."""
+
+    def score_many(self, requests: Sequence[ScoreRequest]) -> list[Scores]:
+        """`score` of each: a device has all of them before this machine waits for any."""
 
     def workspace_bytes(
         self, n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import _core
-from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
+from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, ScoreRequest
 from lsgp.backends.dense import Dense
 from lsgp.backends.dense_host import HOST
 from lsgp.backends.host import noise_unit, predict_found, prepare, search, takes
@@ -47,6 +48,7 @@ __all__ = [
     "predict_at",
     "prepare",
     "score",
+    "score_many",
     "search",
     "takes",
     "workspace_bytes",
@@ -228,6 +230,11 @@ def score(
         again = _score(precise, own, others, objective, True, core)
         replace_part(result, part, again)
     return result
+
+
+def score_many(requests: Sequence[ScoreRequest]) -> list[Scores]:
+    """One after another."""
+    return [score(*request) for request in requests]
 
 
 def _score(

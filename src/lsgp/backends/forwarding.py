@@ -4,13 +4,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM, LocalSystems, Plan, Resources, RowsOfQueries
+from lsgp.backends.contract import (
+    LARGEST_SYSTEM,
+    LocalSystems,
+    Plan,
+    Resources,
+    RowsOfQueries,
+    ScoreRequest,
+)
 from lsgp.method.contract import (
     Coefficients,
     LocalModel,
@@ -104,6 +111,9 @@ class ForwardingBackend(ABC):
         objective: str,
     ) -> Scores:
         return self.run(lambda backend: backend.score(problem, targets, neighbors, objective))
+
+    def score_many(self, requests: Sequence[ScoreRequest]) -> list[Scores]:
+        return self.run(lambda backend: backend.score_many(requests))
 
     def workspace_bytes(
         self, n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool

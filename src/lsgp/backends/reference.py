@@ -8,12 +8,13 @@ scikit-learn kernel. The labels [E1] to [E8] are those of the method page.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
+from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, ScoreRequest
 from lsgp.backends.dense import Dense
 from lsgp.backends.dense_host import HOST
 from lsgp.backends.host import predict_found, prepare, search, takes
@@ -50,6 +51,7 @@ __all__ = [
     "predict_at",
     "prepare",
     "score",
+    "score_many",
     "search",
     "takes",
     "workspace_bytes",
@@ -186,6 +188,11 @@ def score(
         np.array(gradients).reshape(-1, n_parameters),
         np.array(statuses, dtype=np.int32),
     )
+
+
+def score_many(requests: Sequence[ScoreRequest]) -> list[Scores]:
+    """One after another."""
+    return [score(*request) for request in requests]
 
 
 def marginal_likelihood(

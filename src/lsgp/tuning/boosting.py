@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -14,9 +15,17 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lsgp.backends.leaves import Nodes
+from lsgp.compute.threads import INTERRUPT_POLL
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
+from lsgp.tuning.clock import Clock
 from lsgp.tuning.linear import folds_of
-from lsgp.tuning.plan import MOST_BOOSTED_ROWS, N_WATCHED, Boosting, plan_boosting
+from lsgp.tuning.plan import (
+    CELLS_PER_THREAD,
+    MOST_BOOSTED_ROWS,
+    N_WATCHED,
+    Boosting,
+    plan_boosting,
+)
 
 if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingRegressor
@@ -73,7 +82,7 @@ class BoostingProblem:
             folds[seed.permutation(n)[MOST_BOOSTED_ROWS:]] = UNSEEN
         is_alike = bool((noise == noise[0]).all())
         weight = None if is_alike else _relative(1.0 / np.maximum(noise, np.finfo(float).tiny))
-        return cls(X, y, weight, folds, plan, n_threads)
+        return cls(X, y, weight, folds, plan, _n_useful(min(n, MOST_BOOSTED_ROWS), X, n_threads))
 
     def fit_without(self, fold: int) -> FoldFit:
         """Trees of all rows but those of a fold."""
@@ -133,6 +142,46 @@ class BoostingProblem:
                 f"scikit-learn {sklearn.__version__} evaluates its boosted trees in another way "
                 "than lsgp knows."
             )
+
+
+class Folds:
+    """Fits of all folds, each made when it is asked for."""
+
+    def __init__(self, boosting: BoostingProblem, clock: Clock) -> None:
+        self.boosting, self.clock = boosting, clock
+
+    def fit(self, fold: int) -> FoldFit:
+        self.clock.check()
+        return self.boosting.fit_without(fold)
+
+    def close(self) -> None:
+        """They are not asked for any more."""
+
+
+class FoldsBeside(Folds):
+    """The same, made one after another by a thread of their own, whatever else goes on."""
+
+    def __init__(self, boosting: BoostingProblem, clock: Clock) -> None:
+        super().__init__(boosting, clock)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lsgp-trees")
+        fit = super().fit
+        self._made = [self._thread.submit(fit, k) for k in range(boosting.plan.n_folds)]
+
+    def fit(self, fold: int) -> FoldFit:
+        while True:
+            # With a timeout, because a wait without one ignores Ctrl-C on Windows.
+            wait([self._made[fold]], timeout=INTERRUPT_POLL)
+            if self._made[fold].done():
+                return self._made[fold].result()
+
+    def close(self) -> None:
+        """The one that is being made ends by itself; nobody waits for it."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _n_useful(n: int, X: Array, n_threads: int) -> int:
+    """Threads of OpenMP that trees of n rows are faster with."""
+    return max(1, min(n_threads, n * X.shape[1] // CELLS_PER_THREAD))
 
 
 def _relative(weight: Array) -> Array:

@@ -29,7 +29,7 @@ from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
 from lsgp.solvers.nodes import Nodes
 from lsgp.tuning.imitation import Imitation
-from lsgp.tuning.objective import Objective
+from lsgp.tuning.objective import Objective, Scorer
 from lsgp.tuning.plan import BAD_LOSS, TARGET_NODE
 from lsgp.tuning.regions import Regions
 
@@ -73,14 +73,19 @@ class LeaveOneOut:
     imitation: Imitation | None = None
     #: What there is for it now; None: the resources.
     share: Callable[[], Resources] | None = None
+    #: Who computes losses; None: the backend.
+    scorer: Scorer | None = None
     nodes: Nodes | None = None
 
     @property
     def kinds(self) -> Kinds:
         return self.transform.kinds
 
-    def with_share(self, share: Callable[[], Resources]) -> LeaveOneOut:
-        return replace(self, share=share)
+    def with_share(
+        self, share: Callable[[], Resources], scorer: Scorer | None = None
+    ) -> LeaveOneOut:
+        """For a job of a stage."""
+        return replace(self, share=share, scorer=scorer)
 
     def _resources(self) -> Resources:
         return self.resources if self.share is None else self.share()
@@ -221,7 +226,8 @@ class LeaveOneOut:
     def evaluate(self, model: LocalModel, sample: Sample, objective: Objective) -> Value:
         """Mean loss over the sample and its gradient; a failed solve makes the value bad."""
         problem = self.problem(model)
-        return _mean(objective.score(problem, *sample, self.backend, self._resources()))
+        scorer = self.scorer or self.backend
+        return _mean(objective.score(problem, *sample, scorer, self._resources()))
 
     def predict(self, model: LocalModel, sample: Sample) -> Predictions:
         """Leave-one-out predictions of the sample."""

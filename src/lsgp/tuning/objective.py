@@ -7,12 +7,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import reference
-from lsgp.backends.contract import Backend, Resources
+from lsgp.backends.contract import Plan, Resources
 from lsgp.compute.threads import run_blocks
 from lsgp.method.contract import LocalProblem, Scores, concatenate_results
 from lsgp.method.distribution import PredictiveDistribution
@@ -28,6 +29,27 @@ from lsgp.tuning.plan import (
 )
 
 Array = NDArray[np.float64]
+
+
+class Scorer(Protocol):
+    """Who computes losses, and their gradients: a backend, or what stands before it."""
+
+    def plan(
+        self,
+        problem: LocalProblem,
+        n_neighbors: int | None,
+        n_queries: int,
+        resources: Resources,
+        gradient: bool = False,
+    ) -> Plan: ...
+
+    def score(
+        self,
+        problem: LocalProblem,
+        targets: NDArray[np.int32],
+        neighbors: NDArray[np.int32],
+        objective: str,
+    ) -> Scores: ...
 
 
 @dataclass(frozen=True)
@@ -78,13 +100,13 @@ class Objective:
         problem: LocalProblem,
         targets: NDArray[np.int32],
         neighbors: NDArray[np.int32],
-        backend: Backend,
+        scorer: Scorer,
         resources: Resources,
     ) -> Scores:
         """Loss and gradient of each target, on threads; failures stay status codes."""
 
         def score(part: LocalProblem) -> Scores:
-            return self.score_alike(part, targets, neighbors, backend, resources)
+            return self.score_alike(part, targets, neighbors, scorer, resources)
 
         return _score_by_level(problem, score)
 
@@ -93,16 +115,16 @@ class Objective:
         problem: LocalProblem,
         targets: NDArray[np.int32],
         neighbors: NDArray[np.int32],
-        backend: Backend,
+        scorer: Scorer,
         resources: Resources,
     ) -> Scores:
         """The same where the columns of y are alike in noise."""
         width, n = max(neighbors.shape[1], 1), len(targets)
-        plan = backend.plan(problem, width, n, resources, gradient=True)
+        plan = scorer.plan(problem, width, n, resources, gradient=True)
 
         def work(start: int, stop: int) -> Scores:
             part = slice(start, stop)
-            return backend.score(problem, targets[part], neighbors[part], self.name)
+            return scorer.score(problem, targets[part], neighbors[part], self.name)
 
         results = list(run_blocks(work, n, plan.block_size, plan.n_threads, pool=resources.pool))
         scores: Scores = concatenate_results(results)
@@ -214,7 +236,7 @@ class MarginalLikelihood(LogDensity):
         problem: LocalProblem,
         targets: NDArray[np.int32],
         neighbors: NDArray[np.int32],
-        backend: Backend,
+        scorer: Scorer,
         resources: Resources,
     ) -> Scores:
         return reference.marginal_likelihood(problem, targets, neighbors)
@@ -232,7 +254,7 @@ class LogLoss(Objective):
         problem: LocalProblem,
         targets: NDArray[np.int32],
         neighbors: NDArray[np.int32],
-        backend: Backend,
+        scorer: Scorer,
         resources: Resources,
     ) -> Scores:
         n_columns = problem.y.shape[1]
@@ -240,7 +262,7 @@ class LogLoss(Objective):
             projected = problem.y @ _signs(n_columns)
             y = np.ascontiguousarray(projected, dtype=problem.y.dtype)
             problem = problem._replace(y=y)
-        return OBJECTIVES["squared_error"].score(problem, targets, neighbors, backend, resources)
+        return OBJECTIVES["squared_error"].score(problem, targets, neighbors, scorer, resources)
 
     def in_units(self, loss: float, std: float) -> float:
         return loss

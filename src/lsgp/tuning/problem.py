@@ -310,6 +310,7 @@ class TuningProblem(Given):
             X=X,
             index=self._index(X),
             share=None,
+            scorer=None,
         )
 
     # -- how models are judged -------------------------------------------------------------

@@ -34,7 +34,7 @@ from lsgp.tuning.parameters import finds_no_noise
 from lsgp.tuning.plan import BAD_LOSS, LAPLACE_SHARE, SMALLEST_ODDS, exact_share
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
-from lsgp.tuning.stages.boost import Boost
+from lsgp.tuning.stages.boost import Boost, fitting_beside
 from lsgp.tuning.stages.coarsen import Coarsen
 from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore
 from lsgp.tuning.stages.exact import Exact
@@ -230,7 +230,11 @@ def _search(
     stages = STAGES if number == 0 else STAGES_AGAIN
     if problem.is_exact_on_request:
         stages = (Likely(),)
-    return _run_stages(stages, problem, comparison, found, watch, STREAMS_OF_SEARCH * number)
+    first_stream = STREAMS_OF_SEARCH * number
+    if Boost not in map(type, stages):
+        return _run_stages(stages, problem, comparison, found, watch, first_stream)
+    with fitting_beside(problem, found, FIRST_STAGE_STREAM + first_stream):
+        return _run_stages(stages, problem, comparison, found, watch, first_stream)
 
 
 def _run_stages(

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import cpu, host
-from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, RowsOfQueries
+from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, RowsOfQueries, ScoreRequest
 from lsgp.backends.cuda import pipeline, search, solve
 from lsgp.backends.cuda.device import cupy, find_device
 from lsgp.backends.cuda.residence import DeviceArray, Residence, download, download_together
-from lsgp.backends.cuda.streams import on_own_stream, queue_of
+from lsgp.backends.cuda.streams import on_own_stream, queue_of, side_by_side
 from lsgp.backends.cuda.workspace import BLOCKS_PER_MULTIPROCESSOR, Shape, place
 from lsgp.backends.precision import imprecise_parts, in_double, replace_part
 from lsgp.method.arrays import beside, on_host
@@ -205,30 +206,46 @@ class CudaBackend:
         objective: str,
     ) -> Scores:
         """As `Backend.score`."""
-        is_apart = problem.model.has_large_trend
-        result = self._score(problem, targets, neighbors, objective, is_apart)
-        for part in imprecise_parts(result.status, neighbors.shape[1], ROWS_IN_DOUBLE):
-            named = np.column_stack([targets[part], neighbors[part]])
-            precise, numbers = in_double(problem, named)
-            own, others = (np.ascontiguousarray(a) for a in (numbers[:, 0], numbers[:, 1:]))
-            replace_part(result, part, self._score(precise, own, others, objective, True))
-        return result
+        return self.score_many([ScoreRequest(problem, targets, neighbors, objective)])[0]
 
-    def _score(
-        self,
-        problem: LocalProblem,
-        targets: NDArray[np.int32],
-        neighbors: NDArray[np.int32],
-        objective: str,
-        is_trend_apart: bool,
-    ) -> Scores:
-        on_device = solve.upload_problem(problem, is_trend_apart, self.residence)
-        n = len(problem.X)
+    @on_own_stream
+    def score_many(self, requests: Sequence[ScoreRequest]) -> list[Scores]:
+        """As `Backend.score_many`: queues side by side, and one copy of all that they find."""
+        results = self._score(requests, [r.problem.model.has_large_trend for r in requests])
+        for request, result in zip(requests, results, strict=True):
+            problem, targets, neighbors, objective = request
+            for part in imprecise_parts(result.status, neighbors.shape[1], ROWS_IN_DOUBLE):
+                named = np.column_stack([targets[part], neighbors[part]])
+                precise, numbers = in_double(problem, named)
+                own, others = (np.ascontiguousarray(a) for a in (numbers[:, 0], numbers[:, 1:]))
+                again = ScoreRequest(precise, own, others, objective)
+                replace_part(result, part, self._score([again], [True])[0])
+        return results
+
+    def _score(self, requests: Sequence[ScoreRequest], are_apart: Sequence[bool]) -> list[Scores]:
+        uploaded = [
+            solve.ToScore(
+                solve.upload_problem(problem, is_apart, self.residence),
+                self._targets(targets, len(problem.X)),
+                self._rows(neighbors, len(problem.X)),
+                objective,
+            )
+            for (problem, targets, neighbors, objective), is_apart in zip(
+                requests, are_apart, strict=True
+            )
+        ]
+        rooms = solve.room_for_scores(uploaded)
+        with side_by_side(len(uploaded)) as queues:
+            for one, room, queue in zip(uploaded, rooms, queues, strict=True):
+                with queue:
+                    solve.score(one, room)
+        flat = iter(download_together(tuple(array for room in rooms for array in room)))
+        return [Scores(*parts) for parts in zip(flat, flat, flat, strict=True)]
+
+    def _targets(self, targets: NDArray[np.int32], n: int) -> DeviceArray:
         if len(targets) and not (targets.min() >= 0 and targets.max() < n):
             raise ValueError("targets names a row that X does not have")
-        rows = self._rows(neighbors, n)
-        solved = solve.score(on_device, self.residence.upload(targets), rows, objective)
-        return Scores(*download_together(solved))
+        return self.residence.upload(targets)
 
     def _rows(self, neighbors: NDArray[np.int32], n: int) -> DeviceArray:
         """Neighbors on the device; a row that is not there must not be read."""

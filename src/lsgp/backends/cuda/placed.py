@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM, LocalSystems, Plan, Resources, RowsOfQueries
+from lsgp.backends.contract import (
+    LARGEST_SYSTEM,
+    LocalSystems,
+    Plan,
+    Resources,
+    RowsOfQueries,
+    ScoreRequest,
+)
 from lsgp.backends.cuda.algebra import CudaAlgebra
 from lsgp.backends.cuda.backend import CudaBackend
 from lsgp.backends.cuda.dense import DeviceDense
@@ -163,6 +170,16 @@ class PlacedBackend(ForwardingBackend):
             return self.solves.score(problem, *part, objective)
 
         return self._halving(solve, len(targets))
+
+    def score_many(self, requests: Sequence[ScoreRequest]) -> list[Scores]:
+        """All at once, or one after another where the device has too little memory for that."""
+        try:
+            with self.place():
+                return self.solves.score_many(requests)
+        except DeviceMemoryError:
+            pass
+        release_memory()
+        return [self.score(*request) for request in requests]
 
     def plan(
         self,

@@ -132,13 +132,31 @@ def coefficients(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray
     return Coefficients(*result)
 
 
-def score(
-    problem: OnDevice, targets: DeviceArray, neighbors: DeviceArray, objective: str
-) -> Scores:
+class ToScore(NamedTuple):
+    """A `ScoreRequest` whose arrays are on the device."""
+
+    problem: OnDevice
+    targets: DeviceArray
+    neighbors: DeviceArray
+    objective: str
+
+
+def room_for_scores(requests: Sequence[ToScore]) -> list[Scores]:
+    """Arrays for what is found of each, in one piece of memory."""
+    shapes = [(len(r.targets), r.problem.X.shape[1] + len(SHARED_PARAMETERS)) for r in requests]
+    arrays = allocate(
+        *(
+            part
+            for q, p in shapes
+            for part in (((q,), np.float64), ((q, p), np.float64), ((q,), np.int32))
+        )
+    )
+    return [Scores(*arrays[k : k + 3]) for k in range(0, len(arrays), 3)]
+
+
+def score(request: ToScore, result: Scores) -> None:
     """As `Backend.score`, on the device."""
-    q, (_, d) = len(targets), problem.X.shape
-    n_parameters = d + len(SHARED_PARAMETERS)
-    result = allocate(((q,), np.float64), ((q, n_parameters), np.float64), ((q,), np.int32))
+    problem, targets, neighbors, objective = request
     code = (np.int32(OBJECTIVES.index(objective)),)
     places = (targets, neighbors)
     if size := _warp_size("score", problem, neighbors):
@@ -146,7 +164,6 @@ def score(
     else:
         n_solutions = 1 + problem.y.shape[1]
         _launch("score", problem, places, code, result, n_solutions=n_solutions, gradient=True)
-    return Scores(*result)
 
 
 def _warp_size(name: str, problem: OnDevice, neighbors: DeviceArray) -> int | None:

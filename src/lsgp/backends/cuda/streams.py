@@ -22,9 +22,18 @@ from lsgp.method.arrays import is_on_device
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
+#: As many as a device has connections to its host, unless told otherwise.
+MOST_SIDE_BY_SIDE = 8
 #: Queues that nobody uses, of each device.
 _idle: dict[int, list[Any]] = {}
 _own = threading.local()
+
+
+def _lend(idle: list[Any]) -> Any:
+    try:
+        return idle.pop()
+    except IndexError:
+        return cupy().cuda.Stream(non_blocking=True)
 
 
 @contextmanager
@@ -35,10 +44,7 @@ def own_stream() -> Iterator[None]:
         return
     library = cupy()
     idle = _idle.setdefault(library.cuda.Device().id, [])
-    try:
-        stream = idle.pop()
-    except IndexError:
-        stream = library.cuda.Stream(non_blocking=True)
+    stream = _lend(idle)
     _own.is_inside = True
     try:
         with stream:
@@ -46,6 +52,30 @@ def own_stream() -> Iterator[None]:
     finally:
         _own.is_inside = False
         idle.append(stream)
+
+
+@contextmanager
+def side_by_side(n: int) -> Iterator[list[Any]]:
+    """Queues for n pieces of work, between what this thread's queue has had and what it gets next.
+
+    One piece alone goes to that queue itself.
+    """
+    library = cupy()
+    own = library.cuda.get_current_stream()
+    if n <= 1:
+        yield [own] * n
+        return
+    idle = _idle.setdefault(library.cuda.Device().id, [])
+    lent = [_lend(idle) for _ in range(min(n, MOST_SIDE_BY_SIDE))]
+    begin = own.record()
+    for queue in lent:
+        queue.wait_event(begin)
+    try:
+        yield [lent[k % len(lent)] for k in range(n)]
+    finally:
+        for queue in lent:
+            own.wait_event(queue.record())
+        idle += lent
 
 
 def on_own_stream(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

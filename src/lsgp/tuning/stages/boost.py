@@ -3,12 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
 
 from lsgp.compute.warn import warn_user
-from lsgp.tuning.boosting import BoostingProblem, FoldFit, UnknownTreesError
+from lsgp.tuning.boosting import (
+    BoostingProblem,
+    FoldFit,
+    Folds,
+    FoldsBeside,
+    UnknownTreesError,
+)
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import BOOST_STREAM, Found, Job, Runner
 
@@ -25,32 +33,53 @@ class Boost:
         if not problem.admits_boosting or not found.all:
             return
         runner.report(0, "boosted trees")
-        rows = problem.rows
-        boosting = BoostingProblem.build(
-            rows.X,
-            problem.y,
-            rows.noise,
-            rows.group_numbers,
-            problem.random(runner.stream),
-            problem.resources.n_threads,
-        )
-        (first,) = runner.run([partial(_fit, boosting, 0)], [])
+        folds = found.folds or Folds(_boosting(problem, runner.stream), problem.clock)
+        (first,) = runner.run([partial(_fit, folds, 0)], [])
         if not _pays(first, found, runner):
             return
         others = [
             fit
-            for fold in range(1, boosting.plan.n_folds)
-            for fit in runner.run([partial(_fit, boosting, fold)], [])
+            for fold in range(1, folds.boosting.plan.n_folds)
+            for fit in runner.run([partial(_fit, folds, fold)], [])
         ]
         try:
-            found.boosted = boosting.assemble([first, *others])
+            found.boosted = folds.boosting.assemble([first, *others])
         except UnknownTreesError as error:
             warn_user(f"{error} The model has none of them: boosting=False says so beforehand.")
 
 
-def _fit(boosting: BoostingProblem, fold: int, job: Job) -> FoldFit:
-    job.problem.clock.check()
-    return boosting.fit_without(fold)
+@contextmanager
+def fitting_beside(problem: TuningProblem, found: Found, stream: int) -> Iterator[None]:
+    """Where a device has the other stages, trees are fitted by this machine in the meantime.
+
+    Before anyone knows whether they pay: its cores have nothing else to do.
+    """
+    if not (problem.backend.is_device and problem.admits_boosting):
+        yield
+        return
+    boosting = _boosting(problem, stream + Boost.stream)
+    found.folds = FoldsBeside(boosting, problem.clock)
+    try:
+        yield
+    finally:
+        found.folds.close()
+        found.folds = None
+
+
+def _boosting(problem: TuningProblem, stream: int) -> BoostingProblem:
+    rows = problem.rows
+    return BoostingProblem.build(
+        rows.X,
+        problem.y,
+        rows.noise,
+        rows.group_numbers,
+        problem.random(stream),
+        problem.resources.n_threads,
+    )
+
+
+def _fit(folds: Folds, fold: int, job: Job) -> FoldFit:
+    return folds.fit(fold)
 
 
 def _pays(fit: FoldFit, found: Found, runner: Runner) -> bool:

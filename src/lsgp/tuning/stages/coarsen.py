@@ -97,7 +97,7 @@ def _reach_for(job: Job, contender: Contender, model: LocalModel, factor: int) -
 def _optimize(job: Job, start: Start) -> None:
     """As `Job.optimize`, with nodes as targets, where nothing is left out but themselves."""
     problem, effort, began = job.problem, job.problem.efforts.polishing, time.monotonic()
-    space, model = start.space.with_share(job.share), start.model
+    space, model = job.take(start.space), start.model
     if space.groups is not None or space.imitation is not None:
         job.optimize(start, effort)
         return

@@ -59,7 +59,7 @@ def _mix(job: Job, best: Contender) -> None:
     spaces = {start.space.kinds: start.space for start in problem.starts}
     of = {kind: problem.specification.kinds_of(kind) for kind in TRANSFORMS}
     data = {kind: spaces.get(of[kind]) or problem.space(of[kind]) for kind in TRANSFORMS}
-    data = {kind: space.with_share(job.share) for kind, space in data.items()}
+    data = {kind: job.take(space) for kind, space in data.items()}
     (own,) = _free(best.space.kinds)
     n_targets = min(N_MIXED, max(FEWEST_TARGETS, N_MIXED_INPUTS // problem.rows.X.shape[1]))
     targets = problem.draw(min(n_targets, effort.n_targets), job.rng)

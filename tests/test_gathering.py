@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Candidates of a stage ask a device together, and each is told what it would be told alone.
+
+The native core stands for the device, which counts how often this machine would wait for it.
+"""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import lsgp.backends as backends
+from lsgp import LSGPRegressor
+from lsgp.backends import cpu, reference
+from lsgp.backends.contract import ScoreRequest
+from lsgp.backends.cuda.device import DeviceError
+from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.tuning.boosting import BoostingProblem
+from lsgp.tuning.gathering import Gathering
+
+
+class CountingDevice:
+    """The native core as a device: how many requests each call for losses has had."""
+
+    name = "counting"
+    is_device = True
+    device_name = "Counting"
+
+    def __init__(self, error=None):
+        self.sizes, self.n_alone, self.error = [], 0, error
+
+    def __getattr__(self, name):
+        return getattr(cpu, name)
+
+    def score(self, *request):
+        self.n_alone += 1
+        return cpu.score(*request)
+
+    def score_many(self, requests):
+        self.sizes.append(len(requests))
+        if self.error is not None:
+            raise self.error
+        return cpu.score_many(requests)
+
+
+@pytest.fixture
+def counting(monkeypatch):
+    device = CountingDevice()
+    monkeypatch.setitem(backends.BACKENDS, device.name, device)
+    return device
+
+
+def steps(n=200):
+    """What trees follow better than kernels."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(n, 4))
+    y = 3.0 * (X[:, 0] > 0.37) + 2.0 * (X[:, 1] > 0.61) * (X[:, 2] > 0.5) - (X[:, 3] > 0.2)
+    return X, y + 0.1 * rng.normal(size=n)
+
+
+def fit(backend, n_jobs=1, **settings):
+    quick = {"n_tuning_points": 40, "n_models": 2, "random_state": 0}
+    quick |= {
+        "input_transform": "standardize",
+        "scale": "local",
+        "objective": "squared_error",
+    } | settings
+    return LSGPRegressor(backend=backend, n_jobs=n_jobs, **quick).fit(*steps())
+
+
+def outcome(model):
+    """All that was tried, and what was made of it."""
+    tried = [(c.n_neighbors, c.loss, *c.model.lengthscale) for c in model.tuning_.candidates]
+    share = model.ensemble_.boosted.share
+    return np.array(tried), model.tuning_.weights, share, model.predict(steps(20)[0])
+
+
+def requests_of(n_requests, n=40, m=8):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, 2)), rng.normal(size=(n, 1))
+    targets = np.arange(5, dtype=np.int32)
+    neighbors = rng.integers(5, n, (5, m)).astype(np.int32)
+    return [
+        ScoreRequest(
+            LocalProblem(X, y, np.ones(n), LocalModel("rbf", "smooth", np.full(2, 1.0 + k))),
+            targets,
+            neighbors,
+            "crps",
+        )
+        for k in range(n_requests)
+    ]
+
+
+def test_a_fit_on_a_device_finds_what_the_host_finds_in_few_calls(counting):
+    expected = outcome(fit("cpu"))
+    assert expected[2] > 0, "boosted trees, which are fitted beside the device"
+    for n_jobs in (1, 3):
+        counting.sizes.clear()
+        for one, other in zip(outcome(fit("counting", n_jobs)), expected, strict=True):
+            assert np.array_equal(one, other)
+        if n_jobs == 1:
+            assert max(counting.sizes) == 4, "all kernels of the ranking"
+            assert 2 * len(counting.sizes) < sum(counting.sizes)
+
+
+@pytest.mark.parametrize("backend", [cpu, reference])
+def test_scores_of_many_are_those_of_each(backend):
+    requests = requests_of(3)
+    for request, scores in zip(requests, backend.score_many(requests), strict=True):
+        for expected, got in zip(backend.score(*request), scores, strict=True):
+            assert np.array_equal(got, expected)
+
+
+def in_threads(gathering, tasks):
+    """What each task returns, or the error that it ended with."""
+    ended = [None] * len(tasks)
+
+    def run(k):
+        try:
+            with gathering.candidate():
+                ended[k] = tasks[k]()
+        except Exception as error:
+            ended[k] = error
+
+    threads = [threading.Thread(target=run, args=(k,), daemon=True) for k in range(len(tasks))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20)
+        assert not thread.is_alive(), "a candidate waits forever"
+    return ended
+
+
+def test_on_one_core_every_step_of_all_candidates_is_one_call():
+    device = CountingDevice()
+    gathering = Gathering(device, 1, 4)
+    requests, n_steps = requests_of(4), (3, 1, 2, 3)
+
+    def task(k):
+        return lambda: [gathering.score(*requests[k]).loss for _ in range(n_steps[k])]
+
+    ended = in_threads(gathering, [task(k) for k in range(4)])
+    assert device.sizes == [4, 3, 2]
+    for request, losses in zip(requests, ended, strict=True):
+        for loss in losses:
+            assert np.array_equal(loss, cpu.score(*request).loss)
+
+
+def test_no_more_candidates_work_at_a_time_than_there_are_cores():
+    gathering, lock = Gathering(CountingDevice(), 2, 6), threading.Lock()
+    working, most = [0], [0]
+
+    def work():
+        with lock:
+            working[0] += 1
+            most[0] = max(most[0], working[0])
+        time.sleep(0.005)
+        with lock:
+            working[0] -= 1
+
+    def task():
+        for request in requests_of(3):
+            work()
+            gathering.score(*request)
+        work()
+
+    assert in_threads(gathering, [task] * 6) == [None] * 6
+    assert most[0] == 2
+
+
+def test_a_device_that_fails_is_heard_of_by_every_candidate():
+    gathering = Gathering(CountingDevice(RuntimeError("lost")), 1, 3)
+    (request,) = requests_of(1)
+    ended = in_threads(gathering, [lambda: gathering.score(*request)] * 3)
+    assert [str(error) for error in ended] == ["lost"] * 3
+
+
+def test_a_candidate_that_fails_leaves_its_core():
+    gathering = Gathering(CountingDevice(), 1, 3)
+    (request,) = requests_of(1)
+
+    def fail():
+        raise ValueError("mine")
+
+    ended = in_threads(gathering, [lambda: gathering.score(*request), fail, fail])
+    assert [type(each).__name__ for each in ended] == ["Scores", "ValueError", "ValueError"]
+
+
+def test_nobody_waits_for_candidates_that_will_not_come():
+    gathering = Gathering(CountingDevice(), 1, 2)
+    (request,) = requests_of(1)
+    threading.Timer(0.1, gathering.expect_no_more).start()
+    (scores,) = in_threads(gathering, [lambda: gathering.score(*request)])
+    assert np.array_equal(scores.loss, cpu.score(*request).loss)
+
+
+def test_trees_are_not_waited_for_when_a_fit_is_stopped(counting, monkeypatch):
+    is_begun, is_let_go = threading.Event(), threading.Event()
+
+    def fit_slowly(self, fold):
+        is_begun.set()
+        is_let_go.wait(20)
+        raise AssertionError("a second fold must not begin")
+
+    monkeypatch.setattr(BoostingProblem, "fit_without", fit_slowly)
+
+    def stop(requests):
+        assert is_begun.wait(20)
+        raise DeviceError("lost")
+
+    monkeypatch.setattr(counting, "score_many", stop)
+    try:
+        with pytest.raises(DeviceError, match="lost"):
+            fit("counting")
+        assert not is_let_go.is_set()
+    finally:
+        is_let_go.set()
