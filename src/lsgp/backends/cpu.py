@@ -12,7 +12,7 @@ from lsgp import _core
 from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
 from lsgp.backends.dense import Dense
 from lsgp.backends.dense_host import HOST
-from lsgp.backends.host import noise_unit, predict_found, prepare, search
+from lsgp.backends.host import noise_unit, predict_found, prepare, search, search_units
 from lsgp.backends.plan import plan_blocks
 from lsgp.backends.precision import imprecise_parts, in_double, replace_part
 from lsgp.method.contract import (
@@ -48,6 +48,7 @@ __all__ = [
     "prepare",
     "score",
     "search",
+    "search_units",
     "workspace_bytes",
 ]
 

@@ -16,7 +16,7 @@ from scipy.linalg import cho_solve
 from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
 from lsgp.backends.dense import Dense
 from lsgp.backends.dense_host import HOST
-from lsgp.backends.host import predict_found, prepare, search
+from lsgp.backends.host import predict_found, prepare, search, search_units
 from lsgp.backends.local_system import LocalSystem, scale_and_dof, solve_system
 from lsgp.backends.plan import plan_blocks
 from lsgp.backends.query_gradient import differentiate_system
@@ -51,6 +51,7 @@ __all__ = [
     "prepare",
     "score",
     "search",
+    "search_units",
     "workspace_bytes",
 ]
 

@@ -21,6 +21,7 @@ from lsgp.method.contract import (
     Scores,
 )
 from lsgp.method.kernels import Kernel
+from lsgp.search.coarse import CoarseTree
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
 
@@ -94,6 +95,17 @@ class DealtBackend:
         return self.next().search(
             index, model, queries, n_neighbors, exclusions, max_neighbors, first_query
         )
+
+    def search_units(
+        self,
+        tree: CoarseTree,
+        index: SearchIndex,
+        queries: NDArray[np.float64],
+        n_units: int,
+        reach: float,
+        exclusions: Exclusions,
+    ) -> NDArray[np.int32]:
+        return self.next().search_units(tree, index, queries, n_units, reach, exclusions)
 
     def predict(
         self,
