@@ -264,11 +264,17 @@ def score(launch, problem, targets, neighbors, objective, is_trend_apart):
     return Scores(*result)
 
 
+def _exclusion_values(exclusions, unit):
+    rows, radius, groups, query_groups = exclusions
+    n_groups = np.int64(0 if groups is None else len(groups))
+    return rows, radius, unit, groups, query_groups, n_groups
+
+
 def find(launch, index, in_units, factor, exclusions, squared_radius, size, k):
-    """Neighbors (q, k) and their number (q,)."""
+    """Neighbors (q, k), their number (q,) and the squared distance of the last (q,)."""
     q = len(in_units)
     neighbors, counts = np.empty((q, k), np.int32), np.empty(q, np.int32)
-    rows, radius, groups, query_groups = exclusions
+    farthest = np.empty(q) if k else None
     values = (
         index.leaves,
         index.order,
@@ -277,12 +283,7 @@ def find(launch, index, in_units, factor, exclusions, squared_radius, size, k):
         index.d,
         in_units,
         factor,
-        rows,
-        radius,
-        index.unit,
-        groups,
-        query_groups,
-        np.int64(0 if groups is None else len(groups)),
+        *_exclusion_values(exclusions, index.unit),
         np.int64(q),
         np.arange(q)[::-1].copy(),
         k,
@@ -290,6 +291,37 @@ def find(launch, index, in_units, factor, exclusions, squared_radius, size, k):
         size,
         neighbors,
         counts,
+        farthest,
     )
     launch(*_arguments((np.int64(1), *values)))
-    return neighbors, counts
+    return neighbors, counts, farthest
+
+
+def find_units(launch, tree, queries, limits, nearest, exclusions, m, n_found, n_open):
+    """Units (q, m) within squared limits (q,), which are 0 where they are the nearest rows."""
+    q = len(queries)
+    units = np.empty((q, m), np.int32)
+    values = (
+        tree.leaves,
+        tree.order,
+        tree.boxes,
+        tree.means,
+        tree.squared_radii,
+        tree.places,
+        np.int64(len(tree.order)),
+        np.int64(tree.n),
+        queries.shape[1],
+        queries / tree.unit,
+        limits,
+        nearest,
+        nearest.shape[1],
+        *_exclusion_values(exclusions, tree.unit),
+        np.int64(q),
+        np.arange(q)[::-1].copy(),
+        m,
+        n_found,
+        n_open,
+        units,
+    )
+    launch(*_arguments((np.int64(1), *values)))
+    return units

@@ -26,6 +26,7 @@ from lsgp.backends.contract import Resources
 from lsgp.backends.cuda import device
 from lsgp.backends.cuda.device import DeviceError
 from lsgp.method.contract import OBJECTIVES, STATUS_JITTERED, LocalModel, LocalProblem
+from lsgp.search.coarse import build_coarse_tree
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import build_index
 from lsgp.search.neighborhoods import TooManyNeighborsError
@@ -187,6 +188,32 @@ def test_device_finds_the_neighborhoods_of_the_host(n, n_inputs):
         assert outcome(cuda, index, ball, *few) == outcome(cpu, index, ball, *few)
 
 
+@needs_device
+@pytest.mark.parametrize("n_inputs", [1, 2, 8])
+@pytest.mark.parametrize("n", [3, 500, 30_000])
+def test_device_finds_the_units_of_the_host(n, n_inputs):
+    rng, q = np.random.default_rng(n + n_inputs), 300
+    X = rng.integers(0, 30 if n_inputs < 3 else 4, (n, n_inputs)) / 4.0
+    X[: n // 2] += rng.normal(size=(n // 2, n_inputs))
+    unit = np.geomspace(0.3, 1.1, n_inputs)
+    tree, index = build_coarse_tree(X, unit, rng.uniform(0.5, 2.0, n)), build_index(X, 2.0 * unit)
+    own = rng.integers(0, n, q).astype(np.int32)
+    queries = X[own]
+    queries[::3] += rng.normal(size=queries[::3].shape)
+    groups = rng.integers(-1, max(2, n // 50), n).astype(np.int32)
+    groups[rng.random(n) < 0.2] = 0  # one of them is everywhere
+    for exclusions in (
+        NO_EXCLUSIONS,
+        Exclusions(own),
+        Exclusions(own, rng.uniform(0.0, 0.7, q)),
+        Exclusions(own, groups=groups, query_groups=rng.integers(-1, 3, q).astype(np.int32)),
+    ):
+        for m, reach in ((1, 2.0), (24, 8.0), (64, 3.0), (400, 4.0)):
+            given = tree, index, queries, m, reach, exclusions
+            expected, actual = cpu.search_units(*given), cuda.search_units(*given)
+            assert np.array_equal(actual, expected), (m, exclusions)
+
+
 def outcome(backend, *arguments):
     """What is found; the message, where a query reaches more rows than a system may have."""
     try:
@@ -213,9 +240,21 @@ def test_an_estimator_on_the_device_predicts_as_on_the_host(bandwidth, dtype):
 
 
 @needs_device
+def test_a_coarse_estimator_on_the_device_predicts_as_on_the_host():
+    rng = np.random.default_rng(1)
+    X, queries = rng.normal(size=(20_000, 2)), rng.normal(size=(9000, 2))
+    y = np.sin(2.0 * X[:, 0]) + rng.normal(size=20_000)
+    settings = {**BARE, "reach": 4.0, "n_neighbors": 48}
+    models = [LSGPRegressor(**settings, backend=name).fit(X, y) for name in ("cpu", "cuda")]
+    for left, right in zip(*(m.predict(queries, return_std=True) for m in models), strict=True):
+        np.testing.assert_allclose(right, left, rtol=1e-9, atol=1e-9)
+
+
+@needs_device
 def test_rows_are_uploaded_once_and_go_with_their_arrays():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 4))
+    gc.collect()  # what other tests left, whose copies go when it does
     before = cuda.residence.n_bytes
     model = LocalModel("rbf", "smooth", np.ones(4))
     problem = LocalProblem(X, X[:, :1].copy(), np.ones(20_000), model)

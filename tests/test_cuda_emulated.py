@@ -13,6 +13,8 @@ from cases import DTYPES, Case, as_dtype, cases_of, make_instance
 
 from lsgp.backends import cpu, reference
 from lsgp.backends.cuda import residence
+from lsgp.backends.cuda.coarse import NO_ROOM, ROOM_BESIDE, n_open_of
+from lsgp.backends.cuda.search import power_of_two
 from lsgp.backends.cuda.sources import PARTS, source_of
 from lsgp.method.contract import (
     OBJECTIVES,
@@ -24,6 +26,7 @@ from lsgp.method.contract import (
 )
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
+from lsgp.search.coarse import build_coarse_tree
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import build_index
 
@@ -38,6 +41,7 @@ def libraries(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kernels")
     kinds = [(name, name, dtype) for name in ("predict", "score") for dtype in DTYPES]
     kinds += [("coefficients", "coefficients", "float64"), ("search", "find", "float64")]
+    kinds += [("coarse", "find_units", "float64")]
     return {
         (module, dtype): emulation.compile_kernel(module, kernel, folder, dtype)
         for module, kernel, dtype in kinds
@@ -187,14 +191,59 @@ def test_search_finds_the_neighborhoods_of_the_host(libraries, n, n_inputs):
         in_units, factor = index.enter(queries, lengthscale, exclusions)
         own = index, in_units, factor, exclusions
         expected = index.nearest(queries, lengthscale, m, exclusions)
-        found, _ = emulation.find(libraries["search", "float64"], *own, -1.0, 128, m)
+        library = libraries["search", "float64"]
+        found, _, farthest = emulation.find(library, *own, -1.0, 128, m)
         assert np.array_equal(found, expected)
+        squares = index.nearest_with_squares(queries, lengthscale, m, exclusions).distances
+        assert np.array_equal(farthest, squares[:, -1])
         within = index.within(queries, lengthscale, 0.9, max_neighbors=n, exclusions=exclusions)
-        _, counts = emulation.find(libraries["search", "float64"], *own, 0.9**2, 0, 0)
+        _, counts, _ = emulation.find(library, *own, 0.9**2, 0, 0)
         assert np.array_equal(counts, (within >= 0).sum(axis=1))
         width = within.shape[1]
-        found, _ = emulation.find(libraries["search", "float64"], *own, 0.9**2, 1024, width)
+        found, _, _ = emulation.find(library, *own, 0.9**2, 1024, width)
         assert np.array_equal(found, within)
+
+
+@needs_compiler
+@pytest.mark.parametrize("n_inputs", [1, 2, 8])
+@pytest.mark.parametrize("n", [3, 37, 3001])
+def test_walk_finds_the_units_of_the_host(libraries, n, n_inputs):
+    rng, q = np.random.default_rng(n + n_inputs), 24
+    X = rng.integers(0, 9, (n, n_inputs)) / 4.0  # many at equal distances, and on each other
+    X[: n // 2] += rng.normal(size=(n // 2, n_inputs))
+    unit = np.geomspace(0.3, 1.1, n_inputs)
+    tree, index = build_coarse_tree(X, unit, rng.uniform(0.5, 2.0, n)), build_index(X, unit)
+    own = rng.integers(0, n, q).astype(np.int32)
+    queries = X[own]
+    queries[::3] += rng.normal(size=queries[::3].shape)
+    groups = rng.integers(-1, max(2, n // 50), n).astype(np.int32)
+    groups[rng.random(n) < 0.2] = 0  # one of them is everywhere
+    cases = [
+        NO_EXCLUSIONS,
+        Exclusions(own),
+        Exclusions(own, rng.uniform(0.0, 0.7, q)),
+        Exclusions(own, groups=groups, query_groups=rng.integers(-1, 3, q).astype(np.int32)),
+    ]
+    n_alone = 0
+    for exclusions, (m, reach) in itertools.product(cases, [(1, 2.0), (24, 8.0), (40, 3.0)]):
+        expected = tree.nearest_units(index, queries, m, reach, exclusions)
+        nearest = index.nearest_with_distances(queries, unit, min(m, n), exclusions)
+        found = emulation.find_units(
+            libraries["coarse", "float64"],
+            tree,
+            queries,
+            (reach * nearest.distances[:, -1]) ** 2,
+            nearest.neighbors,
+            exclusions,
+            m,
+            power_of_two(m + ROOM_BESIDE),
+            n_open_of(m),
+        )
+        # A walk without room for its nodes is left to the host.
+        has_room = found[:, 0] != NO_ROOM
+        n_alone += int(has_room.sum())
+        assert np.array_equal(found[has_room], expected[has_room]), (m, exclusions)
+    assert n_alone > 0.9 * 12 * q
 
 
 # ---- what is on the device ----

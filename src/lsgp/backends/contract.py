@@ -25,6 +25,7 @@ from lsgp.method.contract import (
     Scores,
 )
 from lsgp.method.kernels import Kernel
+from lsgp.search.coarse import CoarseTree
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
 
@@ -93,6 +94,17 @@ class LocalSystems(Protocol):
 
         ``first_query`` is the number of the block's first query, for errors.
         """
+
+    def search_units(
+        self,
+        tree: CoarseTree,
+        index: SearchIndex,
+        queries: NDArray[np.float64],
+        n_units: int,
+        reach: float,
+        exclusions: Exclusions,
+    ) -> NDArray[np.int32]:
+        """The units of each query (q, n_units) [E9], as `CoarseTree.nearest_units` finds them."""
 
     def predict(
         self,

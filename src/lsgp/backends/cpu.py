@@ -13,7 +13,7 @@ from lsgp import _core
 from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, ScoreRequest
 from lsgp.backends.dense import Dense
 from lsgp.backends.dense_host import HOST
-from lsgp.backends.host import noise_unit, predict_found, prepare, search, takes
+from lsgp.backends.host import noise_unit, predict_found, prepare, search, search_units, takes
 from lsgp.backends.plan import plan_blocks
 from lsgp.backends.precision import imprecise_parts, in_double, replace_part
 from lsgp.method.contract import (
@@ -50,6 +50,7 @@ __all__ = [
     "score",
     "score_many",
     "search",
+    "search_units",
     "takes",
     "workspace_bytes",
 ]

@@ -27,6 +27,7 @@ from lsgp.method.contract import (
     Scores,
 )
 from lsgp.method.kernels import Kernel
+from lsgp.search.coarse import CoarseTree
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
 
@@ -70,6 +71,18 @@ class ForwardingBackend(ABC):
     ) -> NDArray[np.int32]:
         given = index, model, queries, n_neighbors, exclusions, max_neighbors, first_query
         return self.begin(lambda backend: backend.search(*given))
+
+    def search_units(
+        self,
+        tree: CoarseTree,
+        index: SearchIndex,
+        queries: NDArray[np.float64],
+        n_units: int,
+        reach: float,
+        exclusions: Exclusions,
+    ) -> NDArray[np.int32]:
+        given = tree, index, queries, n_units, reach, exclusions
+        return self.begin(lambda backend: backend.search_units(*given))
 
     def predict(
         self,

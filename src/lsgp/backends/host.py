@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lsgp.backends.contract import LARGEST_SYSTEM
 from lsgp.method.arrays import is_on_device, on_host
 from lsgp.method.contract import LocalModel, LocalProblem, Predictions
+from lsgp.search.coarse import CoarseTree
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
 
@@ -48,6 +49,18 @@ def search(
         first_query=first_query,
         exclusions=exclusions,
     )
+
+
+def search_units(
+    tree: CoarseTree,
+    index: SearchIndex,
+    queries: NDArray[np.float64],
+    n_units: int,
+    reach: float,
+    exclusions: Exclusions,
+) -> NDArray[np.int32]:
+    """As `Backend.search_units`, by the native core."""
+    return tree.nearest_units(index, queries, n_units, reach, exclusions)
 
 
 #: As `Backend.predict`, of a problem, queries and neighbors.

@@ -17,7 +17,7 @@ from scipy.linalg import cho_solve
 from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, ScoreRequest
 from lsgp.backends.dense import Dense
 from lsgp.backends.dense_host import HOST
-from lsgp.backends.host import predict_found, prepare, search, takes
+from lsgp.backends.host import predict_found, prepare, search, search_units, takes
 from lsgp.backends.local_system import LocalSystem, scale_and_dof, solve_system
 from lsgp.backends.plan import plan_blocks
 from lsgp.backends.query_gradient import differentiate_system
@@ -53,6 +53,7 @@ __all__ = [
     "score",
     "score_many",
     "search",
+    "search_units",
     "takes",
     "workspace_bytes",
 ]

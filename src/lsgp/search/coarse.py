@@ -41,6 +41,7 @@ class CoarseTree(NamedTuple):
     same: Array  # (n_nodes,) sums of the squares of these, relative to the squares of the sums
     means: Array  # (n_nodes, d) in units
     variances: Array  # (n_nodes, d) of the rows of a node around its mean, in units
+    squared_radii: Array  # (n_nodes,) sums of these
 
     @property
     def n(self) -> int:
@@ -108,7 +109,7 @@ class CoarseTree(NamedTuple):
             self.order,
             self.boxes,
             self.means,
-            self.variances.sum(axis=1),
+            self.squared_radii,
             self.places,
             queries / self.unit,
             limits,
@@ -161,9 +162,18 @@ def build_coarse_tree(X: Array, unit: Array, noise: Array, n_threads: int = 1) -
     row_shares = 1.0 / np.clip(noise.astype(float), *SHARE_LIMITS)
     shares, means, variances = _moments(leaves, order, row_shares)
     squares = _sum(order, row_shares[:, None] ** 2)[:, 0]
-    same = squares / shares**2
     return CoarseTree(
-        leaves, order, boxes, places, unit.copy(), row_shares, shares, same, means, variances
+        leaves,
+        order,
+        boxes,
+        places,
+        unit.copy(),
+        row_shares,
+        shares,
+        squares / shares**2,
+        means,
+        variances,
+        variances.sum(axis=1),
     )
 
 

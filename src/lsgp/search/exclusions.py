@@ -48,6 +48,14 @@ class Exclusions(NamedTuple):
             query_groups=_cut(self.query_groups, start, stop),
         )
 
+    def take(self, queries: NDArray[np.integer]) -> Exclusions:
+        """Those of these queries (k,)."""
+        return self._replace(
+            rows=None if self.rows is None else self.rows[queries],
+            radius=None if self.radius is None else self.radius[queries],
+            query_groups=None if self.query_groups is None else self.query_groups[queries],
+        )
+
     def among(self, start: int, stop: int) -> Exclusions:
         """Those of the rows from start to stop - 1, which are numbered from 0."""
         rows = self.rows

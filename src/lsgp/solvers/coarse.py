@@ -23,10 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CoarseSolver(LocalSolver):
-    """As the local solver, with nodes behind the rows: backends know of no difference.
-
-    The search is that of this machine, whatever the backend.
-    """
+    """As the local solver, with nodes behind the rows."""
 
     lazy: LazyNodes
 
@@ -48,8 +45,8 @@ class CoarseSolver(LocalSolver):
         assert self.n_neighbors is not None
         reach = self.problem.model.reach
         queries = np.ascontiguousarray(queries, dtype=float)
-        return self.nodes.tree.nearest_units(
-            self.index, queries, self.n_neighbors, reach, exclusions
+        return self.backend.search_units(
+            self.nodes.tree, self.index, queries, self.n_neighbors, reach, exclusions
         )
 
     def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:

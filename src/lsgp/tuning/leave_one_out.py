@@ -153,7 +153,9 @@ class LeaveOneOut:
             queries = np.ascontiguousarray(self.X[targets[start:stop]])
             own = exclusions.block(start, stop)
             if nodes is not None and model.is_coarse and n_neighbors is not None:
-                return nodes.tree.nearest_units(self.index, queries, n_neighbors, model.reach, own)
+                return self.backend.search_units(
+                    nodes.tree, self.index, queries, n_neighbors, model.reach, own
+                )
             return self.backend.search(
                 self.index, model, queries, n_neighbors, own, LARGEST_SYSTEM, start
             )
@@ -195,7 +197,9 @@ class LeaveOneOut:
         targets = (self.n_rows + chosen).astype(np.int32)
         queries = np.ascontiguousarray(self.X[targets])
         exclusions = Exclusions(groups=groups, query_groups=own)
-        units = tree.nearest_units(self.index, queries, n_neighbors, model.reach, exclusions)
+        units = self.backend.search_units(
+            tree, self.index, queries, n_neighbors, model.reach, exclusions
+        )
         return Sample(targets, units)
 
     def gather(self, sample: Sample) -> tuple[LeaveOneOut, Sample]:

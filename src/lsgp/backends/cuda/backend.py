@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends import cpu, host
 from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, RowsOfQueries, ScoreRequest
-from lsgp.backends.cuda import pipeline, search, solve
+from lsgp.backends.cuda import coarse, pipeline, search, solve
 from lsgp.backends.cuda.device import cupy, find_device
 from lsgp.backends.cuda.residence import DeviceArray, Residence, download, download_together
 from lsgp.backends.cuda.streams import on_own_stream, queue_of, side_by_side
@@ -28,6 +28,7 @@ from lsgp.method.contract import (
     Scores,
 )
 from lsgp.method.kernels import Kernel
+from lsgp.search.coarse import CoarseTree
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import NeighborIndex, SearchIndex
 
@@ -100,6 +101,26 @@ class CudaBackend:
                 exclusions,
                 self.residence,
             )
+        return self._kept(found)
+
+    @on_own_stream
+    def search_units(
+        self,
+        tree: CoarseTree,
+        index: SearchIndex,
+        queries: NDArray[np.float64],
+        n_units: int,
+        reach: float,
+        exclusions: Exclusions,
+    ) -> NDArray[np.int32]:
+        """As `Backend.search_units`; what is found stays on the device too."""
+        if not isinstance(index, NeighborIndex):
+            return host.search_units(tree, index, queries, n_units, reach, exclusions)
+        found = coarse.find_units(tree, index, queries, n_units, reach, exclusions, self.residence)
+        return self._kept(found)
+
+    def _kept(self, found: DeviceArray) -> NDArray[np.int32]:
+        """What was found, on the host, and still on the device."""
         neighbors: NDArray[np.int32] = download(found)
         self.residence.remember(neighbors, found)
         return neighbors

@@ -41,6 +41,7 @@ from lsgp.method.contract import (
     concatenate_results,
 )
 from lsgp.method.kernels import Kernel
+from lsgp.search.coarse import CoarseTree
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
 
@@ -111,6 +112,21 @@ class PlacedBackend(ForwardingBackend):
                 max_neighbors,
                 first_query + start,
             )
+
+        return self._halving(find, len(queries), _side_by_side)
+
+    def search_units(
+        self,
+        tree: CoarseTree,
+        index: SearchIndex,
+        queries: NDArray[np.float64],
+        n_units: int,
+        reach: float,
+        exclusions: Exclusions,
+    ) -> NDArray[np.int32]:
+        def find(start: int, stop: int) -> NDArray[np.int32]:
+            own = queries[start:stop], n_units, reach, exclusions.block(start, stop)
+            return self.solves.search_units(tree, index, *own)
 
         return self._halving(find, len(queries), _side_by_side)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.cuda.device import cupy, find_device
 from lsgp.backends.cuda.entry import enter
-from lsgp.backends.cuda.modules import allow_shared_memory, kernel_of
+from lsgp.backends.cuda.modules import Kernel, allow_shared_memory, kernel_of
 from lsgp.backends.cuda.residence import DeviceArray, Residence
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import LEAF_SIZE, NeighborIndex
@@ -34,12 +34,17 @@ def find_nearest(
     n_neighbors: int,
     exclusions: Exclusions,
     residence: Residence,
+    farthest: DeviceArray | None = None,
 ) -> DeviceArray:
-    """As `NeighborIndex.nearest`, on the device, of queries of the host or there."""
+    """As `NeighborIndex.nearest`, on the device, of queries of the host or there.
+
+    The squared distances of the last of them are written to ``farthest`` (q,), infinite where
+    there are fewer.
+    """
     in_units, factor = enter(index, queries, lengthscale, exclusions)
     neighbors = cupy().empty((len(queries), n_neighbors), np.int32)
-    size = _power_of_two(n_neighbors + LEAF_SIZE)
-    _launch(index, in_units, factor, exclusions, residence, -1.0, size, neighbors, None)
+    size = power_of_two(n_neighbors + LEAF_SIZE)
+    _launch(index, in_units, factor, exclusions, residence, -1.0, size, neighbors, None, farthest)
     return neighbors
 
 
@@ -66,7 +71,7 @@ def find_within(
     width = int(found.max(initial=0))
     neighbors = cupy().empty((len(queries), width), np.int32)
     if width:
-        size = _power_of_two(width)
+        size = power_of_two(width)
         _launch(index, in_units, factor, exclusions, residence, square, size, neighbors, counts)
     return neighbors
 
@@ -81,21 +86,11 @@ def _launch(
     size: int,
     neighbors: DeviceArray,
     counts: DeviceArray | None,
+    farthest: DeviceArray | None = None,
 ) -> None:
     q, k = neighbors.shape
     if q == 0:
         return
-    kernel = kernel_of("search", "find")
-    per_warp = BYTES_OF_STACK + BYTES_OF_CANDIDATE * size
-    n_warps = WARPS_PER_BLOCK
-    while n_warps > 1 and n_warps * per_warp > find_device().shared_memory:
-        n_warps //= 2
-    allow_shared_memory(kernel, n_warps * per_warp)
-
-    def optional(array: NDArray[Any] | None) -> Any:
-        return _NOTHING if array is None else cupy().asarray(array)
-
-    n_groups = 0 if exclusions.groups is None else len(exclusions.groups)
     tree = [residence.upload(array) for array in (index.leaves, index.order, index.boxes)]
     places = cupy().asarray(in_units)
     arguments = (
@@ -104,34 +99,59 @@ def _launch(
         np.int32(index.d),
         places,
         optional(factor),
-        optional(exclusions.rows),
-        optional(exclusions.radius),
-        cupy().asarray(index.unit),
-        optional(exclusions.groups),
-        optional(exclusions.query_groups),
-        np.int64(n_groups),
+        *exclusion_arguments(exclusions, index.unit),
         np.int64(q),
-        _turns(index, tree[2], places, optional(factor)) if q >= MANY_QUERIES else _NOTHING,
+        turns_of(tree[2], len(index.leaves), places, optional(factor)),
         np.int32(k),
         np.float64(squared_radius),
         np.int32(size),
         neighbors,
-        _NOTHING if counts is None else counts,
+        optional(counts),
+        optional(farthest),
     )
+    per_warp = BYTES_OF_STACK + BYTES_OF_CANDIDATE * size
+    launch_warps(kernel_of("search", "find"), q, per_warp, arguments)
+
+
+def optional(array: Any) -> Any:
+    """The array on the device, or what a kernel takes for none."""
+    return _NOTHING if array is None else cupy().asarray(array)
+
+
+def exclusion_arguments(exclusions: Exclusions, unit: NDArray[np.float64]) -> tuple[Any, ...]:
+    """As the kernels of source/search.cuh and source/coarse.cuh take them."""
+    rows, radius, groups, query_groups = exclusions
+    return (
+        optional(rows),
+        optional(radius),
+        cupy().asarray(unit),
+        optional(groups),
+        optional(query_groups),
+        np.int64(0 if groups is None else len(groups)),
+    )
+
+
+def launch_warps(kernel: Kernel, q: int, per_warp: int, arguments: tuple[Any, ...]) -> None:
+    """One warp for each query, with so many bytes of shared memory."""
+    n_warps = WARPS_PER_BLOCK
+    while n_warps > 1 and n_warps * per_warp > find_device().shared_memory:
+        n_warps //= 2
+    allow_shared_memory(kernel, n_warps * per_warp)
     kernel((-(-q // n_warps),), (32 * n_warps,), arguments, shared_mem=n_warps * per_warp)
 
 
-def _turns(
-    index: NeighborIndex, boxes: DeviceArray, queries: DeviceArray, factor: Any
-) -> DeviceArray:
-    """Numbers of the queries in the order of the leaves that they are in, (q,)."""
-    q, n_threads = len(queries), 128
+def turns_of(boxes: DeviceArray, n_leaves: int, queries: DeviceArray, factor: Any) -> Any:
+    """Numbers of the queries in the order of the leaves that they are in, (q,); none of few."""
+    (q, d), n_threads = queries.shape, 128
+    if q < MANY_QUERIES:
+        return _NOTHING
     leaves = cupy().empty(q, np.int32)
-    sizes = np.int64(len(index.leaves)), np.int32(index.d)
+    sizes = np.int64(n_leaves), np.int32(d)
     arguments = (boxes, *sizes, queries, factor, np.int64(q), leaves)
     kernel_of("search", "home")((-(-q // n_threads),), (n_threads,), arguments)
     return cupy().argsort(leaves)
 
 
-def _power_of_two(n: int) -> int:
+def power_of_two(n: int) -> int:
+    """The least that is not less, from 2 on."""
     return 1 << max(n - 1, 1).bit_length()

@@ -27,7 +27,8 @@ PARTS = {
     "coefficients": (*_NUMBERS, *_SYSTEM, "general.cuh", "coefficients_kernel.cuh"),
     "score": (*_NUMBERS, *_SYSTEM, "score.cuh", "general.cuh", "score_kernel.cuh"),
     "dense": ("numbers.cuh", "formulas.h", "dense_kernel.cuh"),
-    "search": ("threads.cuh", "search.cuh"),
+    "search": ("threads.cuh", "tree.cuh", "search.cuh"),
+    "coarse": ("threads.cuh", "tree.cuh", "coarse.cuh"),
 }
 
 

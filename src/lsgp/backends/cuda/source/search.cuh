@@ -1,130 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exact neighbor search in the tree of _core/tree.h: a warp walks it for one query, depth first, and
-// the points of a leaf are its lanes'. The squared distance is the float64 sum of squares in the
-// order of the dimensions, every operation rounded, and neighbors are ordered by (squared distance,
-// row), so that a neighborhood is the one that the host finds.
+// Exact neighbor search: a warp walks the tree for one query, depth first, and the points of a leaf
+// are its lanes'.
 #pragma once
 
 namespace lsgp {
 
-constexpr int WARP = 32;
-inline double product(double a, double b) { return __dmul_rn(a, b); }
-inline double plus(double a, double b) { return __dadd_rn(a, b); }
-inline unsigned ballot(bool is_true) { return __ballot_sync(ALL_LANES, is_true); }
-inline int n_set(unsigned bits) { return __popc(bits); }
-
-constexpr int LEAF = 64;          // points per leaf
-constexpr int LARGEST_DEPTH = 40; // of a tree whose rows are 32-bit numbers
-constexpr int FEW_INPUTS = 6;     // every lane measures a box; with more, each lane some inputs of it
-
-struct Tree {
-  const double *leaves;  // (n_leaves, d, LEAF)
-  const int *order;      // (n_leaves, LEAF)
-  const double *boxes;   // (2 n_leaves - 1, 2, d)
-  long long n_leaves, first_deepest, n_deepest;
-  int d;
-
-  Tree(const double *leaves, const int *order, const double *boxes, long long n_leaves, int d)
-      : leaves(leaves), order(order), boxes(boxes), n_leaves(n_leaves), first_deepest(0), d(d) {
-    while (2 * first_deepest + 1 < 2 * n_leaves - 1) first_deepest = 2 * first_deepest + 1;
-    n_deepest = 2 * n_leaves - 1 - first_deepest;
-  }
-  bool is_leaf(long long node) const { return node >= n_leaves - 1; }
-  long long position(long long leaf) const {
-    return leaf >= first_deepest ? leaf - first_deepest : n_deepest + leaf - (n_leaves - 1);
-  }
-};
-
-struct Query {
-  const double *z;       // (d,) in units
-  const double *factor;  // (d,) unit / lengthscale; null: all 1
-  const double *unit;    // (d,)
-  const int *groups;     // (n,)
-  long long n_groups;
-  int excluded_row, excluded_group;
-  double squared_radius;  // that excludes; 0: none
-
-  // point: coordinate j at point[j * LEAF]
-  double distance(const double *point, int d) const {
-    double sum = 0;
-    for (int j = 0; j < d; j++) {
-      double gap = point[j * LEAF] - z[j];
-      if (factor) gap = product(gap, factor[j]);
-      sum = plus(sum, product(gap, gap));
-    }
-    return sum;
-  }
-  bool admits(int row, const double *point, int d) const {
-    if (row < 0 || row == excluded_row) return false;
-    if (excluded_group >= 0 && row < n_groups && groups[row] == excluded_group) return false;
-    if (squared_radius <= 0) return true;
-    double sum = 0;
-    for (int j = 0; j < d; j++) {
-      const double gap = product(unit[j], point[j * LEAF] - z[j]);
-      sum = plus(sum, product(gap, gap));
-    }
-    return sum >= squared_radius;
-  }
-  double gap_to_box(const double *box, int j, int d) const {
-    const double below = box[j] - z[j], above = z[j] - box[d + j];
-    double gap = below > above ? below : above;
-    gap = gap > 0 ? gap : 0;
-    return factor ? gap * factor[j] : gap;
-  }
-};
-
-// The candidates of one query, which its warp keeps in shared memory.
-struct Found {
-  double *distance;  // (size,)
-  int *row;          // (size,)
-  int lane, size, k, count, n_sorted;
-  double limit;  // squared distance above which points and boxes are dropped
-  double last_distance;
-  int last_row;  // the k-th nearest when last sorted: others must come before it
-
-  // A bound that surely admits every point of this squared distance, however sums are rounded.
-  static double with_slack(double threshold, int d) {
-    return threshold * (1 + double(d + 4) * 8.881784197001252e-16) + 1e-290;
-  }
-  bool is_before(int a, int b) const {
-    return distance[a] < distance[b] || (distance[a] == distance[b] && row[a] < row[b]);
-  }
-  void add(bool passes, double value, int number) {
-    const unsigned all = ballot(passes);
-    const int place = count + n_set(all & ((1u << lane) - 1));
-    if (passes && place < size) distance[place] = value, row[place] = number;
-    count += n_set(all);
-  }
-  // Bitonic, by the warp, of the next power of two.
-  void sort() {
-    int n = 2;
-    while (n < count) n *= 2;
-    for (int i = count + lane; i < n; i += WARP) distance[i] = INFINITY, row[i] = 0x7fffffff;
-    __syncwarp();
-    for (int span = 2; span <= n; span *= 2)
-      for (int stride = span / 2; stride; stride /= 2) {
-        for (int e = lane; e < n / 2; e += WARP) {
-          const int a = 2 * e - (e & (stride - 1)), b = a + stride;
-          const bool is_rising = (a & span) == 0;
-          if (is_before(is_rising ? b : a, is_rising ? a : b)) {
-            const double other = distance[a];
-            const int number = row[a];
-            distance[a] = distance[b], row[a] = row[b];
-            distance[b] = other, row[b] = number;
-          }
-        }
-        __syncwarp();
-      }
-  }
-  void keep_nearest(int d) {
-    sort();
-    if (count < k) return;
-    count = k;
-    last_distance = distance[k - 1], last_row = row[k - 1];
-    limit = with_slack(last_distance, d);
-    __syncwarp();
-  }
-};
+constexpr int LEAF = 64;       // points per leaf
+constexpr int FEW_INPUTS = 6;  // every lane measures a box; with more, each lane some inputs of it
 
 struct Postponed {
   double distance;
@@ -168,10 +50,10 @@ inline void search(const Tree &tree, const Query &query, Found &found, Postponed
       const double *points = tree.leaves + leaf * d * LEAF;
       for (int begin = 0; begin < LEAF; begin += WARP) {
         const int p = begin + lane, row = tree.order[leaf * LEAF + p];
-        const double own = query.distance(points + p, d);
+        const double own = query.distance(points + p, d, LEAF);
         const bool is_before = own < found.last_distance ||
                                (own == found.last_distance && (!IS_NEAREST || row < found.last_row));
-        found.add(is_before && query.admits(row, points + p, d), own, row);
+        found.add(is_before && query.admits(row, points + p, d, LEAF), own, row);
       }
       __syncwarp();
       if (IS_NEAREST && (found.count > found.size - LEAF ||
@@ -214,13 +96,14 @@ extern "C" __global__ void home(const double *boxes, long long n_leaves, int d,
 
 // One warp per query, in this order: those that are near each other read the same leaves. Neighbors
 // (q, k) are the k nearest, or, with a squared radius, all that are within it, nearest first; counts
-// (q,) of these. Without room for candidates they are only counted.
+// (q,) of these. Without room for candidates they are only counted. Farthest (q,) is the squared
+// distance of the k-th, infinite if there are fewer.
 extern "C" __global__ void find(
     const double *leaves, const int *order, const double *boxes, long long n_leaves, int d,
     const double *queries, const double *factor, const int *rows, const double *radii,
     const double *unit, const int *groups, const int *query_groups, long long n_groups,
     long long n_queries, const long long *turns, int k, double squared_radius, int size,
-    int *neighbors, int *counts) {
+    int *neighbors, int *counts, double *farthest) {
   LSGP_SHARED_MEMORY;
   const int lane = lsgp::rank() % lsgp::WARP, warp = lsgp::rank() / lsgp::WARP,
             n_warps = lsgp::n_threads() / lsgp::WARP;
@@ -243,7 +126,7 @@ extern "C" __global__ void find(
                                radii ? radii[q] * radii[q] : 0};
     const bool is_nearest = squared_radius < 0;
     lsgp::Found found = {distances + warp * size, candidates + warp * size, lane, size,
-                         int(k < n_places ? k : n_places), 0, 0, INFINITY, INFINITY, 0x7fffffff};
+                         int(k < n_places ? k : n_places), 0, INFINITY, INFINITY, 0x7fffffff};
     if (is_nearest) {
       lsgp::search<true>(tree, query, found, stacks + warp * lsgp::LARGEST_DEPTH);
     } else {
@@ -255,6 +138,7 @@ extern "C" __global__ void find(
     for (int r = lane; r < k; r += lsgp::WARP)
       neighbors[q * k + r] = r < found.count ? found.row[r] : -1;
     if (lane == 0 && counts) counts[q] = found.count;
+    if (lane == 0 && farthest) farthest[q] = k <= found.count ? found.distance[k - 1] : INFINITY;
     __syncwarp();
   }
 }
