@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How estimators are fitted: from rows as users give them to an ensemble, and more rows to it."""
+"""How estimators are fitted: from rows as users give them to an ensemble."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ import copy
 import warnings
 from abc import ABCMeta, abstractmethod
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from lsgp.backends import choose_backend
 from lsgp.compute.warn import warn_user
-from lsgp.ensemble import update
 from lsgp.ensemble.build import build_given, build_tuned, with_known_noise
 from lsgp.ensemble.ensemble import Ensemble
-from lsgp.estimators.fitted import FittedEstimator
+from lsgp.estimators.updates import Updates
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
 from lsgp.inputs.copies import find_copies
 from lsgp.inputs.device_arrays import refuse_device_arrays
@@ -39,9 +37,15 @@ from lsgp.inputs.encoding import (
 )
 from lsgp.inputs.frames import refuse_geometries
 from lsgp.inputs.projections import Places, find_projection
-from lsgp.inputs.rows import TrainingRows, check_targets, check_training_rows, n_rows_of
+from lsgp.inputs.rows import (
+    TrainingRows,
+    check_targets,
+    n_rows_of,
+    require_spread,
+    require_targets,
+)
 from lsgp.inputs.settings import specify
-from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
+from lsgp.inputs.specification import LIMITS, Specification
 from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
 from lsgp.method.shape import AS_THEY_ARE
 from lsgp.tuning.angle import choose_angle
@@ -50,9 +54,6 @@ from lsgp.tuning.problem import TuningProblem, WarmStart
 from lsgp.tuning.search import Tuned, tune
 
 Array = NDArray[np.float64]
-
-#: Standard deviations of targets below have no digits to spare.
-SMALLEST_SPREAD = 1e-300
 
 #: Encodings are chosen by quick fits if tuning has this many seconds: up to four take about a
 #: second each,
@@ -70,7 +71,7 @@ QUICK_SETTINGS = {
 ANGLE_TIME = 0.05
 
 
-class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
+class LSGPEstimator(CallbackSupportMixin, Updates, metaclass=ABCMeta):
     """What all estimators share.
 
     `ensemble_` is assigned last and at once: an estimator is either what it was or what it became,
@@ -193,9 +194,9 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
     def _check_targets(self, scaler: TargetScaler, y: Array) -> None:
         """Refuse targets that numbers have too few digits for; the extremes of y are enough."""
         if self._settings()["normalize_y"]:
-            _require_spread(scaler.std)
+            require_spread(scaler.std)
         else:
-            _require_targets(y, LIMITS[self.dtype].target)
+            require_targets(y, LIMITS[self.dtype].target)
 
     def _read(
         self, X: Any, y: Any, multi_output: bool = False, y_numeric: bool = False
@@ -342,121 +343,4 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             f"{n_copies} of {n_rows} rows are copies of others, with the same inputs "
             "and targets: each counts once, and leave-one-out leaves it out with its copies. If "
             "they are observations of their own, give sample_weight=numpy.ones(len(y)).",
-        )
-
-    def _add(
-        self,
-        X: Any,
-        inputs: Array | None,
-        y: Array,
-        sample_weight: ArrayLike | None,
-        noise_variance: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Add rows, whose targets y (k, t) and inputs are checked; without those, of a table."""
-        if inputs is None:
-            return self._add_encoded(X, y, sample_weight, noise_variance, groups)
-        rows = self._check_more_rows(inputs, y, sample_weight, noise_variance, groups)
-        return self._add_rows(rows)
-
-    def _add_rows(self, rows: TrainingRows) -> Self:
-        self._check_places(rows.X)
-        # At once, and last: a failure, or a prediction in another thread, sees the old models.
-        self.ensemble_ = update.add_rows(self.ensemble_, rows, self._policy())
-        return self
-
-    def _add_encoded(
-        self,
-        X: Any,
-        y: Array,
-        sample_weight: ArrayLike | None,
-        noise_variance: ArrayLike | None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Add rows of a table that is encoded; categories may have new levels."""
-        encoder = self.ensemble_.encoder
-        assert encoder is not None
-        numbers = np.arange(len(y), dtype=float)[:, None]
-        rows = self._check_more_rows(numbers, y, sample_weight, noise_variance, groups)
-        kept = rows.X[:, 0].astype(np.int64)
-        weight = np.zeros(len(y))
-        weight[kept] = 1.0 if rows.weight is None else rows.weight
-        own = np.full(len(y), -1, np.int32)
-        if rows.group_numbers is not None:
-            own[kept] = rows.group_numbers
-        grown, inputs = encoder.extend(X, y, weight, None if rows.groups is None else own)
-        rows = rows._replace(X=self._check_places(np.ascontiguousarray(inputs[kept])))
-        added = update.add_rows(self.ensemble_, rows, self._policy())
-        self.ensemble_ = replace(added, encoder=grown)
-        return self
-
-    def _check_more_rows(
-        self,
-        X: Array,
-        y: Array,
-        sample_weight: ArrayLike | None,
-        noise_variance: ArrayLike | None,
-        groups: ArrayLike | None = None,
-    ) -> TrainingRows:
-        """Rows to add to a fitted estimator, whose targets y (k, t) are checked."""
-        if (noise_variance is None) != (self.ensemble_.mean_noise_variance is None):
-            was, now = ("not ", "") if noise_variance is not None else ("", "not ")
-            raise ValueError(
-                f"noise_variance was {was}given to fit, and is {now}given for the rows to add. "
-                "Give it for all rows, or for none."
-            )
-        if not self._settings()["normalize_y"]:
-            _require_targets(y, LIMITS[self.dtype].target)
-        return check_training_rows(X, y, sample_weight, noise_variance, groups)
-
-    def _policy(self) -> update.Policy:
-        is_given = isinstance(self.n_neighbors, Integral)
-        return update.Policy(
-            n_neighbors=int(self.n_neighbors) if is_given else DEFAULT_N_NEIGHBORS,
-            localizer=self.localizer,
-            memory_budget=self._resources().memory_budget,
-        )
-
-    def forget(self, rows: ArrayLike) -> Self:
-        """Remove training rows, without tuning again.
-
-        The rows that stay are numbered anew in their order, as if the others had never been
-        given. Row numbers are those of `loo` and `explain`: rows of zero sample weight do not
-        count.
-
-        Parameters
-        ----------
-        rows : boolean array of shape (n,), or array of row numbers
-            True for the rows to remove.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lsgp import LSGPRegressor
-        >>> X = np.linspace(0, 1, 200)[:, None]
-        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
-        >>> len(model.forget([0, 1]).forget(np.arange(198) < 50).loo().rows)
-        148
-        """
-        check_is_fitted(self)
-        self.ensemble_ = update.forget_rows(self.ensemble_, rows, self._policy())
-        return self
-
-
-def _require_targets(y: Array, largest: float) -> None:
-    """Refuse targets as they are whose squares are no finite numbers."""
-    found = max(float(y.max()), -float(y.min()))
-    if found > largest:
-        raise ValueError(
-            f"y has values of up to {found:g}, and normalize_y=False takes at most {largest:g}. "
-            "Use normalize_y=True, or larger units."
-        )
-
-
-def _require_spread(std: Array) -> None:
-    """Refuse targets that vary so little that numbers have too few digits for it."""
-    if std.min() < SMALLEST_SPREAD:
-        raise ValueError(
-            f"y has a standard deviation of {std.min():g}, less than {SMALLEST_SPREAD:g}. Use "
-            "smaller units."
         )

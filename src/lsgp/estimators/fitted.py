@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.utils import estimator_html_repr
+from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lsgp.compute.threads import resolve_n_jobs
@@ -20,15 +20,13 @@ from lsgp.ensemble.effects import Effect, cycle_effect, effects
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
-from lsgp.estimators.settings import EstimatorSettings
+from lsgp.estimators.stored import StoredEstimator
 from lsgp.inputs.device_arrays import kind_of, refuse_device_arrays
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.frames import make_frame
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.arrays import on_host
 from lsgp.method.contract import LocalModel
-from lsgp.storage.estimator import load_estimator, save_estimator
-from lsgp.storage.model_file import Path
 from lsgp.tuning.result import TuningResult
 
 Array = NDArray[np.float64]
@@ -40,14 +38,11 @@ NAN_ERROR = "Input X contains NaN."
 N_STRONGEST = 6
 
 
-class FittedEstimator(EstimatorSettings):
+class FittedEstimator(StoredEstimator):
     """What a fitted ensemble can do, asked for as users do.
 
     All that is fitted is `ensemble_`.
     """
-
-    ensemble_: Ensemble
-    n_features_in_: int
 
     def _ready(self, n_queries: int | None = None) -> Ensemble:
         """The ensemble, on the backend that the settings ask for now, for so many queries."""
@@ -127,6 +122,15 @@ class FittedEstimator(EstimatorSettings):
 
         check_is_fitted(self)
         return predict_lazily(self, X, method, **options)
+
+    def _some_rows(self, n_points: int | None, random_state: Any) -> NDArray[np.int64]:
+        """Numbers of training rows: a random sample of so many, in order, or all of them."""
+        check_is_fitted(self)
+        n = self.ensemble_.n_rows
+        if n_points is None or n_points >= n:
+            return np.arange(n)
+        chosen = check_random_state(random_state).choice(n, n_points, replace=False)
+        return np.sort(chosen)
 
     @property
     def fitted_(self) -> tuple[FittedModel, ...]:
@@ -382,70 +386,3 @@ class FittedEstimator(EstimatorSettings):
         if get_config()["display"] == "diagram":
             bundle["text/html"] = self._html()
         return bundle
-
-    # -- files -----------------------------------------------------------------------------
-
-    def save(self, path: Path) -> None:
-        """Write the fitted estimator to one file, from which `load` makes it again.
-
-        Parameters
-        ----------
-        path : str or path
-            A file that is there is replaced when the new one is complete, and not touched
-            when saving fails.
-
-        Notes
-        -----
-        The file is in the safetensors format: arrays, and settings as JSON. It holds no code.
-        Kernels of one's own, beside those of scikit-learn, need pickle or joblib instead.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> import numpy as np
-        >>> from lsgp import LSGPRegressor
-        >>> X = np.linspace(0, 1, 200)[:, None]
-        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "model.lsgp")
-        ...     model.save(path)
-        ...     loaded = LSGPRegressor.load(path)
-        >>> bool(loaded.predict([[0.5]]) == model.predict([[0.5]]))
-        True
-        """
-        check_is_fitted(self)
-        save_estimator(path, type(self).__name__, self.get_params(deep=False), self.ensemble_)
-
-    @classmethod
-    def load(cls, path: Path, *, check_arrays: bool = True) -> Self:
-        """The estimator that `save` wrote; its predictions are the same to the last bit.
-
-        Parameters
-        ----------
-        path : str or path
-        check_arrays : bool
-            Whether the arrays are compared with their checksum, for which all of the file is
-            read once, at some gigabytes per second. Otherwise it is read where it is needed.
-
-        Returns
-        -------
-        estimator
-            Its training rows and their index stay in the file and are read from there: do not
-            change the file in place while the estimator is in use. Saving over it is safe.
-
-        Raises
-        ------
-        ModelFileError
-            The file is damaged, not a model, of a newer format, or of another estimator.
-        """
-        estimator = cls()
-        parameters, ensemble = load_estimator(
-            path, cls.__name__, set(estimator.get_params(deep=False)), check_arrays
-        )
-        for name, value in parameters.items():
-            setattr(estimator, name, value)
-        estimator.n_features_in_ = ensemble.n_columns
-        if ensemble.input_names is not None:
-            estimator.feature_names_in_ = np.array(ensemble.input_names, dtype=object)
-        estimator.ensemble_ = ensemble
-        return estimator

@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 #: Of the noise of a row to the mean of all, and of sample weights.
 LARGEST_RATIO = 1e100
+#: Standard deviations of targets below have no digits to spare.
+SMALLEST_SPREAD = 1e-300
 
 
 class Groups(NamedTuple):
@@ -122,6 +124,25 @@ def check_targets(y: Any, n: int, multi_output: bool) -> NDArray[Any]:
     stand_in = np.zeros((n, 1))
     _, checked = check_X_y(stand_in, y, multi_output=multi_output, y_numeric=multi_output)
     return np.asarray(checked)
+
+
+def require_targets(y: Array, largest: float) -> None:
+    """Refuse targets as they are whose squares are no finite numbers."""
+    found = max(float(y.max()), -float(y.min()))
+    if found > largest:
+        raise ValueError(
+            f"y has values of up to {found:g}, and normalize_y=False takes at most {largest:g}. "
+            "Use normalize_y=True, or larger units."
+        )
+
+
+def require_spread(std: Array) -> None:
+    """Refuse targets that vary so little that numbers have too few digits for it."""
+    if std.min() < SMALLEST_SPREAD:
+        raise ValueError(
+            f"y has a standard deviation of {std.min():g}, less than {SMALLEST_SPREAD:g}. Use "
+            "smaller units."
+        )
 
 
 def n_rows_of(X: Any) -> int:
