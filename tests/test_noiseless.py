@@ -9,7 +9,8 @@ import pytest
 
 from lsgp import LSGPRegressor
 from lsgp.tuning.parameters import SHARED_BOUNDS
-from lsgp.tuning.plan import TINY_NOISES
+from lsgp.tuning.plan import SMALLEST_ODDS, TINY_NOISES, integrated_share
+from lsgp.tuning.stages.noiseless import odds_of
 
 FLOOR = math.exp(SHARED_BOUNDS["noise_variance"][0])
 
@@ -57,6 +58,19 @@ def test_intervals_of_a_function_cover_it(fitted, data):
     low, high = fitted.predict_interval(data[1], level=0.9, kind="latent")
     truth = function(data[1])
     assert np.mean((low <= truth) & (truth <= high)) > 0.8
+
+
+def test_models_with_noise_have_no_share_where_none_is_found(fitted):
+    assert integrated_share(120) > 0
+    assert not any(one.is_integrated for one in fitted.ensemble_.models)
+
+
+def test_a_kernel_that_is_much_less_likely_still_has_a_say():
+    # By the evidence itself, a gap of 20 is one in 500 million.
+    odds = odds_of([-20.0, 0.0, -100.0])
+    assert odds[1] == 1.0
+    assert 0.1 < odds[0] < 0.5
+    assert odds[2] < SMALLEST_ODDS
 
 
 def test_noise_that_is_there_is_found(data):

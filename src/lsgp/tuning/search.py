@@ -336,14 +336,14 @@ def _weigh(problem: TuningProblem, comparison: Comparison, found: Found) -> _Wei
         choice = Choice(np.eye(len(usable))[0], usable[0].loss, ScaleAndShape())
     weights, of_linear = np.split(choice.weights, [len(usable)])
     linear = tuple((c, float(w)) for c, w in zip(found.linear, of_linear, strict=True) if w)
-    integrated = _usable(found.integrated)
+    # Those have noise, no less than its floor: of a function without any, they would be most of
+    # the error (three functions of 50 rows: three times that of the others).
+    integrated = [] if found.is_noiseless else _usable(found.integrated)
     if integrated:
         # Never of labels: there is no linear candidate beside them.
         predicted = [candidate.predicted for candidate in candidates]
         also = [c.candidate.predicted for c in integrated]
-        # Without noise, rows say more, and the likeliest hyperparameters are right sooner.
-        share = problem.integrated_share ** (2 if found.is_noiseless else 1)
-        choice = comparison.blend(choice, predicted, also, share)
+        choice = comparison.blend(choice, predicted, also, problem.integrated_share)
         weights = choice.weights
         usable += integrated
     return _Weighed(usable, choice._replace(weights=weights), linear)

@@ -22,6 +22,7 @@ from lsgp.tuning.plan import (
     LAST_EVIDENCE_ITERATIONS,
     MOST_FOR_STARTS,
     N_NOISELESS_ROWS,
+    NOISELESS_EVIDENCE_POWER,
     NOISELESS_KERNELS,
     SMALLEST_ODDS,
     TINY_NOISES,
@@ -59,11 +60,16 @@ class Noiseless:
             # by the loss alone: where rows are few, these are, at a tenth more, the better ones.
             found.exact += likely
             found.is_noiseless = True
-            odds = np.exp(np.array(log_evidence) - max(log_evidence))
-            pairs = zip(judged, odds.tolist(), strict=True)
+            pairs = zip(judged, odds_of(log_evidence), strict=True)
             found.likely[:] = [(c, one) for c, one in pairs if one > SMALLEST_ODDS]
         else:
             found.exact += judged
+
+
+def odds_of(log_evidence: list[float]) -> list[float]:
+    """Of each, relative to the likeliest."""
+    gaps = np.array(log_evidence) - max(log_evidence)
+    return np.exp(NOISELESS_EVIDENCE_POWER * gaps).tolist()
 
 
 def _best_exact(found: Found) -> Contender | None:
