@@ -172,6 +172,10 @@ def find_within(index, queries, lengthscale, radius, most, first_query, exclusio
     return DeviceArray(found)
 
 
+def find_units(tree, index, queries, n_units, reach, exclusions, residence):
+    return DeviceArray(tree.nearest_units(index, queries, n_units, reach, exclusions))
+
+
 def predict(problem, queries, neighbors):
     X, y, noise = (array.values for array in problem[:3])
     here = LocalProblem(X, y, noise, problem.model)
@@ -191,6 +195,7 @@ def put_on_host(monkeypatch):
     """All that the path of queries asks of a device; CuPy's stand-in is in `sys.modules`."""
     for name in (find_nearest, find_within):
         monkeypatch.setattr(pipeline.search, name.__name__, name)
+    monkeypatch.setattr(backend.coarse, "find_units", find_units)
     monkeypatch.setattr(pipeline.solve, "predict", predict)
     for module in (pipeline, backend):
         for name in (download, download_together):
