@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A device as long as it works, and this machine after that: what ``backend="auto"`` may stand for.
 
-Arrays that a backend takes and gives are those of the host, so that a block which failed on the
-device is done again here, and the work goes on.
+Arrays that a backend takes and gives are those of the host, or are brought here, so that a block
+which failed on the device is done again, and the work goes on.
 """
 
 from __future__ import annotations
