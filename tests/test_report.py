@@ -242,11 +242,18 @@ def test_rows_to_explain_without_must_be_training_rows(model, exclude):
         model.explain(X, exclude=exclude)
 
 
-def test_candidates_of_tuning_are_listed(tmp_path):
+@pytest.fixture(scope="module")
+def of_any_size(tmp_path_factory):
+    """A model of which tuning chose everything, integrated GPs among it, and its report."""
     X, y = make_data(150, 2)
-    model = regressor(n_tuning_points=100, n_neighbors="auto").fit(X, y)
-    write_report(model, tmp_path / "r.html")
-    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    model = regressor(n_models=3, n_tuning_points=100, n_neighbors="auto").fit(X, y)
+    path = tmp_path_factory.mktemp("reports") / "r.html"
+    write_report(model, path)
+    return model, path.read_text(encoding="utf-8")
+
+
+def test_candidates_of_tuning_are_listed(of_any_size):
+    model, text = of_any_size
     table = re.search(r'<table id="candidates".*?</table>', text, re.DOTALL)[0]
     assert table.count("<tr") == 1 + len(model.tuning_.candidates)
     assert table.count('class="chosen"') == len(model.tuning_.chosen)
@@ -368,11 +375,9 @@ def test_report_shows_importance_and_effects(model, tmp_path):
     assert sum(label.startswith("Effect of ") for label in labels) == 3
 
 
-def test_weights_of_models_add_to_a_hundred(tmp_path):
-    X, y = make_data(150, 2)
-    fitted = regressor(n_models=3, n_neighbors="auto").fit(X, y)
-    write_report(fitted, tmp_path / "r.html")
-    text = (tmp_path / "r.html").read_text("utf-8").split('id="models"')[1].split("</table>")[0]
+def test_weights_of_models_add_to_a_hundred(of_any_size):
+    fitted, text = of_any_size
+    text = text.split('id="models"')[1].split("</table>")[0]
     shares = [float(share) for share in re.findall(r">(\d+\.\d) %<", text)]
     # Those that are integrated over hyperparameters have one row.
     ensemble = fitted.ensemble_

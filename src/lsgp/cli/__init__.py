@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
 
 from lsgp.cli.console import Voice, one_line
 from lsgp.cli.errors import CommandError
@@ -77,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _signals() -> Iterator[None]:
     """Let SIGTERM end the command like an exception, so that temporary files are removed."""
 
-    def terminate(*_: Any) -> None:
+    def terminate(*_: object) -> None:
         raise SystemExit(EXIT_TERMINATED)
 
     if threading.current_thread() is not threading.main_thread():

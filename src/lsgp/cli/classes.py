@@ -22,7 +22,7 @@ from lsgp.cli.models import (
     rows_for,
 )
 from lsgp.cli.outputs import open_output
-from lsgp.cli.table import Table
+from lsgp.cli.table import DataType, Table
 from lsgp.cli.tables import (
     n_unreadable,
     open_table,
@@ -147,7 +147,9 @@ def predict_classes(
         if output_kind == "csv":
             table.keep_as_text([one for one in kept if one not in inputs.names])
         labels = pl.Series(label_column, own.classes.tolist())
-        schema: dict[str, Any] = {one: table.type_of(one, one in inputs.numbers) for one in kept}
+        schema: dict[str, DataType] = {
+            one: table.type_of(one, one in inputs.numbers) for one in kept
+        }
         schema |= {label_column: labels.dtype, **dict.fromkeys(columns, pl.Float64())}
         with (
             open_output(

@@ -46,7 +46,7 @@ class Voice:
     def listen_to_warnings(self) -> None:
         """Show the library's warnings as notes; to be called inside ``catch_warnings``."""
 
-        def show(message: Warning | str, *place: Any) -> None:
+        def show(message: Warning | str, *place: object) -> None:
             self.note(f"warning: {one_line(str(message))}")
 
         warnings.showwarning = show  # type: ignore[assignment]

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from lsgp.cli.errors import CommandError
-from lsgp.cli.table import Column, Unreadable
+from lsgp.cli.table import Column, DataType, Unreadable
 from lsgp.inputs.encoding.text import MAX_UNREADABLE, MISSING, TRUTHS
 
 
-def parse_cells(texts: pl.Series, dtype: Any, where: str, first_row: int) -> pl.Series:
+def parse_cells(texts: pl.Series, dtype: DataType, where: str, first_row: int) -> pl.Series:
     """A column that is copied, of the type that its first rows have; null where one is missing."""
     stripped = cells_of(texts)
     # Text is no truth to polars, but a number is.

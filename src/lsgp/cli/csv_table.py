@@ -28,7 +28,7 @@ from lsgp.cli.csv_cells import (
 )
 from lsgp.cli.csv_rows import first_row_end, last_row_end
 from lsgp.cli.errors import CommandError
-from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column, Unreadable
+from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column, DataType, Unreadable
 from lsgp.inputs.encoding.text import CODE, INTEGER, MAX_UNREADABLE, TRUTHS
 
 BLOCK_BYTES = 8 * 2**20
@@ -95,7 +95,7 @@ class CsvTable:
         for name in names:
             self.columns[name] = self.columns[name]._replace(dtype=pl.String())
 
-    def type_of(self, name: str, is_number: bool) -> Any:
+    def type_of(self, name: str, is_number: bool) -> DataType:
         """The type that a column has in chunks."""
         return pl.Float64() if is_number else self.columns[name].dtype
 
@@ -311,7 +311,7 @@ class CsvTable:
                 found.refuse(texts.name, self.name, n_cells)
         return parsed
 
-    def _number_type(self, name: str) -> Any:
+    def _number_type(self, name: str) -> DataType:
         return pl.Boolean() if self.columns[name].kind == "flag" else pl.Float64()
 
     def _read(
@@ -319,7 +319,7 @@ class CsvTable:
         block: bytes,
         first_row: int,
         columns: list[str] | None = None,
-        types: dict[str, Any] | None = None,
+        types: dict[str, DataType] | None = None,
     ) -> pl.DataFrame:
         """Rows of some columns (None: all), as text where no type is given."""
         keys = list(self._keys.values())

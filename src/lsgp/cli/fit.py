@@ -370,7 +370,7 @@ def interrupts_end_tuning() -> Iterator[None]:
     """
     was_interrupted = False
 
-    def interrupt(*_: Any) -> None:
+    def interrupt(*_: object) -> None:
         nonlocal was_interrupted
         was_interrupted = True
         raise KeyboardInterrupt

@@ -16,6 +16,7 @@ from typing import IO, Any
 import polars as pl
 
 from lsgp.cli.errors import CommandError
+from lsgp.cli.table import DataType
 from lsgp.compute.files import replace_file
 
 #: Frames that wait to be written.
@@ -42,8 +43,8 @@ def check_output(path: str, inputs: tuple[str | None, ...] = ()) -> None:
 
 @contextmanager
 def open_output(
-    path: str, kind: str, schema: dict[str, Any], separator: str = ","
-) -> Iterator[Any]:
+    path: str, kind: str, schema: dict[str, DataType], separator: str = ","
+) -> Iterator[CsvWriter | ParquetWriter]:
     """A writer of frames with this schema; "-" is CSV on stdout."""
     if path == "-":
         if kind != "csv":
@@ -85,8 +86,10 @@ def _named_errors(path: str) -> Iterator[None]:
 class CsvWriter:
     """Appends frames to an open file, below one header."""
 
-    def __init__(self, file: Any, schema: dict[str, Any], separator: str) -> None:
-        self._file: IO[bytes] = file
+    def __init__(
+        self, file: IO[bytes] | gzip.GzipFile, schema: dict[str, DataType], separator: str
+    ) -> None:
+        self._file = file
         self._schema, self._separator = schema, separator
         self.write(pl.DataFrame(schema=schema), is_header=True)
 
@@ -108,7 +111,7 @@ class ParquetWriter:
     thread of its own, and the source takes from a short queue, which bounds memory.
     """
 
-    def __init__(self, file: IO[bytes], schema: dict[str, Any]) -> None:
+    def __init__(self, file: IO[bytes], schema: dict[str, DataType]) -> None:
         # A file that is open, not its name: a thread that is slow to start must not bring back
         # a file that has been removed since.
         self._file, self._schema = file, schema

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from lsgp.cli.errors import CommandError
-from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column, Unreadable
+from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column, DataType, Unreadable
 
 #: Of a chunk, if its columns were all numbers.
 CHUNK_BYTES = 32 * 2**20
@@ -46,7 +45,7 @@ class ParquetTable:
     def keep_as_text(self, names: Sequence[str]) -> None:
         """Columns of Parquet files have their types."""
 
-    def type_of(self, name: str, is_number: bool) -> Any:
+    def type_of(self, name: str, is_number: bool) -> DataType:
         """The type that a column has in chunks, where it is kept."""
         return self.columns[name].dtype
 

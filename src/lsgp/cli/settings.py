@@ -7,6 +7,7 @@ What a word may be is left to the estimator, whose errors list the choices.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 #: Options by the name of the estimator's parameter; what is not given keeps its default there.
@@ -160,13 +161,13 @@ def _whole(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
 
 
-def _numbers(text: str) -> Any:
+def _numbers(text: str) -> float | list[float]:
     numbers = [_number(part) for part in text.split(",")]
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def _whole_or(word: str) -> Any:
-    def parse(text: str) -> Any:
+def _whole_or(word: str) -> Callable[[str], int | str]:
+    def parse(text: str) -> int | str:
         try:
             return text if text == word else int(text)
         except ValueError:
@@ -177,8 +178,8 @@ def _whole_or(word: str) -> Any:
     return parse
 
 
-def _number_or(*words: str) -> Any:
-    def parse(text: str) -> Any:
+def _number_or(*words: str) -> Callable[[str], float | str]:
+    def parse(text: str) -> float | str:
         try:
             return text if text in words else float(text)
         except ValueError:
@@ -188,7 +189,7 @@ def _number_or(*words: str) -> Any:
     return parse
 
 
-def _word_or_numbers(text: str) -> Any:
+def _word_or_numbers(text: str) -> str | tuple[float, ...]:
     return tuple(_number(part) for part in text.split(",")) if "," in text else text
 
 
@@ -196,6 +197,6 @@ def _word_or_none(text: str) -> str | None:
     return None if text.lower() == "none" else text
 
 
-def _transforms(text: str) -> Any:
+def _transforms(text: str) -> str | list[str | None] | None:
     kinds = [_word_or_none(part.strip()) for part in text.split(",")]
     return kinds[0] if len(kinds) == 1 else kinds

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import NamedTuple, NoReturn, Protocol, TypeAlias
 
 import polars as pl
 
@@ -12,6 +12,10 @@ from lsgp.cli.errors import CommandError
 from lsgp.inputs.encoding.text import N_SHOWN
 
 MAX_CHUNK_ROWS = 100_000
+
+
+#: Of a column: polars takes instances and classes alike.
+DataType: TypeAlias = pl.DataType | type[pl.DataType]
 
 
 class Unreadable:
@@ -48,7 +52,7 @@ class Column(NamedTuple):
     #: "number", "flag" (true or false), "code" (as in 007), "text", "mixed" (numbers, and too many
     #: cells that are none), "empty", "unnamed", or a type
     kind: str
-    dtype: Any
+    dtype: DataType
     unreadable: Unreadable | None = None  # of the first rows of a mixed one
     n_cells: int = 0  # in those rows
 
@@ -77,6 +81,6 @@ class Table(Protocol):
 
     def keep_as_text(self, names: Sequence[str]) -> None: ...
 
-    def type_of(self, name: str, is_number: bool) -> Any: ...
+    def type_of(self, name: str, is_number: bool) -> DataType: ...
 
     def close(self) -> None: ...

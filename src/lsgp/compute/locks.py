@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any
 
 
 class ForkableLock:
@@ -32,7 +31,7 @@ class ForkableLock:
     def __enter__(self) -> None:
         self._lock.acquire()
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
 
     def locked(self) -> bool:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import joblib
 
@@ -49,7 +49,7 @@ def run_blocks(
     n_items: int,
     block_size: int,
     n_threads: int = 1,
-    progress: Callable[[int], Any] | None = None,
+    progress: Callable[[int], object] | None = None,
     pool: Executor | None = None,
 ) -> Iterator[Result]:
     """Run ``function(start, stop)`` over consecutive blocks, and yield the results in order.
@@ -99,7 +99,7 @@ def run_blocks(
 def _run_inline(
     function: Callable[[int, int], Result],
     blocks: Iterator[tuple[int, int]],
-    progress: Callable[[int], Any] | None,
+    progress: Callable[[int], object] | None,
 ) -> Iterator[Result]:
     for start, stop in blocks:
         result = function(start, stop)
@@ -123,7 +123,7 @@ def _run_threaded(
     function: Callable[[int, int], Result],
     blocks: Iterator[tuple[int, int]],
     n_threads: int,
-    progress: Callable[[int], Any] | None,
+    progress: Callable[[int], object] | None,
 ) -> Iterator[Result]:
     pool = ThreadPoolExecutor(n_threads, thread_name_prefix="lsgp-block")
     outstanding: deque[tuple[Future[Result], int]] = deque()

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from lsgp.backends import choose_backend
 from lsgp.ensemble.fitted_model import FittedModel
@@ -37,7 +36,7 @@ def build_given(
     rows: TrainingRows,
     scaler: TargetScaler,
     backend: str,
-    dtype: Any,
+    dtype: DTypeLike,
 ) -> FittedModel:
     """One model with the hyperparameters as they are given."""
     model = specification.model
@@ -86,7 +85,7 @@ def with_known_noise(
     return specification._replace(model=model.replace(noise_variance=middle, noise_levels=own))
 
 
-def require_distances(X: Array, lengthscale: NDArray[np.floating], dtype: Any) -> None:
+def require_distances(X: Array, lengthscale: NDArray[np.floating], dtype: DTypeLike) -> None:
     """Refuse inputs whose squared distances in lengthscales are no finite numbers."""
     longest = LIMITS[np.dtype(dtype).name].length
     with np.errstate(over="ignore"):
@@ -99,7 +98,9 @@ def require_distances(X: Array, lengthscale: NDArray[np.floating], dtype: Any) -
         )
 
 
-def build_tuned(tuned: Tuned, specification: Specification, dtype: Any) -> tuple[FittedModel, ...]:
+def build_tuned(
+    tuned: Tuned, specification: Specification, dtype: DTypeLike
+) -> tuple[FittedModel, ...]:
     """The models that tuning chose, heaviest first; models of one transform share their index.
 
     Where more ``n_neighbors`` are asked for than there are rows but one, tuning had one less.
@@ -129,7 +130,7 @@ def build_tuned(tuned: Tuned, specification: Specification, dtype: Any) -> tuple
     return tuple(models)
 
 
-def needs_center(transform: InputTransform, model: LocalModel, dtype: Any) -> bool:
+def needs_center(transform: InputTransform, model: LocalModel, dtype: DTypeLike) -> bool:
     """Whether inputs that are used as they are would lose digits, and may be moved."""
     is_stationary = model.correlation.formula is not None
     return is_stationary and None in transform.kinds and np.dtype(dtype) == np.float32
@@ -140,6 +141,6 @@ def _suitable(index: SearchIndex, X: Array, lengthscale: Array) -> SearchIndex:
     return index if suits(index, lengthscale) else rebuild(index, X, lengthscale)
 
 
-def _cast(problem: LocalProblem, dtype: Any) -> LocalProblem:
+def _cast(problem: LocalProblem, dtype: DTypeLike) -> LocalProblem:
     X, y, noise = (np.ascontiguousarray(array, dtype=dtype) for array in problem[:3])
     return problem._replace(X=X, y=y, noise=noise)

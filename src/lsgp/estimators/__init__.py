@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The estimators that users fit: settings, validation, delegation, no more.
 
-Imports every room below. `settings` has what they are told, `fitted` what they can do once they
-are fitted, `estimator` how they are fitted, and `regressor` and `classifier` what each predicts.
+Imports every room below. `settings` has what they are told, `stored` how they go to files, `fitted`
+what any of them can do once it is fitted, `updates` how rows come and go, and `estimator` how they
+are fitted. `regressor` takes `inspection` (what it says of itself), `joint` (many places together)
+and `recipes` (others' names); `classifier` takes `class_predictions`.
 """

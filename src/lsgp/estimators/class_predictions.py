@@ -19,6 +19,7 @@ from lsgp.ensemble.classify import (
 )
 from lsgp.ensemble.explain_classes import ClassExplanation, explain_classes
 from lsgp.estimators.fitted import FittedEstimator
+from lsgp.inputs.given import RandomState
 from lsgp.inputs.labels import check_labels, encode_labels
 from lsgp.inputs.lazy import is_dask
 
@@ -86,7 +87,9 @@ class ClassPredictions(FittedEstimator):
         X = self._check_queries(X)
         return predict_log_proba(self._ready(), X, self._resources())
 
-    def loo(self, n_points: int | None = None, random_state: Any = None) -> LeaveOneOutClasses:
+    def loo(
+        self, n_points: int | None = None, random_state: RandomState = None
+    ) -> LeaveOneOutClasses:
         """Predict training points from their neighbors without themselves.
 
         Parameters

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,14 @@ from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.encoding.choose import MOST_SHUFFLED
+from lsgp.inputs.given import (
+    Columns,
+    GivenAnisotropy,
+    GivenKernel,
+    GivenTransform,
+    GivenTrend,
+    RandomState,
+)
 from lsgp.inputs.labels import check_labels, classes_of, encode_labels
 from lsgp.inputs.rows import (
     TrainingRows,
@@ -160,12 +169,12 @@ class LSGPClassifier(ClassifierMixin, ClassPredictions, LSGPEstimator):
     def __init__(
         self,
         *,
-        kernel: Any = "auto",
+        kernel: GivenKernel = "auto",
         localizer: str = "smooth",
         n_neighbors: int | str = "auto",
         neighbors: str = "exact",
         bandwidth: float | str = "adaptive",
-        trend: Any = "linear",
+        trend: GivenTrend = "linear",
         scale: str = "auto",
         objective: str | None = "auto",
         lengthscale: ArrayLike | None = None,
@@ -173,23 +182,23 @@ class LSGPClassifier(ClassifierMixin, ClassPredictions, LSGPEstimator):
         noise_variance: float | None = None,
         localizer_decay: float | None = None,
         scale_dof: float | None = None,
-        class_weight: Any = None,
+        class_weight: Mapping[Any, float] | str | None = None,
         effort: str = "balanced",
         n_tuning_points: int | None = None,
         n_models: int | None = None,
         max_tuning_time: float | None = None,
         warm_start: bool = False,
-        input_transform: Any = "auto",
-        categorical_features: Any = None,
-        sphere: Any = None,
-        anisotropy: Any = None,
-        anisotropic_features: Any = None,
+        input_transform: GivenTransform = "auto",
+        categorical_features: Columns | Sequence[bool] | None = None,
+        sphere: Columns | None = None,
+        anisotropy: GivenAnisotropy = None,
+        anisotropic_features: Columns | None = None,
         normalize_localizer: bool = False,
         backend: str = "auto",
         dtype: str = "float64",
         n_jobs: int | None = None,
         memory_budget: int | str = "1GB",
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(

@@ -24,6 +24,7 @@ from lsgp.estimators.stored import StoredEstimator
 from lsgp.inputs.device_arrays import kind_of, refuse_device_arrays
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.frames import make_frame
+from lsgp.inputs.given import RandomState
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.arrays import on_host
 from lsgp.method.contract import LocalModel
@@ -123,7 +124,7 @@ class FittedEstimator(StoredEstimator):
         check_is_fitted(self)
         return predict_lazily(self, X, method, **options)
 
-    def _some_rows(self, n_points: int | None, random_state: Any) -> NDArray[np.int64]:
+    def _some_rows(self, n_points: int | None, random_state: RandomState) -> NDArray[np.int64]:
         """Numbers of training rows: a random sample of so many, in order, or all of them."""
         check_is_fitted(self)
         n = self.ensemble_.n_rows

@@ -17,6 +17,7 @@ from lsgp.ensemble.likelihood import local_log_marginal_likelihood
 from lsgp.ensemble.predict import check_kind, leave_one_out
 from lsgp.ensemble.prior import sample_prior
 from lsgp.estimators.fitted import FittedEstimator
+from lsgp.inputs.given import RandomState
 
 Array = NDArray[np.float64]
 
@@ -62,7 +63,9 @@ class Inspection(FittedEstimator):
         X = self._check_queries(X)
         return predict_gradient(self._ready(), X, return_std, kind, self._resources())
 
-    def loo(self, n_points: int | None = None, random_state: Any = None) -> LeaveOneOutResult:
+    def loo(
+        self, n_points: int | None = None, random_state: RandomState = None
+    ) -> LeaveOneOutResult:
         """Predict training points from their neighbors without themselves.
 
         Where `fit` was given ``groups``, each without its whole group.
@@ -155,7 +158,7 @@ class Inspection(FittedEstimator):
         return local_log_marginal_likelihood(self._ready(), X)
 
     def sample_prior(
-        self, x0: ArrayLike, X: ArrayLike, n_samples: int = 5, random_state: Any = None
+        self, x0: ArrayLike, X: ArrayLike, n_samples: int = 5, random_state: RandomState = None
     ) -> Array:
         """Draw functions from the prior localized at the query x0, at the points X.
 

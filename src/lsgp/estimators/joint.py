@@ -13,6 +13,7 @@ from lsgp.ensemble.average import block_offsets, predict_average
 from lsgp.ensemble.draws import sample
 from lsgp.ensemble.predict import check_kind
 from lsgp.estimators.fitted import FittedEstimator
+from lsgp.inputs.given import RandomState
 
 Array = NDArray[np.float64]
 
@@ -110,7 +111,7 @@ class JointPredictions(FittedEstimator):
         self,
         X: ArrayLike,
         n_samples: int = 1,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
         kind: str = "observation",
     ) -> Array:
         """Draw functions from the posterior, and look at them at the queries.

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from numpy.typing import ArrayLike
 
 from lsgp.estimators.settings import EstimatorSettings
+from lsgp.inputs.given import Columns, GivenKernel
 from lsgp.inputs.recipes import Kriging, kriging_settings, paper_settings
 
 
@@ -22,7 +23,7 @@ class Recipes(EstimatorSettings):
         lengthscale: ArrayLike,
         signal_variance: float,
         noise_variance: float,
-        kernel: Any = "rbf",
+        kernel: GivenKernel = "rbf",
         localizer: str = "epanechnikov",
         n_neighbors: int | str = "auto",
     ) -> Self:
@@ -87,8 +88,8 @@ class Recipes(EstimatorSettings):
         drift: str | None = "constant",
         mean: float | None = None,
         anisotropy: tuple[float, float] | None = None,
-        anisotropic_features: Any = None,
-        sphere: Any = None,
+        anisotropic_features: Columns | None = None,
+        sphere: Columns | None = None,
         n_neighbors: int | str = "auto",
         search_radius: float | None = None,
     ) -> Self:

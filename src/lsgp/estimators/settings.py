@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,6 +14,14 @@ from sklearn.base import BaseEstimator
 from lsgp.backends.contract import Resources
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.threads import resolve_n_jobs
+from lsgp.inputs.given import (
+    Columns,
+    GivenAnisotropy,
+    GivenKernel,
+    GivenTransform,
+    GivenTrend,
+    RandomState,
+)
 from lsgp.tuning.levels import LEVELS, Level
 from lsgp.tuning.objective import Objective, objective_of
 
@@ -25,13 +34,13 @@ class EstimatorSettings(BaseEstimator):
     def __init__(
         self,
         *,
-        kernel: Any = "auto",
+        kernel: GivenKernel = "auto",
         localizer: str = "smooth",
         n_neighbors: int | str = "auto",
         neighbors: str = "exact",
         bandwidth: float | str = "adaptive",
         reach: float | str = "auto",
-        trend: Any = "linear",
+        trend: GivenTrend = "linear",
         scale: str = "auto",
         objective: str | None = "auto",
         lengthscale: ArrayLike | None = None,
@@ -44,11 +53,11 @@ class EstimatorSettings(BaseEstimator):
         n_models: int | None = None,
         max_tuning_time: float | None = None,
         warm_start: bool = False,
-        input_transform: Any = "auto",
-        categorical_features: Any = None,
-        sphere: Any = None,
-        anisotropy: Any = None,
-        anisotropic_features: Any = None,
+        input_transform: GivenTransform = "auto",
+        categorical_features: Columns | Sequence[bool] | None = None,
+        sphere: Columns | None = None,
+        anisotropy: GivenAnisotropy = None,
+        anisotropic_features: Columns | None = None,
         normalize_y: bool = True,
         prior_mean: float | None = None,
         normalize_localizer: bool | str = False,
@@ -59,7 +68,7 @@ class EstimatorSettings(BaseEstimator):
         dtype: str = "float64",
         n_jobs: int | None = None,
         memory_budget: int | str = "1GB",
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 from sklearn.utils import check_random_state
 
+from lsgp.inputs.given import RandomState
 from lsgp.inputs.transforms import Sphere
 
 Array = NDArray[np.float64]
@@ -53,7 +54,7 @@ def empirical_variogram(
     tolerance: float = 22.5,
     sphere: bool = False,
     max_pairs: int = 1_000_000,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> EmpiricalVariogram:
     """Semivariances of data by distance: half the mean squared difference of pairs, in bins.
 
@@ -134,7 +135,7 @@ def empirical_variogram(
 
 
 def _pairs(
-    places: Array, most: int, random_state: Any
+    places: Array, most: int, random_state: RandomState
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows of pairs, each pair once: all of them, or about as many as are asked for."""
     n = len(places)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.encoding.encodings import Number
+from lsgp.inputs.given import Columns, GivenAnisotropy
 from lsgp.inputs.transforms import Projection, Rotation, Sphere
 from lsgp.method.kernels import Groups, first_of_groups
 
@@ -22,9 +23,9 @@ Kinds = tuple[str | None, ...]
 class Places(NamedTuple):
     """The settings of an estimator that say which two columns mean something together."""
 
-    sphere: Any
-    anisotropy: Any
-    anisotropic_features: Any
+    sphere: Columns | None
+    anisotropy: GivenAnisotropy
+    anisotropic_features: Columns | None
 
 
 def find_projection(
@@ -60,10 +61,10 @@ def find_projection(
     return Rotation(*pair, angle_of(pair)) if known is None else Rotation(*pair, *known)
 
 
-def _pair_of_columns(setting: str, given: Any, names: Sequence[str]) -> tuple[int, int]:
+def _pair_of_columns(setting: str, given: object, names: Sequence[str]) -> tuple[int, int]:
     """Numbers of the two columns that a setting gives by name or number."""
-    is_pair = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
-    if not is_pair or len(given) != 2:
+    is_text = isinstance(given, str)
+    if is_text or not isinstance(given, Sequence | np.ndarray) or len(given) != 2:
         raise ValueError(
             f"{setting}={given!r} is not a pair of columns. Give two names, or two numbers."
         )
@@ -73,11 +74,11 @@ def _pair_of_columns(setting: str, given: Any, names: Sequence[str]) -> tuple[in
     return numbers[0], numbers[1]
 
 
-def _number_of_column(setting: str, given: Any, names: Sequence[str]) -> int:
+def _number_of_column(setting: str, given: object, names: Sequence[str]) -> int:
     if isinstance(given, str) and given in names:
         return names.index(given)
-    is_number = isinstance(given, int | np.integer) and not isinstance(given, bool)
-    if is_number and 0 <= given < len(names):
+    is_flag = isinstance(given, bool)
+    if not is_flag and isinstance(given, int | np.integer) and 0 <= given < len(names):
         return int(given)
     listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     raise ValueError(
@@ -99,7 +100,7 @@ def _inputs_of_columns(setting: str, pair: tuple[int, int], encoder: Encoder) ->
     return spans[pair[0]].start, spans[pair[1]].start
 
 
-def _rotated_pair(given: Any, names: Sequence[str]) -> tuple[int, int]:
+def _rotated_pair(given: Columns | None, names: Sequence[str]) -> tuple[int, int]:
     """The columns that an anisotropy is of: those that are given, or the two that there are."""
     if given is not None:
         return _pair_of_columns("anisotropic_features", given, names)
@@ -111,12 +112,12 @@ def _rotated_pair(given: Any, names: Sequence[str]) -> tuple[int, int]:
     return 0, 1
 
 
-def _angle_and_ratio(given: Any) -> tuple[float, float] | None:
+def _angle_and_ratio(given: GivenAnisotropy) -> tuple[float, float] | None:
     """An anisotropy that is known; None if tuning is to find it."""
     if isinstance(given, str) and given == "rotated":
         return None
     try:
-        angle, ratio = (float(each) for each in given)
+        angle, ratio = map(float, cast("tuple[float, float]", given))
     except (TypeError, ValueError):
         angle, ratio = np.nan, np.nan
     if not (np.isfinite(angle) and 0 < ratio <= 1):

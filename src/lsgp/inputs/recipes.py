@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import gamma
 
+from lsgp.inputs.given import Columns, GivenKernel
 from lsgp.method.kernels import KERNELS
 
 #: Prior variance, relative to the partial sill, of a drift of which nothing is known.
@@ -51,7 +52,7 @@ def paper_settings(
     lengthscale: ArrayLike,
     signal_variance: float,
     noise_variance: float,
-    kernel: Any,
+    kernel: GivenKernel,
     localizer: str,
     n_neighbors: int | str,
 ) -> dict[str, Any]:
@@ -87,8 +88,8 @@ class Kriging(NamedTuple):
     drift: str | None
     mean: float | None
     anisotropy: tuple[float, float] | None
-    anisotropic_features: Any
-    sphere: Any
+    anisotropic_features: Columns | None
+    sphere: Columns | None
     n_neighbors: int | str
     search_radius: float | None
 

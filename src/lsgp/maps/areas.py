@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from lsgp.ensemble.average import predict_average
 from lsgp.ensemble.view import columns_of, input_names, target_names
 from lsgp.estimators.regressor import LSGPRegressor
-from lsgp.maps.crs import name_of, read_crs, transform
+from lsgp.maps.crs import GivenCRS, name_of, read_crs, transform
 from lsgp.maps.grid import spatial_dims
 from lsgp.maps.inputs import Coordinates, Covariates, by_name, coordinates_of, is_missing
 from lsgp.maps.places import Places, places_of
@@ -37,7 +37,7 @@ def predict_mean(
     spacing: float | None = None,
     *,
     covariates: Covariates | None = None,
-    crs: Any = None,
+    crs: GivenCRS = None,
     x: int | str | None = None,
     y: int | str | None = None,
 ) -> pd.DataFrame:

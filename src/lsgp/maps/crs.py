@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,16 @@ from pyproj import CRS, Transformer
 from pyproj.exceptions import CRSError
 
 Array = NDArray[np.float64]
+
+
+class HasWKT(Protocol):
+    """A reference system of another library, such as rasterio's."""
+
+    def to_wkt(self) -> str: ...
+
+
+#: What names a reference system: a code, WKT, a number of EPSG, or an object.
+GivenCRS: TypeAlias = CRS | HasWKT | str | int | None
 
 #: Longitude and latitude, where nothing else is said of degrees.
 DEGREES = "EPSG:4326"
@@ -20,7 +30,7 @@ DEGREE_UNITS = ("degrees_east", "degree_east", "degrees_north", "degree_north")
 SHORT_UNITS = {"metre": "m", "meter": "m", "kilometre": "km", "kilometer": "km"}
 
 
-def read_crs(given: Any) -> CRS | None:
+def read_crs(given: GivenCRS) -> CRS | None:
     """A reference system from whatever names one: a code, WKT, or an object of another library."""
     if given is None or isinstance(given, CRS):
         return given

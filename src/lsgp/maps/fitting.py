@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from lsgp.compute.text import count
 from lsgp.ensemble.georeference import Georeference
 from lsgp.maps.cells import Model
-from lsgp.maps.crs import is_same, read_crs, transform
+from lsgp.maps.crs import GivenCRS, is_same, read_crs, transform
 from lsgp.maps.grid import Grid, grid_of, spatial_array
 from lsgp.maps.inputs import Covariates, by_name, coordinates_of, is_missing, on_grid
 
@@ -40,7 +40,7 @@ def fit(
     target: str | Sequence[str] | None = None,
     *,
     covariates: Any = None,
-    crs: Any = None,
+    crs: GivenCRS = None,
     units: str | Sequence[str] | None = None,
     noise_variance: str | None = None,
     groups: str | None = None,
@@ -125,7 +125,7 @@ def fit(
 
 
 def set_crs(
-    model: AnyModel, crs: Any, x: int | str | None = None, y: int | str | None = None
+    model: AnyModel, crs: GivenCRS, x: int | str | None = None, y: int | str | None = None
 ) -> AnyModel:
     """Say in which reference system the coordinates of a fitted model are.
 
@@ -168,7 +168,7 @@ def _set_sphere(estimator: Any, rows: Rows) -> None:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def read_rows(data: Any, target: Any, covariates: Any, crs: Any) -> Rows:
+def read_rows(data: Any, target: Any, covariates: Any, crs: GivenCRS) -> Rows:
     """Inputs and targets of points or of a grid."""
     if isinstance(data, xr.DataArray | xr.Dataset):
         if target is not None and not isinstance(target, str):
@@ -201,7 +201,7 @@ def _points(geometry: Any, what: str) -> None:
         )
 
 
-def _rows_of_points(frame: Any, target: Any, covariates: Any, crs: Any) -> Rows:
+def _rows_of_points(frame: Any, target: Any, covariates: Any, crs: GivenCRS) -> Rows:
     names = [target] if isinstance(target, str) else list(target or ())
     if not names:
         raise ValueError("target=None. Name the column to predict.")
@@ -251,7 +251,7 @@ def target_array(data: xr.DataArray | xr.Dataset, target: str | None) -> xr.Data
 
 
 def rows_of_grid(
-    data: xr.DataArray | xr.Dataset, target: str | None, covariates: Any, crs: Any
+    data: xr.DataArray | xr.Dataset, target: str | None, covariates: Any, crs: GivenCRS
 ) -> Rows:
     """The cells of a grid that have a value, and all covariates."""
     array = spatial_array(target_array(data, target))

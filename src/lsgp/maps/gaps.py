@@ -13,6 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from lsgp.estimators.regressor import LSGPRegressor
+from lsgp.maps.crs import GivenCRS
 from lsgp.maps.fitting import cells_as_columns, fit, target_array
 from lsgp.maps.grid import Grid, Window, grid_of, spatial_array, spatial_dims
 from lsgp.maps.inputs import Covariates
@@ -29,7 +30,7 @@ def fill(
     *,
     estimator: LSGPRegressor | None = None,
     covariates: Covariates | None = None,
-    crs: Any = None,
+    crs: GivenCRS = None,
     max_distance: float | None = None,
     kind: str = "observation",
     sphere: bool = True,
@@ -163,7 +164,7 @@ def plan_fill(
     variable: str | None = None,
     estimator: LSGPRegressor | None = None,
     covariates: Covariates | None = None,
-    crs: Any = None,
+    crs: GivenCRS = None,
     max_distance: float | None = None,
     kind: str = "observation",
     sphere: bool = True,

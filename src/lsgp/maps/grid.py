@@ -13,7 +13,7 @@ from affine import Affine
 from numpy.typing import NDArray
 from pyproj import CRS
 
-from lsgp.maps.crs import DEGREE_UNITS, DEGREES, is_same, name_of, read_crs
+from lsgp.maps.crs import DEGREE_UNITS, DEGREES, GivenCRS, is_same, name_of, read_crs
 
 Array = NDArray[np.float64]
 Window = dict[Hashable, slice]
@@ -88,7 +88,7 @@ def windows_of(
 # -- from a template -----------------------------------------------------------------------------
 
 
-def grid_of(template: xr.DataArray | xr.Dataset, crs: Any = None) -> Grid:
+def grid_of(template: xr.DataArray | xr.Dataset, crs: GivenCRS = None) -> Grid:
     """The grid of an xarray object. ``crs`` is its reference system, if it has none itself."""
     array = spatial_array(template)
     x, y = spatial_dims(array)

@@ -18,7 +18,7 @@ from lsgp.ensemble.predict import check_kind
 from lsgp.ensemble.view import input_names
 from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.maps.cells import MapQuestion, Model, Variable, variables
-from lsgp.maps.crs import name_of, read_crs, transform
+from lsgp.maps.crs import GivenCRS, name_of, read_crs, transform
 from lsgp.maps.grid import Grid, Window, grid_of, grid_within
 from lsgp.maps.inputs import (
     Coordinates,
@@ -130,7 +130,7 @@ def plan_map(
     block_points: int = 4,
     level: float = 0.9,
     kind: str = "observation",
-    crs: Any = None,
+    crs: GivenCRS = None,
     x: int | str | None = None,
     y: int | str | None = None,
     dtype: str = "float64",
@@ -197,7 +197,7 @@ def _grid(
     bounds: Sequence[float] | None,
     spacing: float | tuple[float, float] | None,
     covariates: Covariates | None,
-    crs: Any,
+    crs: GivenCRS,
     x: int | str | None,
     y: int | str | None,
 ) -> tuple[Grid, Coordinates]:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from lsgp.maps.cells import Model
+from lsgp.maps.crs import GivenCRS
 from lsgp.maps.inputs import Covariates
 from lsgp.maps.plan import MapPlan, plan_map
 
@@ -26,7 +26,7 @@ def predict_grid(
     block_points: int = 4,
     level: float = 0.9,
     kind: str = "observation",
-    crs: Any = None,
+    crs: GivenCRS = None,
     x: int | str | None = None,
     y: int | str | None = None,
     dtype: str = "float64",

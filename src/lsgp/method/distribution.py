@@ -207,7 +207,7 @@ class PredictiveDistribution:
     ) -> Float:
         """Draw `n` independent values per query and target: shape (n, q) or (n, q, t)."""
         if isinstance(random_state, np.random.RandomState):
-            rng: Any = random_state
+            rng: np.random.RandomState | np.random.Generator = random_state
         else:
             rng = np.random.default_rng(random_state)
         shape = (n, *self.mean.shape)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -178,7 +179,7 @@ def _two_inputs(
     return [int(j) for j in numbers]
 
 
-def _zoom(set_limits: Any, values: Array) -> None:
+def _zoom(set_limits: Callable[[float, float], object], values: Array) -> None:
     """Show the neighborhood and a little around it, not all of the data."""
     low, high = float(values.min()), float(values.max())
     margin = 0.12 * (high - low) or 1.0

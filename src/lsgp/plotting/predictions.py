@@ -210,7 +210,7 @@ def plot_map(
     return axes
 
 
-def _draw_map_points(axis: Any, data: DataRows) -> None:
+def _draw_map_points(axis: Axes, data: DataRows) -> None:
     axis.plot(
         data.X[:, 0],
         data.X[:, 1],

@@ -186,7 +186,7 @@ def _of_target(loo: LeaveOneOutResult, target: int | str) -> tuple[Array, Array,
     return observed, mean, scale, dof
 
 
-def _draw_reliability(ax: Any, calibration: Calibration) -> None:
+def _draw_reliability(ax: Axes, calibration: Calibration) -> None:
     levels = np.linspace(0.0, 1.0, 101)
     low, high = coverage_band(calibration.pit.size, levels)
     ax.fill_between(
@@ -208,7 +208,7 @@ def _draw_reliability(ax: Any, calibration: Calibration) -> None:
     style.legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.13))
 
 
-def _draw_pit(ax: Any, pit: Array, n_bins: int | None) -> None:
+def _draw_pit(ax: Axes, pit: Array, n_bins: int | None) -> None:
     _, frequency, edges, low, high = pit_histogram(pit, n_bins)
     ax.bar(
         edges[:-1],

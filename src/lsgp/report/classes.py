@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from html import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -149,7 +149,7 @@ def _tiles(model: LSGPClassifier, judged: Judged) -> str:
 
 def _quality(judged: Sequence[Judged]) -> str:
     columns = ["predictions", "rows", "log loss", "error", "Brier score", "calibration error"]
-    rows: list[list[Any]] = [
+    rows: list[list[object]] = [
         [
             one.label,
             one.assessment.n,

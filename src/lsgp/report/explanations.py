@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +67,7 @@ def _one_case(
         else np.empty((0, len(query)))
     )
     distances = neighbors.distances if neighbors.kilometers is None else neighbors.kilometers
-    rows: list[list[Any]] = [
+    rows: list[list[object]] = [
         ["the query", Html(""), Html(""), float(view.observed[i]), Html(""), Html("")]
         + [shown_cell(model.ensemble_, query, int(j)) for j in inputs]
     ]

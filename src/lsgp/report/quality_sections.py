@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 
@@ -198,7 +197,7 @@ def _worst_table(view: View, explained: list[str] | None, count_from: int) -> st
     for k, i in enumerate(map(int, view.worst)):
         error = float(view.residuals[i])
         z = error / float(std[i]) if std[i] > 0 else float("nan")
-        cells: list[Any] = [
+        cells: list[object] = [
             int(view.observations.rows[i]) + count_from,
             float(view.observed[i]),
             float(view.predicted.mean[i]),

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +93,7 @@ def fitted_section(model: LSGPEstimator, names: Sequence[str], inputs: Sequence[
     parts.append("<h3>Models</h3>" + table(columns, rows, texts=(2, 3, 4), name="models"))
     encoded = encoding_rows(model.ensemble_)
     if encoded:
-        cells: list[list[Any]] = [list(row) for row in encoded]
+        cells: list[list[object]] = [list(row) for row in encoded]
         texts = tuple(range(len(ENCODING_COLUMNS)))
         parts.append(
             "<h3>Columns</h3>" + table(list(ENCODING_COLUMNS), cells, texts=texts, name="columns")
@@ -151,7 +150,7 @@ def _others(ensemble: Ensemble) -> list[tuple[float, str, str]]:
     return rows
 
 
-def _integrated_row(ensemble: Ensemble, shown: str) -> list[list[Any]]:
+def _integrated_row(ensemble: Ensemble, shown: str) -> list[list[object]]:
     """One row for all models that are integrated over hyperparameters, with medians; or none."""
     models = ensemble.integrated
     if not models:
@@ -294,7 +293,7 @@ def _transform_name(kinds: Sequence[str | None]) -> str:
     return _kind_name(kinds[0] if len(distinct) == 1 else kinds)
 
 
-def _kind_name(kind: Any) -> str:
+def _kind_name(kind: str | Sequence[str | None] | None) -> str:
     if kind is None:
         return "none"
     return kind if isinstance(kind, str) else "per input"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Number(NamedTuple):
     text: str
 
 
-def cell(value: Any, tag: str = "td") -> str:
+def cell(value: object, tag: str = "td") -> str:
     """One cell; a number to the right with its exact value, anything else as escaped text."""
     if isinstance(value, Html):
         return f"<{tag}>{value.text}</{tag}>"
@@ -60,7 +60,7 @@ def head(columns: Sequence[str], texts: Sequence[int] = (), sortable: bool = Tru
 
 def table(
     columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
+    rows: Sequence[Sequence[object]],
     *,
     texts: Sequence[int] = (),
     sortable: bool = True,
@@ -81,7 +81,7 @@ def table(
     )
 
 
-def facts(pairs: Sequence[tuple[str, Any]]) -> str:
+def facts(pairs: Sequence[tuple[str, object]]) -> str:
     """A table of two columns without a head: what, and its value."""
     lines = "".join(f'<tr><td class="text soft">{escape(k)}</td>{cell(v)}</tr>' for k, v in pairs)
     return f'<div class="table"><table class="plain"><tbody>{lines}</tbody></table></div>'

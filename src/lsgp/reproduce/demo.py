@@ -157,7 +157,7 @@ def mean_log_density(model: LSGPRegressor, X: Array, y: Array) -> float:
 
 
 def compare(
-    sizes: Sequence[int], n_draws: int, seed: int, progress: Callable[[int], Any]
+    sizes: Sequence[int], n_draws: int, seed: int, progress: Callable[[int], object]
 ) -> dict[int, list[Comparison]]:
     """Both models for every size, on several draws of the data."""
     comparisons: dict[int, list[Comparison]] = {n: [] for n in sizes}

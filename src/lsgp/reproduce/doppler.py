@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -84,7 +83,7 @@ def is_done(folder: Path, results: Results, protocol: Protocol) -> bool:
 
 
 def draw_doppler(
-    folder: Path, results: Results, protocol: Protocol, advance: Callable[..., Any]
+    folder: Path, results: Results, protocol: Protocol, advance: Callable[..., object]
 ) -> None:
     """Figure 3, and a line of the results for each size and draw of the data."""
     first: dict[int, list[Comparison]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,6 +132,6 @@ def _title(ax: Axes, k: int, title: str, formula: str) -> None:
     ax.set_title(formula, fontsize=10, color=GRAY, loc="right")
 
 
-def _tidy(ax: Any) -> None:
+def _tidy(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=9)

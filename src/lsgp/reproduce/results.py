@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ class Results:
                 if result is not None:
                     self._by_key[key_of(result)] = result
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Result]:
         return iter(self._by_key.values())
 
     def __contains__(self, result: Result) -> bool:

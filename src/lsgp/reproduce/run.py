@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lsgp.compute.files import write_text
 from lsgp.compute.progress import progress_bar
@@ -196,7 +196,7 @@ class _Run:
         name: str,
         methods: dict[str, Method],
         data_folder: str | os.PathLike[str] | None,
-        advance: Callable[..., Any],
+        advance: Callable[..., object],
     ) -> None:
         data: Dataset | None = None
         for split in range(self.protocol.n_splits):

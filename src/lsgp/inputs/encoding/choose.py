@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from sklearn.utils import check_random_state
 from lsgp.inputs.encoding.facts import Rows
 from lsgp.inputs.encoding.fit import Plan, choices_of, fit_encoder
 from lsgp.inputs.encoding.table import Given
+from lsgp.inputs.given import RandomState
 from lsgp.inputs.rows import Groups, TrainingRows
 
 Array = NDArray[np.float64]
@@ -35,7 +35,7 @@ FEWEST_TO_CHOOSE = 60
 WORTHWHILE, SURE_ERRORS = 0.01, 2.0
 
 
-def choose_plan(rows: Rows, judge: Judge, random_state: Any) -> Plan:
+def choose_plan(rows: Rows, judge: Judge, random_state: RandomState) -> Plan:
     """One choice after the other, each by the losses of the same rows."""
     choices = choices_of(rows)
     if not choices or rows.facts.n < FEWEST_TO_CHOOSE:
