@@ -2,6 +2,7 @@
 """Every example of the documentation runs, and what the pages promise is there."""
 
 import doctest
+import importlib
 import re
 import runpy
 import shlex
@@ -82,6 +83,24 @@ def test_examples_of_a_page_run_in_order(page):
             run_commands(source)
         else:
             assert language in NOT_RUN, f"{page.name}: what is a block of {language}?"
+
+
+def modules_with_examples():
+    for path in sorted(SOURCE.rglob("*.py")):
+        if ">>> " in path.read_text(encoding="utf-8"):
+            parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+            yield ".".join(part for part in parts if part != "__init__")
+
+
+@pytest.mark.filterwarnings("ignore::lsgp.TuningStoppedWarning")
+@pytest.mark.parametrize("name", list(modules_with_examples()))
+def test_examples_of_docstrings_run(name):
+    for module in NEEDED["optimization"] if "botorch" in name else ():
+        pytest.importorskip(module, reason="needs the extra botorch: run make test-botorch")
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    result = doctest.testmod(importlib.import_module(name), optionflags=options)
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

@@ -77,7 +77,7 @@ class Link:
     >>> sure = Latent(np.array([[0.1, 0.9]]), np.full((1, 2), 1e-6))
     >>> unsure = Latent(np.array([[0.1, 0.9]]), np.full((1, 2), 1.0))
     >>> np.exp(link.log_proba(sure)).round(2), np.exp(link.log_proba(unsure)).round(2)
-    (array([[0.13, 0.87]]), array([[0.4, 0.6]]))
+    (array([[0.12, 0.88]]), array([[0.4, 0.6]]))
     """
 
     slope: float
