@@ -67,10 +67,12 @@ def test_models_with_noise_have_no_share_where_none_is_found(fitted):
 
 def test_a_kernel_that_is_much_less_likely_still_has_a_say():
     # By the evidence itself, a gap of 20 is one in 500 million.
-    odds = odds_of([-20.0, 0.0, -100.0])
+    odds = odds_of([-20.0, 0.0, -100.0], 100)
     assert odds[1] == 1.0
     assert 0.1 < odds[0] < 0.5
     assert odds[2] < SMALLEST_ODDS
+    # A gap that grows with the rows says no more.
+    np.testing.assert_allclose(odds_of([-120.0, 0.0, -600.0], 600), odds)
 
 
 def test_noise_that_is_there_is_found(data):

@@ -147,11 +147,12 @@ N_NOISELESS_ROWS = 600
 #: Up to this many rows, these kernels are tried; beyond, that of the best exact GP with noise.
 MOST_FOR_STARTS = 200
 NOISELESS_KERNELS = ("rbf", "matern52")
-#: Power of the evidence that weighs them. A function is no draw of either: the one is too smooth,
-#: and its intervals too narrow, the other too rough, and the evidence all but chooses. Of thirteen
-#: functions of 100 rows, intervals of 90 % held .81, and were off by .11 on average; with this .86
-#: and .06, at a CRPS lower by 2 %. With half of it those of 50 rows are too wide.
-NOISELESS_EVIDENCE_POWER = 0.1
+#: How much of the evidence weighs them: that of ten rows, of more than a hundred. A function is no
+#: draw of either: the one is too smooth, and its intervals too narrow, the other too rough, and all
+#: of the evidence would choose one. Of thirteen functions of 100 rows, intervals of 90 % then held
+#: .81, and were off by .11 on average; with this .86 and .06, at a CRPS lower by 2 %. With half of
+#: it those of 50 rows are too wide.
+NOISELESS_EVIDENCE_ROWS, FEWEST_EVIDENCE_ROWS = 10, 100
 
 # -- very few rows: hyperparameters are integrated out ------------------------------------------
 # Set on 20 draws each of sin, Friedman and linear functions with noise of 0, .1 and .5 of the

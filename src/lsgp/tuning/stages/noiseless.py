@@ -18,11 +18,12 @@ from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.evidence import maximize_evidence
 from lsgp.tuning.parameters import SHARED_BOUNDS, finds_no_noise
 from lsgp.tuning.plan import (
+    FEWEST_EVIDENCE_ROWS,
     LARGEST_NOISELESS_SIGNAL,
     LAST_EVIDENCE_ITERATIONS,
     MOST_FOR_STARTS,
     N_NOISELESS_ROWS,
-    NOISELESS_EVIDENCE_POWER,
+    NOISELESS_EVIDENCE_ROWS,
     NOISELESS_KERNELS,
     SMALLEST_ODDS,
     TINY_NOISES,
@@ -60,16 +61,16 @@ class Noiseless:
             # by the loss alone: where rows are few, these are, at a tenth more, the better ones.
             found.exact += likely
             found.is_noiseless = True
-            pairs = zip(judged, odds_of(log_evidence), strict=True)
+            pairs = zip(judged, odds_of(log_evidence, len(rows)), strict=True)
             found.likely[:] = [(c, one) for c, one in pairs if one > SMALLEST_ODDS]
         else:
             found.exact += judged
 
 
-def odds_of(log_evidence: list[float]) -> list[float]:
-    """Of each, relative to the likeliest."""
+def odds_of(log_evidence: list[float], n_rows: int) -> list[float]:
+    """Of each, relative to the likeliest, by part of the evidence of so many rows."""
     gaps = np.array(log_evidence) - max(log_evidence)
-    return np.exp(NOISELESS_EVIDENCE_POWER * gaps).tolist()
+    return np.exp(NOISELESS_EVIDENCE_ROWS / max(n_rows, FEWEST_EVIDENCE_ROWS) * gaps).tolist()
 
 
 def _best_exact(found: Found) -> Contender | None:
