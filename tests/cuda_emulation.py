@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sources of the CUDA kernels as plain C++, run by the 32 lanes of one warp.
+"""The sources of the CUDA kernels as plain C++, run by the lanes of one warp, or of several.
 
-Each lane has a stack of its own, and runs from one exchange among them to the next. So all that a
-warp computes is tested without a device; what several warps do to each other, and how a device
-rounds, only a device shows (tests/test_cuda.py).
+Each lane has a stack of its own, and runs from one exchange among them to the next: a warp waits
+for its lanes, a block for all. So what they compute is tested without a device; what warps that
+forget to wait do to each other, and how a device rounds, only a device shows (tests/test_cuda.py).
 """
 
 import ctypes
@@ -31,7 +31,6 @@ SHIM = """
 #include <setjmp.h>
 #include <ucontext.h>
 #define LSGP_EMULATED
-#define LSGP_THREADS 32
 #define LSGP_BLOCKS 1
 #define LSGP_VECTORS_SHARED true
 #define LSGP_MATRIX_SHARED true
@@ -44,20 +43,23 @@ SHIM = """
 struct double2 { double x, y; };
 struct Index { unsigned x; };
 static Index threadIdx, blockIdx;
-static const Index blockDim = {32}, gridDim = {1};
-static jmp_buf scheduler, lanes[32];
-static int n_exchanges[32];
-static double boxes[2][32];  // in turns, so that the next exchange does not overwrite the last
+static const Index blockDim = {LSGP_THREADS}, gridDim = {1};
+static jmp_buf scheduler, lanes[LSGP_THREADS];
+static int n_exchanges[LSGP_THREADS];
+static bool waits_for_all[LSGP_THREADS];
+// In turns, so that the next exchange does not overwrite the last.
+static double boxes[2][LSGP_THREADS];
 
-// Until all other lanes are here too.
-static void meet() {
+// Until all other lanes of the warp, or of the block, are here too.
+static void meet(bool is_for_all) {
+  waits_for_all[threadIdx.x] = is_for_all;
   if (_setjmp(lanes[threadIdx.x]) == 0) _longjmp(scheduler, 1);
 }
 template <class V> static const double *exchange(V value) {
   double *box = boxes[n_exchanges[threadIdx.x]++ % 2];
   std::memcpy(box + threadIdx.x, &value, sizeof(V));
-  meet();
-  return box;
+  meet(false);
+  return box + threadIdx.x / 32 * 32;
 }
 template <class V> static V __shfl_sync(unsigned, V value, int lane) {
   const double *box = exchange(value);
@@ -65,7 +67,7 @@ template <class V> static V __shfl_sync(unsigned, V value, int lane) {
   return value;
 }
 template <class V> static V __shfl_xor_sync(unsigned all, V value, int bits) {
-  return __shfl_sync(all, value, int(threadIdx.x) ^ bits);
+  return __shfl_sync(all, value, int(threadIdx.x) % 32 ^ bits);
 }
 static unsigned __ballot_sync(unsigned, bool is_true) {
   const double *box = exchange(is_true ? 1.0 : 0.0);
@@ -74,8 +76,8 @@ static unsigned __ballot_sync(unsigned, bool is_true) {
   return bits;
 }
 static bool __any_sync(unsigned all, bool is_true) { return __ballot_sync(all, is_true) != 0; }
-static void __syncwarp() { meet(); }
-static void __syncthreads() { meet(); }
+static void __syncwarp() { meet(false); }
+static void __syncthreads() { meet(true); }
 static int __popc(unsigned bits) { return __builtin_popcount(bits); }
 static int __ffs(unsigned bits) { return __builtin_ffs(int(bits)); }
 static int __clz(unsigned bits) { return bits ? __builtin_clz(bits) : 32; }
@@ -89,8 +91,8 @@ static double __dadd_rn(double a, double b) { volatile double x = a + b; return 
 """
 #: What runs a kernel: all lanes of each block, one block after another.
 LAUNCH = """
-static ucontext_t beginnings[32];
-static bool is_begun[32], is_done[32];
+static ucontext_t beginnings[LSGP_THREADS];
+static bool is_begun[LSGP_THREADS], is_done[LSGP_THREADS];
 static std::function<void()> body;
 static void begin() {
   body();
@@ -104,22 +106,26 @@ static void run_lane() {
   setcontext(&beginnings[threadIdx.x]);
 }
 static void run_block() {
-  static std::vector<char> stacks(32 << 18);
-  for (int l = 0; l < 32; l++) {
-    is_begun[l] = is_done[l] = false, n_exchanges[l] = 0;
+  static std::vector<char> stacks(LSGP_THREADS << 18);
+  for (int l = 0; l < LSGP_THREADS; l++) {
+    is_begun[l] = is_done[l] = waits_for_all[l] = false, n_exchanges[l] = 0;
     getcontext(&beginnings[l]);
     beginnings[l].uc_stack.ss_sp = stacks.data() + (l << 18);
     beginnings[l].uc_stack.ss_size = 1 << 18;
     makecontext(&beginnings[l], begin, 0);
   }
+  // Warps run until all of them wait for all, or are done.
   for (bool is_left = true; is_left;) {
     is_left = false;
-    for (int l = 0; l < 32; l++) {
-      if (is_done[l]) continue;
-      threadIdx.x = unsigned(l);
-      run_lane();
-      is_left = is_left || !is_done[l];
-    }
+    for (int first = 0; first < LSGP_THREADS; first += 32)
+      do {
+        for (int l = first; l < first + 32; l++) {
+          if (is_done[l]) continue;
+          threadIdx.x = unsigned(l);
+          run_lane();
+          is_left = is_left || !is_done[l];
+        }
+      } while (!is_done[first] && !waits_for_all[first]);
   }
 }
 template <class F> struct Launch;
@@ -137,12 +143,14 @@ void *launch = reinterpret_cast<void *>(&Launch<decltype(&KERNEL)>::run);
 """
 
 
-def compile_kernel(module, kernel, folder, dtype="float64", size=64):
+def compile_kernel(module, kernel, folder, dtype="float64", size=64, n_threads=32):
     """A function that launches a kernel: with the number of blocks, then its arguments."""
-    head = f"#define LSGP_DTYPE {C_NAMES[dtype]}\n#define LSGP_M {size}\n#define KERNEL {kernel}\n"
-    stem = folder / f"{kernel}_{dtype}_{size}"
+    meant = {"DTYPE": C_NAMES[dtype], "M": size, "THREADS": n_threads}
+    head = "".join(f"#define LSGP_{name} {value}\n" for name, value in meant.items())
+    stem = folder / f"{kernel}_{dtype}_{size}_{n_threads}"
     source, target = stem.with_suffix(".cpp"), stem.with_suffix(".so")
-    source.write_text(f"{SHIM}{head}{source_of(module)}{LAUNCH}", encoding="utf-8")
+    text = f"{head}#define KERNEL {kernel}\n{SHIM}{source_of(module)}{LAUNCH}"
+    source.write_text(text, encoding="utf-8")
     flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Wno-unknown-pragmas"]
     flags += ["-Wno-unused-function", "-Wno-maybe-uninitialized", "-fPIC", "-shared"]
     subprocess.run([COMPILER, *flags, source, "-o", target], check=True)

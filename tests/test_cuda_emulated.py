@@ -167,6 +167,27 @@ def test_warps_agree_with_the_native_core(tmp_path, size, dtype):
 
 
 @needs_compiler
+def test_several_warps_agree_with_the_native_core(tmp_path):
+    kernels = {
+        name: emulation.compile_kernel(name, name, tmp_path, "float32", n_threads=128)
+        for name in ("predict", "score")
+    }
+    for m, t, is_apart in ((130, 1, False), (100, 4, True), (19, 2, False)):
+        case = Case("matern32", "smooth", "linear", "local", m, 3, t, False, False)
+        instance = as_dtype(make_instance(case, n_queries=2), "float32")
+        places, label = (instance.problem, instance.queries, instance.neighbors), f"{case}"
+        got = solved(emulation.predict(kernels["predict"], *places, is_apart))
+        got, wanted = precise(got, solved(cpu.predict(*places)))
+        assert len(got.mean) == 2
+        assert_close(got, wanted, TOLERANCES["float32"], label)
+        targets = instance.problem, instance.targets[:2], instance.target_neighbors[:2], "crps"
+        got, wanted = precise(
+            emulation.score(kernels["score"], *targets, is_apart), cpu.score(*targets)
+        )
+        assert_close(got, wanted, TOLERANCES["float32"], label)
+
+
+@needs_compiler
 @pytest.mark.parametrize("n_inputs", [1, 3, 9])
 @pytest.mark.parametrize("n", [5, 64, 1000])
 def test_search_finds_the_neighborhoods_of_the_host(libraries, n, n_inputs):

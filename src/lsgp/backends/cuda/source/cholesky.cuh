@@ -1,140 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cholesky factor of one matrix by the threads of a block, in the layout of _core/cholesky.h: the
-// lower triangle by tiles of 4 x 4, one after another in each tile row, right-hand sides as tile rows
-// below it. In shared memory there are 4 numbers to spare between tiles, so that 8 tiles that are one
-// after another, or one below another, lie in different banks.
+// Cholesky factor of one matrix by the threads of a block, panel by panel.
 #pragma once
 
 namespace lsgp {
 
-constexpr int TILE = 4, TILE_SIZE = 16, TILE_STRIDE = LSGP_MATRIX_SHARED ? 20 : 16;
 constexpr int PANEL = 4;  // tile columns
 // Tiles for each thread from which on four of them are updated at a time, if there are registers for
-// it: where only one block fits a multiprocessor (LSGP_ALONE) they are there. On an H200, float32,
-// million solves a second: m = 256 1.64 without and 1.76 with it, 128 8.4 and 7.2, 192 3.6 and 2.5.
+// it: where only one block fits a multiprocessor and no gradient is asked for (LSGP_ALONE) they are
+// there. On an H200, float32, million solves a second: m = 256 1.79 without and 1.92 with it (.94 and
+// .89 with gradients), 192 4.2 and 2.8. What did not help there: more threads (384: 1.79, 512: 1.50),
+// the matrix in registers (1.41: each read of a panel is for fewer products), warps that take the next
+// blocks when they are done with others (1.79), two rows a thread in `solve_rows` (1.88), a grid of
+// as many blocks as there are multiprocessors (the same).
 constexpr int MANY_TILES = 2;
-
-// Numbers of elements: shared memory has few.
-#if LSGP_MATRIX_SHARED
-typedef int Place;
-#else
-typedef long long Place;
-#endif
-
-template <class T> struct Triangle {
-  T *data;
-  int n_tiles;      // tile rows of the matrix
-  int n_rhs_tiles;  // tile rows of right-hand sides below it
-
-  T *row(int I) const {
-    const Place n = n_tiles, above = I <= n_tiles
-        ? Place(I) * (I + 1) / 2
-        : n * (n + 1) / 2 + (I - n) * n;
-    return data + TILE_STRIDE * above;
-  }
-  T *tile(int I, int J) const { return row(I) + TILE_STRIDE * J; }
-  // Column k of a tile row begins here.
-  static int column(int k) { return k / TILE * TILE_STRIDE + k % TILE * TILE; }
-};
-
-// The tiles (I, J), J <= I, of the tile rows from `first_row` to behind `last_row`, columns from
-// `first` to behind `n_columns`: one of them each `step`, as this thread's share.
-struct TileWalk {
-  int first, last_row, n_columns, step, I, J;
-
-  TileWalk(int first, int first_row, int last_row, int n_columns, int start, int step)
-      : first(first), last_row(last_row), n_columns(n_columns), step(step), I(first_row), J(first) {
-    advance(start);
-  }
-  // All tiles of a triangle, shared by all threads.
-  explicit TileWalk(int n_tiles) : TileWalk(0, 0, n_tiles, n_tiles, rank(), n_threads()) {}
-  bool is_there() const { return I < last_row; }
-  void next() { advance(step); }
-
- private:
-  void advance(int n) {
-    J += n;
-    for (; I < last_row; I++) {
-      const int behind = I + 1 < n_columns ? I + 1 : n_columns;
-      if (J < behind) return;
-      J -= behind - first;
-    }
-  }
-};
-
-template <class T> inline void load_tile(T *c, const T *tile) {
-#pragma unroll
-  for (int b = 0; b < TILE; b++) {
-    const Four<T> column = load_four(tile + b * TILE);
-#pragma unroll
-    for (int a = 0; a < TILE; a++) c[b * TILE + a] = column.at[a];
-  }
-}
-
-template <class T> inline void store_tile(T *tile, const T *c) {
-#pragma unroll
-  for (int b = 0; b < TILE; b++) {
-    Four<T> column;
-#pragma unroll
-    for (int a = 0; a < TILE; a++) column.at[a] = c[b * TILE + a];
-    *reinterpret_cast<Four<T> *>(tile + b * TILE) = column;
-  }
-}
-
-// Of a diagonal tile, whose diagonal keeps 1/L. A pivot that is not a finite number above `smallest`
-// is a failure, and work goes on with 1; `least` becomes the least of the others.
-template <class T> inline void factor_tile(T *c, T smallest, bool &failed, T &least) {
-#pragma unroll
-  for (int b = 0; b < TILE; b++) {
-    T pivot = c[b * TILE + b];
-#pragma unroll
-    for (int k = 0; k < b; k++) pivot -= c[k * TILE + b] * c[k * TILE + b];
-    const bool good = pivot > smallest && pivot - pivot == T(0);
-    failed = failed || !good;
-    least = good && pivot < least ? pivot : least;
-    const T inverse = good ? inverse_sqrt(pivot) : T(1);
-    c[b * TILE + b] = inverse;
-#pragma unroll
-    for (int a = b + 1; a < TILE; a++) {
-      T value = c[b * TILE + a];
-#pragma unroll
-      for (int k = 0; k < b; k++) value -= c[k * TILE + a] * c[k * TILE + b];
-      c[b * TILE + a] = value * inverse;
-    }
-  }
-}
-
-// c -= x yᵀ over one tile each.
-template <class T> inline void subtract_product(T *c, const T *x, const T *y) {
-#pragma unroll
-  for (int k = 0; k < TILE; k++) {
-    const Four<T> left = load_four(x + k * TILE), right = load_four(y + k * TILE);
-#pragma unroll
-    for (int b = 0; b < TILE; b++)
-#pragma unroll
-      for (int a = 0; a < TILE; a++) c[b * TILE + a] -= left.at[a] * right.at[b];
-  }
-}
-
-// x -= the product of one row of a tile, whose entries are a column apart, and another tile.
-template <class T> inline void subtract_row(T *x, const T *row, const T *tile) {
-#pragma unroll
-  for (int k = 0; k < TILE; k++) {
-    const T value = row[k * TILE];
-    const Four<T> other = load_four(tile + k * TILE);
-#pragma unroll
-    for (int b = 0; b < TILE; b++) x[b] -= value * other.at[b];
-  }
-}
-// x <- x L⁻ᵀ for a factored diagonal tile.
-template <class T> inline void solve_row(T *x, const T *L) {
-#pragma unroll
-  for (int b = 0; b < TILE; b++) {
-#pragma unroll
-    for (int k = 0; k < b; k++) x[b] -= x[k] * L[k * TILE + b];
-    x[b] *= L[b * TILE + b];
-  }
-}
 
 // The diagonal block of a panel, by one warp. All other warps wait for it, so what counts is how
 // many operations wait for each other: lane l has row l of the block in registers (and so has lane
@@ -218,6 +96,42 @@ template <class T> inline void update_tiles(const Triangle<T> &A, int begin, Til
   }
 }
 
+// As `update_tiles`, of the lower triangle of the tile rows from `end` to `next`, by one warp that
+// others wait for: each lane has half of a tile (m = 256: 1.92 instead of 1.83).
+template <class T> inline void update_diagonal(const Triangle<T> &A, int begin, int end, int next) {
+  constexpr int HALF = TILE / 2;
+  const int lane = rank() % lane_width(), right = lane % 2 * HALF;
+  for (TileWalk at(end, end, next, next, lane / 2, lane_width() / 2); at.is_there(); at.next()) {
+    T c[TILE * HALF];
+    T *tile = A.tile(at.I, at.J) + right * TILE;
+    const T *x = A.tile(at.I, begin), *y = A.tile(at.J, begin) + right;
+#pragma unroll
+    for (int b = 0; b < HALF; b++) {
+      const Four<T> column = load_four(tile + b * TILE);
+#pragma unroll
+      for (int a = 0; a < TILE; a++) c[b * TILE + a] = column.at[a];
+    }
+#pragma unroll
+    for (int s = 0; s < PANEL; s++)
+#pragma unroll
+      for (int k = 0; k < TILE; k++) {
+        const int place = s * TILE_STRIDE + k * TILE;
+        const Four<T> left = load_four(x + place);
+#pragma unroll
+        for (int b = 0; b < HALF; b++)
+#pragma unroll
+          for (int a = 0; a < TILE; a++) c[b * TILE + a] -= left.at[a] * y[place + b];
+      }
+#pragma unroll
+    for (int b = 0; b < HALF; b++) {
+      Four<T> column;
+#pragma unroll
+      for (int a = 0; a < TILE; a++) column.at[a] = c[b * TILE + a];
+      *reinterpret_cast<Four<T> *>(tile + b * TILE) = column;
+    }
+  }
+}
+
 // c -= x yᵀ over one tile each, of two tile rows and two tile columns.
 template <class T>
 inline void subtract_products(T (&c)[4][TILE_SIZE], const T *x0, const T *x1, const T *y0,
@@ -238,9 +152,31 @@ inline void subtract_products(T (&c)[4][TILE_SIZE], const T *x0, const T *x1, co
   }
 }
 
+// As `update_tiles`, of the 2 x 2 tiles from (I, J) on, as far as they are there: half of the reads.
+template <class T> inline void update_block(const Triangle<T> &A, int begin, int I, int J) {
+  const int n = A.n_tiles, n_rows = n + A.n_rhs_tiles;
+  const bool has_lower = I + 1 < n_rows, has_right = J + 1 < n;
+  const T *x = A.row(I), *lower = has_lower ? A.row(I + 1) : x, *y = A.row(J),
+          *right = has_right ? A.row(J + 1) : y;
+  T *tiles[4] = {A.tile(I, J), A.tile(I + 1, J), A.tile(I, J + 1), A.tile(I + 1, J + 1)};
+  const bool is_there[4] = {true, has_lower, has_right && J < I, has_lower && has_right};
+  T c[4][TILE_SIZE];
+#pragma unroll
+  for (int e = 0; e < 4; e++)
+    if (is_there[e]) load_tile(c[e], tiles[e]);
+#pragma unroll
+  for (int s = 0; s < PANEL; s++) {
+    const int at = (begin + s) * TILE_STRIDE;
+    subtract_products(c, x + at, lower + at, y + at, right + at);
+  }
+#pragma unroll
+  for (int e = 0; e < 4; e++)
+    if (is_there[e]) store_tile(tiles[e], c[e]);
+}
+
 // As `update_tiles`, of the tile rows from `first_row` on and the columns from `first` on, by blocks
-// of 2 x 2 tiles: half of the reads. One of them each `step`, down the columns, where blocks one
-// below another lie in different banks.
+// of 2 x 2 tiles. One of them each `step`, down the columns, where blocks one below another lie in
+// different banks.
 template <class T>
 inline void update_blocks(const Triangle<T> &A, int begin, int first, int first_row, int start,
                           int step) {
@@ -254,24 +190,7 @@ inline void update_blocks(const Triangle<T> &A, int begin, int first, int first_
       top = J > first_row ? J : first_row;
     }
     if (J >= n) return;
-    const int I = top + offset;
-    const bool has_lower = I + 1 < n_rows, has_right = J + 1 < n;
-    const T *x = A.row(I), *lower = has_lower ? A.row(I + 1) : x, *y = A.row(J),
-            *right = has_right ? A.row(J + 1) : y;
-    T *tiles[4] = {A.tile(I, J), A.tile(I + 1, J), A.tile(I, J + 1), A.tile(I + 1, J + 1)};
-    const bool is_there[4] = {true, has_lower, has_right && J < I, has_lower && has_right};
-    T c[4][TILE_SIZE];
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-      if (is_there[e]) load_tile(c[e], tiles[e]);
-#pragma unroll
-    for (int s = 0; s < PANEL; s++) {
-      const int at = (begin + s) * TILE_STRIDE;
-      subtract_products(c, x + at, lower + at, y + at, right + at);
-    }
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-      if (is_there[e]) store_tile(tiles[e], c[e]);
+    update_block(A, begin, top + offset, J);
     offset += 2 * step;
   }
 }
@@ -302,7 +221,7 @@ template <class T> void factor(const Triangle<T> &A, T smallest, bool &failed, T
     __syncthreads();
     if (end == n) break;
     if (is_ahead) {
-      update_tiles(A, begin, TileWalk(end, end, next, n, rank(), width));
+      update_diagonal(A, begin, end, next);
       __syncwarp();
       factor_block(A, end, next, smallest, failed, least);
     }

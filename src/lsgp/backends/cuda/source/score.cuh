@@ -166,7 +166,7 @@ template <class T> struct LocalScore : LocalSystem<T> {
   // B_ij = adj(A)_ij rho'_ij for the pairs i > j, in place of the factor, which nobody needs now.
   void weigh_pairs() {
     __syncthreads();
-    for (TileWalk at(space.A.n_tiles); at.is_there(); at.next()) {
+    for (TriangleWalk at(space.A.n_tiles); at.is_there(); at.next()) {
       T tile[TILE_SIZE], adjoint[TILE_SIZE] = {};
       this->squared_distances(at.I, at.J, tile);
       for (int c = 0; c <= problem.t; c++) {
@@ -196,7 +196,7 @@ template <class T> struct LocalScore : LocalSystem<T> {
     const int n = problem.d - k0 < INPUTS_AT_ONCE ? problem.d - k0 : INPUTS_AT_ONCE;
 #pragma unroll
     for (int c = 0; c < INPUTS_AT_ONCE; c++) sums[c] = 0;
-    for (TileWalk at(space.A.n_tiles); at.is_there(); at.next()) {
+    for (TriangleWalk at(space.A.n_tiles); at.is_there(); at.next()) {
       T B[TILE_SIZE];
       load_tile(B, space.A.tile(at.I, at.J));
 #pragma unroll

@@ -79,11 +79,19 @@ template <class T> struct LocalSystem {
       const int index = i < m ? neighbors[i] : -1;
       const T *x = index < 0 ? query : problem.X + (long long)index * d;
       T sum = 0;
-      for (int k = 0; k < d; k++) {
-        const T z = (x[k] - query[k]) * problem.inverse_lengthscale[k];
+      auto scale = [&](T value, T at_query, int k) {
+        const T z = (value - at_query) * problem.inverse_lengthscale[k];
         space.z[k * capacity + i] = z;
         sum += z * z;
-      }
+      };
+      int k = 0;
+      if (d % TILE == 0)  // rows begin where four numbers are read at once
+        for (; k < d; k += TILE) {
+          const Four<T> four = load_four(x + k), at_query = load_four(query + k);
+#pragma unroll
+          for (int e = 0; e < TILE; e++) scale(four.at[e], at_query.at[e], k + e);
+        }
+      for (; k < d; k++) scale(x[k], query[k], k);
       for (int j = 0; j < t; j++)
         space.y[j * capacity + i] = index < 0 ? T(0) : problem.y[(long long)index * t + j];
       space.noise[i] = index < 0 ? T(1) : problem.noise[index];
@@ -133,9 +141,10 @@ template <class T> struct LocalSystem {
 
   // [E1], [E2] into the tiles, with this jitter on the diagonal.
   void assemble(T jitter) {
-    for (TileWalk at(space.A.n_tiles); at.is_there(); at.next())
-      assemble_tile(at.I, at.J, jitter);
+    for (TriangleWalk at(space.A.n_tiles); at.is_there(); at.next()) assemble_tile(at.I, at.J);
+    __syncthreads();
     right_hand_sides();
+    put_on_diagonal(jitter);
     __syncthreads();
   }
 
@@ -156,7 +165,8 @@ template <class T> struct LocalSystem {
     }
   }
 
-  void assemble_tile(int I, int J, T jitter) {
+  // All but the diagonal.
+  void assemble_tile(int I, int J) {
     const T c = T(problem.constant_variance), half_b = T(0.5 * problem.slope_variance);
     const bool trend = problem.has_trend_in_matrix();
     T pair[TILE_SIZE], tile[TILE_SIZE];
@@ -169,28 +179,38 @@ template <class T> struct LocalSystem {
     const Four<T> r2_i = load_four(space.r2 + I * TILE), r2_j = load_four(space.r2 + J * TILE),
                   in_i = load_four(space.present + I * TILE),
                   in_j = load_four(space.present + J * TILE);
+    if (trend) {
 #pragma unroll
-    for (int b = 0; b < TILE; b++)
+      for (int b = 0; b < TILE; b++)
 #pragma unroll
-      for (int a = 0; a < TILE; a++) {
-        T value = tile[b * TILE + a];
-        // zᵢ·zⱼ from the three squared distances.
-        if (trend) value += c + half_b * (r2_i.at[a] + r2_j.at[b] - pair[b * TILE + a]);
-        // Points out of the system: a row of a diagonal matrix.
-        tile[b * TILE + a] = in_i.at[a] * in_j.at[b] > 0 ? value : T(0);
-      }
-    if (I == J) {
+        for (int a = 0; a < TILE; a++)  // zᵢ·zⱼ from the three squared distances
+          tile[b * TILE + a] += c + half_b * (r2_i.at[a] + r2_j.at[b] - pair[b * TILE + a]);
+    }
+    T all_in = 1;
 #pragma unroll
-      for (int a = 0; a < TILE; a++) {
-        const int i = I * TILE + a;
-        const bool in = in_i.at[a] > 0;
-        const T weight = in ? space.weight[i] : T(1);
-        const T trended = T(1) + c + half_b * (r2_i.at[a] + r2_i.at[a]) + jitter;
-        tile[a * TILE + a] =
-            in ? trended + T(problem.noise_variance) * space.noise[i] / weight : mean_diagonal;
-      }
+    for (int a = 0; a < TILE; a++) all_in *= in_i.at[a] * in_j.at[a];
+    if (!(all_in > 0)) {
+      // Points out of the system: a row of a diagonal matrix.
+#pragma unroll
+      for (int b = 0; b < TILE; b++)
+#pragma unroll
+        for (int a = 0; a < TILE; a++)
+          if (!(in_i.at[a] * in_j.at[b] > 0)) tile[b * TILE + a] = T(0);
     }
     store_tile(space.A.tile(I, J), tile);
+  }
+
+  // Apart from the tiles, few of which have a part of it: a warp would wait for those.
+  void put_on_diagonal(T jitter) {
+    const T c = T(problem.constant_variance), half_b = T(0.5 * problem.slope_variance);
+    for (int i = rank(); i < rows; i += n_threads()) {
+      const bool in = space.present[i] > 0;
+      const T weight = in ? space.weight[i] : T(1);
+      const T trended = T(1) + c + half_b * (space.r2[i] + space.r2[i]) + jitter;
+      const T value = trended + T(problem.noise_variance) * space.noise[i] / weight;
+      T *tile = space.A.tile(i / TILE, i / TILE);
+      tile[i % TILE * (TILE + 1)] = in ? value : mean_diagonal;
+    }
   }
 
   void right_hand_sides() {
