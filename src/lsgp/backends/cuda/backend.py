@@ -220,8 +220,10 @@ class CudaBackend:
         return results
 
     def _score(self, requests: Sequence[ScoreRequest], are_apart: Sequence[bool]) -> list[Scores]:
+        if not requests:
+            return []
         uploaded = [
-            solve.ToScore(
+            (
                 solve.upload_problem(problem, is_apart, self.residence),
                 self._targets(targets, len(problem.X)),
                 self._rows(neighbors, len(problem.X)),
@@ -231,11 +233,11 @@ class CudaBackend:
                 requests, are_apart, strict=True
             )
         ]
-        rooms = solve.room_for_scores(uploaded)
+        rooms = solve.room_for_scores(*((len(r.targets), r.problem.X.shape[1]) for r in requests))
         with side_by_side(len(uploaded)) as queues:
-            for one, room, queue in zip(uploaded, rooms, queues, strict=True):
+            for arguments, room, queue in zip(uploaded, rooms, queues, strict=True):
                 with queue:
-                    solve.score(one, room)
+                    solve.score(*arguments, room)
         flat = iter(download_together(tuple(array for room in rooms for array in room)))
         return [Scores(*parts) for parts in zip(flat, flat, flat, strict=True)]
 

@@ -132,31 +132,31 @@ def coefficients(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray
     return Coefficients(*result)
 
 
-class ToScore(NamedTuple):
-    """A `ScoreRequest` whose arrays are on the device."""
-
-    problem: OnDevice
-    targets: DeviceArray
-    neighbors: DeviceArray
-    objective: str
-
-
-def room_for_scores(requests: Sequence[ToScore]) -> list[Scores]:
-    """Arrays for what is found of each, in one piece of memory."""
-    shapes = [(len(r.targets), r.problem.X.shape[1] + len(SHARED_PARAMETERS)) for r in requests]
-    arrays = allocate(
-        *(
-            part
-            for q, p in shapes
-            for part in (((q,), np.float64), ((q, p), np.float64), ((q,), np.int32))
+def room_for_scores(*sizes: tuple[int, int]) -> list[Scores]:
+    """Arrays for several scores, of so many targets and inputs, in one piece of memory."""
+    parts = [
+        part
+        for q, d in sizes
+        for part in (
+            ((q,), np.float64),
+            ((q, d + len(SHARED_PARAMETERS)), np.float64),
+            ((q,), np.int32),
         )
-    )
+    ]
+    arrays = allocate(*parts)
     return [Scores(*arrays[k : k + 3]) for k in range(0, len(arrays), 3)]
 
 
-def score(request: ToScore, result: Scores) -> None:
-    """As `Backend.score`, on the device."""
-    problem, targets, neighbors, objective = request
+def score(
+    problem: OnDevice,
+    targets: DeviceArray,
+    neighbors: DeviceArray,
+    objective: str,
+    result: Scores | None = None,
+) -> Scores:
+    """As `Backend.score`, on the device; ``result`` is where it goes."""
+    if result is None:
+        (result,) = room_for_scores((len(targets), problem.X.shape[1]))
     code = (np.int32(OBJECTIVES.index(objective)),)
     places = (targets, neighbors)
     if size := _warp_size("score", problem, neighbors):
@@ -164,6 +164,7 @@ def score(request: ToScore, result: Scores) -> None:
     else:
         n_solutions = 1 + problem.y.shape[1]
         _launch("score", problem, places, code, result, n_solutions=n_solutions, gradient=True)
+    return result
 
 
 def _warp_size(name: str, problem: OnDevice, neighbors: DeviceArray) -> int | None:
