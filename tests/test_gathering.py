@@ -4,19 +4,24 @@
 The native core stands for the device, which counts how often this machine would wait for it.
 """
 
+import sys
 import threading
 import time
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from backend_checks import TOLERANCES, assert_close
+from cuda_emulation import COMPILER
+from emulated_cupy import emulate_queues, emulate_scores
 
 import lsgp.backends as backends
 from lsgp import LSGPRegressor
 from lsgp.backends import cpu, cuda, reference
 from lsgp.backends.contract import ScoreRequest
 from lsgp.backends.cuda import backend as cuda_backend
-from lsgp.backends.cuda import pipeline, placed, residence
+from lsgp.backends.cuda import pipeline, placed, residence, streams
+from lsgp.backends.cuda.backend import CudaBackend
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.tuning.boosting import BoostingProblem
@@ -24,6 +29,10 @@ from lsgp.tuning.gathering import Gathering
 
 REASON = cuda.why_not()
 needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+needs_compiler = pytest.mark.skipif(
+    COMPILER is None or not sys.platform.startswith("linux"),
+    reason="there is no C++ compiler to ask, or no glibc, which lanes take their stacks from",
+)
 
 
 class CountingDevice:
@@ -239,6 +248,38 @@ def test_scores_of_many_are_made_one_after_another_where_memory_is_short(monkeyp
     for request, scores in zip(requests, backend.score_many(requests), strict=True):
         assert np.array_equal(scores.gradient, cpu.score(*request).gradient)
     assert (backend.solves.sizes, backend.solves.n_alone, released) == ([3], 3, [True])
+
+
+# ---- by emulated kernels ----
+
+
+@needs_compiler
+def test_kernels_of_many_are_launched_before_anything_is_fetched(monkeypatch, tmp_path):
+    library = emulate_scores(monkeypatch, tmp_path)
+    own = CudaBackend()
+    assert own.score_many([]) == []
+    few, many = requests_of(3, m=5), requests_of(9, n=100, m=12)
+    for requests in (few, many):
+        library.n_fetched, main = 0, library.queues[0]
+        with main:
+            found = own.score_many(requests)
+        assert library.n_fetched == 1
+        for request, scores in zip(requests, found, strict=True):
+            assert_close(scores, cpu.score(*request), TOLERANCES["float64"], "together")
+            for left, right in zip(own.score(*request), scores, strict=True):
+                assert np.array_equal(left, right)
+
+
+def test_queues_side_by_side_follow_what_was_before_and_precede_what_comes(monkeypatch):
+    library = emulate_queues(monkeypatch)
+    before = library.cuda.get_current_stream()
+    with streams.side_by_side(20) as queues:
+        assert len(set(map(id, queues))) == streams.MOST_SIDE_BY_SIDE
+        assert all(queue.after == [before] for queue in queues)
+        assert before.after == []
+    assert set(map(id, before.after)) == set(map(id, queues))
+    with streams.side_by_side(1) as (alone,):
+        assert alone is before
 
 
 # ---- on a device ----
