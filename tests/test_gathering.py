@@ -4,20 +4,35 @@
 The native core stands for the device, which counts how often this machine would wait for it.
 """
 
+import sys
 import threading
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from backend_checks import TOLERANCES, assert_close
+from cuda_emulation import COMPILER
+from emulated_cupy import emulate_queues, emulate_scores
 
 import lsgp.backends as backends
 from lsgp import LSGPRegressor
-from lsgp.backends import cpu, reference
+from lsgp.backends import cpu, cuda, reference
 from lsgp.backends.contract import ScoreRequest
-from lsgp.backends.cuda.device import DeviceError
+from lsgp.backends.cuda import backend as cuda_backend
+from lsgp.backends.cuda import pipeline, placed, residence, streams
+from lsgp.backends.cuda.backend import CudaBackend
+from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.tuning.boosting import BoostingProblem
 from lsgp.tuning.gathering import Gathering
+
+REASON = cuda.why_not()
+needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+needs_compiler = pytest.mark.skipif(
+    COMPILER is None or not sys.platform.startswith("linux"),
+    reason="there is no C++ compiler to ask, or no glibc, which lanes take their stacks from",
+)
 
 
 class CountingDevice:
@@ -216,3 +231,105 @@ def test_trees_are_not_waited_for_when_a_fit_is_stopped(counting, monkeypatch):
         assert not is_let_go.is_set()
     finally:
         is_let_go.set()
+
+
+def test_scores_of_many_are_made_one_after_another_where_memory_is_short(monkeypatch):
+    class Short(CountingDevice):
+        def score_many(self, requests):
+            self.sizes.append(len(requests))
+            raise DeviceMemoryError("too little")
+
+    backend = placed.PlacedBackend()
+    backend.solves = Short()
+    released = []
+    monkeypatch.setattr(backend, "place", nullcontext)
+    monkeypatch.setattr(placed, "release_memory", lambda: released.append(True))
+    requests = requests_of(3)
+    for request, scores in zip(requests, backend.score_many(requests), strict=True):
+        assert np.array_equal(scores.gradient, cpu.score(*request).gradient)
+    assert (backend.solves.sizes, backend.solves.n_alone, released) == ([3], 3, [True])
+
+
+# ---- by emulated kernels ----
+
+
+@needs_compiler
+def test_kernels_of_many_are_launched_before_anything_is_fetched(monkeypatch, tmp_path):
+    library = emulate_scores(monkeypatch, tmp_path)
+    own = CudaBackend()
+    assert own.score_many([]) == []
+    few, many = requests_of(3, m=5), requests_of(9, n=100, m=12)
+    for requests in (few, many):
+        library.n_fetched, main = 0, library.queues[0]
+        with main:
+            found = own.score_many(requests)
+        assert library.n_fetched == 1
+        for request, scores in zip(requests, found, strict=True):
+            assert_close(scores, cpu.score(*request), TOLERANCES["float64"], "together")
+            for left, right in zip(own.score(*request), scores, strict=True):
+                assert np.array_equal(left, right)
+
+
+def test_queues_side_by_side_follow_what_was_before_and_precede_what_comes(monkeypatch):
+    library = emulate_queues(monkeypatch)
+    before = library.cuda.get_current_stream()
+    with streams.side_by_side(20) as queues:
+        assert len(set(map(id, queues))) == streams.MOST_SIDE_BY_SIDE
+        assert all(queue.after == [before] for queue in queues)
+        assert before.after == []
+    assert set(map(id, before.after)) == set(map(id, queues))
+    with streams.side_by_side(1) as (alone,):
+        assert alone is before
+
+
+# ---- on a device ----
+
+
+@needs_device
+def test_a_device_scores_many_as_each_and_this_machine_waits_once(monkeypatch):
+    requests = [
+        ScoreRequest(request.problem, request.targets, request.neighbors, objective)
+        for m in (8, 33, 90)
+        for objective in ("crps", "log_density")
+        for request in requests_of(4, n=200, m=m)
+    ]
+    alone = [cuda.score(*request) for request in requests]
+    n_fetched = count_fetched(monkeypatch)
+    together = cuda.score_many(requests)
+    assert n_fetched == [1]
+    for request, one, other in zip(requests, alone, together, strict=True):
+        for left, right in zip(one, other, strict=True):
+            assert np.array_equal(left, right)
+        np.testing.assert_allclose(other.loss, cpu.score(*request).loss, rtol=1e-9)
+
+
+@needs_device
+def test_a_fit_on_a_device_is_the_hosts_with_few_waits(monkeypatch):
+    n_fetched, n_requests = count_fetched(monkeypatch), []
+    ask = type(cuda.solves)._score
+
+    def counted(self, requests, are_apart):
+        n_requests.append(len(requests))
+        return ask(self, requests, are_apart)
+
+    monkeypatch.setattr(type(cuda.solves), "_score", counted)
+    on_host, on_device = fit("cpu", boosting=False), fit("cuda", boosting=False)
+    assert 2 * len(n_requests) < sum(n_requests)
+    assert n_fetched[0] < sum(n_requests), "searches and predictions included"
+    np.testing.assert_allclose(on_device.tuning_.loss, on_host.tuning_.loss, rtol=0.02)
+    Q = steps(50)[0]
+    spread = np.std(steps()[1])
+    np.testing.assert_allclose(on_device.predict(Q), on_host.predict(Q), rtol=0, atol=0.1 * spread)
+
+
+def count_fetched(monkeypatch):
+    """How often something was fetched from the device."""
+    n_fetched, fetch = [0], residence.download
+
+    def counted(array):
+        n_fetched[0] += 1
+        return fetch(array)
+
+    for module in (residence, cuda_backend, pipeline):
+        monkeypatch.setattr(module, "download", counted)
+    return n_fetched

@@ -244,22 +244,20 @@ class CudaBackend:
         return results
 
     def _score(self, requests: Sequence[ScoreRequest], are_apart: Sequence[bool]) -> list[Scores]:
-        uploaded = [
-            solve.ToScore(
-                solve.upload_problem(problem, is_apart, self.residence),
-                self._targets(targets, len(problem.X)),
-                self._rows(neighbors, len(problem.X)),
-                objective,
-            )
-            for (problem, targets, neighbors, objective), is_apart in zip(
-                requests, are_apart, strict=True
-            )
+        if not requests:
+            return []
+        problems = [request.problem for request in requests]
+        uploaded = solve.upload_problems(problems, are_apart, self.residence)
+        places = [
+            (self._targets(r.targets, len(r.problem.X)), self._rows(r.neighbors, len(r.problem.X)))
+            for r in requests
         ]
-        rooms = solve.room_for_scores(uploaded)
+        rooms = solve.room_for_scores(*((len(r.targets), r.problem.X.shape[1]) for r in requests))
         with side_by_side(len(uploaded)) as queues:
-            for one, room, queue in zip(uploaded, rooms, queues, strict=True):
+            each = zip(requests, uploaded, places, rooms, queues, strict=True)
+            for request, problem, own, room, queue in each:
                 with queue:
-                    solve.score(one, room)
+                    solve.score(problem, *own, request.objective, room)
         flat = iter(download_together(tuple(array for room in rooms for array in room)))
         return [Scores(*parts) for parts in zip(flat, flat, flat, strict=True)]
 

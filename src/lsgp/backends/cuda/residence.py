@@ -25,6 +25,8 @@ DeviceArray = Any
 
 #: Smaller arrays are not worth remembering, and are often made anew.
 FEWEST_BYTES = 1 << 10
+#: The largest number of so small an array is found on the host before the device is asked for it.
+MOST_READ_HERE = 1 << 22
 #: Arrays of one allocation begin at multiples of this.
 ALIGNMENT = 256
 
@@ -83,7 +85,7 @@ class Residence:
     """What is on the device, and of which array of the host it is the copy."""
 
     def __init__(self) -> None:
-        self._copies: list[Copy] = []
+        self._copies: dict[tuple[object, ...], Copy] = {}  # by their places on the host
         self._lock = threading.Lock()
 
     def upload(self, array: NDArray[Any]) -> DeviceArray:
@@ -94,7 +96,8 @@ class Residence:
         """Row numbers on the device, and the largest of them, -1 without any."""
         copy = self._copy_of(rows)
         if copy.largest is None:
-            copy.largest = int(copy.array.max()) if rows.size else -1
+            near = rows if rows.nbytes <= MOST_READ_HERE else copy.array
+            copy.largest = int(near.max()) if rows.size else -1
         return copy.array, copy.largest
 
     def remember(self, array: NDArray[Any], copy: DeviceArray) -> Copy:
@@ -103,28 +106,31 @@ class Residence:
         known = Copy(weakref.ref(owner, self._forget), _place(array), copy)
         if array.nbytes >= FEWEST_BYTES:
             with self._lock:
-                alive = [copy for copy in self._copies if copy.owner() is not None]
-                self._copies = [*alive, known]
+                self._copies = {**_alive(self._copies), known.place: known}
         return known
 
     @property
     def n_bytes(self) -> int:
         """Memory of the device that is held."""
-        return sum(int(copy.array.nbytes) for copy in self._copies)
+        return sum(int(copy.array.nbytes) for copy in self._copies.values())
 
     def _copy_of(self, array: NDArray[Any]) -> Copy:
         owner, place = _owner(array), _place(array)
-        for copy in self._copies:
-            if copy.owner() is owner and copy.place == place:
-                return copy
+        copy = self._copies.get(place)
+        if copy is not None and copy.owner() is owner:
+            return copy
         uploaded = cupy().asarray(np.ascontiguousarray(array))
         wait()  # other threads find it from now on, whose queues are others
         return self.remember(array, uploaded)
 
     def _forget(self, gone: weakref.ref[NDArray[Any]]) -> None:
-        # A new list, in one assignment, without the lock: collection may run at any time, also
+        # New ones, in one assignment, without the lock: collection may run at any time, also
         # while it is held.
-        self._copies = [copy for copy in self._copies if copy.owner is not gone]
+        self._copies = _alive(self._copies)
+
+
+def _alive(copies: dict[tuple[object, ...], Copy]) -> dict[tuple[object, ...], Copy]:
+    return {place: copy for place, copy in copies.items() if copy.owner() is not None}
 
 
 def _owner(array: NDArray[Any]) -> NDArray[Any]:

@@ -39,6 +39,8 @@ WARP_BLOCKS = {
     ("score", "float32"): {32: 6, 64: 4},
     ("score", "float64"): {32: 4, 64: 2},
 }
+#: Lengthscales of several problems begin at multiples of so many elements.
+PADDING = 32
 #: Share of the free memory of the device that matrices may take which do not fit shared memory.
 SHARE_FOR_MATRICES = 0.25
 
@@ -95,16 +97,30 @@ class OnDevice(NamedTuple):
 
 def upload_problem(problem: LocalProblem, is_trend_apart: bool, residence: Residence) -> OnDevice:
     """The problem's arrays on the device, those that are there already included."""
-    X, y, noise, model = problem
-    inverse = (1.0 / np.asarray(model.lengthscale, dtype=float)).astype(X.dtype)
-    return OnDevice(
-        residence.upload(X),
-        residence.upload(y),
-        residence.upload(noise),
-        cupy().asarray(inverse),
-        model,
-        is_trend_apart,
-    )
+    return upload_problems([problem], [is_trend_apart], residence)[0]
+
+
+def upload_problems(
+    problems: Sequence[LocalProblem], are_apart: Sequence[bool], residence: Residence
+) -> list[OnDevice]:
+    """Several; what is theirs alone, by one copy."""
+    size = max(-(-problem.X.shape[1] // PADDING) * PADDING for problem in problems)
+    inverse = np.ones((len(problems), size))
+    for own, problem in zip(inverse, problems, strict=True):
+        own[: problem.X.shape[1]] = 1.0 / np.asarray(problem.model.lengthscale, dtype=float)
+    dtypes = {problem.X.dtype for problem in problems}
+    there = {dtype: cupy().asarray(inverse.astype(dtype)) for dtype in dtypes}
+    return [
+        OnDevice(
+            residence.upload(problem.X),
+            residence.upload(problem.y),
+            residence.upload(problem.noise),
+            there[problem.X.dtype][k, : problem.X.shape[1]],
+            problem.model,
+            is_apart,
+        )
+        for k, (problem, is_apart) in enumerate(zip(problems, are_apart, strict=True))
+    ]
 
 
 def predict(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> Predictions:
@@ -132,31 +148,31 @@ def coefficients(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray
     return Coefficients(*result)
 
 
-class ToScore(NamedTuple):
-    """A `ScoreRequest` whose arrays are on the device."""
-
-    problem: OnDevice
-    targets: DeviceArray
-    neighbors: DeviceArray
-    objective: str
-
-
-def room_for_scores(requests: Sequence[ToScore]) -> list[Scores]:
-    """Arrays for what is found of each, in one piece of memory."""
-    shapes = [(len(r.targets), r.problem.X.shape[1] + len(SHARED_PARAMETERS)) for r in requests]
-    arrays = allocate(
-        *(
-            part
-            for q, p in shapes
-            for part in (((q,), np.float64), ((q, p), np.float64), ((q,), np.int32))
+def room_for_scores(*sizes: tuple[int, int]) -> list[Scores]:
+    """Arrays for several scores, of so many targets and inputs, in one piece of memory."""
+    parts = [
+        part
+        for q, d in sizes
+        for part in (
+            ((q,), np.float64),
+            ((q, d + len(SHARED_PARAMETERS)), np.float64),
+            ((q,), np.int32),
         )
-    )
+    ]
+    arrays = allocate(*parts)
     return [Scores(*arrays[k : k + 3]) for k in range(0, len(arrays), 3)]
 
 
-def score(request: ToScore, result: Scores) -> None:
-    """As `Backend.score`, on the device."""
-    problem, targets, neighbors, objective = request
+def score(
+    problem: OnDevice,
+    targets: DeviceArray,
+    neighbors: DeviceArray,
+    objective: str,
+    result: Scores | None = None,
+) -> Scores:
+    """As `Backend.score`, on the device; ``result`` is where it goes."""
+    if result is None:
+        (result,) = room_for_scores((len(targets), problem.X.shape[1]))
     code = (np.int32(OBJECTIVES.index(objective)),)
     places = (targets, neighbors)
     if size := _warp_size("score", problem, neighbors):
@@ -164,6 +180,7 @@ def score(request: ToScore, result: Scores) -> None:
     else:
         n_solutions = 1 + problem.y.shape[1]
         _launch("score", problem, places, code, result, n_solutions=n_solutions, gradient=True)
+    return result
 
 
 def _warp_size(name: str, problem: OnDevice, neighbors: DeviceArray) -> int | None:
