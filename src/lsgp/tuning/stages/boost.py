@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from lsgp.compute.warn import warn_user
 from lsgp.tuning.boosting import BoostingProblem, FoldFit, UnknownTreesError
+from lsgp.tuning.plan import MANY_REGIONS
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import BOOST_STREAM, Found, Job, Runner
+from lsgp.tuning.stages.stage import BOOST_REGIONS_STREAM, BOOST_STREAM, Found, Job, Runner
 
 
 class Boost:
@@ -25,15 +27,7 @@ class Boost:
         if not problem.admits_boosting or not found.all:
             return
         runner.report(0, "boosted trees")
-        rows = problem.rows
-        boosting = BoostingProblem.build(
-            rows.X,
-            problem.y,
-            rows.noise,
-            rows.group_numbers,
-            problem.random(runner.stream),
-            problem.resources.n_threads,
-        )
+        boosting = _boosting(problem, runner)
         (first,) = runner.run([partial(_fit, boosting, 0)], [])
         if not _pays(first, found, runner):
             return
@@ -46,6 +40,50 @@ class Boost:
             found.boosted = boosting.assemble([first, *others])
         except UnknownTreesError as error:
             warn_user(f"{error} The model has none of them: boosting=False says so beforehand.")
+
+
+class BoostRegions:
+    """Where queries lie beyond the rows: what trees say of regions that they have not seen.
+
+    As many trees as among the rows, if they have a share there.
+    """
+
+    stream = BOOST_REGIONS_STREAM
+
+    def work(self, problem: TuningProblem) -> int:
+        return 0  # not by local solves
+
+    def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
+        regions = runner.comparison.regions
+        if found.boosted is None or regions is None or regions.n_regions >= MANY_REGIONS:
+            return
+        runner.report(0, "boosted trees without regions")
+        boosting = _boosting(problem, runner)
+        n_trees = found.boosted.n_trees // found.boosted.baseline.size
+        plan = boosting.plan._replace(n_trees=n_trees)
+        said = []
+        for number, targets in regions.layers:
+            # Rows of no region are a fold that is always seen.
+            folds = np.where(number < 0, number.max() + 1, number).astype(np.int64)
+            of_layer = replace(boosting, folds=folds, plan=plan)
+            own, found_here = number[targets], np.empty((len(targets), problem.y.shape[1]))
+            for k in np.unique(own):
+                (fit,) = runner.run([partial(_fit, of_layer, int(k))], [])
+                found_here[own == k] = fit.predict(problem.rows.X[targets[own == k]], n_trees)
+            said.append(found_here)
+        found.boosted_regions = np.concatenate(said)
+
+
+def _boosting(problem: TuningProblem, runner: Runner) -> BoostingProblem:
+    rows = problem.rows
+    return BoostingProblem.build(
+        rows.X,
+        problem.y,
+        rows.noise,
+        rows.group_numbers,
+        problem.random(runner.stream),
+        problem.resources.n_threads,
+    )
 
 
 def _fit(boosting: BoostingProblem, fold: int, job: Job) -> FoldFit:
