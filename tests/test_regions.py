@@ -18,6 +18,7 @@ from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning import search
 from lsgp.tuning.beyond import choose_beyond
+from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.evidence import make_exact
 from lsgp.tuning.plan import plan_boosting
 from lsgp.tuning.regions import hold_out_regions, leave_regions_out
@@ -232,3 +233,17 @@ def test_what_is_better_in_every_region_replaces_the_fit_without_queries(
         assert np.array_equal(choice.weights[:-1], plain.weights)
         assert choice.calibration == plain.calibration
         assert choice.boosted_share == plain.boosted_share
+
+
+@pytest.mark.parametrize(("n_models", "weight"), [(3, 0.5), (1, 1.0)])
+def test_a_small_gain_is_shared_where_models_may_be_combined(beyond_of_steps, n_models, weight):
+    comparison, plain = beyond_of_steps["comparison"], beyond_of_steps["plain"]
+    first = plain.contenders[0]
+    plain = plain._replace(contenders=[first], weights=np.ones(1), calibration=ScaleAndShape())
+    predicted = first.candidate.predicted
+    better = replace(predicted, mean=predicted.mean + 0.03 * (comparison.y - predicted.mean))
+    candidate = replace(first.candidate, predicted=better)
+    found = Found(varied=[first._replace(candidate=candidate)])
+    problem = replace(beyond_of_steps["problem"], n_models=n_models)
+    _, choice = choose_beyond(problem, comparison, plain, found)
+    np.testing.assert_allclose(choice.weights, [1.0 - weight, weight])

@@ -117,7 +117,8 @@ def choose_beyond(
     fitted = plain.calibration.apply(fitted)
     best = _Option(plain_weights, plain.boosted_share, plain.calibration, fitted)
     chosen = _calibrated(judge, predicted, weights, trees, has_many)
-    if not has_many and not _gains(judge, best, chosen).mean() > WORTH_ALL * _loss(judge, best):
+    is_shared = problem.n_models > 1 and not has_many
+    if is_shared and not _gains(judge, best, chosen).mean() > WORTH_ALL * _loss(judge, best):
         weights = 0.5 * (plain_weights + weights)
         chosen = _calibrated(judge, predicted, weights, trees, has_many)
     if _is_clear(_gains(judge, best, chosen)):
