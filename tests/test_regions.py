@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Regions of rows that are held out, to judge models for queries beyond the rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.gaussian_process.kernels import Matern
+from threadpoolctl import threadpool_limits
 from tuned import regressor
 
+import lsgp.tuning.beyond
 from lsgp import LSGPRegressor
 from lsgp.method.contract import LocalProblem
 from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import ExactSystem
+from lsgp.tuning import search
+from lsgp.tuning.beyond import choose_beyond
+from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.evidence import make_exact
+from lsgp.tuning.plan import plan_boosting
 from lsgp.tuning.regions import hold_out_regions, leave_regions_out
+from lsgp.tuning.stages.stage import Found
 
 
 def points(n=1500, d=2, seed=0):
@@ -139,3 +149,101 @@ def test_fits_for_queries_beyond_do_not_depend_on_threads():
         for n_jobs in (1, 3)
     ]
     assert np.array_equal(*means)
+
+
+def steps(n=200, seed=0):
+    """Jumps along two of three inputs, of which one end is not observed."""
+    X = points(n, 3, seed)
+    y = 3.0 * (X[:, 1] > 0.37) + 2.0 * (X[:, 2] > 0.61) + X[:, 0]
+    y += 0.1 * np.random.default_rng(seed).normal(size=n)
+    return X, y, X[:, 0] > 0.75
+
+
+#: No other transforms, and no exact GPs: they take the time of a fit.
+STEPS = {"random_state": 0, "n_tuning_points": 30, "n_models": 3}
+STEPS |= {"input_transform": "standardize", "scale": "local"}
+
+
+@pytest.fixture(scope="module")
+def beyond_of_steps():
+    """What regions have to choose from, of a fit for the end of it."""
+    X, y, beyond = steps()
+    asked = {}
+
+    def choose(problem, comparison, plain, found):
+        asked.update(problem=problem, comparison=comparison, plain=plain, found=found)
+        return choose_beyond(problem, comparison, plain, found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "choose_beyond", choose)
+        patch.setattr(lsgp.tuning.beyond, "CLEARLY", np.inf)
+        asked["model"] = LSGPRegressor(**STEPS).fit(X[~beyond], y[~beyond], queries=X[beyond])
+    return asked
+
+
+def test_the_fit_without_queries_is_kept_as_it_is_unless_regions_are_clear(beyond_of_steps):
+    X, y, beyond = steps()
+    plain = LSGPRegressor(**STEPS).fit(X[~beyond], y[~beyond]).predict_distribution(X[beyond])
+    kept = beyond_of_steps["model"].predict_distribution(X[beyond])
+    assert beyond_of_steps["model"].ensemble_.boosted.share > 0
+    assert np.array_equal(kept.mean, plain.mean)
+    assert np.array_equal(kept.scale, plain.scale)
+
+
+def test_trees_have_not_seen_the_regions_that_they_are_judged_by(beyond_of_steps):
+    problem, regions = beyond_of_steps["problem"], beyond_of_steps["comparison"].regions
+    said = beyond_of_steps["found"].boosted_regions
+    trees = beyond_of_steps["model"].ensemble_.boosted
+    plan = plan_boosting(len(problem.y))
+    members, targets = next(members_of(regions))
+    rest = np.delete(np.arange(len(problem.y)), members)
+    booster = HistGradientBoostingRegressor(
+        max_iter=trees.n_trees // plan.n_folds,
+        learning_rate=plan.learning_rate,
+        max_leaf_nodes=plan.n_leaves,
+        min_samples_leaf=plan.n_rows_of_leaf,
+        l2_regularization=1.0,
+        early_stopping=False,
+        random_state=0,
+    )
+    with threadpool_limits(1):
+        booster.fit(problem.rows.X[rest], problem.y[rest, 0])
+        expected = booster.predict(problem.rows.X[targets])
+    np.testing.assert_allclose(said[regions.of_targets == 0, 0], expected, rtol=1e-6)
+    assert len(said) == len(regions.targets)
+
+
+@pytest.mark.parametrize("has_gained", [False, True])
+def test_what_is_better_in_every_region_replaces_the_fit_without_queries(
+    beyond_of_steps, has_gained
+):
+    comparison, plain = beyond_of_steps["comparison"], beyond_of_steps["plain"]
+    first = plain.contenders[0]
+    plain = plain._replace(contenders=[first], weights=np.ones(1))
+    # As if it had been told most of the truth, in all regions or in one.
+    region, predicted = comparison.regions.of_targets, first.candidate.predicted
+    share = 0.9 if has_gained else np.where(region == 0, 0.2, 0.0)[:, None]
+    informed = replace(predicted, mean=predicted.mean + share * (comparison.y - predicted.mean))
+    candidate = replace(first.candidate, predicted=informed, loss=first.loss - 0.1)
+    found = Found(varied=[first._replace(candidate=candidate)])
+    contenders, choice = choose_beyond(beyond_of_steps["problem"], comparison, plain, found)
+    assert len(contenders) == 2
+    assert (choice.weights[-1] > 0.5) == has_gained
+    if not has_gained:
+        assert np.array_equal(choice.weights[:-1], plain.weights)
+        assert choice.calibration == plain.calibration
+        assert choice.boosted_share == plain.boosted_share
+
+
+@pytest.mark.parametrize(("n_models", "weight"), [(3, 0.5), (1, 1.0)])
+def test_a_small_gain_is_shared_where_models_may_be_combined(beyond_of_steps, n_models, weight):
+    comparison, plain = beyond_of_steps["comparison"], beyond_of_steps["plain"]
+    first = plain.contenders[0]
+    plain = plain._replace(contenders=[first], weights=np.ones(1), calibration=ScaleAndShape())
+    predicted = first.candidate.predicted
+    better = replace(predicted, mean=predicted.mean + 0.03 * (comparison.y - predicted.mean))
+    candidate = replace(first.candidate, predicted=better)
+    found = Found(varied=[first._replace(candidate=candidate)])
+    problem = replace(beyond_of_steps["problem"], n_models=n_models)
+    _, choice = choose_beyond(problem, comparison, plain, found)
+    np.testing.assert_allclose(choice.weights, [1.0 - weight, weight])

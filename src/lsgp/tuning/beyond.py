@@ -2,8 +2,10 @@
 """Tuning for queries beyond the rows: what is tuned for them, and the fit without them, compete.
 
 Both are judged by the same regions, which are held out as a whole, and combined as far as these
-say that it pays. So knowing the queries is no worse than not knowing them, as far as regions of
-the rows can tell.
+say that it pays. Regions are few, and what is picked is the best of many on them: if it is better
+by little, the fit without queries has half of the weight, and unless it is better by more than
+chance, all of it, with its own trees and calibration. So knowing the queries is no worse than not
+knowing them, as far as regions of the rows can tell.
 """
 
 from __future__ import annotations
@@ -16,13 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.method.combination import combine
+from lsgp.method.combination import combine, lean
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender, Start
-from lsgp.tuning.plan import BAD_LOSS, MANY_REGIONS, N_TAKEN_ON
+from lsgp.tuning.plan import BAD_LOSS, CLEARLY, MANY_REGIONS, N_TAKEN_ON, WORTH_ALL
 from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.stages.stage import Found
 from lsgp.tuning.weights import choose_weights
 
 Array = NDArray[np.float64]
@@ -34,10 +37,12 @@ PRIOR_OBSERVATIONS = 1000
 
 
 class Pool(NamedTuple):
-    """Models with weights that sum to 1."""
+    """What a fit without queries combines, and what is done to its combination."""
 
     contenders: list[Contender]
-    weights: Array
+    weights: Array  # that sum to 1
+    calibration: ScaleAndShape
+    boosted_share: float
 
 
 def taken_on(problem: TuningProblem, pool: Pool) -> TuningProblem:
@@ -76,18 +81,21 @@ def _judge(problem: TuningProblem, contender: Contender, comparison: Comparison)
 
 
 def choose_beyond(
-    problem: TuningProblem, comparison: Comparison, plain: Pool, others: list[Contender]
-) -> tuple[Pool, Choice]:
+    problem: TuningProblem, comparison: Comparison, plain: Pool, found: Found
+) -> tuple[list[Contender], Choice]:
     """Greedy picks among single models and the whole pool of the fit without queries."""
-    usable = [c for c in others if c.loss < BAD_LOSS]
+    assert problem.plain is not None
+    assert comparison.regions is not None
+    usable = [c for c in found.all if c.loss < BAD_LOSS]
     contenders = [*plain.contenders, *usable]
     predicted = [c.candidate.predicted for c in contenders]
     n_plain = len(plain.contenders)
+    plain_weights = np.concatenate([plain.weights, np.zeros(len(usable))])
     as_one = combine(predicted[:n_plain], plain.weights)
 
     objective = problem.objective
-    has_many = comparison.regions is not None and comparison.regions.n_regions >= MANY_REGIONS
-    if has_many and problem.plain is not None:
+    has_many = comparison.regions.n_regions >= MANY_REGIONS
+    if has_many:
         objective = problem.plain.objective
 
     def loss(combined: PredictiveDistribution) -> float:
@@ -102,19 +110,69 @@ def choose_beyond(
         picks = choose_weights([as_one, *predicted], loss, problem.n_models)
         weights = picks[1:].copy()
         weights[:n_plain] += picks[0] * plain.weights
+
+    # By the objective that is asked for, and in its unit.
+    judge, trees = replace(comparison, objective=problem.plain.objective), found.boosted_regions
+    fitted = as_one if trees is None else lean(as_one, trees, plain.boosted_share)
+    fitted = plain.calibration.apply(fitted)
+    best = _Option(plain_weights, plain.boosted_share, plain.calibration, fitted)
+    chosen = _calibrated(judge, predicted, weights, trees, has_many)
+    is_shared = problem.n_models > 1 and not has_many
+    if is_shared and not _gains(judge, best, chosen).mean() > WORTH_ALL * _loss(judge, best):
+        weights = 0.5 * (plain_weights + weights)
+        chosen = _calibrated(judge, predicted, weights, trees, has_many)
+    if _is_clear(_gains(judge, best, chosen)):
+        best = chosen
+    mean_loss = float(problem.objective.losses(best.predicted, comparison.y).mean())
+    return contenders, Choice(best.weights, mean_loss, best.calibration, best.boosted_share)
+
+
+class _Option(NamedTuple):
+    """A combination, and what it says of the regions."""
+
+    weights: Array
+    boosted_share: float
+    calibration: ScaleAndShape
+    predicted: PredictiveDistribution
+
+
+def _calibrated(
+    judge: Comparison,
+    predicted: list[PredictiveDistribution],
+    weights: Array,
+    trees: Array | None,
+    has_many: bool,
+) -> _Option:
+    """With the share of trees, and the factor, that suit the regions."""
     used = np.flatnonzero(weights).tolist()
-    combined = combine([predicted[k] for k in used], weights[used])
-    if loss(as_one) <= loss(combined):
-        # Of those that are picked together, some may be no better than the pool as it was.
-        weights[:] = 0.0
-        weights[:n_plain] = plain.weights
-        combined = as_one
-    mean_loss = float(problem.objective.losses(combined, comparison.y).mean())
-    factor = _coverage_factor(combined, comparison.y)
+    combined, share = combine([predicted[k] for k in used], weights[used]), 0.0
+    if trees is not None:
+        share = judge.share_of(trees, combined, judge.y)
+        combined = lean(combined, trees, share)
+    factor = _coverage_factor(combined, judge.y)
     if not has_many:
         factor = max(1.0, factor)  # what few regions have picked is no surer than they say
-    choice = Choice(weights, mean_loss, ScaleAndShape(factor))
-    return Pool(contenders, weights), choice
+    calibration = ScaleAndShape(factor)
+    return _Option(weights, share, calibration, calibration.apply(combined))
+
+
+def _loss(judge: Comparison, option: _Option) -> float:
+    return judge.objective.unit(float(judge.objective.losses(option.predicted, judge.y).mean()))
+
+
+def _gains(judge: Comparison, one: _Option, other: _Option) -> Array:
+    """What the loss falls by from one to the other in each region."""
+    assert judge.regions is not None
+    region = judge.regions.of_targets
+    before, after = (judge.objective.losses(each.predicted, judge.y) for each in (one, other))
+    return np.asarray(np.bincount(region, before - after) / np.bincount(region))
+
+
+def _is_clear(gains: Array) -> bool:
+    """Whether regions gain by more than chance."""
+    n = len(gains)
+    doubt = float(gains.std(ddof=1)) / math.sqrt(n) if n > 1 else math.inf
+    return float(gains.mean()) > CLEARLY * doubt
 
 
 def _coverage_factor(predicted: PredictiveDistribution, observed: Array) -> float:

@@ -113,6 +113,10 @@ class ScaleAndShape(NamedTuple):
     factor: float = 1.0
     shape: Shape = AS_THEY_ARE
 
+    def apply(self, predicted: PredictiveDistribution) -> PredictiveDistribution:
+        shaped = self.shape.apply(predicted)
+        return PredictiveDistribution(shaped.mean, self.factor * shaped.scale, shaped.dof)
+
     def shrunk(self, share: float) -> ScaleAndShape:
         """With a share of what it does."""
         return ScaleAndShape(self.factor**share, self.shape.shrunk(share))
@@ -136,9 +140,7 @@ def calibrate_combination(predicted: PredictiveDistribution, observed: Array) ->
         return ScaleAndShape(math.exp(log_factor), start._replace(tail=tail, contrast=contrast))
 
     def loss(vector: Array) -> float:
-        factor, shape = unpack(vector)
-        shaped = shape.apply(predicted)
-        changed = PredictiveDistribution(shaped.mean, factor * shaped.scale, shaped.dof)
+        changed = unpack(vector).apply(predicted)
         return -float(changed.logpdf(observed)[is_positive].mean())
 
     # From one side of the kink that the loss has at a tail of 0, and from the other.

@@ -139,14 +139,7 @@ class TuningProblem(Given):
         regions = hold_out_regions(first.X, first.index, queries, self.rows.group_numbers, rng)
         if regions is None:
             return self
-        plain = replace(
-            self,
-            queries=None,
-            eligible=None,
-            objective=plain_objective,
-            # Beyond the rows, trees say what they say at their edge.
-            specification=self.specification._replace(boosts=False),
-        )
+        plain = replace(self, queries=None, eligible=None, objective=plain_objective)
         starts, exact_starts = plain._starts(None, warm_starts)
         is_warm = bool(warm_starts)
         plain = replace(plain, starts=starts, exact_starts=exact_starts, is_warm=is_warm)

@@ -61,6 +61,15 @@ class Regions(NamedTuple):
         return np.concatenate([layer.targets for layer in self.layers])
 
     @property
+    def of_targets(self) -> NDArray[np.intp]:
+        """Which region each target is of, from 0 on."""
+        numbers, n = [], 0
+        for layer in self.layers:
+            numbers.append(layer.number[layer.targets].astype(np.intp) + n)
+            n += int(layer.number.max()) + 1
+        return np.concatenate(numbers)
+
+    @property
     def n_regions(self) -> int:
         return sum(int(layer.number.max()) + 1 for layer in self.layers)
 

@@ -34,7 +34,7 @@ from lsgp.tuning.parameters import finds_no_noise
 from lsgp.tuning.plan import BAD_LOSS, LAPLACE_SHARE, SMALLEST_ODDS, exact_share
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
-from lsgp.tuning.stages.boost import Boost, fitting_beside
+from lsgp.tuning.stages.boost import Boost, BoostRegions, fitting_beside
 from lsgp.tuning.stages.coarsen import Coarsen
 from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore
 from lsgp.tuning.stages.exact import Exact
@@ -87,7 +87,14 @@ STAGES_AGAIN: tuple[Stage, ...] = (
 STREAMS_OF_SEARCH = 100
 
 #: Where queries lie beyond the rows, after the fit without them.
-BEYOND_STAGES: tuple[Stage, ...] = (Rank(), Polish(), Loosen(), Enlarge(), Whole())
+BEYOND_STAGES: tuple[Stage, ...] = (
+    Rank(),
+    Polish(),
+    Loosen(),
+    Enlarge(),
+    Whole(),
+    BoostRegions(),
+)
 
 
 class Tuned(NamedTuple):
@@ -123,8 +130,13 @@ def _tune_beyond(problem: TuningProblem, watch: Callable[[float], None] | None) 
     """The fit without queries, then what is tuned for them; regions of rows choose."""
     assert problem.plain is not None
     plain = _tune_once(problem.plain, _part_of(watch, 0))
-    pool = Pool([c for c, _ in plain.members], np.array([weight for _, weight in plain.members]))
-    found, comparison = Found(), problem.comparison()
+    pool = Pool(
+        [contender for contender, _ in plain.members],
+        np.array([weight for _, weight in plain.members]),
+        ScaleAndShape(plain.result.scale_factor, plain.result.shape),
+        plain.result.boosted_share,
+    )
+    found, comparison = Found(boosted=plain.boosted), problem.comparison()
     is_complete = plain.result.is_complete
     with one_blas_thread(), _with_pool(problem) as pooled:
         pool = judge_pool(pooled, pool, comparison)
@@ -132,8 +144,13 @@ def _tune_beyond(problem: TuningProblem, watch: Callable[[float], None] | None) 
             started = taken_on(pooled, pool)
             watch = _part_of(watch, 1)
             is_complete = _run_stages(BEYOND_STAGES, started, comparison, found, watch)
-        chosen, choice = choose_beyond(pooled, comparison, pool, found.all)
-    return _result(problem, comparison, chosen.contenders, choice, is_complete)
+        contenders, choice = choose_beyond(pooled, comparison, pool, found)
+    tuned = _result(problem, comparison, contenders, choice, is_complete)
+    return tuned._replace(boosted=_with_share(plain.boosted, choice.boosted_share))
+
+
+def _with_share(boosted: BoostedTrees | None, share: float) -> BoostedTrees | None:
+    return replace(boosted, share=share) if boosted is not None and share else None
 
 
 def _with_laplace(problem: TuningProblem, tuned: Tuned) -> Tuned:
@@ -369,9 +386,8 @@ def _finish(
     if boosted is not None:
         predicted = [contender.candidate.predicted for contender in contenders]
         choice = comparison.lean(choice, predicted, boosted.held_out[comparison.rows])
-        boosted = replace(boosted, share=choice.boosted_share) if choice.boosted_share else None
     tuned = _result(problem, comparison, contenders, choice, is_complete, linear)
-    return tuned._replace(boosted=boosted)
+    return tuned._replace(boosted=_with_share(boosted, choice.boosted_share))
 
 
 def _result(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,8 +18,9 @@ from lsgp.tuning.boosting import (
     FoldsBeside,
     UnknownTreesError,
 )
+from lsgp.tuning.plan import MANY_REGIONS
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import BOOST_STREAM, Found, Job, Runner
+from lsgp.tuning.stages.stage import BOOST_REGIONS_STREAM, BOOST_STREAM, Found, Job, Runner
 
 
 class Boost:
@@ -64,6 +66,38 @@ def fitting_beside(problem: TuningProblem, found: Found, stream: int) -> Iterato
     finally:
         found.folds.close()
         found.folds = None
+
+
+class BoostRegions:
+    """Where queries lie beyond the rows: what trees say of regions that they have not seen.
+
+    As many trees as among the rows, if they have a share there.
+    """
+
+    stream = BOOST_REGIONS_STREAM
+
+    def work(self, problem: TuningProblem) -> int:
+        return 0  # not by local solves
+
+    def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
+        regions = runner.comparison.regions
+        if found.boosted is None or regions is None or regions.n_regions >= MANY_REGIONS:
+            return
+        runner.report(0, "boosted trees without regions")
+        boosting = _boosting(problem, runner.stream)
+        n_trees = found.boosted.n_trees // found.boosted.baseline.size
+        plan = boosting.plan._replace(n_trees=n_trees)
+        said = []
+        for number, targets in regions.layers:
+            # Rows of no region are a fold that is always seen.
+            folds = np.where(number < 0, number.max() + 1, number).astype(np.int64)
+            of_layer = Folds(replace(boosting, folds=folds, plan=plan), problem.clock)
+            own, found_here = number[targets], np.empty((len(targets), problem.y.shape[1]))
+            for k in np.unique(own):
+                (fit,) = runner.run([partial(_fit, of_layer, int(k))], [])
+                found_here[own == k] = fit.predict(problem.rows.X[targets[own == k]], n_trees)
+            said.append(found_here)
+        found.boosted_regions = np.concatenate(said)
 
 
 def _boosting(problem: TuningProblem, stream: int) -> BoostingProblem:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsgp.backends.contract import Resources
 from lsgp.compute.blas import one_blas_thread
@@ -39,7 +40,7 @@ ENLARGE_STREAM, EXACT_STREAM, ENLARGE_MORE_STREAM = range(5, 8)
 FIRST_STREAM, INTEGRATE_STREAM, LINEAR_STREAM, WIDEN_STREAM, LAPLACE_STREAM = range(8, 13)
 COARSEN_STREAM = 13
 BOOST_STREAM = 14
-LOOSEN_STREAM, WHOLE_STREAM = 40, 41
+LOOSEN_STREAM, WHOLE_STREAM, BOOST_REGIONS_STREAM = 40, 41, 42
 NOISELESS_STREAM = 15
 
 #: Candidates that ask a device for losses together, at most: each has a thread, and arrays there.
@@ -71,6 +72,8 @@ class Found:
     laplace: list[LaplaceCandidate] = field(default_factory=list)  # of labels
     boosted: BoostedTrees | None = None
     folds: Folds | None = None  # of trees that are being fitted
+    #: What trees say of targets of regions (k, t) that they have not seen; None: not known.
+    boosted_regions: NDArray[np.float64] | None = None
     is_noiseless: bool = False  # whether the likely ones have no noise
 
     def of_all_searches(self) -> Found:

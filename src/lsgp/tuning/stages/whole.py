@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where queries lie beyond the rows: exact GPs, which return to one trend for all rows.
 
-Their hyperparameters are the likeliest of part of the rows. One has a slope, one a constant alone.
+Their hyperparameters are the likeliest of part of the rows, and their kernel that of fewer. One has
+a slope, one a constant alone.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsgp.search.arrays import numbered
 from lsgp.solvers.exact_system import LARGEST_EXACT
 from lsgp.tuning.contender import Start
 from lsgp.tuning.evidence import ExactGP, maximize_evidence
-from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS, N_EVIDENCE_BEYOND
+from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS, N_EVIDENCE_BEYOND, N_FIRST_EVIDENCE
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import WHOLE_STREAM, Found, Job, Runner
 
@@ -30,8 +32,10 @@ class Whole:
         if problem.exact_room == 0 or n > LARGEST_EXACT or not problem.backend.factors_once:
             return
         runner.report(0, "exact GPs of all rows")
-        drawn = problem.random(self.stream).choice(n, min(n, N_EVIDENCE_BEYOND), replace=False)
-        rows = np.sort(numbered(drawn, n))
+        drawn = problem.random(self.stream).permutation(n)
+        few, rows = (
+            np.sort(numbered(drawn[:most], n)) for most in (N_FIRST_EVIDENCE, N_EVIDENCE_BEYOND)
+        )
         # Ranks and powers of inputs say little beyond those that were seen.
         kinds = problem.specification.input_transforms[0]
         space = next((s.space for s in problem.starts if s.space.kinds == kinds), None)
@@ -39,20 +43,22 @@ class Whole:
         model = problem.make_exact(problem.specification.model)
         exact = [Start(space, model.replace(kernel=kernel), n) for kernel in problem.kernels]
 
-        def maximize(start: Start, job: Job) -> ExactGP:
+        def maximize(start: Start, part: NDArray[np.int32], job: Job) -> ExactGP:
             return maximize_evidence(
-                start.space.part(rows).problem(start.model),
+                start.space.part(part).problem(start.model),
                 problem.exact_parameters,
                 FIRST_EVIDENCE_ITERATIONS,
                 problem.clock,
             )
 
-        tuned = runner.run([partial(maximize, start) for start in exact], [])
-        best = max(tuned, key=lambda found: found.log_evidence)
-        models = [best.model]
-        if best.model.slope_variance > 0:
-            level = Start(space, best.model.replace(slope_variance=0.0), n)
-            models += [one.model for one in runner.run([partial(maximize, level)], [])]
+        # Which kernel is likeliest, fewer rows tell.
+        tuned = runner.run([partial(maximize, start, few) for start in exact], [])
+        best = max(tuned, key=lambda found: found.log_evidence).model
+        bests = [best]
+        if best.slope_variance > 0:
+            bests.append(best.replace(slope_variance=0.0))
+        tasks = [partial(maximize, Start(space, model, n), rows) for model in bests]
+        models = [one.model for one in runner.run(tasks, [])]
 
         def judge(start: Start, job: Job) -> None:
             # The evidence has set their scale.
