@@ -2,8 +2,9 @@
 """The sources of the CUDA kernels as plain C++, run by the lanes of one warp, or of several.
 
 Each lane has a stack of its own, and runs from one exchange among them to the next: a warp waits
-for its lanes, a block for all. So what they compute is tested without a device; what warps that
-forget to wait do to each other, and how a device rounds, only a device shows (tests/test_cuda.py).
+for its lanes, a block for all. So what they compute is tested without a device. Those that forget
+to wait for each other are seen where the order in which they run matters: it can be turned around.
+How a device rounds, only a device shows (tests/test_cuda.py).
 """
 
 import ctypes
@@ -91,6 +92,8 @@ static double __dadd_rn(double a, double b) { volatile double x = a + b; return 
 """
 #: What runs a kernel: all lanes of each block, one block after another.
 LAUNCH = """
+extern "C" int is_reversed;
+int is_reversed = 0;
 static ucontext_t beginnings[LSGP_THREADS];
 static bool is_begun[LSGP_THREADS], is_done[LSGP_THREADS];
 static std::function<void()> body;
@@ -117,15 +120,18 @@ static void run_block() {
   // Warps run until all of them wait for all, or are done.
   for (bool is_left = true; is_left;) {
     is_left = false;
-    for (int first = 0; first < LSGP_THREADS; first += 32)
+    for (int turn = 0; turn < LSGP_THREADS; turn += 32) {
+      const int first = is_reversed ? LSGP_THREADS - 32 - turn : turn;
       do {
-        for (int l = first; l < first + 32; l++) {
+        for (int own = 0; own < 32; own++) {
+          const int l = first + (is_reversed ? 31 - own : own);
           if (is_done[l]) continue;
           threadIdx.x = unsigned(l);
           run_lane();
           is_left = is_left || !is_done[l];
         }
       } while (!is_done[first] && !waits_for_all[first]);
+    }
   }
 }
 template <class F> struct Launch;
@@ -158,6 +164,12 @@ def compile_kernel(module, kernel, folder, dtype="float64", size=64, n_threads=3
     launch = ctypes.CFUNCTYPE(None)(ctypes.c_void_p.in_dll(library, "launch").value)
     launch.library = library  # which must live as long
     return launch
+
+
+def turn_around(launch):
+    """Run the lanes of a kernel from the last to the first, or again from the first."""
+    is_reversed = ctypes.c_int.in_dll(launch.library, "is_reversed")
+    is_reversed.value = 1 - is_reversed.value
 
 
 def _arguments(values):

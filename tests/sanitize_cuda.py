@@ -35,7 +35,7 @@ def solve(dtype: str) -> None:
         cuda.score(problem, instance.targets, targets, "crps")
     cuda.coefficients(problem, instance.queries, instance.neighbors)
     apart = problem._replace(model=problem.model.replace(constant_variance=1e4, slope_variance=1e3))
-    cuda.predict(apart, instance.queries[:, :d], instance.neighbors[:, :100].copy())
+    cuda.predict(apart, instance.queries, instance.neighbors[:, :100].copy())
 
 
 def search() -> None:
