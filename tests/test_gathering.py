@@ -23,6 +23,7 @@ from lsgp.backends.cuda import backend as cuda_backend
 from lsgp.backends.cuda import pipeline, placed, residence, streams
 from lsgp.backends.cuda.backend import CudaBackend
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
+from lsgp.backends.fallback import FallbackBackend
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.tuning.boosting import BoostingProblem
 from lsgp.tuning.gathering import Gathering
@@ -248,6 +249,17 @@ def test_scores_of_many_are_made_one_after_another_where_memory_is_short(monkeyp
     for request, scores in zip(requests, backend.score_many(requests), strict=True):
         assert np.array_equal(scores.gradient, cpu.score(*request).gradient)
     assert (backend.solves.sizes, backend.solves.n_alone, released) == ([3], 3, [True])
+
+
+def test_a_device_that_is_lost_is_not_gathered_for_any_more(monkeypatch):
+    lost = CountingDevice(DeviceError("lost"))
+    either = FallbackBackend("either", lost, cpu)
+    monkeypatch.setitem(backends.BACKENDS, "either", either)
+    with pytest.warns(UserWarning, match="lost"):
+        model = fit("either", boosting=False)
+    assert len(lost.sizes) == 1
+    assert not either.is_device
+    assert model.tuning_.loss == fit("cpu", boosting=False).tuning_.loss
 
 
 # ---- by emulated kernels ----

@@ -55,7 +55,7 @@ class FallbackBackend(ForwardingBackend):
     def lose(self, error: DeviceError) -> None:
         """Do without the device from now on."""
         if not self.is_lost:
-            self.is_lost = True
+            self.is_lost, self.is_device = True, False
             warn_user(
                 f"The device failed, and backend='auto' goes on with {self.second.name!r}: {error}"
             )
