@@ -18,7 +18,7 @@ from lsgp.tuning.boosting import (
     UnknownTreesError,
 )
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import BOOST_STREAM, Found, Job, Runner
+from lsgp.tuning.stages.stage import BOOST_STREAM, CORES_OF_GATHERED, Found, Job, Runner
 
 
 class Boost:
@@ -33,7 +33,8 @@ class Boost:
         if not problem.admits_boosting or not found.all:
             return
         runner.report(0, "boosted trees")
-        folds = found.folds or Folds(_boosting(problem, runner.stream), problem.clock)
+        n_threads = problem.resources.n_threads
+        folds = found.folds or Folds(_boosting(problem, runner.stream, n_threads), problem.clock)
         (first,) = runner.run([partial(_fit, folds, 0)], [])
         if not _pays(first, found, runner):
             return
@@ -57,7 +58,9 @@ def fitting_beside(problem: TuningProblem, found: Found, stream: int) -> Iterato
     if not (problem.backend.is_device and problem.admits_boosting):
         yield
         return
-    boosting = _boosting(problem, stream + Boost.stream)
+    # Threads of OpenMP that have to wait for a core take many times as long.
+    n_left = max(1, problem.resources.n_threads - CORES_OF_GATHERED)
+    boosting = _boosting(problem, stream + Boost.stream, n_left)
     found.folds = FoldsBeside(boosting, problem.clock)
     try:
         yield
@@ -66,7 +69,7 @@ def fitting_beside(problem: TuningProblem, found: Found, stream: int) -> Iterato
         found.folds = None
 
 
-def _boosting(problem: TuningProblem, stream: int) -> BoostingProblem:
+def _boosting(problem: TuningProblem, stream: int, n_threads: int) -> BoostingProblem:
     rows = problem.rows
     return BoostingProblem.build(
         rows.X,
@@ -74,7 +77,7 @@ def _boosting(problem: TuningProblem, stream: int) -> BoostingProblem:
         rows.noise,
         rows.group_numbers,
         problem.random(stream),
-        problem.resources.n_threads,
+        n_threads,
     )
 
 
