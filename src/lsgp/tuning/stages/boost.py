@@ -20,7 +20,14 @@ from lsgp.tuning.boosting import (
 )
 from lsgp.tuning.plan import MANY_REGIONS
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import BOOST_REGIONS_STREAM, BOOST_STREAM, Found, Job, Runner
+from lsgp.tuning.stages.stage import (
+    BOOST_REGIONS_STREAM,
+    BOOST_STREAM,
+    CORES_OF_GATHERED,
+    Found,
+    Job,
+    Runner,
+)
 
 
 class Boost:
@@ -35,7 +42,8 @@ class Boost:
         if not problem.admits_boosting or not found.all:
             return
         runner.report(0, "boosted trees")
-        folds = found.folds or Folds(_boosting(problem, runner.stream), problem.clock)
+        n_threads = problem.resources.n_threads
+        folds = found.folds or Folds(_boosting(problem, runner.stream, n_threads), problem.clock)
         (first,) = runner.run([partial(_fit, folds, 0)], [])
         if not _pays(first, found, runner):
             return
@@ -59,7 +67,9 @@ def fitting_beside(problem: TuningProblem, found: Found, stream: int) -> Iterato
     if not (problem.backend.is_device and problem.admits_boosting):
         yield
         return
-    boosting = _boosting(problem, stream + Boost.stream)
+    # Threads of OpenMP that have to wait for a core take many times as long.
+    n_left = max(1, problem.resources.n_threads - CORES_OF_GATHERED)
+    boosting = _boosting(problem, stream + Boost.stream, n_left)
     found.folds = FoldsBeside(boosting, problem.clock)
     try:
         yield
@@ -84,7 +94,7 @@ class BoostRegions:
         if found.boosted is None or regions is None or regions.n_regions >= MANY_REGIONS:
             return
         runner.report(0, "boosted trees without regions")
-        boosting = _boosting(problem, runner.stream)
+        boosting = _boosting(problem, runner.stream, problem.resources.n_threads)
         n_trees = found.boosted.n_trees // found.boosted.baseline.size
         plan = boosting.plan._replace(n_trees=n_trees)
         said = []
@@ -100,7 +110,7 @@ class BoostRegions:
         found.boosted_regions = np.concatenate(said)
 
 
-def _boosting(problem: TuningProblem, stream: int) -> BoostingProblem:
+def _boosting(problem: TuningProblem, stream: int, n_threads: int) -> BoostingProblem:
     rows = problem.rows
     return BoostingProblem.build(
         rows.X,
@@ -108,7 +118,7 @@ def _boosting(problem: TuningProblem, stream: int) -> BoostingProblem:
         rows.noise,
         rows.group_numbers,
         problem.random(stream),
-        problem.resources.n_threads,
+        n_threads,
     )
 
 
