@@ -30,7 +30,8 @@ class Coarsen:
         return 0  # seldom, and not known before the others are done
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
-        if problem.admits_coarse:
+        # A previous fit has seen whether they pay, and its models are polished as they are.
+        if problem.admits_coarse and not problem.is_warm:
             best, *others = [
                 partial(coarsen, contender=c) for c in found.leaders[: problem.level.n_enlarged]
             ]
