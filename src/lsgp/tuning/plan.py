@@ -42,7 +42,7 @@ FEWEST_TARGETS = 128
 #: loss's standard error.
 NEGLIGIBLE_GAIN = 2e-5
 #: The same of a log evidence, as a difference.
-NEGLIGIBLE_EVIDENCE = 0.05
+NEGLIGIBLE_EVIDENCE = 0.01
 #: Optimizations are in single precision where losses and gradients of the first targets agree to
 #: this fraction (kin8nm with 64 neighbors: 8.6 instead of 19.4 microseconds a target),
 SAME_IN_SINGLE, N_CHECKED_IN_SINGLE = 1e-3, 64
