@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.backends.contract import Resources
@@ -17,6 +18,7 @@ from lsgp.solvers.boosted import UNSEEN
 from lsgp.storage.model_file import ModelFileError
 from lsgp.tuning.boosting import BoostingProblem, UnknownTreesError, nodes_of
 from lsgp.tuning.linear import folds_of
+from lsgp.tuning.plan import BOOSTED_PRIOR_ROWS, boosted_prior_rows
 from lsgp.tuning.problem import TuningProblem
 
 
@@ -234,3 +236,36 @@ class TestPredictions:
         assert both.ensemble_.boosted.baseline.shape == (4, 2)
         found = both.predict(steps(20, seed=7)[0])
         assert np.corrcoef(found.T)[0, 1] < -0.98
+
+
+def test_fits_of_folds_predict_on_the_threads_that_they_were_fitted_on():
+    X, y = steps(120)
+    problem = BoostingProblem.build(X, y[:, None], np.ones(120), None, np.random.default_rng(0), 1)
+    fit = problem.fit_without(0)
+    seen = []
+
+    class Watched:
+        def staged_predict(self, rows):
+            seen.append(_openmp_effective_n_threads())
+            return fit.of_targets[0].staged_predict(rows)
+
+    said = replace(fit, of_targets=(Watched(),)).predict(X, 5)
+    assert seen == [1]
+    assert np.array_equal(said, fit.predict(X, 5))
+
+
+def test_each_row_has_the_fit_without_its_fold_and_no_other(stepped):
+    trees, (X, _) = stepped.ensemble_.boosted, steps(300)
+    rows = np.array([3, -1, 200, 7, 8])
+    every = trees.by_fold(X[rows])
+    located = trees.locate_without(X[rows], rows)
+    for k, row in enumerate(rows):
+        own = every[k].mean(axis=0) if row < 0 else every[k, trees.folds[row]]
+        assert np.array_equal(located[k], own)
+
+
+def test_what_is_said_beforehand_of_trees_fades_with_the_rows():
+    many = [boosted_prior_rows(n) for n in (300, 5000, 50_000, 10**6)]
+    assert many[0] == many[1] == BOOSTED_PRIOR_ROWS
+    assert many[1] > many[2] > many[3] > 0
+    assert many[3] < 0.01 * many[0]

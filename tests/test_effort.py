@@ -17,10 +17,11 @@ from lsgp.tuning.descent import in_fewest_digits
 from lsgp.tuning.levels import LEVELS, plan_efforts
 from lsgp.tuning.objective import OBJECTIVES
 from lsgp.tuning.plan import price_of
+from lsgp.tuning.stages import rank
 from lsgp.tuning.weights import choose_weights
 
 #: Of these, 0 is all.
-RELAYS = ("n_relayed", "n_relayed_of_few", "relaying")
+RELAYS = ("n_relayed", "n_relayed_of_few", "n_relayed_of_many_inputs", "relaying")
 
 
 def cpu_seconds(action):
@@ -113,6 +114,34 @@ def test_fast_results_do_not_depend_on_threads():
     one, two = (LSGPRegressor(effort="fast", random_state=0, n_jobs=k).fit(X, y) for k in (1, 2))
     assert_same_predictions(one, two, X)
     assert one.tuning_.loss == two.tuning_.loss
+
+
+# ---- ranking ----
+
+
+def test_the_worse_half_of_the_starts_has_one_round_with_fewer_neighbors():
+    X, y = make_data(200)
+    settings = {"scale": "local", "boosting": False, "random_state": 0, "n_models": 2}
+    model = LSGPRegressor(input_transform="standardize", **settings).fit(X, y)
+    local = [c for c in model.tuning_.candidates if c.n_neighbors in (32, 64)]
+    kernels = {c.model.kernel for c in local}
+    assert len(kernels) == 4
+    small = [c for c in local if c.n_neighbors == 32]
+    assert 2 <= len(small) <= 4 < len(local)
+    # What is given is what is ranked.
+    model = LSGPRegressor(n_neighbors=20, input_transform="standardize", **settings).fit(X, y)
+    assert {c.n_neighbors for c in model.tuning_.candidates} <= {20, len(y)}
+
+
+def test_starts_of_many_rows_are_ranked_on_part_of_the_compared_points(monkeypatch):
+    X, y = make_data(2500)
+    monkeypatch.setattr(rank, "N_RANKED_ON", 100)
+    model = LSGPRegressor(effort="fast", n_neighbors=10, random_state=0).fit(X, y)
+    tuned = model.tuning_
+    assert tuned.n_compared == 1000
+    assert all(len(c.predicted.mean) == 1000 for c in tuned.candidates)
+    # The best of the ranking is among them, beside the first and the polished ones.
+    assert len(tuned.candidates) >= 4
 
 
 # ---- prices ----

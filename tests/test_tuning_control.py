@@ -122,7 +122,7 @@ def test_whenever_time_is_up_there_is_a_model_and_more_time_is_no_worse(monkeypa
     queries, observed = make_data(100, seed=4)
     settings = {"kernel": "rbf", "n_tuning_points": 30, "input_transform": "standardize"}
     errors, sizes = [], []
-    for number in (1, 2, 10, 40, 100, 10**9):
+    for number in (1, 2, 10, 40, 70, 10**9):
         model = fit_until(monkeypatch, number, X, y, **settings)
         mean, std = model.predict(queries, return_std=True)
         assert np.isfinite(std).all()
@@ -157,7 +157,7 @@ def test_exact_gps_count_as_far_as_they_are_tuned(monkeypatch):
     X, y = make_data(200)
     settings = {"n_tuning_points": 30, "input_transform": "standardize"}
     kinds = []
-    for number in (20, 90, 150):
+    for number in (8, 90, 150):
         tuning = fit_until(monkeypatch, number, X, y, **settings).tuning_
         kinds.append({c.n_neighbors for c in tuning.candidates})
     assert 200 not in kinds[0]

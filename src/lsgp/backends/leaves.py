@@ -24,6 +24,12 @@ class Nodes(NamedTuple):
     roots: NDArray[np.int32]  # (T,)
     ends: NDArray[np.int64]  # (k,) of the trees that are summed up, for each sum
 
+    def only(self, first: int, last: int) -> Nodes:
+        """Those of the sums from the first to before the last."""
+        start = int(self.ends[first - 1]) if first else 0
+        stop = int(self.ends[last - 1])
+        return self._replace(roots=self.roots[start:stop], ends=self.ends[first:last] - start)
+
     def sums(self, X: Array) -> Array:
         """(q, k) of the leaves that rows (q, d) fall into."""
         found = np.empty((len(X), len(self.ends)))

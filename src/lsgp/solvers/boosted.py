@@ -48,9 +48,17 @@ class BoostedTrees:
 
     def locate_without(self, X: Array, rows: NDArray[np.integer]) -> Array:
         """Of queries, (q, t), each by fits that have not seen one row of ``rows`` (q,); -1: all."""
-        said, folds = self.by_fold(X), np.where(rows < 0, UNSEEN, self.folds[rows])
-        own = said[np.arange(len(X)), np.maximum(folds, 0)]
-        return np.where((folds == UNSEEN)[:, None], said.mean(axis=1), own)
+        folds = np.where(rows < 0, UNSEEN, self.folds[rows])
+        located = np.empty((len(X), self.baseline.shape[1]))
+        for fold in np.unique(folds).tolist():
+            own = np.flatnonzero(folds == fold)
+            located[own] = self.locate(X[own]) if fold == UNSEEN else self._by_one(fold, X[own])
+        return located
+
+    def _by_one(self, fold: int, X: Array) -> Array:
+        """What the fit without a fold says of queries, (q, t)."""
+        t = self.baseline.shape[1]
+        return self.nodes.only(t * fold, t * (fold + 1)).sums(X) + self.baseline[fold]
 
     def with_rows(self, X: Array) -> BoostedTrees:
         """With more rows, which no fit has seen."""

@@ -23,7 +23,14 @@ from lsgp.method.distribution import PredictiveDistribution
 from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender, Start
-from lsgp.tuning.plan import BAD_LOSS, CLEARLY, MANY_REGIONS, N_TAKEN_ON, WORTH_ALL
+from lsgp.tuning.plan import (
+    BAD_LOSS,
+    CLEARLY,
+    MANY_REGIONS,
+    N_TAKEN_ON,
+    WORTH_ALL,
+    boosted_prior_rows,
+)
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import Found
 from lsgp.tuning.weights import choose_weights
@@ -116,11 +123,12 @@ def choose_beyond(
     fitted = as_one if trees is None else lean(as_one, trees, plain.boosted_share)
     fitted = plain.calibration.apply(fitted)
     best = _Option(plain_weights, plain.boosted_share, plain.calibration, fitted)
-    chosen = _calibrated(judge, predicted, weights, trees, has_many)
+    prior_rows = boosted_prior_rows(len(problem.y))
+    chosen = _calibrated(judge, predicted, weights, trees, prior_rows)
     is_shared = problem.n_models > 1 and not has_many
     if is_shared and not _gains(judge, best, chosen).mean() > WORTH_ALL * _loss(judge, best):
         weights = 0.5 * (plain_weights + weights)
-        chosen = _calibrated(judge, predicted, weights, trees, has_many)
+        chosen = _calibrated(judge, predicted, weights, trees, prior_rows)
     if _is_clear(_gains(judge, best, chosen)):
         best = chosen
     mean_loss = float(problem.objective.losses(best.predicted, comparison.y).mean())
@@ -141,16 +149,16 @@ def _calibrated(
     predicted: list[PredictiveDistribution],
     weights: Array,
     trees: Array | None,
-    has_many: bool,
+    prior_rows: float,
 ) -> _Option:
     """With the share of trees, and the factor, that suit the regions."""
     used = np.flatnonzero(weights).tolist()
     combined, share = combine([predicted[k] for k in used], weights[used]), 0.0
     if trees is not None:
-        share = judge.share_of(trees, combined, judge.y)
+        share = judge.share_of(trees, combined, judge.y, prior_rows)
         combined = lean(combined, trees, share)
     factor = _coverage_factor(combined, judge.y)
-    if not has_many:
+    if judge.regions is not None and judge.regions.n_regions < MANY_REGIONS:
         factor = max(1.0, factor)  # what few regions have picked is no surer than they say
     calibration = ScaleAndShape(factor)
     return _Option(weights, share, calibration, calibration.apply(combined))

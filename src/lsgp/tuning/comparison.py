@@ -26,7 +26,6 @@ from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import (
     BAD_LOSS,
-    BOOSTED_PRIOR_ROWS,
     BOOSTED_PRIOR_SHARE,
     BOOSTED_SHARES,
     WORTH_BOOSTING,
@@ -146,29 +145,38 @@ class Comparison:
         return Choice(weights, mean_loss, calibrate_combination(combined, self.y))
 
     def share_of(
-        self, location: Array, predicted: PredictiveDistribution, observed: Array
+        self,
+        location: Array,
+        predicted: PredictiveDistribution,
+        observed: Array,
+        prior_rows: float,
     ) -> float:
         """How far predictions should lean to other locations (k, t); 0 if that is not worth it.
 
         Trees are judged on rows that they have not seen, models on rows that they were tuned on:
-        what a share is likely to be beforehand stands against that.
+        what a share is likely to be beforehand, as if by so many rows, stands against that. Part
+        of the compared points speaks for all of them.
         """
-        shares, n = np.array(BOOSTED_SHARES), len(observed)
+        shares, n = np.array(BOOSTED_SHARES), len(self.y)
         losses = np.array(
             [self.objective.criterion(lean(predicted, location, w), observed) for w in shares]
         )
         relative = (losses - losses[0]) / self.objective.unit_of_criterion(losses[0])
-        penalty = n * relative + BOOSTED_PRIOR_ROWS * (shares - BOOSTED_PRIOR_SHARE) ** 2
+        penalty = n * relative + prior_rows * (shares - BOOSTED_PRIOR_SHARE) ** 2
         best = int(np.argmin(penalty))
         return float(shares[best]) if penalty[0] - penalty[best] > WORTH_BOOSTING * n else 0.0
 
     def lean(
-        self, choice: Choice, predicted: Sequence[PredictiveDistribution], location: Array
+        self,
+        choice: Choice,
+        predicted: Sequence[PredictiveDistribution],
+        location: Array,
+        prior_rows: float,
     ) -> Choice:
         """A choice with what boosted trees say of the compared points (k, t) beside it."""
         used = np.flatnonzero(choice.weights).tolist()
         combined = combine([predicted[k] for k in used], choice.weights[used])
-        share = self.share_of(location, combined, self.y)
+        share = self.share_of(location, combined, self.y, prior_rows)
         if share == 0.0:
             return choice
         combined = lean(combined, location, share)

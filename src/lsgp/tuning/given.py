@@ -133,6 +133,7 @@ class Given:
             self.is_in_gaps,
             self.is_ranked,
             self.is_warm,
+            self.rows.X.shape[1],
         )
         most = self.objective.breadth.most_polished
         if self.regions is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lsgp.tuning.plan import N_COMPARED, Effort, Efforts
+from lsgp.tuning.plan import MANY_INPUTS, N_COMPARED, Effort, Efforts
 
 #: Rows of an exact GP: as many as there is room and time for where it is solved.
 MOST_EXACT = 1_000_000
@@ -41,6 +41,9 @@ class Level(NamedTuple):
     n_polished: int
     n_polished_of_few: int
     n_rounds_of_few: int
+    #: The same of many inputs, where an evaluation takes the longer, the more there are.
+    n_relayed_of_many_inputs: int
+    n_polished_of_many_inputs: int
     #: The same where queries lie in gaps, and where one solve takes a millisecond.
     in_gaps: Efforts
     slowly: Efforts
@@ -87,6 +90,8 @@ LEVELS = {
         n_polished=2,
         n_polished_of_few=2,
         n_rounds_of_few=1,
+        n_relayed_of_many_inputs=1,
+        n_polished_of_many_inputs=2,
         in_gaps=Efforts(Effort(128, 1, 6), Effort(128, 1, 6), 0, Effort(300, 1, 12), 2),
         slowly=Efforts(Effort(25, 1, 6), Effort(25, 1, 6), 0, Effort(80, 1, 10), 2),
         warming=Effort(300, 1, 3),
@@ -116,6 +121,8 @@ LEVELS = {
         n_polished=4,
         n_polished_of_few=6,
         n_rounds_of_few=2,
+        n_relayed_of_many_inputs=2,
+        n_polished_of_many_inputs=3,
         in_gaps=Efforts(Effort(250, 1, 10), Effort(250, 1, 10), 0, Effort(1000, 2, 15), 6),
         slowly=Efforts(Effort(50, 1, 10), Effort(50, 1, 10), 0, Effort(200, 2, 15), 6),
         warming=Effort(500, 1, 5),
@@ -146,6 +153,8 @@ LEVELS = {
         n_polished=8,
         n_polished_of_few=12,
         n_rounds_of_few=3,
+        n_relayed_of_many_inputs=3,
+        n_polished_of_many_inputs=8,
         in_gaps=Efforts(Effort(500, 2, 10), Effort(500, 2, 10), 0, Effort(2000, 2, 15), 6),
         slowly=Efforts(Effort(100, 1, 10), Effort(100, 1, 10), 0, Effort(400, 2, 15), 6),
         warming=Effort(1000, 1, 10),
@@ -173,6 +182,7 @@ def plan_efforts(
     is_in_gaps: bool,
     is_ranked: bool,
     is_warm: bool,
+    n_inputs: int = 1,
 ) -> Efforts:
     """By how many points there are to tune on, and how fast they can be solved.
 
@@ -201,6 +211,8 @@ def plan_efforts(
     # Scores of few rows are noisy, and cheap: more tries.
     n_relayed = level.n_relayed_of_few if has_few else level.n_relayed
     n_polished = level.n_polished_of_few if has_few else level.n_polished
+    if n_inputs >= MANY_INPUTS:
+        n_relayed, n_polished = level.n_relayed_of_many_inputs, level.n_polished_of_many_inputs
     efforts = Efforts(level.ranking, level.relaying, n_relayed, polishing, n_polished)
     return _at_most(efforts, n)
 

@@ -16,6 +16,9 @@ from lsgp.solvers.exact_system import LARGEST_EXACT
 #: Training points on which candidates are compared, as a rule: the loss of the protein table then
 #: has a standard error of 1 %, a tenth of what the best and the worst kernel differ by.
 N_COMPARED = 3000
+#: Training points on which starts are ranked, where there are many more to compare candidates on:
+#: to judge one took as long as to tune it (kin8nm: 5.4 s for all of them, then 2.6).
+N_RANKED_ON = 1000
 #: Training points on which candidates are compared by an objective that only the reference
 #: backend computes, at most: a millisecond a point.
 N_COMPARED_SLOWLY = 500
@@ -25,7 +28,7 @@ N_MIXED = 1000
 N_MIXED_INPUTS = 16_000
 #: Training points on which exact GPs are tried, before one is made of all rows: a tenth of a
 #: second each. Which candidate suits best was the same on all rows (kin8nm, concrete).
-N_TRIED = 1500
+N_TRIED = 1000
 #: Predictions of those points times (d + 1)³, which is what the trend of each one takes: of 128
 #: inputs, 190 of them, where all took 18 of 95 seconds.
 MOST_TRIED_WORK = 4e8
@@ -50,6 +53,8 @@ LEAST_NOISE_IN_SINGLE = 1e-4
 
 #: Neighborhood in which candidates are ranked: powerplant and protein gain nothing beyond.
 FIRST_N_NEIGHBORS = 64
+#: The same in their first round, after which half of them are dropped.
+RANKED_N_NEIGHBORS = 32
 #: A query in a gap needs many to see round its rim (satellite: RMSE 1.486 with 64, 1.438 with 256).
 N_NEIGHBORS_IN_GAPS = 256
 #: The largest neighborhood that any effort tries for more accuracy: 2 ms a prediction.
@@ -77,6 +82,8 @@ WORTH_COARSE = 0.001
 
 # -- candidates --------------------------------------------------------------------------------
 
+#: From this many inputs on, fewer starts are tuned: with 128, the ranking alone took 40 s.
+MANY_INPUTS = 48
 #: Inputs of which other transforms are tried: those of the shortest lengthscales.
 MOST_MIXED = 16
 #: Candidates whose radius is varied.
@@ -90,6 +97,9 @@ WORTH_MORE_NEIGHBORS = 0.005
 WORTH_MORE_NEIGHBORS_IN_DENSITY = 0.001
 #: A loss higher by this fraction, or a log density lower by this much, may yet become the best.
 PROMISING = 0.1
+#: An exact GP whose loss is lower by this fraction than that of the best local model has nearly all
+#: of the weight, and variants of local models are not tried (kin8nm: 2 of 22 s, CRPS the same).
+FAR_BETTER = 0.05
 #: Fraction by which another transform of a single input must lower the loss: less is noise.
 WORTH_MIXING = 0.002
 #: A loss higher by this fraction will not be mended by another lengthscale.
@@ -119,8 +129,10 @@ N_FOR_FIRST_EVIDENCE = 3000
 #: Multiply-adds a second of a device that factors, when the time of it is guessed in advance.
 FAST_RATE = 1e13
 #: Steps for every exact GP, and more of them for the likeliest, which are averaged.
-FIRST_EVIDENCE_ITERATIONS = 20
+FIRST_EVIDENCE_ITERATIONS = 12
 LAST_EVIDENCE_ITERATIONS = 30
+#: The same on all rows of an exact GP of more than few, after those on part of them.
+LARGE_EVIDENCE_ITERATIONS = 8
 #: Steps from the exact GPs of a previous fit on.
 WARM_EVIDENCE_ITERATIONS = 5
 #: At most this many,
@@ -276,6 +288,10 @@ BOOSTED_SHARES = tuple(0.05 * k for k in range(11))
 #: errors of few rows, on which models were tuned, are too small: on yacht and boston they say that
 #: a share of .1 raises the loss by 1 and 2 %, while it lowers that of unseen rows by 6 and 3 %.
 BOOSTED_PRIOR_SHARE, BOOSTED_PRIOR_ROWS = 0.2, 600
+#: Of more rows than these, fewer: models are tuned on a small part of them, and errors are honest.
+#: With a million rows of a smooth function with noise, trees that changed nothing were fitted for
+#: a minute and more.
+MOST_FOR_BOOSTED_PRIOR = 5000
 #: What trees must lower the loss by, as a fraction, to be worth their time.
 WORTH_BOOSTING = 0.005
 #: Rows that trees are fitted to at most: a fit of these takes ten seconds.
@@ -300,6 +316,11 @@ class Boosting(NamedTuple):
     n_leaves: int
     n_rows_of_leaf: int
     learning_rate: float = 0.1
+
+
+def boosted_prior_rows(n: int) -> float:
+    """Of n training rows."""
+    return BOOSTED_PRIOR_ROWS * min(1.0, MOST_FOR_BOOSTED_PRIOR / n)
 
 
 def plan_boosting(n: int) -> Boosting:

@@ -31,7 +31,13 @@ from lsgp.tuning.contender import Contender
 from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.parameters import finds_no_noise
-from lsgp.tuning.plan import BAD_LOSS, LAPLACE_SHARE, SMALLEST_ODDS, exact_share
+from lsgp.tuning.plan import (
+    BAD_LOSS,
+    LAPLACE_SHARE,
+    SMALLEST_ODDS,
+    boosted_prior_rows,
+    exact_share,
+)
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
 from lsgp.tuning.stages.boost import Boost, BoostRegions, fitting_beside
@@ -61,12 +67,12 @@ STAGES: tuple[Stage, ...] = (
     Rank(),
     Polish(),
     Mix(),
-    Vary(),
     Widen(),
     Coarsen(),
     Enlarge(),
     Exact(),
     EnlargeMore(),
+    Vary(),
     Noiseless(),
     Boost(),
 )
@@ -77,11 +83,11 @@ STAGES_AGAIN: tuple[Stage, ...] = (
     Rank(),
     Polish(),
     Mix(),
-    Vary(),
     Widen(),
     Coarsen(),
     Enlarge(),
     EnlargeMore(),
+    Vary(),
 )
 #: Random streams of one search.
 STREAMS_OF_SEARCH = 100
@@ -385,7 +391,8 @@ def _finish(
     contenders, choice, linear = weighed
     if boosted is not None:
         predicted = [contender.candidate.predicted for contender in contenders]
-        choice = comparison.lean(choice, predicted, boosted.held_out[comparison.rows])
+        held_out, prior_rows = boosted.held_out[comparison.rows], boosted_prior_rows(len(problem.y))
+        choice = comparison.lean(choice, predicted, held_out, prior_rows)
     tuned = _result(problem, comparison, contenders, choice, is_complete, linear)
     return tuned._replace(boosted=_with_share(boosted, choice.boosted_share))
 

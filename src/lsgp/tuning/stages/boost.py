@@ -18,7 +18,7 @@ from lsgp.tuning.boosting import (
     FoldsBeside,
     UnknownTreesError,
 )
-from lsgp.tuning.plan import MANY_REGIONS
+from lsgp.tuning.plan import MANY_REGIONS, boosted_prior_rows
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import (
     BOOST_REGIONS_STREAM,
@@ -136,5 +136,4 @@ def _pays(fit: FoldFit, found: Found, runner: Runner) -> bool:
     said = fit.predict(problem.rows.X[comparison.rows[is_held_out]], n_trees)
     best = min(found.all, key=lambda contender: contender.loss).candidate.predicted[is_held_out]
     y = comparison.y[is_held_out]
-    share = comparison.share_of(said, best, y)
-    return share > 0.0
+    return comparison.share_of(said, best, y, boosted_prior_rows(len(problem.y))) > 0.0

@@ -11,6 +11,7 @@ import numpy as np
 from lsgp.method.contract import LocalModel
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.descent import descend_on_sample
+from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.plan import (
     COARSE_FACTORS,
     FIRST_COARSE_FACTORS,
@@ -29,11 +30,14 @@ class Coarsen:
         return 0  # seldom, and not known before the others are done
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
-        if problem.admits_coarse:
-            tasks = [
+        # A previous fit has seen whether they pay, and its models are polished as they are.
+        if problem.admits_coarse and not problem.is_warm:
+            best, *others = [
                 partial(coarsen, contender=c) for c in found.leaders[: problem.level.n_enlarged]
             ]
-            runner.run(tasks, found.coarse)
+            runner.run([best], found.coarse)
+            if found.coarse:  # what does not pay for the best seldom does for others
+                runner.run(others, found.coarse, first_number=1)
             every = [c.candidate for c in found.coarse]
             found.coarse[:] = [
                 c for c in found.coarse if not runner.comparison.is_outreached(c.candidate, every)
@@ -52,12 +56,19 @@ def coarsen(job: Job, contender: Contender) -> None:
         return
     models = (contender.model, _fresh(job.problem, contender.model))
     first = [f for f in FIRST_COARSE_FACTORS if f in factors]
-    tried = [_reach_for(job, contender, model, f) for model in models for f in first]
+    # The nodes of a metric are made once for all reaches: of a million rows, in seconds.
+    spaces = [_with_nodes(job, contender, model, first[0]) for model in models]
+    tried = [
+        _reach_for(job, contender, model, f, space)
+        for model, space in zip(models, spaces, strict=True)
+        for f in first
+    ]
     best = min(tried, key=lambda c: c.loss)
     if best.loss >= contender.loss:
         return
-    model = models[tried.index(best) // len(first)]
-    tried += [_reach_for(job, contender, model, f) for f in factors if f not in first]
+    k = tried.index(best) // len(first)
+    others = [f for f in factors if f not in first]
+    tried += [_reach_for(job, contender, models[k], f, spaces[k]) for f in others]
     best = min(tried, key=lambda c: c.loss)
     if not _pays(job, best, contender):
         return
@@ -87,11 +98,22 @@ def _with_reach(problem: TuningProblem, model: LocalModel, reach: float) -> Loca
     return model.replace(reach=reach, localizer_decay=model.localizer_decay * reach**2)
 
 
-def _reach_for(job: Job, contender: Contender, model: LocalModel, factor: int) -> Contender:
+def _reaching(problem: TuningProblem, model: LocalModel, factor: int) -> LocalModel:
     """The model with units for so many times as many rows, about."""
-    reach = float(factor ** (1.0 / job.problem.rows.X.shape[1]))
-    coarse = _with_reach(job.problem, model, reach)
-    return job.evaluate(Start(contender.space, coarse, contender.n_neighbors), time.monotonic())
+    return _with_reach(problem, model, float(factor ** (1.0 / problem.rows.X.shape[1])))
+
+
+def _with_nodes(job: Job, contender: Contender, model: LocalModel, factor: int) -> LeaveOneOut:
+    space = job.take(contender.space)
+    return space.suited(_reaching(job.problem, model, factor))
+
+
+def _reach_for(
+    job: Job, contender: Contender, model: LocalModel, factor: int, space: LeaveOneOut
+) -> Contender:
+    coarse = _reaching(job.problem, model, factor)
+    found = job.evaluate(Start(space, coarse, contender.n_neighbors), time.monotonic())
+    return found._replace(space=contender.space)
 
 
 def _optimize(job: Job, start: Start) -> None:

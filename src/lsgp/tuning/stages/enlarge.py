@@ -6,10 +6,17 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.contender import Contender
 from lsgp.tuning.plan import FIRST_N_NEIGHBORS, effort_of_larger, price_of
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import ENLARGE_MORE_STREAM, ENLARGE_STREAM, Found, Job, Runner
+from lsgp.tuning.stages.stage import (
+    ENLARGE_MORE_STREAM,
+    ENLARGE_STREAM,
+    Found,
+    Job,
+    Runner,
+    resized,
+)
 
 
 class Enlarge:
@@ -76,12 +83,7 @@ def enlarge(job: Job, contender: Contender, most: int) -> Contender:
     best = contender
     while best.n_neighbors is not None and best.n_neighbors < largest:
         n_neighbors = min(2 * best.n_neighbors, largest)
-        model = best.model
-        if "localizer_decay" not in problem.parameters.given:
-            # The same weights at the same distances: the bandwidth grows with m^(1/d).
-            growth = (n_neighbors / best.n_neighbors) ** (2.0 / problem.rows.X.shape[1])
-            model = model.replace(localizer_decay=model.localizer_decay * growth)
-        larger = job.evaluate(Start(best.space, model, n_neighbors), time.monotonic())
+        larger = job.evaluate(resized(problem, best.start, n_neighbors), time.monotonic())
         d = problem.rows.X.shape[1]
         dearer = price_of(n_neighbors, d, False) - price_of(best.n_neighbors, d, False)
         cost = problem.worth_of_millisecond * dearer

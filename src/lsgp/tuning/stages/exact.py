@@ -15,6 +15,7 @@ from lsgp.tuning.evidence import maximize_evidence
 from lsgp.tuning.plan import (
     ALWAYS_EXACT,
     FAST_RATE,
+    LARGE_EVIDENCE_ITERATIONS,
     LAST_EVIDENCE_ITERATIONS,
     MOST_TRIED_WORK,
     N_FIRST_EVIDENCE,
@@ -131,11 +132,12 @@ class _Trial:
             spaces = [start.space.part(problem.draw(N_FIRST_EVIDENCE, job.rng))]
             rows = problem.evidence_rows(job.rng)
             spaces.append(start.space if rows is None else start.space.part(rows))
-            for space in spaces:
+            lengths = (LAST_EVIDENCE_ITERATIONS, LARGE_EVIDENCE_ITERATIONS)
+            for space, n_iterations in zip(spaces, lengths, strict=True):
                 likelier = maximize_evidence(
                     space.problem(start.model),
                     problem.exact_parameters,
-                    LAST_EVIDENCE_ITERATIONS,
+                    n_iterations,
                     problem.clock,
                     dense=problem.backend.dense,
                 )

@@ -11,7 +11,7 @@ import time
 from lsgp.inputs.specification import DEFAULT_KERNEL
 from lsgp.method.kernels import kernel_of
 from lsgp.tuning.contender import Start
-from lsgp.tuning.plan import Effort, first_effort
+from lsgp.tuning.plan import first_effort
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import FIRST_STREAM, Found, Job, Runner
 
@@ -20,16 +20,10 @@ class First:
     stream = FIRST_STREAM
 
     def work(self, problem: TuningProblem) -> int:
-        return 0 if problem.is_warm else sum(effort.work for effort in _efforts(problem))
+        return 0 if problem.is_warm else first_effort(problem.efforts.ranking).work
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         runner.run([_try], found.first)
-
-
-def _efforts(problem: TuningProblem) -> list[Effort]:
-    """A short one, and that of the ranking, if this comes after exact GPs of seconds each."""
-    ranking = problem.efforts.ranking
-    return [first_effort(ranking), *([ranking] if problem.has_few_rows else [])]
 
 
 def _try(job: Job) -> None:
@@ -37,10 +31,7 @@ def _try(job: Job) -> None:
     job.found.append(job.evaluate(start, time.monotonic()))
     if job.problem.integrated_share == 1.0 or job.problem.is_warm:
         return  # the next stage is the last, or has less to do than this one
-    # Another one than before, if there is another: that with which the ranking begins.
-    starts = (start, job.problem.starts[0])
-    for begin, effort in zip(starts, _efforts(job.problem), strict=False):
-        job.optimize(begin, effort)
+    job.optimize(start, first_effort(job.problem.efforts.ranking))
 
 
 def _first_start(problem: TuningProblem) -> Start:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.stage import POLISH_STREAM, Found, Job, Runner
+from lsgp.tuning.stages.stage import POLISH_STREAM, Found, Job, Runner, resized
 
 
 class Polish:
@@ -16,8 +16,9 @@ class Polish:
         return _n_polished(problem) * problem.efforts.polishing.work
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
-        ranked = sorted(found.ranked, key=lambda c: c.loss)
-        starts = [c.start for c in ranked] or list(problem.starts)
+        ranked = sorted([*found.ranked, *found.outlined], key=lambda c: c.loss)
+        m = problem.starts[0].n_neighbors
+        starts = [resized(problem, c.start, m) for c in ranked] or list(problem.starts)
         effort = problem.efforts.polishing
         tasks = [
             partial(Job.optimize, start=start, effort=effort)

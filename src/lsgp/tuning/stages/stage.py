@@ -62,6 +62,8 @@ class Found:
     integrated: list[Contender] = field(default_factory=list)
     likely: list[tuple[Contender, float]] = field(default_factory=list)  # with odds
     ranked: list[Contender] = field(default_factory=list)
+    #: Likewise, but judged on part of the points: starts, and not for combinations.
+    outlined: list[Contender] = field(default_factory=list)
     polished: list[Contender] = field(default_factory=list)
     varied: list[Contender] = field(default_factory=list)
     coarse: list[Contender] = field(default_factory=list)
@@ -178,6 +180,18 @@ class Job:
         return judged._replace(space=start.space)
 
 
+def resized(problem: TuningProblem, start: Start, n_neighbors: int | None) -> Start:
+    """With another number of neighbors, of the same weights at the same distances."""
+    model, before = start.model, start.n_neighbors
+    if n_neighbors is None or before is None or n_neighbors == before:
+        return start
+    if "localizer_decay" not in problem.parameters.given:
+        # The bandwidth grows with m^(1/d).
+        growth = (n_neighbors / before) ** (2.0 / problem.rows.X.shape[1])
+        model = model.replace(localizer_decay=model.localizer_decay * growth)
+    return Start(start.space, model, n_neighbors)
+
+
 def _between(problem: TuningProblem, model: LocalModel, best: LocalModel) -> LocalModel:
     pair = (problem.parameters.pack(model), problem.parameters.pack(best))
     return problem.parameters.unpack(0.5 * (pair[0] + pair[1]), model)
@@ -217,10 +231,16 @@ class Runner:
         self.problem, self.comparison = problem, comparison
         self.stream, self.report = stream, report
 
-    def run(self, tasks: Sequence[Callable[[Job], Result]], keep: list[Contender]) -> list[Result]:
+    def run(
+        self,
+        tasks: Sequence[Callable[[Job], Result]],
+        keep: list[Contender],
+        first_number: int = 0,
+    ) -> list[Result]:
         """Run every task; what each has found is appended to ``keep``, in the order of the tasks.
 
-        Whatever stops it, what was found until then is kept.
+        Whatever stops it, what was found until then is kept. Tasks of other numbers draw other
+        rows.
         """
         n_threads, backend = self.problem.resources.n_threads, self.problem.backend
         shares = _Shares(self.problem.resources, len(tasks))
@@ -232,7 +252,7 @@ class Runner:
             Job(
                 self.problem,
                 self.comparison,
-                self.problem.random(self.stream, k),
+                self.problem.random(self.stream, first_number + k),
                 shares.of_each,
                 self.report,
                 [],

@@ -8,8 +8,9 @@ from functools import partial
 import numpy as np
 
 from lsgp.method.contract import LocalModel
+from lsgp.tuning.contender import Contender
 from lsgp.tuning.objective import OBJECTIVES
-from lsgp.tuning.plan import Effort
+from lsgp.tuning.plan import FAR_BETTER, Effort
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import VARY_STREAM, Found, Job, Runner
 
@@ -23,9 +24,12 @@ class Vary:
         return n_candidates * n_variants * _effort(problem).work
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
+        leaders = found.leaders
+        if leaders and any(_is_left_behind(problem, leaders[0], exact) for exact in found.exact):
+            return
         effort = _effort(problem)
         tasks = []
-        for contender in found.leaders[: _n_varied(problem)]:
+        for contender in leaders[: _n_varied(problem)]:
             start = contender.start
             if problem.varies_scale:
                 other = start._replace(model=_with_other_scale(problem, contender.model))
@@ -40,6 +44,11 @@ class Vary:
                     )
                 )
         runner.run(tasks, found.varied)
+
+
+def _is_left_behind(problem: TuningProblem, local: Contender, exact: Contender) -> bool:
+    """Whether an exact GP is so much better that no variant of a local model will matter."""
+    return local.loss - exact.loss > FAR_BETTER * problem.objective.unit(exact.loss)
 
 
 def _effort(problem: TuningProblem) -> Effort:
