@@ -156,8 +156,12 @@ TINY_NOISES = (1e-10, 1e-9, 1e-8)
 LARGEST_NOISELESS_SIGNAL = 16.0
 #: Rows that their evidence is of: three seconds.
 N_NOISELESS_ROWS = 600
-#: Up to this many rows, these kernels are tried; beyond, that of the best exact GP with noise.
+#: Up to this many rows, they are tried in the first of the input transforms too.
 MOST_FOR_STARTS = 200
+#: Their kernels, and steps by the evidence at most, which end where it gains next to nothing: with
+#: 600 rows of Friedman 1, Matérn 5/2 alone has an error of .0011 std(y), with RBF after 30 steps it
+#: is .0010, and after as many as it takes .0002, in half a second more.
+NOISELESS_ITERATIONS = 150
 NOISELESS_KERNELS = ("rbf", "matern52")
 #: How much of the evidence weighs them: that of ten rows, of more than a hundred. A function is no
 #: draw of either: the one is too smooth, and its intervals too narrow, the other too rough, and all

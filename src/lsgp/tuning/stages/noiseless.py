@@ -20,10 +20,10 @@ from lsgp.tuning.parameters import SHARED_BOUNDS, finds_no_noise
 from lsgp.tuning.plan import (
     FEWEST_EVIDENCE_ROWS,
     LARGEST_NOISELESS_SIGNAL,
-    LAST_EVIDENCE_ITERATIONS,
     MOST_FOR_STARTS,
     N_NOISELESS_ROWS,
     NOISELESS_EVIDENCE_ROWS,
+    NOISELESS_ITERATIONS,
     NOISELESS_KERNELS,
     SMALLEST_ODDS,
     TINY_NOISES,
@@ -80,10 +80,10 @@ def _best_exact(found: Found) -> Contender | None:
 
 
 def _starts(problem: TuningProblem, best: Contender) -> list[Start]:
-    """From the best on: where that is cheap, with other kernels, and in other spaces."""
-    kernels, spaces = [best.model.kernel], [best.space]
+    """From the best on, with each kernel: where that is cheap, in other spaces too."""
+    kernels = [k for k in NOISELESS_KERNELS if k in problem.specification.kernels]
+    kernels, spaces = kernels or [best.model.kernel], [best.space]
     if len(problem.y) <= MOST_FOR_STARTS:
-        kernels = [k for k in NOISELESS_KERNELS if k in problem.specification.kernels] or kernels
         first = problem.starts[0].space
         spaces += [first] if first.kinds != best.space.kinds else []
     model = problem.make_exact(best.model).replace(noise_variance=TINY_NOISES[0])
@@ -104,7 +104,7 @@ def _tune(job: Job, start: Start, rows: NDArray[np.int32]) -> float | None:
     )
     part = start.space if len(rows) == len(problem.y) else start.space.part(rows)
     tuned = maximize_evidence(
-        part.problem(start.model), parameters, LAST_EVIDENCE_ITERATIONS, problem.clock
+        part.problem(start.model), parameters, NOISELESS_ITERATIONS, problem.clock
     )
     for noise in TINY_NOISES:
         model = tuned.model.replace(noise_variance=noise)
