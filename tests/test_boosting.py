@@ -7,16 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
 
 from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.backends.contract import Resources
+from lsgp.backends.grow import Bins, Grown, Growth, Watched, grow
 from lsgp.ensemble.predict import leave_one_out
 from lsgp.method.combination import lean
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.solvers.boosted import UNSEEN
 from lsgp.storage.model_file import ModelFileError
-from lsgp.tuning.boosting import BoostingProblem, UnknownTreesError, nodes_of
+from lsgp.tuning.boosting import BoostingProblem
 from lsgp.tuning.linear import folds_of
 from lsgp.tuning.plan import BOOSTED_PRIOR_ROWS, boosted_prior_rows
 from lsgp.tuning.problem import TuningProblem
@@ -44,13 +46,100 @@ def stepped() -> LSGPRegressor:
 
 def problem(n: int = 200, groups: np.ndarray | None = None) -> BoostingProblem:
     X, y = steps(n)
-    return BoostingProblem.build(X, y[:, None], np.ones(n), groups, np.random.default_rng(0), 1)
+    return BoostingProblem.build(X, y[:, None], np.ones(n), groups, np.random.default_rng(0))
+
+
+def no_check() -> None:
+    """Nobody stops these trees."""
+
+
+def grown(
+    X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None, **settings: float
+) -> Grown:
+    growth = Growth(
+        **({"n_trees": 40, "n_leaves": 9, "n_rows_of_leaf": 4} | settings), learning_rate=0.2
+    )
+    bins = Bins.of(X, growth.n_leaves)
+    numbers = bins.number(X)
+    return grow(growth, bins, numbers, y, weight, Watched(numbers, y), no_check)
+
+
+class TestGrowth:
+    def test_trees_of_few_values_are_scikit_learns(self):
+        X, y = steps(400)
+        X = X.round(2)
+        booster = HistGradientBoostingRegressor(
+            max_iter=40,
+            learning_rate=0.2,
+            max_leaf_nodes=9,
+            min_samples_leaf=4,
+            l2_regularization=1.0,
+            early_stopping=False,
+        )
+        with threadpool_limits(1):
+            expected = booster.fit(X, y).predict(X)
+        ours = grown(X, y)
+        np.testing.assert_allclose(ours.predict(X, 40), expected, rtol=1e-5, atol=1e-6)
+        assert ours.errors[-1] == pytest.approx(np.mean((expected - y) ** 2), rel=1e-5)
+
+    def test_a_weight_is_a_number_of_rows(self):
+        X, y = steps(200)
+        times = np.where(np.arange(200) % 2, 1, 3)
+        weighted = grown(X, y, times.astype(float))
+        # Weights are taken as 1 in the mean, which is 2.
+        rows = np.repeat(np.arange(200), times)
+        repeated = grown(X[rows], y[rows], n_rows_of_leaf=8, l2=2.0)
+        np.testing.assert_allclose(weighted.predict(X, 40), repeated.predict(X, 40), atol=1e-9)
+
+    def test_first_trees_are_those_of_a_shorter_fit(self):
+        X, y = steps(200)
+        short, long = grown(X, y, n_trees=13), grown(X, y)
+        assert np.array_equal(short.predict(X, 13), long.predict(X, 13))
+        assert np.array_equal(short.errors, long.errors[:13])
+        assert np.all(np.diff(long.errors) <= 0)
+
+    def test_leaves_have_the_rows_that_they_must_have(self):
+        X, y = steps(300)
+        nodes = grown(X, y, n_trees=1, n_leaves=200, n_rows_of_leaf=17).nodes
+        said = nodes.sums(X)[:, 0]
+        assert np.unique(said, return_counts=True)[1].min() >= 17
+        assert (nodes.feature < 0).sum() > 5
+
+    def test_growing_stops_within_a_few_trees(self):
+        X, y = steps(100)
+        bins = Bins.of(X, 4)
+        numbers, asked = bins.number(X), []
+
+        def check() -> None:
+            asked.append(True)
+            if len(asked) == 3:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            grow(Growth(10**4, 4, 2, 0.1), bins, numbers, y, None, Watched(numbers, y), check)
+
+    def test_many_inputs_have_fewer_bins_and_constant_ones_are_never_asked_for(self):
+        X = np.random.default_rng(0).uniform(size=(300, 500))
+        assert np.diff(Bins.of(X, 8).firsts).max() == 255
+        assert np.diff(Bins.of(X, 127).firsts).max() < 70
+        X[:, 1:] = 7.0
+        nodes = grown(X, X[:, 0], n_trees=5).nodes
+        assert set(nodes.feature) == {-1, 0}
+
+    def test_bins_that_do_not_exist_are_refused(self):
+        X, y = steps(50)
+        bins = Bins.of(X.round(1), 4)
+        numbers = np.full((50, 4), 200, dtype=np.uint8)
+        with pytest.raises(ValueError, match="boosted trees: a bin does not exist"):
+            grow(Growth(3, 4, 2, 0.1), bins, numbers, y, None, Watched(numbers, y), no_check)
 
 
 class TestTrees:
     def test_sums_are_those_of_a_walk_from_node_to_node(self):
         boosting = problem()
-        trees = boosting.assemble([boosting.fit_without(k) for k in range(boosting.plan.n_folds)])
+        trees = boosting.assemble(
+            [boosting.fit_without(k, no_check) for k in range(boosting.plan.n_folds)]
+        )
         nodes, X = trees.nodes, np.random.default_rng(1).uniform(size=(7, 4))
         starts = np.concatenate([[0], nodes.ends[:-1]])
         for x, found in zip(X, nodes.sums(X), strict=True):
@@ -71,11 +160,14 @@ class TestTrees:
         changed = boosting.y.copy()
         changed[row] += 100.0
         other = replace(boosting, y=changed)
-        queries = boosting.X[[row]]
-        a, b = (each.fit_without(fold).predict(queries, 50) for each in (boosting, other))
+
+        def said(fitted: BoostingProblem, without: int) -> np.ndarray:
+            return fitted.fit_without(without, no_check).predict(boosting.X[[row]], 50)
+
+        a, b = (said(each, fold) for each in (boosting, other))
         np.testing.assert_array_equal(a, b)
         elsewhere = (fold + 1) % boosting.plan.n_folds
-        a, b = (each.fit_without(elsewhere).predict(queries, 50) for each in (boosting, other))
+        a, b = (said(each, elsewhere) for each in (boosting, other))
         assert abs(a - b) > 1.0
 
     def test_groups_are_held_out_together_and_rows_of_none_alone(self):
@@ -84,13 +176,6 @@ class TestTrees:
         folds = folds_of(200, groups, 5)
         assert all(len(set(folds[groups == g])) == 1 for g in range(15))
         assert len(set(folds[groups == -1])) == 5
-
-    def test_trees_that_are_kept_otherwise_are_refused(self):
-        class Other:
-            _predictors = "something else"
-
-        with pytest.raises(UnknownTreesError, match="keeps its boosted trees in another way"):
-            nodes_of([Other()], 3)
 
     def test_paths_that_leave_the_arrays_are_refused(self, stepped):
         nodes = stepped.ensemble_.boosted.nodes
@@ -236,22 +321,6 @@ class TestPredictions:
         assert both.ensemble_.boosted.baseline.shape == (4, 2)
         found = both.predict(steps(20, seed=7)[0])
         assert np.corrcoef(found.T)[0, 1] < -0.98
-
-
-def test_fits_of_folds_predict_on_the_threads_that_they_were_fitted_on():
-    X, y = steps(120)
-    problem = BoostingProblem.build(X, y[:, None], np.ones(120), None, np.random.default_rng(0), 1)
-    fit = problem.fit_without(0)
-    seen = []
-
-    class Watched:
-        def staged_predict(self, rows):
-            seen.append(_openmp_effective_n_threads())
-            return fit.of_targets[0].staged_predict(rows)
-
-    said = replace(fit, of_targets=(Watched(),)).predict(X, 5)
-    assert seen == [1]
-    assert np.array_equal(said, fit.predict(X, 5))
 
 
 def test_each_row_has_the_fit_without_its_fold_and_no_other(stepped):

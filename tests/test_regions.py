@@ -6,13 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.gaussian_process.kernels import Matern
-from threadpoolctl import threadpool_limits
 from tuned import regressor
 
 import lsgp.tuning.beyond
 from lsgp import LSGPRegressor
+from lsgp.backends.grow import Bins, Growth, Watched, grow
 from lsgp.method.contract import LocalProblem
 from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import ExactSystem
@@ -197,18 +196,13 @@ def test_trees_have_not_seen_the_regions_that_they_are_judged_by(beyond_of_steps
     plan = plan_boosting(len(problem.y))
     members, targets = next(members_of(regions))
     rest = np.delete(np.arange(len(problem.y)), members)
-    booster = HistGradientBoostingRegressor(
-        max_iter=trees.n_trees // plan.n_folds,
-        learning_rate=plan.learning_rate,
-        max_leaf_nodes=plan.n_leaves,
-        min_samples_leaf=plan.n_rows_of_leaf,
-        l2_regularization=1.0,
-        early_stopping=False,
-        random_state=0,
-    )
-    with threadpool_limits(1):
-        booster.fit(problem.rows.X[rest], problem.y[rest, 0])
-        expected = booster.predict(problem.rows.X[targets])
+    X, y = problem.rows.X, problem.y[:, 0]
+    bins = Bins.of(X, plan.n_leaves)
+    n_trees = trees.n_trees // plan.n_folds
+    growth = Growth(n_trees, plan.n_leaves, plan.n_rows_of_leaf, plan.learning_rate)
+    watched = Watched(bins.number(X[targets]), y[targets])
+    grown = grow(growth, bins, bins.number(X[rest]), y[rest], None, watched, lambda: None)
+    expected = grown.predict(X[targets], n_trees)
     np.testing.assert_allclose(said[regions.of_targets == 0, 0], expected, rtol=1e-6)
     assert len(said) == len(regions.targets)
 

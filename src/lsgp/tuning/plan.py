@@ -298,16 +298,12 @@ BOOSTED_PRIOR_SHARE, BOOSTED_PRIOR_ROWS = 0.2, 600
 MOST_FOR_BOOSTED_PRIOR = 5000
 #: What trees must lower the loss by, as a fraction, to be worth their time.
 WORTH_BOOSTING = 0.005
-#: Rows that trees are fitted to at most: a fit of these takes ten seconds.
+#: Rows that trees are fitted to at most: a fold of these takes some seconds.
 MOST_BOOSTED_ROWS = 300_000
 #: Fewer rows have leaves of next to none of them,
 FEWEST_BOOSTED_ROWS = 100
 #: and of one or two inputs, predictions are maps or curves, which people want without steps.
 FEWEST_BOOSTED_INPUTS = 3
-#: Rows times inputs for each thread of OpenMP. Of 30,000 rows of the protein table, 60 trees take
-#: .89 s with one, .73 with two, .76 with four and 1.85 s, and 27 of all cores, with sixteen: most
-#: of it is Python's. Where other programs have the cores, two threads take 40 times as long.
-CELLS_PER_THREAD = 500_000
 #: Held-out rows of a fold by which the number of trees is chosen.
 N_WATCHED = 4096
 

@@ -10,14 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from lsgp.compute.warn import warn_user
-from lsgp.tuning.boosting import (
-    BoostingProblem,
-    FoldFit,
-    Folds,
-    FoldsBeside,
-    UnknownTreesError,
-)
+from lsgp.tuning.boosting import BoostingProblem, FoldFit, Folds, FoldsBeside
 from lsgp.tuning.plan import MANY_REGIONS, boosted_prior_rows
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import (
@@ -42,20 +35,13 @@ class Boost:
         if not problem.admits_boosting or not found.all:
             return
         runner.report(0, "boosted trees")
-        n_threads = problem.resources.n_threads
-        folds = found.folds or Folds(_boosting(problem, runner.stream, n_threads), problem.clock)
+        folds = found.folds or Folds(_boosting(problem, runner.stream), problem.clock)
         (first,) = runner.run([partial(_fit, folds, 0)], [])
         if not _pays(first, found, runner):
             return
-        others = [
-            fit
-            for fold in range(1, folds.boosting.plan.n_folds)
-            for fit in runner.run([partial(_fit, folds, fold)], [])
-        ]
-        try:
-            found.boosted = folds.boosting.assemble([first, *others])
-        except UnknownTreesError as error:
-            warn_user(f"{error} The model has none of them: boosting=False says so beforehand.")
+        others = range(1, folds.boosting.plan.n_folds)
+        fits = runner.run([partial(_fit, folds, fold) for fold in others], [])
+        found.boosted = folds.boosting.assemble([first, *fits])
 
 
 @contextmanager
@@ -67,10 +53,9 @@ def fitting_beside(problem: TuningProblem, found: Found, stream: int) -> Iterato
     if not (problem.backend.is_device and problem.admits_boosting):
         yield
         return
-    # Threads of OpenMP that have to wait for a core take many times as long.
     n_left = max(1, problem.resources.n_threads - CORES_OF_GATHERED)
-    boosting = _boosting(problem, stream + Boost.stream, n_left)
-    found.folds = FoldsBeside(boosting, problem.clock)
+    boosting = _boosting(problem, stream + Boost.stream)
+    found.folds = FoldsBeside(boosting, problem.clock, n_left)
     try:
         yield
     finally:
@@ -94,7 +79,7 @@ class BoostRegions:
         if found.boosted is None or regions is None or regions.n_regions >= MANY_REGIONS:
             return
         runner.report(0, "boosted trees without regions")
-        boosting = _boosting(problem, runner.stream, problem.resources.n_threads)
+        boosting = _boosting(problem, runner.stream)
         n_trees = found.boosted.n_trees // found.boosted.baseline.size
         plan = boosting.plan._replace(n_trees=n_trees)
         said = []
@@ -103,14 +88,15 @@ class BoostRegions:
             folds = np.where(number < 0, number.max() + 1, number).astype(np.int64)
             of_layer = Folds(replace(boosting, folds=folds, plan=plan), problem.clock)
             own, found_here = number[targets], np.empty((len(targets), problem.y.shape[1]))
-            for k in np.unique(own):
-                (fit,) = runner.run([partial(_fit, of_layer, int(k))], [])
+            numbers = np.unique(own).tolist()
+            fits = runner.run([partial(_fit, of_layer, k) for k in numbers], [])
+            for k, fit in zip(numbers, fits, strict=True):
                 found_here[own == k] = fit.predict(problem.rows.X[targets[own == k]], n_trees)
             said.append(found_here)
         found.boosted_regions = np.concatenate(said)
 
 
-def _boosting(problem: TuningProblem, stream: int, n_threads: int) -> BoostingProblem:
+def _boosting(problem: TuningProblem, stream: int) -> BoostingProblem:
     rows = problem.rows
     return BoostingProblem.build(
         rows.X,
@@ -118,7 +104,6 @@ def _boosting(problem: TuningProblem, stream: int, n_threads: int) -> BoostingPr
         rows.noise,
         rows.group_numbers,
         problem.random(stream),
-        n_threads,
     )
 
 
