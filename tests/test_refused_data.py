@@ -82,6 +82,19 @@ def test_queries_of_the_wrong_kind_are_refused(queries, error, text):
         regressor().fit(X, Y).predict(queries)
 
 
+@pytest.mark.parametrize(
+    ("queries", "text"),
+    [
+        (np.ones((4, 3)), "queries: X has 3 features"),
+        (np.full((4, 2), np.nan), "queries: Input X contains NaN"),
+        (np.ones((0, 2)), "queries: Found array with 0 sample"),
+    ],
+)
+def test_bad_queries_of_a_fit_are_not_taken_for_its_rows(queries, text):
+    with pytest.raises(ValueError, match=text):
+        regressor().fit(X, Y, queries=queries)
+
+
 def test_model_that_is_not_fitted_says_so():
     message = "This LSGPRegressor instance is not fitted yet. Call 'fit'"
     for use in (

@@ -231,9 +231,13 @@ class LSGPEstimator(CallbackSupportMixin, Updates, metaclass=ABCMeta):
         """Where predictions will be made, as inputs; None if that is not said."""
         if queries is None:
             return None
-        if encoder is not None:
-            return encoder.encode(queries)
-        checked: Array = validate_data(self, queries, dtype=np.float64, reset=False)
+        try:
+            if encoder is not None:
+                return encoder.encode(queries)
+            checked: Array = validate_data(self, queries, dtype=np.float64, reset=False)
+        except ValueError as error:
+            # What is said of inputs says "X", which is another argument of `fit`.
+            raise ValueError(f"queries: {error}") from error
         return checked
 
     def _read_table(self, X: Any) -> Table | None:
