@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Approximate search: what it may miss, and what it must not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,7 +52,7 @@ def test_the_reach_is_the_least_that_suffices(uniform):
     X, index, near = uniform
     true = index.nearest(X[:500].copy(), np.ones(D), K)
     shares = [
-        share_found(near._replace(reach=reach).nearest(X[:500].copy(), np.ones(D), K), true)
+        share_found(replace(near, reach=reach).nearest(X[:500].copy(), np.ones(D), K), true)
         for reach in (near.reach - 0.1, near.reach, 1.0)
     ]
     assert shares[0] < CHOSEN_RECALL - 0.005 < shares[1] < shares[2]
@@ -191,7 +193,7 @@ def test_the_core_refuses_codes_of_another_tree(uniform):
     with pytest.raises(ValueError, match="bounds must have shape"):
         _core.core.encode_tree(*arrays, near.codes.copy(), near.bounds[1:].copy())
     with pytest.raises(ValueError, match=r"reach must be in \(0, 1\]"):
-        near._replace(reach=0.0).nearest(np.zeros((1, D)), np.ones(D), 1)
+        replace(near, reach=0.0).nearest(np.zeros((1, D)), np.ones(D), 1)
 
 
 # -- estimators --------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
-from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp import LSGPClassifier, LSGPRegressor, _core
 from lsgp.backends.contract import Resources
 from lsgp.backends.grow import Bins, Grown, Growth, Watched, grow
 from lsgp.ensemble.predict import leave_one_out
@@ -116,7 +117,22 @@ class TestGrowth:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            grow(Growth(10**4, 4, 2, 0.1), bins, numbers, y, None, Watched(numbers, y), check)
+            grow(Growth(60, 4, 2, 0.1), bins, numbers, y, None, Watched(numbers, y), check)
+        assert len(asked) == 3
+
+    def test_growing_ends_where_what_is_watched_gains_no_more(self):
+        X, y = steps(300)
+        bins = Bins.of(X, 8)
+        numbers, watched = bins.number(X[:200]), Watched(bins.number(X[200:]), y[200:])
+        growth = Growth(2000, 8, 3, 0.3)
+        every = grow(growth, bins, numbers, y[:200], None, watched, no_check)
+        fewer = grow(growth._replace(patience=30), bins, numbers, y[:200], None, watched, no_check)
+        n = len(fewer.errors)
+        assert n < 2000
+        assert np.array_equal(fewer.errors, every.errors[:n])
+        assert fewer.errors.argmin() < n - 30
+        assert fewer.nodes.n_leaves == 8
+        assert np.array_equal(fewer.predict(X, n), every.predict(X, n))
 
     def test_many_inputs_have_fewer_bins_and_constant_ones_are_never_asked_for(self):
         X = np.random.default_rng(0).uniform(size=(300, 500))
@@ -125,6 +141,24 @@ class TestGrowth:
         X[:, 1:] = 7.0
         nodes = grown(X, X[:, 0], n_trees=5).nodes
         assert set(nodes.feature) == {-1, 0}
+
+    def test_bins_of_many_values_have_as_many_rows_each(self):
+        X = np.random.default_rng(0).normal(size=(10_000, 1)) ** 3
+        counts = np.bincount(Bins.of(X, 4).number(X)[:, 0])
+        assert len(counts) == 255
+        assert 38 <= counts.min() <= counts.max() <= 41
+
+    def test_residuals_that_would_be_copied_are_refused(self):
+        X, y = steps(20)
+        bins = Bins.of(X, 2)
+        numbers, room = bins.number(X), np.zeros((1, 3), dtype=np.int32)
+        rest = [room, np.zeros((1, 3)), room.copy(), room.copy(), np.zeros((1, 3))]
+        rest += [np.zeros(1, dtype=np.int32), np.zeros(1)]
+        strided = np.repeat(y, 2)[::2]
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            _core.core.grow_trees(
+                numbers, *bins, np.empty(0), strided, numbers[:0], np.empty(0), 1.0, 0.1, 1.0, *rest
+            )
 
     def test_bins_that_do_not_exist_are_refused(self):
         X, y = steps(50)
@@ -137,9 +171,8 @@ class TestGrowth:
 class TestTrees:
     def test_sums_are_those_of_a_walk_from_node_to_node(self):
         boosting = problem()
-        trees = boosting.assemble(
-            [boosting.fit_without(k, no_check) for k in range(boosting.plan.n_folds)]
-        )
+        fits = [boosting.fit_without(k, 8, no_check) for k in range(boosting.plan.n_folds)]
+        trees = boosting.assemble(fits, no_check)
         nodes, X = trees.nodes, np.random.default_rng(1).uniform(size=(7, 4))
         starts = np.concatenate([[0], nodes.ends[:-1]])
         for x, found in zip(X, nodes.sums(X), strict=True):
@@ -162,7 +195,7 @@ class TestTrees:
         other = replace(boosting, y=changed)
 
         def said(fitted: BoostingProblem, without: int) -> np.ndarray:
-            return fitted.fit_without(without, no_check).predict(boosting.X[[row]], 50)
+            return fitted.fit_without(without, 8, no_check).predict(boosting.X[[row]], 50)
 
         a, b = (said(each, fold) for each in (boosting, other))
         np.testing.assert_array_equal(a, b)
@@ -318,7 +351,7 @@ class TestPredictions:
     def test_several_targets_have_trees_each(self):
         X, y = steps(150)
         both = fit(X, np.column_stack([y, -2.0 * y]))
-        assert both.ensemble_.boosted.baseline.shape == (4, 2)
+        assert both.ensemble_.boosted.baseline.shape == (5, 2)
         found = both.predict(steps(20, seed=7)[0])
         assert np.corrcoef(found.T)[0, 1] < -0.98
 
@@ -331,6 +364,18 @@ def test_each_row_has_the_fit_without_its_fold_and_no_other(stepped):
     for k, row in enumerate(rows):
         own = every[k].mean(axis=0) if row < 0 else every[k, trees.folds[row]]
         assert np.array_equal(located[k], own)
+
+
+@pytest.mark.parametrize("kind", ["one group", "constant targets"])
+def test_where_trees_cannot_learn_there_are_none_and_nothing_warns(kind):
+    X, y = steps(120)
+    groups = np.zeros(120, dtype=int) if kind == "one group" else None
+    y = np.full(120, 3.0) if kind == "constant targets" else y
+    model = LSGPRegressor(n_tuning_points=40, n_models=2, scale="local", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model.fit(X, y, groups=groups)
+    assert model.ensemble_.boosted is None
 
 
 def test_what_is_said_beforehand_of_trees_fades_with_the_rows():

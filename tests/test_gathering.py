@@ -214,7 +214,7 @@ def test_nobody_waits_for_candidates_that_will_not_come():
 def test_trees_are_not_waited_for_when_a_fit_is_stopped(counting, monkeypatch):
     is_begun, is_let_go = threading.Event(), threading.Event()
 
-    def fit_slowly(self, fold, check):
+    def fit_slowly(self, fold, *rest):
         is_begun.set()
         is_let_go.wait(20)
         raise AssertionError("a second fold must not begin")

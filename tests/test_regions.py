@@ -197,9 +197,9 @@ def test_trees_have_not_seen_the_regions_that_they_are_judged_by(beyond_of_steps
     members, targets = next(members_of(regions))
     rest = np.delete(np.arange(len(problem.y)), members)
     X, y = problem.rows.X, problem.y[:, 0]
-    bins = Bins.of(X, plan.n_leaves)
+    bins = Bins.of(X, max(plan.n_leaves))
     n_trees = trees.n_trees // plan.n_folds
-    growth = Growth(n_trees, plan.n_leaves, plan.n_rows_of_leaf, plan.learning_rate)
+    growth = Growth(n_trees, trees.nodes.n_leaves, plan.n_rows_of_leaf, plan.learning_rate)
     watched = Watched(bins.number(X[targets]), y[targets])
     grown = grow(growth, bins, bins.number(X[rest]), y[rest], None, watched, lambda: None)
     expected = grown.predict(X[targets], n_trees)
@@ -226,7 +226,17 @@ def test_what_is_better_in_every_region_replaces_the_fit_without_queries(
     if not has_gained:
         assert np.array_equal(choice.weights[:-1], plain.weights)
         assert choice.calibration == plain.calibration
-        assert choice.boosted_share == plain.boosted_share
+
+
+@pytest.mark.parametrize("are_judged", [False, True])
+def test_trees_that_no_region_has_judged_say_nothing_beyond_the_rows(beyond_of_steps, are_judged):
+    comparison, plain = beyond_of_steps["comparison"], beyond_of_steps["plain"]
+    found = Found(
+        boosted_regions=beyond_of_steps["found"].boosted_regions if are_judged else None,
+    )
+    _, choice = choose_beyond(beyond_of_steps["problem"], comparison, plain, found)
+    assert plain.boosted_share > 0.0
+    assert (choice.boosted_share > 0.0) == are_judged
 
 
 @pytest.mark.parametrize(("n_models", "weight"), [(3, 0.5), (1, 1.0)])

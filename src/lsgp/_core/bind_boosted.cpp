@@ -120,6 +120,7 @@ void grow_trees(Array<const uint8_t, 2> bins, Array<const int64_t, 1> firsts,
                 Array<int32_t, 1> n_nodes, Array<double, 1> watched_error) {
   const int64_t n = bins.shape(0), d = bins.shape(1), n_watched = watched_bins.shape(0);
   const int64_t n_trees = feature.shape(0), room = feature.shape(1), n_leaves = (room + 1) / 2;
+  require(n <= INT32_MAX, "there must be fewer than 2^31 rows");
   require(int64_t(firsts.shape(0)) == d + 1 && firsts.data()[0] == 0, "firsts must be (d + 1,)");
   for (int64_t j = 0; j < d; ++j)
     require(firsts.data()[j + 1] > firsts.data()[j] && firsts.data()[j + 1] <= firsts.data()[j] + 256,
@@ -166,11 +167,13 @@ void grow_trees(Array<const uint8_t, 2> bins, Array<const int64_t, 1> firsts,
 
 void bind_boosted(nb::module_ &m) {
   using namespace nb::literals;
-  m.def("grow_trees", &grow_trees, "bins"_a, "firsts"_a, "edges"_a, "weights"_a, "residuals"_a,
-        "watched_bins"_a, "watched_residuals"_a, "least_weight"_a, "learning_rate"_a, "l2"_a,
-        "feature"_a, "threshold"_a, "left"_a, "right"_a, "value"_a, "n_nodes"_a, "watched_error"_a,
+  m.def("grow_trees", &grow_trees, "bins"_a, "firsts"_a, "edges"_a, "weights"_a,
+        "residuals"_a.noconvert(), "watched_bins"_a, "watched_residuals"_a.noconvert(),
+        "least_weight"_a, "learning_rate"_a, "l2"_a, "feature"_a.noconvert(),
+        "threshold"_a.noconvert(), "left"_a.noconvert(), "right"_a.noconvert(),
+        "value"_a.noconvert(), "n_nodes"_a.noconvert(), "watched_error"_a.noconvert(),
         "Grows boosted trees of the residuals, which are changed; see boost.h.");
   m.def("sum_leaves", &sum_leaves, "X"_a, "feature"_a, "threshold"_a, "left"_a, "right"_a,
-        "value"_a, "roots"_a, "ends"_a, "sums"_a,
+        "value"_a, "roots"_a, "ends"_a, "sums"_a.noconvert(),
         "Sums (q, k) of the leaves that rows (q, d) fall into, over the trees up to each end.");
 }

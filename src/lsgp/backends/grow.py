@@ -15,8 +15,9 @@ from lsgp.backends.leaves import Nodes
 Array = NDArray[np.float64]
 Numbers = NDArray[np.uint8]
 
-#: Trees that are grown before anyone may interrupt.
-TREES_AT_A_TIME = 10
+#: Trees that are grown before anyone may interrupt: at most so many, and fewer of more rows times
+#: inputs, so that they take half a second at most.
+TREES_AT_A_TIME, CELLS_AT_A_TIME = 10, 20_000_000
 #: Bins of an input, at most and at least; their numbers have a byte.
 MOST_BINS, FEWEST_BINS = 255, 15
 #: Bytes that the histograms of the leaves of a tree may take, unless they had too few bins.
@@ -32,6 +33,7 @@ class Growth(NamedTuple):
     n_rows_of_leaf: int  # at least, each of the mean weight
     learning_rate: float
     l2: float = 1.0  # so many rows without a residual are in each leaf
+    patience: int | None = None  # trees since the best for what is watched; None: all are grown
 
 
 class Bins(NamedTuple):
@@ -91,7 +93,7 @@ class Grown(NamedTuple):
 
     nodes: Nodes
     baseline: float  # what they are added to
-    errors: Array  # (n_trees,) mean square of what so many of them leave of what is watched
+    errors: Array  # (trees,) mean square of what so many of them leave of what is watched
 
     def predict(self, X: Array, n_trees: int) -> Array:
         """(q,), of the first trees."""
@@ -119,9 +121,10 @@ def grow(
     n_nodes, errors = np.empty(growth.n_trees, dtype=np.int32), np.empty(growth.n_trees)
     # As many in all as there are rows, so that what is asked of a leaf means the same.
     weights = np.empty(0) if weight is None else weight / weight.mean()
-    for start in range(0, growth.n_trees, TREES_AT_A_TIME):
+    at_a_time = int(np.clip(CELLS_AT_A_TIME // max(numbers.size, 1), 1, TREES_AT_A_TIME))
+    for start in range(0, growth.n_trees, at_a_time):
         check()
-        own = slice(start, start + TREES_AT_A_TIME)
+        own = slice(start, start + at_a_time)
         _core.core.grow_trees(
             numbers,
             *bins,
@@ -134,15 +137,35 @@ def grow(
             growth.l2,
             *(array[own] for array in (feature, threshold, left, right, value, n_nodes, errors)),
         )
-    is_there = np.arange(room[1]) < n_nodes[:, None]
-    starts = np.concatenate([[0], np.cumsum(n_nodes)[:-1]]).astype(np.int32)
-    nodes = Nodes(
-        feature[is_there],
-        threshold[is_there],
-        (left + starts[:, None])[is_there],
-        (right + starts[:, None])[is_there],
-        value[is_there],
-        starts,
-        np.array([growth.n_trees], dtype=np.int64),
+        n_grown = min(own.stop, growth.n_trees)
+        since_best = n_grown - 1 - int(np.argmin(errors[:n_grown]))
+        if growth.patience is not None and since_best >= growth.patience:
+            break
+    return Grown(
+        _compact(feature[:n_grown], threshold, left, right, value, n_nodes[:n_grown]),
+        baseline,
+        errors[:n_grown],
     )
-    return Grown(nodes, baseline, errors)
+
+
+def _compact(
+    feature: NDArray[np.int32],  # (trees, room), of others too
+    threshold: Array,
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    value: Array,
+    n_nodes: NDArray[np.int32],  # (trees,)
+) -> Nodes:
+    """Without the room that trees have not taken, and one behind the other."""
+    n_trees, room = feature.shape
+    is_there = np.arange(room) < n_nodes[:, None]
+    starts = np.concatenate([[0], np.cumsum(n_nodes)[:-1]]).astype(np.int32)
+    return Nodes(
+        feature[is_there],
+        threshold[:n_trees][is_there],
+        (left[:n_trees] + starts[:, None])[is_there],
+        (right[:n_trees] + starts[:, None])[is_there],
+        value[:n_trees][is_there],
+        starts,
+        np.array([n_trees], dtype=np.int64),
+    )

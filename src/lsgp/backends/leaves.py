@@ -25,6 +25,12 @@ class Nodes(NamedTuple):
     roots: NDArray[np.int32]  # (T,)
     ends: NDArray[np.int64]  # (k,) of the trees that are summed up, for each sum
 
+    @property
+    def n_leaves(self) -> int:
+        """Of the tree that has the most."""
+        is_leaf = (self.feature < 0).astype(np.int64)
+        return int(np.add.reduceat(is_leaf, self.roots).max())
+
     def first(self, n_trees: int) -> Nodes:
         """So many trees of those of one sum, without the nodes of the others."""
         stop = int(self.roots[n_trees]) if n_trees < len(self.roots) else len(self.feature)

@@ -120,13 +120,16 @@ def choose_beyond(
 
     # By the objective that is asked for, and in its unit.
     judge, trees = replace(comparison, objective=problem.plain.objective), found.boosted_regions
-    fitted = as_one if trees is None else lean(as_one, trees, plain.boosted_share)
-    fitted = plain.calibration.apply(fitted)
-    best = _Option(plain_weights, plain.boosted_share, plain.calibration, fitted)
+    # Beyond the rows, trees say what they say at their edge: none, unless regions have judged them.
+    fitted, share = as_one, 0.0
+    if trees is not None:
+        share = plain.boosted_share
+        fitted = lean(as_one, trees, share)
+    best = _Option(plain_weights, share, plain.calibration, plain.calibration.apply(fitted))
     prior_rows = boosted_prior_rows(len(problem.y))
     chosen = _calibrated(judge, predicted, weights, trees, prior_rows)
-    is_shared = problem.n_models > 1 and not has_many
-    if is_shared and not _gains(judge, best, chosen).mean() > WORTH_ALL * _loss(judge, best):
+    may_share = problem.n_models > 1 and not has_many
+    if may_share and not _gains(judge, best, chosen).mean() > WORTH_ALL * _loss(judge, best):
         weights = 0.5 * (plain_weights + weights)
         chosen = _calibrated(judge, predicted, weights, trees, prior_rows)
     if _is_clear(_gains(judge, best, chosen)):

@@ -26,12 +26,19 @@ class FoldFit:
     """Trees of all rows but a fold, for each target."""
 
     of_targets: tuple[Grown, ...]
+    n_leaves: int
     held_out: NDArray[np.intp]  # rows of the fold
     error_by_length: Array  # (n_trees,) mean square of the held-out errors, of so many trees
 
     def predict(self, X: Array, n_trees: int) -> Array:
         """(q, t), of the first trees."""
         return np.column_stack([grown.predict(X, n_trees) for grown in self.of_targets])
+
+
+def mean_error(errors: Sequence[Array]) -> Array:
+    """Of fits with as many trees as the shortest of them has."""
+    shortest = min(map(len, errors))
+    return np.asarray(np.mean([error[:shortest] for error in errors], axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +50,9 @@ class BoostingProblem:
     weight: Array | None  # (n,); None: all alike
     folds: NDArray[np.int64]  # (n,); those of `UNSEEN` are in none
     plan: Boosting
-    bins: Bins  # of all rows: where inputs are parted says nothing of targets
-    numbers: Numbers  # (n, d)
+    dealt: NDArray[np.intp]  # (k,) rows that are in a fold
+    bins: Bins  # of these: where inputs are parted says nothing of targets
+    numbers: Numbers  # (k, d)
 
     @classmethod
     def build(
@@ -62,35 +70,47 @@ class BoostingProblem:
             folds[seed.permutation(n)[MOST_BOOSTED_ROWS:]] = UNSEEN
         is_alike = bool((noise == noise[0]).all())
         weight = None if is_alike else 1.0 / np.maximum(noise, np.finfo(float).tiny)
-        bins = Bins.of(X[folds != UNSEEN], plan.n_leaves)
-        return cls(X, y, weight, folds, plan, bins, bins.number(X))
+        dealt = np.flatnonzero(folds != UNSEEN)
+        bins = Bins.of(X[dealt], max(plan.n_leaves))
+        return cls(X, y, weight, folds, plan, dealt, bins, bins.number(X[dealt]))
 
-    def fit_without(self, fold: int, check: Callable[[], None]) -> FoldFit:
+    @property
+    def is_possible(self) -> bool:
+        """Whether every fold leaves rows to learn from; not if all are of one group."""
+        own = self.folds[self.dealt]
+        return bool((own != own[0]).any())
+
+    def fit_without(self, fold: int, n_leaves: int, check: Callable[[], None]) -> FoldFit:
         """Trees of all rows but those of a fold; ``check`` may raise."""
-        seen = np.flatnonzero((self.folds != fold) & (self.folds != UNSEEN))
-        held_out = np.flatnonzero(self.folds == fold)
-        watched = held_out[:N_WATCHED]
-        plan = self.plan
-        growth = Growth(plan.n_trees, plan.n_leaves, plan.n_rows_of_leaf, plan.learning_rate)
+        is_seen = self.folds[self.dealt] != fold
+        seen, held_out = self.dealt[is_seen], self.dealt[~is_seen]
+        numbers, watched = self.numbers[is_seen], _some(len(held_out))
+        watched_numbers, plan = self.numbers[~is_seen][watched], self.plan
+        growth = Growth(
+            plan.n_trees,
+            n_leaves,
+            plan.n_rows_of_leaf,
+            plan.learning_rate,
+            patience=plan.patience,
+        )
         weight = None if self.weight is None else self.weight[seen]
         fits = tuple(
             grow(
                 growth,
                 self.bins,
-                self.numbers[seen],
+                numbers,
                 self.y[seen, j],
                 weight,
-                Watched(self.numbers[watched], self.y[watched, j]),
+                Watched(watched_numbers, self.y[held_out[watched], j]),
                 check,
             )
             for j in range(self.y.shape[1])
         )
-        return FoldFit(fits, held_out, np.mean([fit.errors for fit in fits], axis=0))
+        return FoldFit(fits, n_leaves, held_out, mean_error([fit.errors for fit in fits]))
 
-    def assemble(self, fits: Sequence[FoldFit]) -> BoostedTrees:
+    def assemble(self, fits: Sequence[FoldFit], check: Callable[[], None]) -> BoostedTrees:
         """All folds' trees as one, as many as suit the rows that each has not seen."""
-        error = np.mean([fit.error_by_length for fit in fits], axis=0)
-        n_trees = int(np.argmin(error)) + 1
+        n_trees = int(np.argmin(mean_error([fit.error_by_length for fit in fits]))) + 1
         grown = [each for fit in fits for each in fit.of_targets]
         trees = BoostedTrees(
             join([each.nodes.first(n_trees) for each in grown]),
@@ -100,19 +120,35 @@ class BoostingProblem:
             np.empty_like(self.y),
         )
         for start in range(0, len(self.X), N_WATCHED):
+            check()
             rows = np.arange(start, min(start + N_WATCHED, len(self.X)))
             trees.held_out[rows] = trees.locate_without(self.X[rows], rows)
         return trees
 
 
+def _some(n: int) -> NDArray[np.intp]:
+    """Up to `N_WATCHED` numbers below n, far from each other: files may be sorted."""
+    return np.unique(np.linspace(0, n - 1, min(n, N_WATCHED)).astype(np.intp))
+
+
 class Folds:
-    """Fits of all folds, each made when it is asked for."""
+    """Fits of all folds, each made when it is asked for.
+
+    The first must be asked for before the others: their trees have as many leaves as suit it.
+    """
 
     def __init__(self, boosting: BoostingProblem, clock: Clock) -> None:
         self.boosting, self.clock = boosting, clock
+        self._n_leaves = boosting.plan.n_leaves
 
     def fit(self, fold: int) -> FoldFit:
-        return self.boosting.fit_without(fold, self.clock.check)
+        fits = [self.boosting.fit_without(fold, n, self.check) for n in self._n_leaves]
+        best = min(fits, key=lambda fit: float(fit.error_by_length.min()))
+        self._n_leaves = (best.n_leaves,)
+        return best
+
+    def check(self) -> None:
+        self.clock.check()
 
     def close(self) -> None:
         """They are not asked for any more."""
@@ -125,15 +161,18 @@ class FoldsBeside(Folds):
         super().__init__(boosting, clock)
         self._threads = ThreadPoolExecutor(n_threads, thread_name_prefix="lsgp-trees")
         self._is_closed = False
-        self._made = [self._threads.submit(self._fit, k) for k in range(boosting.plan.n_folds)]
+        self._made = [self._threads.submit(super().fit, 0)]
+        others = range(1, boosting.plan.n_folds)
+        self._made += [self._threads.submit(self._fit_after_first, k) for k in others]
 
-    def _fit(self, fold: int) -> FoldFit:
-        return self.boosting.fit_without(fold, self._check)
+    def _fit_after_first(self, fold: int) -> FoldFit:
+        self._made[0].result()
+        return super().fit(fold)
 
-    def _check(self) -> None:
+    def check(self) -> None:
         if self._is_closed:
             raise InterruptedError("Nobody waits for these trees any more.")
-        self.clock.check()
+        super().check()
 
     def fit(self, fold: int) -> FoldFit:
         while True:

@@ -161,7 +161,10 @@ class Comparison:
         losses = np.array(
             [self.objective.criterion(lean(predicted, location, w), observed) for w in shares]
         )
-        relative = (losses - losses[0]) / self.objective.unit_of_criterion(losses[0])
+        unit = self.objective.unit_of_criterion(losses[0])
+        if unit == 0.0:
+            return 0.0  # nothing is left to gain
+        relative = (losses - losses[0]) / unit
         penalty = n * relative + prior_rows * (shares - BOOSTED_PRIOR_SHARE) ** 2
         best = int(np.argmin(penalty))
         return float(shares[best]) if penalty[0] - penalty[best] > WORTH_BOOSTING * n else 0.0

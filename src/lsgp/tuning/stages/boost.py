@@ -36,12 +36,14 @@ class Boost:
             return
         runner.report(0, "boosted trees")
         folds = found.folds or Folds(_boosting(problem, runner.stream), problem.clock)
+        if not folds.boosting.is_possible:
+            return
         (first,) = runner.run([partial(_fit, folds, 0)], [])
         if not _pays(first, found, runner):
             return
         others = range(1, folds.boosting.plan.n_folds)
         fits = runner.run([partial(_fit, folds, fold) for fold in others], [])
-        found.boosted = folds.boosting.assemble([first, *fits])
+        found.boosted = folds.boosting.assemble([first, *fits], problem.clock.check)
 
 
 @contextmanager
@@ -55,6 +57,9 @@ def fitting_beside(problem: TuningProblem, found: Found, stream: int) -> Iterato
         return
     n_left = max(1, problem.resources.n_threads - CORES_OF_GATHERED)
     boosting = _boosting(problem, stream + Boost.stream)
+    if not boosting.is_possible:
+        yield
+        return
     found.folds = FoldsBeside(boosting, problem.clock, n_left)
     try:
         yield
@@ -81,7 +86,8 @@ class BoostRegions:
         runner.report(0, "boosted trees without regions")
         boosting = _boosting(problem, runner.stream)
         n_trees = found.boosted.n_trees // found.boosted.baseline.size
-        plan = boosting.plan._replace(n_trees=n_trees)
+        n_leaves = (found.boosted.nodes.n_leaves,)
+        plan = boosting.plan._replace(n_trees=n_trees, n_leaves=n_leaves, patience=n_trees)
         said = []
         for number, targets in regions.layers:
             # Rows of no region are a fold that is always seen.
