@@ -12,8 +12,9 @@ from backend_checks import TOLERANCES, assert_close, each_pair
 from cases import DTYPES, Case, as_dtype, cases_of, make_instance
 
 from lsgp.backends import cpu, reference
-from lsgp.backends.cuda import coarse, residence
+from lsgp.backends.cuda import coarse, residence, search
 from lsgp.backends.cuda.coarse import NO_ROOM, ROOM_BESIDE, n_open_of
+from lsgp.backends.cuda.device import Device
 from lsgp.backends.cuda.search import power_of_two
 from lsgp.backends.cuda.sources import PARTS, source_of
 from lsgp.method.contract import (
@@ -291,6 +292,49 @@ def test_walks_without_room_are_those_of_the_host(monkeypatch):
     units[[2, 7]] = NO_ROOM
     coarse._ask_host(units, tree, index, X[own], 4.0, exclusions)
     assert np.array_equal(units, expected)
+
+
+@pytest.mark.parametrize("shared_memory", [1, 65_536])
+def test_what_a_warp_has_no_room_for_is_searched_by_the_host(monkeypatch, shared_memory):
+    class Library:
+        asarray, asnumpy = map(staticmethod, (np.asarray, np.asarray))
+        zeros, empty = map(staticmethod, (np.zeros, np.empty))
+
+    class LaunchedError(Exception):
+        pass
+
+    def refuse(*given):
+        raise LaunchedError
+
+    def count(index, in_units, factor, exclusions, here, radius, size, neighbors, counts, *more):
+        if size:
+            raise LaunchedError
+        counts[:] = n
+
+    for module in (coarse, search):
+        monkeypatch.setattr(module, "cupy", lambda: Library)
+    device = Device("Small", 40, shared_memory, 10**9, "7.5", "14")
+    monkeypatch.setattr(search, "find_device", lambda: device)
+    monkeypatch.setattr(search, "_launch", count)
+    rng, unit, n = np.random.default_rng(0), np.ones(2), 4200
+    X, queries = rng.normal(size=(n, 2)), rng.normal(size=(3, 2))
+    tree, index = build_coarse_tree(X, unit, np.ones(n)), build_index(X, unit)
+    exclusions, here = Exclusions(np.arange(3, dtype=np.int32)), residence.Residence()
+    found = search.find_nearest(index, queries, unit, 4096, exclusions, here)
+    assert np.array_equal(found, index.nearest(queries, unit, 4096, exclusions))
+    found = search.find_within(index, queries, unit, 99.0, n, 0, exclusions, here)
+    expected = index.within(queries, unit, 99.0, max_neighbors=n, exclusions=exclusions)
+    assert np.array_equal(found, expected)
+    found = coarse.find_units(tree, index, queries, 600, 2.0, exclusions, here)
+    assert np.array_equal(found, tree.nearest_units(index, queries, 600, 2.0, exclusions))
+    if shared_memory > 1:  # what there is room for is the device's
+        monkeypatch.setattr(search, "_launch", refuse)
+        for ask, *given in (
+            (search.find_nearest, index, queries, unit, 100, exclusions, here),
+            (coarse.find_units, tree, index, queries, 100, 2.0, exclusions, here),
+        ):
+            with pytest.raises(LaunchedError):
+                ask(*given)
 
 
 # ---- what is on the device ----
