@@ -3,6 +3,7 @@
 
 import itertools
 import sys
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import cuda_emulation as emulation
@@ -341,9 +342,11 @@ def test_what_a_warp_has_no_room_for_is_searched_by_the_host(monkeypatch, shared
 
 
 def test_parts_of_an_array_are_uploaded_once_and_go_with_it(monkeypatch):
-    uploads = []
+    uploads, current = [], SimpleNamespace(id=0)
 
     class Library:
+        cuda = SimpleNamespace(Device=lambda: current)
+
         @staticmethod
         def asarray(array):
             uploads.append(array.shape)
@@ -359,6 +362,14 @@ def test_parts_of_an_array_are_uploaded_once_and_go_with_it(monkeypatch):
         assert here.upload_rows(rows)[1] == 99_999
     assert uploads == [(800, 100), (800, 100), (1000, 100)]
     assert here.n_bytes == 2600 * 400
+    # Another device has copies of its own.
+    first, current.id = here.upload(rows), 1
+    second = here.upload(rows)
+    assert second is not first
+    assert here.upload(rows) is second
+    current.id = 0
+    assert here.upload(rows) is first
+    assert uploads[3:] == [(1000, 100)]
     # Small arrays are not remembered, and neither is one that is gone.
     assert here.upload_rows(rows[:0])[1] == -1
     del rows
