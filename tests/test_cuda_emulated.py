@@ -3,6 +3,8 @@
 
 import itertools
 import sys
+import threading
+import time
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -16,6 +18,7 @@ from lsgp.backends import cpu, reference
 from lsgp.backends.cuda import coarse, residence, search
 from lsgp.backends.cuda.coarse import NO_ROOM, ROOM_BESIDE, n_open_of
 from lsgp.backends.cuda.device import Device
+from lsgp.backends.cuda.modules import allow_shared_memory
 from lsgp.backends.cuda.search import power_of_two
 from lsgp.backends.cuda.sources import PARTS, source_of
 from lsgp.method.contract import (
@@ -336,6 +339,34 @@ def test_what_a_warp_has_no_room_for_is_searched_by_the_host(monkeypatch, shared
         ):
             with pytest.raises(LaunchedError):
                 ask(*given)
+
+
+def test_shared_memory_that_was_allowed_is_not_taken_back():
+    has_read = threading.Event()
+
+    class Kernel:
+        allowed = 0
+
+        @property
+        def max_dynamic_shared_size_bytes(self):
+            before = self.allowed
+            if threading.current_thread() is not threading.main_thread():
+                has_read.set()
+                time.sleep(0.2)  # in which the main thread asks for more
+            return before
+
+        @max_dynamic_shared_size_bytes.setter
+        def max_dynamic_shared_size_bytes(self, n_bytes):
+            self.allowed = n_bytes
+
+    kernel = Kernel()
+    other = threading.Thread(target=allow_shared_memory, args=(kernel, 50_000))
+    other.start()
+    assert has_read.wait(10)
+    allow_shared_memory(kernel, 90_000)
+    other.join()
+    allow_shared_memory(kernel, 60_000)
+    assert kernel.allowed == 90_000
 
 
 # ---- what is on the device ----

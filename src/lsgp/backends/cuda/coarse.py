@@ -34,7 +34,7 @@ def find_units(
     exclusions: Exclusions,
     residence: Residence,
 ) -> DeviceArray:
-    """As `CoarseTree.nearest_units`, on the device, or by the host if a warp has too little room."""
+    """As `CoarseTree.nearest_units`, on the device; by the host where a warp has no room."""
     n_found, n_open = search.power_of_two(n_units + ROOM_BESIDE), n_open_of(n_units)
     per_warp = search.bytes_of(n_found) + BYTES_OF_OPEN * n_open
     if not search.has_room(per_warp):
