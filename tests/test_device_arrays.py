@@ -234,6 +234,30 @@ def test_queries_on_another_device_are_taken_to_the_host(fake, monkeypatch):
     check_answers(model, queries, DeviceArray, lambda array: array.values)
 
 
+def test_tensors_of_the_host_are_no_arrays_of_a_device():
+    values = np.arange(6.0).reshape(3, 2)
+    tensor = FakeTensor(values, "cpu")
+    assert arrays.is_on_device(DeviceArray(values))
+    assert not arrays.is_on_device(tensor)
+    assert arrays.on_host(tensor) is tensor
+    assert np.array_equal(arrays.floats(tensor), values)
+
+
+@pytest.mark.parametrize("where", [0, 1])
+def test_only_arrays_on_the_current_device_stay(fake, monkeypatch, where):
+    monkeypatch.setattr(DeviceArray.device, "id", where)
+    queries, library = DeviceArray(np.zeros((2, 2))), sys.modules["cupy"]
+    make_context = library.cuda.Device
+    for current in (0, 1):
+        monkeypatch.setattr(
+            library.cuda, "Device", lambda number=None, own=current: make_context(number or own)
+        )
+        assert PlacedBackend().takes(queries) == (where == current)
+        for number in (0, 1):
+            assert PlacedBackend(number).takes(queries) == (where == current == number)
+        assert PlacedBackend(1).takes(queries.values)
+
+
 def test_tensors_of_the_host_are_answered_in_kind_where_that_is_asked_for(monkeypatch):
     tensor = FakeTensor(np.zeros((1, 2)), "cpu")
     assert not kind_of(tensor).is_foreign
