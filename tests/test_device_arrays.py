@@ -15,6 +15,7 @@ from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.backends import _OTHERS, cpu, cuda
 from lsgp.backends.contract import Plan
 from lsgp.backends.cuda import device, pipeline, residence
+from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.cuda.placed import PlacedBackend
 from lsgp.backends.fallback import FallbackBackend
 from lsgp.inputs.device_arrays import kind_of
@@ -190,6 +191,39 @@ def test_a_device_without_memory_leaves_queries_to_the_host(fake, monkeypatch):
     with pytest.warns(UserWarning, match="The device failed, and backend='auto' goes on"):
         found = solver.predict(DeviceArray(queries), BLOCK)
     assert np.array_equal(found.mean.values, expected.mean)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (LikeCuPy.OutOfMemoryError("Out of memory allocating 1 byte."), DeviceMemoryError),
+        (LikeCuPy.CUDARuntimeError("cudaErrorIllegalAddress: an illegal access"), DeviceError),
+    ],
+)
+def test_what_fails_on_the_device_beside_the_backend_is_told(
+    fake, monkeypatch, backend, error, told
+):
+    X, y, queries = make_data()
+    model = LSGPRegressor(**SETTINGS, backend=backend).fit(X, y)
+    asked = DeviceArray(queries)
+
+    def fail(*given, **more):
+        raise error
+
+    ways = {"cpu": ("get",), "cuda": ("__array_function__", "__array_ufunc__", "__setitem__")}
+    for way in ways[backend]:
+        with monkeypatch.context() as patch:
+            patch.setattr(DeviceArray, way, fail)
+            for ask in (model.predict, model.predict_interval):
+                with pytest.raises(told, match=r"^Work on X, a CuPy array, ") as caught:
+                    ask(asked)
+                assert type(caught.value) is told
+    monkeypatch.setattr(DeviceArray, "get", fail)
+    with pytest.raises(told, match=r"^Work on X, a CuPy array, "):
+        model.predict_distribution(asked)
+    with pytest.raises(told, match=r"^Bringing what fit was given to the host "):
+        model.fit(X, DeviceArray(y))
 
 
 @pytest.mark.parametrize("name", ["cupy", "torch"])
