@@ -277,8 +277,8 @@ def _run_threaded(
     if gathering is not None:
         n_parallel = min(MOST_GATHERED, len(tasks))
     pool = ThreadPoolExecutor(n_parallel, thread_name_prefix="lsgp-tuning")
-    futures = [pool.submit(work, task, job) for task, job in zip(tasks, jobs, strict=True)]
     try:
+        futures = [pool.submit(work, task, job) for task, job in zip(tasks, jobs, strict=True)]
         pending = set(futures)
         while pending:
             # With a timeout, because a wait without one ignores Ctrl-C on Windows.
