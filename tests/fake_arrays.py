@@ -112,6 +112,13 @@ class FakeTensor:
     __module__ = "torch"
     ndim = property(lambda self: self.values.ndim)
 
+    @property
+    def __cuda_array_interface__(self):
+        """The class has it, wherever a tensor is."""
+        if self.device.type != "cuda":
+            raise AttributeError("Can't get __cuda_array_interface__ on non-CUDA tensor type.")
+        return {}
+
     def __init__(self, values, where="cuda"):
         self.values, self.device = values, SimpleNamespace(type=where)
 
@@ -131,7 +138,7 @@ class FakeTensor:
     def __array__(self, *args, **more):
         if self.device.type != "cpu":
             raise TypeError("can't convert cuda device type tensor to numpy.")
-        return self.values
+        return self.values.astype(*args, copy=False) if args else self.values
 
 
 class CuPyOnHost(LikeCuPy):

@@ -3,6 +3,9 @@
 
 import itertools
 import sys
+import threading
+import time
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import cuda_emulation as emulation
@@ -12,8 +15,10 @@ from backend_checks import TOLERANCES, assert_close, each_pair
 from cases import DTYPES, Case, as_dtype, cases_of, make_instance
 
 from lsgp.backends import cpu, reference
-from lsgp.backends.cuda import coarse, residence
+from lsgp.backends.cuda import coarse, residence, search
 from lsgp.backends.cuda.coarse import NO_ROOM, ROOM_BESIDE, n_open_of
+from lsgp.backends.cuda.device import Device
+from lsgp.backends.cuda.modules import allow_shared_memory
 from lsgp.backends.cuda.search import power_of_two
 from lsgp.backends.cuda.sources import PARTS, source_of
 from lsgp.method.contract import (
@@ -293,13 +298,86 @@ def test_walks_without_room_are_those_of_the_host(monkeypatch):
     assert np.array_equal(units, expected)
 
 
+@pytest.mark.parametrize("shared_memory", [1, 65_536])
+def test_what_a_warp_has_no_room_for_is_searched_by_the_host(monkeypatch, shared_memory):
+    class Library:
+        asarray, asnumpy = map(staticmethod, (np.asarray, np.asarray))
+        zeros, empty = map(staticmethod, (np.zeros, np.empty))
+
+    class LaunchedError(Exception):
+        pass
+
+    def refuse(*given):
+        raise LaunchedError
+
+    def count(index, in_units, factor, exclusions, here, radius, size, neighbors, counts, *more):
+        if size:
+            raise LaunchedError
+        counts[:] = n
+
+    for module in (coarse, search):
+        monkeypatch.setattr(module, "cupy", lambda: Library)
+    device = Device("Small", 40, shared_memory, 10**9, "7.5", "14")
+    monkeypatch.setattr(search, "find_device", lambda: device)
+    monkeypatch.setattr(search, "_launch", count)
+    rng, unit, n = np.random.default_rng(0), np.ones(2), 4200
+    X, queries = rng.normal(size=(n, 2)), rng.normal(size=(3, 2))
+    tree, index = build_coarse_tree(X, unit, np.ones(n)), build_index(X, unit)
+    exclusions, here = Exclusions(np.arange(3, dtype=np.int32)), residence.Residence()
+    found = search.find_nearest(index, queries, unit, 4096, exclusions, here)
+    assert np.array_equal(found, index.nearest(queries, unit, 4096, exclusions))
+    found = search.find_within(index, queries, unit, 99.0, n, 0, exclusions, here)
+    expected = index.within(queries, unit, 99.0, max_neighbors=n, exclusions=exclusions)
+    assert np.array_equal(found, expected)
+    found = coarse.find_units(tree, index, queries, 600, 2.0, exclusions, here)
+    assert np.array_equal(found, tree.nearest_units(index, queries, 600, 2.0, exclusions))
+    if shared_memory > 1:  # what there is room for is the device's
+        monkeypatch.setattr(search, "_launch", refuse)
+        for ask, *given in (
+            (search.find_nearest, index, queries, unit, 100, exclusions, here),
+            (coarse.find_units, tree, index, queries, 100, 2.0, exclusions, here),
+        ):
+            with pytest.raises(LaunchedError):
+                ask(*given)
+
+
+def test_shared_memory_that_was_allowed_is_not_taken_back():
+    has_read = threading.Event()
+
+    class Kernel:
+        allowed = 0
+
+        @property
+        def max_dynamic_shared_size_bytes(self):
+            before = self.allowed
+            if threading.current_thread() is not threading.main_thread():
+                has_read.set()
+                time.sleep(0.2)  # in which the main thread asks for more
+            return before
+
+        @max_dynamic_shared_size_bytes.setter
+        def max_dynamic_shared_size_bytes(self, n_bytes):
+            self.allowed = n_bytes
+
+    kernel = Kernel()
+    other = threading.Thread(target=allow_shared_memory, args=(kernel, 50_000))
+    other.start()
+    assert has_read.wait(10)
+    allow_shared_memory(kernel, 90_000)
+    other.join()
+    allow_shared_memory(kernel, 60_000)
+    assert kernel.allowed == 90_000
+
+
 # ---- what is on the device ----
 
 
 def test_parts_of_an_array_are_uploaded_once_and_go_with_it(monkeypatch):
-    uploads = []
+    uploads, current = [], SimpleNamespace(id=0)
 
     class Library:
+        cuda = SimpleNamespace(Device=lambda: current)
+
         @staticmethod
         def asarray(array):
             uploads.append(array.shape)
@@ -315,6 +393,14 @@ def test_parts_of_an_array_are_uploaded_once_and_go_with_it(monkeypatch):
         assert here.upload_rows(rows)[1] == 99_999
     assert uploads == [(800, 100), (800, 100), (1000, 100)]
     assert here.n_bytes == 2600 * 400
+    # Another device has copies of its own.
+    first, current.id = here.upload(rows), 1
+    second = here.upload(rows)
+    assert second is not first
+    assert here.upload(rows) is second
+    current.id = 0
+    assert here.upload(rows) is first
+    assert uploads[3:] == [(1000, 100)]
     # Small arrays are not remembered, and neither is one that is gone.
     assert here.upload_rows(rows[:0])[1] == -1
     del rows

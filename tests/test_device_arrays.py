@@ -15,6 +15,7 @@ from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.backends import _OTHERS, cpu, cuda
 from lsgp.backends.contract import Plan
 from lsgp.backends.cuda import device, pipeline, residence
+from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.cuda.placed import PlacedBackend
 from lsgp.backends.fallback import FallbackBackend
 from lsgp.inputs.device_arrays import kind_of
@@ -192,6 +193,39 @@ def test_a_device_without_memory_leaves_queries_to_the_host(fake, monkeypatch):
     assert np.array_equal(found.mean.values, expected.mean)
 
 
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (LikeCuPy.OutOfMemoryError("Out of memory allocating 1 byte."), DeviceMemoryError),
+        (LikeCuPy.CUDARuntimeError("cudaErrorIllegalAddress: an illegal access"), DeviceError),
+    ],
+)
+def test_what_fails_on_the_device_beside_the_backend_is_told(
+    fake, monkeypatch, backend, error, told
+):
+    X, y, queries = make_data()
+    model = LSGPRegressor(**SETTINGS, backend=backend).fit(X, y)
+    asked = DeviceArray(queries)
+
+    def fail(*given, **more):
+        raise error
+
+    ways = {"cpu": ("get",), "cuda": ("__array_function__", "__array_ufunc__", "__setitem__")}
+    for way in ways[backend]:
+        with monkeypatch.context() as patch:
+            patch.setattr(DeviceArray, way, fail)
+            for ask in (model.predict, model.predict_interval):
+                with pytest.raises(told, match=r"^Work on X, a CuPy array, ") as caught:
+                    ask(asked)
+                assert type(caught.value) is told
+    monkeypatch.setattr(DeviceArray, "get", fail)
+    with pytest.raises(told, match=r"^Work on X, a CuPy array, "):
+        model.predict_distribution(asked)
+    with pytest.raises(told, match=r"^Bringing what fit was given to the host "):
+        model.fit(X, DeviceArray(y))
+
+
 @pytest.mark.parametrize("name", ["cupy", "torch"])
 def test_a_model_of_the_host_answers_in_kind(fake, name):
     X, y, queries = make_data()
@@ -232,6 +266,30 @@ def test_queries_on_another_device_are_taken_to_the_host(fake, monkeypatch):
     monkeypatch.setattr("lsgp.inputs.device_arrays._to_cupy", lambda like: DeviceArray)
     assert copied_by(model.predict, elsewhere)[0] == queries.shape
     check_answers(model, queries, DeviceArray, lambda array: array.values)
+
+
+def test_tensors_of_the_host_are_no_arrays_of_a_device():
+    values = np.arange(6.0).reshape(3, 2)
+    tensor = FakeTensor(values, "cpu")
+    assert arrays.is_on_device(DeviceArray(values))
+    assert not arrays.is_on_device(tensor)
+    assert arrays.on_host(tensor) is tensor
+    assert np.array_equal(arrays.floats(tensor), values)
+
+
+@pytest.mark.parametrize("where", [0, 1])
+def test_only_arrays_on_the_current_device_stay(fake, monkeypatch, where):
+    monkeypatch.setattr(DeviceArray.device, "id", where)
+    queries, library = DeviceArray(np.zeros((2, 2))), sys.modules["cupy"]
+    make_context = library.cuda.Device
+    for current in (0, 1):
+        monkeypatch.setattr(
+            library.cuda, "Device", lambda number=None, own=current: make_context(number or own)
+        )
+        assert PlacedBackend().takes(queries) == (where == current)
+        for number in (0, 1):
+            assert PlacedBackend(number).takes(queries) == (where == current == number)
+        assert PlacedBackend(1).takes(queries.values)
 
 
 def test_tensors_of_the_host_are_answered_in_kind_where_that_is_asked_for(monkeypatch):

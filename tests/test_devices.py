@@ -8,6 +8,7 @@ import pickle
 import sys
 import types
 import warnings
+from contextlib import AbstractContextManager
 
 import numpy as np
 import pytest
@@ -167,6 +168,40 @@ def test_out_of_memory_halves_blocks_and_gives_the_same(pretend):
         for query in range(17):
             own = rows[query]
             assert np.array_equal(own, expected[query, : len(own)])
+
+
+def test_memory_is_released_and_halves_are_joined_on_the_device_of_the_number(pretend):
+    library = pretend(LikeCuPy(3))
+    inside, seen = [], []
+    make_context = library.device
+
+    class Context(AbstractContextManager):
+        def __init__(self, number=0):
+            self.id = make_context(number).id
+
+        def __enter__(self):
+            inside.append(self.id)
+
+        def __exit__(self, *error):
+            inside.pop()
+
+    library.cuda.Device = Context
+    pool = types.SimpleNamespace(
+        free_all_blocks=lambda: seen.append(list(inside)), free_bytes=lambda: 0
+    )
+    library.get_default_memory_pool = lambda: pool
+
+    def ask(start, stop):
+        if stop - start > 2:
+            raise LikeCuPy.OutOfMemoryError("Out of memory allocating 1 byte.")
+        return [start]
+
+    def join(halves):
+        seen.append(list(inside))
+        return [start for half in halves for start in half]
+
+    assert placed(2)._halving(ask, 4, join) == [0, 2]
+    assert seen == [[2], [2]]
 
 
 def test_no_memory_for_one_query_is_one_error(pretend):

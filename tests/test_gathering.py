@@ -7,7 +7,9 @@ The native core stands for the device, which counts how often this machine would
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from emulated_cupy import emulate_queues, emulate_scores
 import lsgp.backends as backends
 from lsgp import LSGPRegressor
 from lsgp.backends import cpu, cuda, reference
-from lsgp.backends.contract import ScoreRequest
+from lsgp.backends.contract import Resources, ScoreRequest
 from lsgp.backends.cuda import backend as cuda_backend
 from lsgp.backends.cuda import pipeline, placed, residence, streams
 from lsgp.backends.cuda.backend import CudaBackend
@@ -27,6 +29,7 @@ from lsgp.backends.fallback import FallbackBackend
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.tuning.boosting import BoostingProblem
 from lsgp.tuning.gathering import Gathering
+from lsgp.tuning.stages import stage
 
 REASON = cuda.why_not()
 needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -136,7 +139,7 @@ def in_threads(gathering, tasks):
         try:
             with gathering.candidate():
                 ended[k] = tasks[k]()
-        except Exception as error:
+        except BaseException as error:
             ended[k] = error
 
     threads = [threading.Thread(target=run, args=(k,), daemon=True) for k in range(len(tasks))]
@@ -211,13 +214,61 @@ def test_nobody_waits_for_candidates_that_will_not_come():
     assert np.array_equal(scores.loss, cpu.score(*request).loss)
 
 
+def test_ctrl_c_while_the_rest_is_asked_for_is_the_callers_too():
+    gathering = Gathering(CountingDevice(KeyboardInterrupt()), 1, 2)
+    (request,) = requests_of(1)
+    ended = []
+    alone = threading.Thread(
+        target=lambda: ended.extend(in_threads(gathering, [lambda: gathering.score(*request)]))
+    )
+    alone.start()
+    while not gathering._asked:
+        time.sleep(0.01)
+    with pytest.raises(KeyboardInterrupt):
+        gathering.expect_no_more()
+    alone.join(10)
+    assert [type(error) for error in ended] == [KeyboardInterrupt], "the candidate waits no more"
+
+
+def test_ctrl_c_while_candidates_begin_leaves_none_waiting(monkeypatch):
+    began = []
+
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *given):
+            if began:
+                raise KeyboardInterrupt
+            began.append(super().submit(*given))
+            while not gathering._asked:  # the first waits for the second
+                time.sleep(0.01)
+            return began[0]
+
+    monkeypatch.setattr(stage, "ThreadPoolExecutor", Interrupted)
+    gathering = Gathering(CountingDevice(), 1, 2)
+    (request,) = requests_of(1)
+    stopped = []
+    clock = SimpleNamespace(stop=lambda: stopped.append(True))
+    problem = SimpleNamespace(resources=Resources(2), clock=clock)
+    shares = stage._Shares(problem.resources, 2)
+    tasks = [lambda job: gathering.score(*request)] * 2
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            stage._run_threaded(problem, tasks, [None, None], shares, gathering)
+        assert began[0].done()
+        assert stopped == [True]
+    finally:
+        gathering.expect_no_more()  # else the process would not end
+
+
 def test_trees_are_not_waited_for_when_a_fit_is_stopped(counting, monkeypatch):
-    is_begun, is_let_go = threading.Event(), threading.Event()
+    is_begun, is_let_go, is_ended = (threading.Event() for _ in range(3))
+    begun = []
 
     def fit_slowly(self, fold, *rest):
+        begun.append(fold)
         is_begun.set()
         is_let_go.wait(20)
-        raise AssertionError("a second fold must not begin")
+        is_ended.set()
+        raise DeviceError("whose fit was stopped")
 
     monkeypatch.setattr(BoostingProblem, "fit_without", fit_slowly)
 
@@ -229,9 +280,15 @@ def test_trees_are_not_waited_for_when_a_fit_is_stopped(counting, monkeypatch):
     try:
         with pytest.raises(DeviceError, match="lost"):
             fit("counting")
-        assert not is_let_go.is_set()
+        assert not is_ended.is_set()
+        n_begun = len(begun)
     finally:
         is_let_go.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("lsgp-trees"):
+            thread.join(20)
+    assert is_ended.is_set()
+    assert len(set(begun)) == len(begun) == n_begun, "no fold begins after that"
 
 
 def test_scores_of_many_are_made_one_after_another_where_memory_is_short(monkeypatch):

@@ -440,5 +440,3 @@ class LSGPClassifier(ClassifierMixin, ClassPredictions, LSGPEstimator):
 
     def _objective(self, has_queries: bool) -> Objective:
         return OBJECTIVES["log_loss"]
-
-    # -- predicting ------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn import get_config
 from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from lsgp.backends.cuda.device import telling
 from lsgp.compute.threads import resolve_n_jobs
 from lsgp.compute.warn import warn_user
 from lsgp.ensemble import view
@@ -64,6 +66,11 @@ class FittedEstimator(StoredEstimator):
         if self.ensemble_.encoder is not None:
             return self._check_places(self.ensemble_.encoder.encode(X))
         return self._check_places(self._check_numbers(X))
+
+    @staticmethod
+    def _telling(X: Any) -> AbstractContextManager[None]:
+        """What fails on the device that X is on is told, also beside what a backend does there."""
+        return telling(f"Work on X, {kind_of(X).name},")
 
     def _enter(self, X: Any) -> tuple[Ensemble, Array]:
         """The ensemble, and queries that are checked: where they are, if it predicts there."""

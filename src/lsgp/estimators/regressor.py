@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from lsgp.backends.cuda.device import telling
 from lsgp.ensemble.assessment import Calibration, assess
 from lsgp.ensemble.joint import predict_covariance
 from lsgp.ensemble.predict import (
@@ -245,9 +246,10 @@ class LSGPRegressor(
         >>> model.n_features_in_
         2
         """
-        X, y, sample_weight, noise_variance, groups, queries = map(
-            to_host, (X, y, sample_weight, noise_variance, groups, queries)
-        )
+        with telling("Bringing what fit was given to the host"):
+            X, y, sample_weight, noise_variance, groups, queries = map(
+                to_host, (X, y, sample_weight, noise_variance, groups, queries)
+            )
         progress = FitProgress(self)
         fitted = self._copy()
         fitted._check_settings()
@@ -374,10 +376,11 @@ class LSGPRegressor(
         if is_dask(X):
             return self._lazily("predict", X, return_std=return_std, kind=kind)
         arrays = kind_of(X)
-        if return_std:
-            predicted = predict_distribution(*self._enter(X), kind, self._resources())
-            return arrays.answer(predicted.mean, predicted.std)
-        return arrays.answer(predict_mean(*self._enter(X), self._resources()))
+        with self._telling(X):
+            if return_std:
+                predicted = predict_distribution(*self._enter(X), kind, self._resources())
+                return arrays.answer(predicted.mean, predicted.std)
+            return arrays.answer(predict_mean(*self._enter(X), self._resources()))
 
     def predict_distribution(
         self, X: ArrayLike, kind: str = "observation"
@@ -408,7 +411,8 @@ class LSGPRegressor(
         if is_dask(X):
             lazy: PredictiveDistribution = self._lazily("predict_distribution", X, kind=kind)
             return lazy
-        X = self._check_queries(to_host(X))
+        with self._telling(X):
+            X = self._check_queries(to_host(X))
         return predict_distribution(self._ready(len(X)), X, kind, self._resources())
 
     def predict_interval(
@@ -441,8 +445,9 @@ class LSGPRegressor(
             low, high = self._lazily("predict_interval", X, level=level, kind=kind)
             return low, high
         arrays = kind_of(X)
-        predicted = predict_distribution(*self._enter(X), kind, self._resources())
-        low, high = arrays.answer(*predicted.interval(level))
+        with self._telling(X):
+            predicted = predict_distribution(*self._enter(X), kind, self._resources())
+            low, high = arrays.answer(*predicted.interval(level))
         return low, high
 
     def calibration(self, X: ArrayLike, y: ArrayLike) -> Calibration:

@@ -19,7 +19,9 @@ Kind = TypeVar("Kind", bound=NDArray[Any])
 
 
 def is_on_device(values: object) -> bool:
-    """Whether it is an array on a device.
+    """Whether it is an array of CuPy, on a device.
+
+    Tensors of torch have the interface of CUDA too, those of the host among them.
 
     Examples
     --------
@@ -28,7 +30,8 @@ def is_on_device(values: object) -> bool:
     >>> is_on_device(np.zeros(3))
     False
     """
-    return hasattr(type(values), "__cuda_array_interface__")
+    kind = type(values)
+    return hasattr(kind, "__cuda_array_interface__") and hasattr(kind, "get")
 
 
 def floats(values: Any) -> Float:

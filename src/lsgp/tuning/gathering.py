@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -63,11 +63,19 @@ class Gathering:
             self._leave_core()
 
     def expect_no_more(self) -> None:
-        """Of those that have not come, which nobody is to wait for."""
+        """Of those that have not come, which nobody is to wait for.
+
+        On the thread that runs the stage, whose Ctrl-C is not for the candidates alone.
+        """
         self._make_ready([], n_come=self._n_expected)
-        with self._lock:
-            taken = self._take_asked()
-        self._answer(taken)
+
+        def take() -> list[_Waiting]:
+            with self._lock:
+                return self._take_asked()
+
+        error = self._answer(take)
+        if error is not None and not isinstance(error, Exception):
+            raise error
 
     def plan(
         self,
@@ -114,7 +122,7 @@ class Gathering:
                 return
             self._n_free += 1
             taken = self._take_asked()
-        self._answer(taken)
+        self._answer(lambda: taken)
 
     def _take_asked(self) -> list[_Waiting]:
         """What is to go to the device now; the lock is held."""
@@ -123,18 +131,23 @@ class Gathering:
         taken, self._asked = self._asked, []
         return taken
 
-    def _answer(self, asked: Sequence[_Waiting]) -> None:
-        if not asked:
-            return
-        requests = [each.request for each in asked if each.request is not None]
+    def _answer(self, take: Callable[[], list[_Waiting]]) -> BaseException | None:
+        """What is taken is answered; the error if that fails."""
+        asked: list[_Waiting] = []
+        failed: BaseException | None = None
         try:
-            for each, scores in zip(asked, self.backend.score_many(requests), strict=True):
-                each.scores = scores
+            asked = take()
+            requests = [each.request for each in asked if each.request is not None]
+            if requests:
+                for each, scores in zip(asked, self.backend.score_many(requests), strict=True):
+                    each.scores = scores
         except BaseException as error:
             # Each candidate hears of it: none may wait forever.
+            failed = error
             for each in asked:
                 each.error = error
         self._make_ready(asked)
+        return failed
 
     def _make_ready(self, waiting: Sequence[_Waiting], n_come: int = 0) -> None:
         with self._lock:

@@ -19,6 +19,9 @@ N_COMPARED = 3000
 #: Training points on which starts are ranked, where there are many more to compare candidates on:
 #: to judge one took as long as to tune it (kin8nm: 5.4 s for all of them, then 2.6).
 N_RANKED_ON = 1000
+#: Of those that were ranked so, how many may be combined with others: with the best alone, a
+#: combination has few kinds to choose from.
+N_OUTLINED_KEPT = 8
 #: Training points on which candidates are compared by an objective that only the reference
 #: backend computes, at most: a millisecond a point.
 N_COMPARED_SLOWLY = 500
@@ -53,8 +56,11 @@ LEAST_NOISE_IN_SINGLE = 1e-4
 
 #: Neighborhood in which candidates are ranked: powerplant and protein gain nothing beyond.
 FIRST_N_NEIGHBORS = 64
-#: The same in their first round, after which half of them are dropped.
+#: The same in their first round, after which half of them are dropped,
 RANKED_N_NEIGHBORS = 32
+#: in tables of up to so many rows. Of more, local models are all there is, and what fewer neighbors
+#: rank higher is not what is best with all (protein, splits 13 and 14: CRPS 1.5 % higher).
+MOST_RANKED_WITH_FEWER = 10_000
 #: A query in a gap needs many to see round its rim (satellite: RMSE 1.486 with 64, 1.438 with 256).
 N_NEIGHBORS_IN_GAPS = 256
 #: The largest neighborhood that any effort tries for more accuracy: 2 ms a prediction.
@@ -341,6 +347,16 @@ def plan_boosting(n: int) -> Boosting:
         return Boosting(4, 600, (31,), 5)
     return Boosting(3, 400, (127,), 20)
 
+
+# -- devices -----------------------------------------------------------------------------------
+
+#: Candidates that ask a device for losses together, at most: each has a thread, and arrays there.
+MOST_GATHERED = 32
+#: Of these, so many work on this machine at a time: most of it is Python's work, which threads make
+#: slower. The ranking of the protein table, 532 losses of 24 candidates, beside an H200: 1.68 s on
+#: 16 threads and 1.02 on 4 without gathering; with it .84 s on two, and .94 on one, which waits 58
+#: times.
+CORES_OF_GATHERED = 2
 
 # -- values ------------------------------------------------------------------------------------
 

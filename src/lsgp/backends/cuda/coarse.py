@@ -34,7 +34,11 @@ def find_units(
     exclusions: Exclusions,
     residence: Residence,
 ) -> DeviceArray:
-    """As `CoarseTree.nearest_units`, on the device."""
+    """As `CoarseTree.nearest_units`, on the device; by the host where a warp has no room."""
+    n_found, n_open = search.power_of_two(n_units + ROOM_BESIDE), n_open_of(n_units)
+    per_warp = search.bytes_of(n_found) + BYTES_OF_OPEN * n_open
+    if not search.has_room(per_warp):
+        return cupy().asarray(tree.nearest_units(index, queries, n_units, reach, exclusions))
     q = len(queries)
     units = cupy().empty((q, n_units), np.int32)
     if q == 0:
@@ -44,7 +48,6 @@ def find_units(
         index, queries, tree.unit, min(n_units, tree.n), exclusions, residence, farthest
     )
     limits = reach * cupy().sqrt(farthest)
-    n_found, n_open = search.power_of_two(n_units + ROOM_BESIDE), n_open_of(n_units)
     nodes = (
         residence.upload(tree.leaves),
         residence.upload(tree.order),
@@ -71,7 +74,6 @@ def find_units(
         np.int32(n_open),
         units,
     )
-    per_warp = search.BYTES_OF_STACK + search.BYTES_OF_CANDIDATE * n_found + BYTES_OF_OPEN * n_open
     search.launch_warps(kernel_of("coarse", "find_units"), q, per_warp, arguments)
     _ask_host(units, tree, index, queries, reach, exclusions)
     return units

@@ -121,30 +121,38 @@ def working_on(number: int | None, backend: str) -> Iterator[None]:
     """While the device of this number, or the one in use, works; what fails there is told."""
     find_device(number)
     library = cupy()
-    try:
+    with telling(f"backend={backend!r}"):
         if number is None:
             yield
         else:
             with library.cuda.Device(number):
                 yield
+
+
+@contextmanager
+def telling(what: str) -> Iterator[None]:
+    """Exceptions of CuPy become a DeviceError, that this has failed on the device."""
+    try:
+        yield
     except Exception as error:
-        told = _told(error, backend)
+        told = _told(error, what)
         if told is None:
             raise
         raise told from error
 
 
-def _told(error: Exception, backend: str) -> DeviceError | None:
+def _told(error: Exception, what: str) -> DeviceError | None:
     """What an exception of CuPy means; None of one that is not the device's."""
     if type(error).__module__.partition(".")[0] not in _LIBRARIES:
         return None
     if isinstance(error, MemoryError) or "MemoryAllocation" in str(error):
         return DeviceMemoryError(
-            f"backend={backend!r} has too little memory on the device: {error}. Reduce "
-            "memory_budget or n_neighbors, or end what else uses the device. " + REMEDY
+            f"{what} has too little memory on the device: {error}. Reduce memory_budget or "
+            "n_neighbors, predict fewer queries at a time, or end what else uses the device. "
+            + REMEDY
         )
     return DeviceError(
-        f"backend={backend!r} failed on the device: {type(error).__name__}: {error}. A device that "
+        f"{what} failed on the device: {type(error).__name__}: {error}. A device that "
         "was lost stays so for this process: start a new one, and look at nvidia-smi. " + REMEDY
     )
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -16,6 +17,8 @@ OPTIONS = ("--std=c++17", "-default-device", "-diag-suppress=177")
 
 #: A kernel as CuPy has it, which is not typed: called with a grid, a block and arguments.
 Kernel = Any
+
+_ALLOWING = threading.Lock()
 
 
 @cache
@@ -44,6 +47,10 @@ def compile_together(*kernels: tuple[str, ...]) -> None:
 
 
 def allow_shared_memory(kernel: Kernel, n_bytes: int) -> None:
-    """More than 48 KB of it must be asked for, before the launch."""
-    if n_bytes > kernel.max_dynamic_shared_size_bytes:
-        kernel.max_dynamic_shared_size_bytes = n_bytes
+    """More than 48 KB of it must be asked for, before the launch.
+
+    Threads launch one kernel at the same time: what was allowed to one is never taken back.
+    """
+    with _ALLOWING:
+        if n_bytes > kernel.max_dynamic_shared_size_bytes:
+            kernel.max_dynamic_shared_size_bytes = n_bytes

@@ -78,8 +78,13 @@ class PlacedBackend(ForwardingBackend):
         return working_on(self.number, self.name)
 
     def takes(self, queries: Array) -> bool:
-        """Those of the host, and of its own device."""
-        return not is_on_device(queries) or number_of(queries) == current_number(self.number)
+        """Those of the host, and of its own device while that is current.
+
+        What is done to them beside what a backend does runs on the current one.
+        """
+        if not is_on_device(queries):
+            return True
+        return number_of(queries) == current_number(self.number) == current_number()
 
     def run(self, ask: Callable[[LocalSystems], Result]) -> Result:
         with self.place():
@@ -194,7 +199,8 @@ class PlacedBackend(ForwardingBackend):
                 return self.solves.score_many(requests)
         except DeviceMemoryError:
             pass
-        release_memory()
+        with self.place():
+            release_memory()
         return [self.score(*request) for request in requests]
 
     def plan(
@@ -234,9 +240,12 @@ class PlacedBackend(ForwardingBackend):
                 if stop - start <= 1:
                     raise
             # Not inside the handler, whose exception holds the arrays that were too large.
-            release_memory()
+            with self.place():
+                release_memory()
             middle = (start + stop) // 2
-            return join([attempt(start, middle), attempt(middle, stop)])
+            halves = [attempt(start, middle), attempt(middle, stop)]
+            with self.place():
+                return join(halves)
 
         return attempt(0, n)
 

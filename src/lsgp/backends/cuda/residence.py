@@ -3,8 +3,9 @@
 
 The rows of a model, its index and its targets go to the device once, and so do the neighborhoods
 that tuning evaluates again and again. An array is recognized by the memory that it is: its owner,
-through a weak reference, and its place there. When the owner is gone, so is the copy. As
-everywhere behind the estimators, arrays are not written to once they were handed over.
+through a weak reference, and its place there. Each device that is current in turn has copies of its
+own. When the owner is gone, so is the copy. As everywhere behind the estimators, arrays are not
+written to once they were handed over.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Residence:
     """What is on the device, and of which array of the host it is the copy."""
 
     def __init__(self) -> None:
-        self._copies: dict[tuple[object, ...], Copy] = {}  # by their places on the host
+        self._copies: dict[tuple[object, ...], Copy] = {}  # by devices, and places on the host
         self._lock = threading.Lock()
 
     def upload(self, array: NDArray[Any]) -> DeviceArray:
@@ -141,4 +142,6 @@ def _owner(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _place(array: NDArray[Any]) -> tuple[object, ...]:
-    return array.ctypes.data, array.shape, array.strides, array.dtype.str
+    """On the host, and the device that a copy is for: the current one."""
+    number = int(cupy().cuda.Device().id)
+    return number, array.ctypes.data, array.shape, array.strides, array.dtype.str

@@ -12,6 +12,7 @@ from lsgp.backends.cuda.device import cupy, find_device
 from lsgp.backends.cuda.entry import enter
 from lsgp.backends.cuda.modules import Kernel, allow_shared_memory, kernel_of
 from lsgp.backends.cuda.residence import DeviceArray, Residence
+from lsgp.method.arrays import on_host
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import LEAF_SIZE, NeighborIndex
 from lsgp.search.neighborhoods import require_few
@@ -39,11 +40,14 @@ def find_nearest(
     """As `NeighborIndex.nearest`, on the device, of queries of the host or there.
 
     The squared distances of the last of them are written to ``farthest`` (q,), infinite where
-    there are fewer.
+    there are fewer: whoever asks for them looks before whether there `has_room`.
     """
+    size = power_of_two(n_neighbors + LEAF_SIZE)
+    if farthest is None and not has_room(bytes_of(size)):
+        found = index.nearest(on_host(queries), lengthscale, n_neighbors, exclusions)
+        return cupy().asarray(found)
     in_units, factor = enter(index, queries, lengthscale, exclusions)
     neighbors = cupy().empty((len(queries), n_neighbors), np.int32)
-    size = power_of_two(n_neighbors + LEAF_SIZE)
     _launch(index, in_units, factor, exclusions, residence, -1.0, size, neighbors, None, farthest)
     return neighbors
 
@@ -69,9 +73,19 @@ def find_within(
     found = cupy().asnumpy(counts).astype(np.int64)
     require_few(found, max_neighbors, radius, lengthscale, first_query)
     width = int(found.max(initial=0))
+    size = power_of_two(width)
+    if not has_room(bytes_of(size)):
+        rows = index.within(
+            queries,
+            lengthscale,
+            radius,
+            max_neighbors=max_neighbors,
+            first_query=first_query,
+            exclusions=exclusions,
+        )
+        return cupy().asarray(rows)
     neighbors = cupy().empty((len(queries), width), np.int32)
     if width:
-        size = power_of_two(width)
         _launch(index, in_units, factor, exclusions, residence, square, size, neighbors, counts)
     return neighbors
 
@@ -109,8 +123,17 @@ def _launch(
         optional(counts),
         optional(farthest),
     )
-    per_warp = BYTES_OF_STACK + BYTES_OF_CANDIDATE * size
-    launch_warps(kernel_of("search", "find"), q, per_warp, arguments)
+    launch_warps(kernel_of("search", "find"), q, bytes_of(size), arguments)
+
+
+def bytes_of(n_candidates: int) -> int:
+    """Shared memory of a warp."""
+    return BYTES_OF_STACK + BYTES_OF_CANDIDATE * n_candidates
+
+
+def has_room(per_warp: int) -> bool:
+    """Whether one warp has so much shared memory; else the host searches."""
+    return per_warp <= find_device().shared_memory
 
 
 def optional(array: Any) -> Any:

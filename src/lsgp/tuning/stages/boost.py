@@ -11,12 +11,11 @@ from functools import partial
 import numpy as np
 
 from lsgp.tuning.boosting import BoostingProblem, FoldFit, Folds, FoldsBeside
-from lsgp.tuning.plan import MANY_REGIONS, boosted_prior_rows
+from lsgp.tuning.plan import CORES_OF_GATHERED, MANY_REGIONS, boosted_prior_rows
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import (
     BOOST_REGIONS_STREAM,
     BOOST_STREAM,
-    CORES_OF_GATHERED,
     Found,
     Job,
     Runner,

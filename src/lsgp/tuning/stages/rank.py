@@ -14,7 +14,14 @@ import numpy as np
 
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.contender import Contender, Start
-from lsgp.tuning.plan import FIRST_N_NEIGHBORS, N_RANKED_ON, RANKED_N_NEIGHBORS, Effort
+from lsgp.tuning.plan import (
+    FIRST_N_NEIGHBORS,
+    MOST_RANKED_WITH_FEWER,
+    N_OUTLINED_KEPT,
+    N_RANKED_ON,
+    RANKED_N_NEIGHBORS,
+    Effort,
+)
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import RANK_STREAM, Found, Job, Runner, resized
 
@@ -49,6 +56,15 @@ class Rank:
                 start = best.start._replace(space=space)
                 judged = problem.evaluate(start, runner.comparison, time.monotonic())
                 found.first.append(judged._replace(space=best.space))
+        others = sorted(found.outlined, key=lambda c: c.loss)[1:N_OUTLINED_KEPT]
+        tasks = [partial(_judge, problem.starts[0].n_neighbors, each) for each in others]
+        found.first += runner.run(tasks, [])
+
+
+def _judge(n_neighbors: int | None, outlined: Contender, job: Job) -> Contender:
+    """On all points that are compared, with as many neighbors as the others."""
+    start = resized(job.problem, outlined.start, n_neighbors)
+    return job.evaluate(start, time.monotonic())
 
 
 def _rank(problem: TuningProblem, runner: Runner, ranked: list[Contender]) -> None:
@@ -90,7 +106,9 @@ def _optimize(
 
 def _with_fewer(problem: TuningProblem, start: Start) -> Start:
     """With fewer neighbors, where nobody has chosen them: a solve takes a fifth of the time."""
-    if start.n_neighbors != FIRST_N_NEIGHBORS or problem.specification.n_neighbors is not None:
+    is_given = problem.specification.n_neighbors is not None
+    is_large = len(problem.y) > MOST_RANKED_WITH_FEWER
+    if start.n_neighbors != FIRST_N_NEIGHBORS or is_given or is_large:
         return start
     return resized(problem, start, RANKED_N_NEIGHBORS)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.contract import Resources
 from lsgp.compute.blas import one_blas_thread
+from lsgp.compute.threads import INTERRUPT_POLL
 from lsgp.method.contract import LocalModel
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.tuning.boosting import Folds
@@ -28,7 +29,7 @@ from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective, Scorer
-from lsgp.tuning.plan import Effort
+from lsgp.tuning.plan import CORES_OF_GATHERED, MOST_GATHERED, Effort
 from lsgp.tuning.problem import TuningProblem
 
 Result = TypeVar("Result")
@@ -42,16 +43,6 @@ COARSEN_STREAM = 13
 BOOST_STREAM = 14
 LOOSEN_STREAM, WHOLE_STREAM, BOOST_REGIONS_STREAM = 40, 41, 42
 NOISELESS_STREAM = 15
-
-#: Candidates that ask a device for losses together, at most: each has a thread, and arrays there.
-MOST_GATHERED = 32
-#: Of these, so many work on this machine at a time: most of it is Python's work, which threads make
-#: slower. The ranking of the protein table, 532 losses of 24 candidates, beside an H200: 1.68 s on
-#: 16 threads and 1.02 on 4 without gathering; with it .84 s on two, and .94 on one, which waits 58
-#: times.
-CORES_OF_GATHERED = 2
-#: Seconds between looks at pending interrupts.
-INTERRUPT_POLL = 0.2
 
 
 @dataclass
@@ -286,8 +277,8 @@ def _run_threaded(
     if gathering is not None:
         n_parallel = min(MOST_GATHERED, len(tasks))
     pool = ThreadPoolExecutor(n_parallel, thread_name_prefix="lsgp-tuning")
-    futures = [pool.submit(work, task, job) for task, job in zip(tasks, jobs, strict=True)]
     try:
+        futures = [pool.submit(work, task, job) for task, job in zip(tasks, jobs, strict=True)]
         pending = set(futures)
         while pending:
             # With a timeout, because a wait without one ignores Ctrl-C on Windows.
