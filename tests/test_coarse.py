@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from spaces import make_space
 
 from lsgp import LSGPRegressor, _core
 from lsgp.method.contract import LocalModel, LocalProblem
@@ -369,6 +370,37 @@ def test_nodes_of_one_place_have_no_spread():
     at = nodes.tree.nodes_of_size(8)
     np.testing.assert_array_equal(nodes.sizes(64 + at), 8)
     np.testing.assert_allclose(nodes.noise(model, at), 1.0 / 8.0)
+
+
+def test_threads_and_parts_change_no_digit_of_what_nodes_are(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(5000, 3)), rng.gamma(1.0, size=5000)
+    model = LocalModel("matern32", "smooth", np.full(3, 0.4), noise_variance=0.1)
+    problem = LocalProblem(X, X[:, :1].copy(), noise, model)
+    nodes = Nodes.build(problem)
+    behind = nodes.behind(problem)
+    at_once = nodes.noise(model, np.arange(nodes.tree.n_nodes))
+    assert np.array_equal(behind.noise[5000:], at_once)
+    monkeypatch.setattr("lsgp.solvers.nodes.NODES_AT_A_TIME", 64)
+    for ours, theirs in zip(behind[:3], nodes.behind(problem, n_threads=3)[:3], strict=True):
+        assert np.array_equal(ours, theirs)
+
+
+def test_nodes_are_made_again_only_where_the_model_changes_them():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    plain = make_space(X, X[:, :1] + rng.normal(size=(500, 1)))
+    model = LocalModel("rbf", "smooth", np.ones(2), noise_variance=0.5, reach=4.0)
+    space = plain.suited(model)
+    assert space.suited(model.replace(reach=9.0, localizer_decay=2.0)) is space
+    noisier = space.suited(model.replace(noise_variance=1.0))
+    assert noisier.nodes is space.nodes
+    longer = space.suited(model.replace(lengthscale=np.array([1.0, 2.0])))
+    for other in (noisier, longer, space.suited(model.replace(kernel="matern32"))):
+        fresh = plain.suited(other.spread_of)
+        assert np.array_equal(other.noise, fresh.noise)
+        assert np.array_equal(other.X, fresh.X)
+        assert not np.array_equal(other.noise, space.noise)
 
 
 TUNED = {

@@ -12,6 +12,7 @@
 
 #include "approximate.h"
 #include "coarse.h"
+#include "moments.h"
 #include "search.h"
 
 namespace nb = nanobind;
@@ -195,6 +196,39 @@ find_within(Array<const double, 3> leaves, Array<const int32_t, 2> order,
   return {rows->data(), {rows->size()}, owner};
 }
 
+void require_rows(const Array<const int32_t, 2> &order, size_t n) {
+  const int32_t *rows = order.data();
+  for (size_t i = 0; i < order.size(); i++)
+    require(rows[i] < int64_t(n), "order names rows that are not there");
+}
+
+// order: (n_leaves, L); values: (n, t); sums: (2 * n_leaves - 1, t), written
+void sum_nodes(Array<const int32_t, 2> order, Array<const double, 2> values,
+               Array<double, 2> sums) {
+  require(order.shape(0) > 0 && order.shape(1) > 0, "the tree is empty");
+  require(sums.shape(0) == 2 * order.shape(0) - 1 && sums.shape(1) == values.shape(1),
+          "sums must have shape (2 * n_leaves - 1, t)");
+  require_rows(order, values.shape(0));
+  nb::gil_scoped_release release;
+  lsgp::sum_nodes(order.data(), int64_t(order.shape(0)), int64_t(order.shape(1)), values.data(),
+                  int64_t(values.shape(1)), sums.data());
+}
+
+// leaves, order, boxes: as of find_units; row_shares: (n,)
+// shares: (n_nodes,), means, variances: (n_nodes, d), written
+void find_moments(Array<const double, 3> leaves, Array<const int32_t, 2> order,
+                  Array<const double, 3> boxes, Array<const double, 1> row_shares,
+                  Array<double, 1> shares, Array<double, 2> means, Array<double, 2> variances) {
+  const lsgp::Tree tree = tree_of(leaves, order, boxes);
+  require(int64_t(shares.shape(0)) == tree.n_nodes(), "shares must have shape (n_nodes,)");
+  for (const auto *array : {&means, &variances})
+    require(int64_t(array->shape(0)) == tree.n_nodes() && int64_t(array->shape(1)) == tree.d,
+            "means and variances must have shape (n_nodes, d)");
+  require_rows(order, row_shares.shape(0));
+  nb::gil_scoped_release release;
+  lsgp::NodeMoments(tree, row_shares.data(), shares.data(), means.data(), variances.data()).run();
+}
+
 // leaves, order, boxes: as of find_nearest, but of leaves of any size; means: (n_nodes, d) and
 // squared_radii: (n_nodes,) in units; places: (n,) of each row in order
 // queries, exclude, exclusion_radius, unit, groups, query_groups: as of find_nearest
@@ -260,6 +294,12 @@ void bind_tree(nb::module_ &m) {
         nb::arg("exclusion_radius").noconvert().none(), nb::arg("unit").noconvert().none(),
         nb::arg("groups").noconvert().none(), nb::arg("query_groups").noconvert().none(),
         nb::arg("counts").noconvert());
+  m.def("sum_nodes", &sum_nodes, nb::arg("order").noconvert(), nb::arg("values").noconvert(),
+        nb::arg("sums").noconvert());
+  m.def("find_moments", &find_moments, nb::arg("leaves").noconvert(),
+        nb::arg("order").noconvert(), nb::arg("boxes").noconvert(),
+        nb::arg("row_shares").noconvert(), nb::arg("shares").noconvert(),
+        nb::arg("means").noconvert(), nb::arg("variances").noconvert());
   m.def("find_units", &find_units, nb::arg("leaves").noconvert(), nb::arg("order").noconvert(),
         nb::arg("boxes").noconvert(), nb::arg("means").noconvert(),
         nb::arg("squared_radii").noconvert(), nb::arg("places").noconvert(),

@@ -160,7 +160,9 @@ def build_coarse_tree(X: Array, unit: Array, noise: Array, n_threads: int = 1) -
     is_row = order.ravel() >= 0
     places[order.ravel()[is_row]] = np.flatnonzero(is_row)
     row_shares = 1.0 / np.clip(noise.astype(float), *SHARE_LIMITS)
-    shares, means, variances = _moments(leaves, order, row_shares)
+    shares = np.empty(2 * n_leaves - 1)
+    means, variances = np.empty((2 * n_leaves - 1, d)), np.empty((2 * n_leaves - 1, d))
+    _core.core.find_moments(leaves, order, boxes, row_shares, shares, means, variances)
     squares = _sum(order, row_shares[:, None] ** 2)[:, 0]
     return CoarseTree(
         leaves,
@@ -177,45 +179,10 @@ def build_coarse_tree(X: Array, unit: Array, noise: Array, n_threads: int = 1) -
     )
 
 
-def _moments(
-    leaves: Array, order: NDArray[np.int32], row_shares: Array
-) -> tuple[Array, Array, Array]:
-    """Sums of shares, means and variances of the nodes; by those of their halves, for digits."""
-    n_leaves, d, _ = leaves.shape
-    shares = np.empty(2 * n_leaves - 1)
-    means, variances = np.empty((2 * n_leaves - 1, d)), np.empty((2 * n_leaves - 1, d))
-    own = np.append(row_shares, 0.0)[order][:, None, :]  # the last is that of no row
-    total = own.sum(axis=2)
-    points = np.where(own > 0, leaves, 0.0)
-    center = (own * points).sum(axis=2) / total
-    gaps = np.where(own > 0, points - center[:, :, None], 0.0)
-    _place_leaves(shares, total[:, 0])
-    _place_leaves(means, center)
-    _place_leaves(variances, (own * gaps**2).sum(axis=2) / total)
-    for start, end in _levels(n_leaves):
-        sizes, centers = _children(shares, start, end), _children(means, start, end)
-        spreads = _children(variances, start, end)
-        whole = sizes[0] + sizes[1]
-        first, second = (size / whole for size in sizes)
-        gap = centers[1] - centers[0]
-        shares[start:end] = whole
-        means[start:end] = centers[0] + second[:, None] * gap
-        variances[start:end] = (
-            first[:, None] * spreads[0]
-            + second[:, None] * spreads[1]
-            + (first * second)[:, None] * gap**2
-        )
-    return shares, means, variances
-
-
 def _sum(order: NDArray[np.int32], values: Array) -> Array:
     """Sums of the values of rows (n, t) over the rows of each node, (n_nodes, t)."""
-    padded = np.concatenate([values, np.zeros((1, values.shape[1]))])
     sums = np.empty((2 * len(order) - 1, values.shape[1]))
-    _place_leaves(sums, padded[order].sum(axis=1))
-    for start, end in _levels(len(order)):
-        left, right = _children(sums, start, end)
-        np.add(left, right, out=sums[start:end])
+    _core.core.sum_nodes(order, np.ascontiguousarray(values, dtype=float), sums)
     return sums
 
 
@@ -229,19 +196,3 @@ def _place_leaves(nodes: NDArray[Any], leaves: NDArray[Any]) -> None:
     n_deepest = 2 * k - 1 - first_deepest
     nodes[first_deepest:] = leaves[:n_deepest]
     nodes[k - 1 : first_deepest] = leaves[n_deepest:]
-
-
-def _levels(n_leaves: int) -> list[tuple[int, int]]:
-    """Inner nodes, from the last to the first, in runs whose children are all there before."""
-    runs = []
-    end = n_leaves - 1
-    while end:
-        start = end // 2
-        runs.append((start, end))
-        end = start
-    return runs
-
-
-def _children(values: Array, start: int, end: int) -> tuple[Array, Array]:
-    """Of the nodes from start to end - 1."""
-    return values[2 * start + 1 : 2 * end : 2], values[2 * start + 2 : 2 * end + 1 : 2]

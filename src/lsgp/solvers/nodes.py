@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from lsgp.compute.locks import ForkableLock
+from lsgp.compute.threads import run_blocks
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.spread import spread_variance
 from lsgp.search.coarse import CoarseTree, build_coarse_tree
 
 Array = NDArray[np.float64]
+
+#: Whose noise is computed at once: what it takes on the way stays in the cache of a core.
+NODES_AT_A_TIME = 4096
 
 
 class Nodes(NamedTuple):
@@ -35,26 +39,30 @@ class Nodes(NamedTuple):
 
     def noise(self, model: LocalModel, nodes: NDArray[np.integer]) -> Array:
         """[E9] v = 1 / Σ (1/vᵢ) + δ / σ² of nodes (k,): that of their mean, and of their spread."""
+        distinct, places = np.unique(nodes, return_inverse=True)
+        return self._noise(model, distinct)[places]
+
+    def _noise(self, model: LocalModel, nodes: slice | NDArray[np.integer]) -> Array:
         tree, formula = self.tree, model.correlation.formula
         assert formula is not None, "reach is for kernels of a distance"
-        distinct, places = np.unique(nodes, return_inverse=True)
-        in_lengthscales = tree.variances[distinct] * (tree.unit / model.lengthscale) ** 2
-        spread = spread_variance(formula, in_lengthscales, tree.same[distinct])
-        own: Array = 1.0 / tree.shares[distinct] + spread / model.noise_variance
-        return own[places]
+        in_lengthscales = tree.variances[nodes] * (tree.unit / model.lengthscale) ** 2
+        spread = spread_variance(formula, in_lengthscales, tree.same[nodes])
+        return np.asarray(1.0 / tree.shares[nodes] + spread / model.noise_variance)
 
-    def behind(self, problem: LocalProblem) -> LocalProblem:
+    def behind(self, problem: LocalProblem, n_threads: int = 1) -> LocalProblem:
         """The problem with all nodes as observations behind its rows."""
-        X, noise = self.tree.means * self.tree.unit, self.noise(problem.model, self._all)
+
+        def noise_of(start: int, stop: int) -> Array:
+            return self._noise(problem.model, slice(start, stop))
+
+        X = self.tree.means * self.tree.unit
+        blocks = run_blocks(noise_of, self.tree.n_nodes, NODES_AT_A_TIME, n_threads)
+        noise = np.concatenate(list(blocks))
         X, y, noise = (
             np.concatenate([rows, nodes.astype(rows.dtype)])
             for rows, nodes in zip(problem[:3], (X, self.y, noise), strict=True)
         )
         return problem._replace(X=X, y=y, noise=noise)
-
-    @property
-    def _all(self) -> NDArray[np.int64]:
-        return np.arange(self.tree.n_nodes)
 
     def take(self, problem: LocalProblem, units: NDArray[np.integer]) -> LocalProblem:
         """The problem of these units alone (k,), as often as they are named."""
@@ -96,6 +104,15 @@ class Nodes(NamedTuple):
             gaps = tree.leaves[leaf, :, place] - tree.means[node]
             middles[k] = tree.order.ravel()[begins + int(np.square(gaps).sum(axis=1).argmin())]
         return middles
+
+
+def has_same_spread(model: LocalModel, other: LocalModel) -> bool:
+    """Whether nodes of one metric have the same noise for both, whatever else differs."""
+    return (
+        model.correlation.formula is other.correlation.formula
+        and model.noise_variance == other.noise_variance
+        and np.array_equal(model.lengthscale, other.lengthscale)
+    )
 
 
 class LazyNodes:

@@ -27,7 +27,7 @@ from lsgp.search.approximate import rebuild
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
-from lsgp.solvers.nodes import Nodes
+from lsgp.solvers.nodes import Nodes, has_same_spread
 from lsgp.tuning.imitation import Imitation
 from lsgp.tuning.objective import Objective, Scorer
 from lsgp.tuning.plan import BAD_LOSS, TARGET_NODE
@@ -76,6 +76,8 @@ class LeaveOneOut:
     #: Who computes losses; None: the backend.
     scorer: Scorer | None = None
     nodes: Nodes | None = None
+    #: The model whose spread the noise of the nodes has.
+    spread_of: LocalModel | None = None
 
     @property
     def kinds(self) -> Kinds:
@@ -139,9 +141,12 @@ class LeaveOneOut:
         nodes = self.nodes
         if nodes is None or not np.array_equal(nodes.tree.unit, model.localizer_scale):
             nodes = Nodes.build(rows, n_threads)
+        elif self.spread_of is not None and has_same_spread(self.spread_of, model):
+            return self
         # The spread of nodes is that under this model, while others are tried on its samples.
-        X, y, noise = (np.asarray(array, dtype=self.X.dtype) for array in nodes.behind(rows)[:3])
-        return replace(self, X=X, y=y, noise=noise, nodes=nodes)
+        behind = nodes.behind(rows, n_threads)
+        X, y, noise = (np.asarray(array, dtype=self.X.dtype) for array in behind[:3])
+        return replace(self, X=X, y=y, noise=noise, nodes=nodes, spread_of=model)
 
     def sample(
         self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None

@@ -75,9 +75,9 @@ def coarsen(job: Job, contender: Contender) -> None:
     every = [c.candidate for c in tried]
     kept = [c for c in tried if not job.comparison.is_outreached(c.candidate, every)]
     farthest = max(kept, key=lambda c: c.model.reach).start
-    for model in models:
+    for model, space in zip(models, spaces, strict=True):
         own = _with_reach(job.problem, model, farthest.model.reach)
-        _optimize(job, farthest._replace(model=own))
+        _optimize(job, farthest._replace(model=own), space)
 
 
 def _fresh(problem: TuningProblem, model: LocalModel) -> LocalModel:
@@ -116,10 +116,13 @@ def _reach_for(
     return found._replace(space=contender.space)
 
 
-def _optimize(job: Job, start: Start) -> None:
-    """As `Job.optimize`, with nodes as targets, where nothing is left out but themselves."""
+def _optimize(job: Job, start: Start, space: LeaveOneOut) -> None:
+    """As `Job.optimize`, with nodes as targets, where nothing is left out but themselves.
+
+    ``space`` is the start's, with the nodes of its metric.
+    """
     problem, effort, began = job.problem, job.problem.efforts.polishing, time.monotonic()
-    space, model = job.take(start.space), start.model
+    model = start.model
     if space.groups is not None or space.imitation is not None:
         job.optimize(start, effort)
         return
