@@ -18,7 +18,7 @@ from lsgp.search.coarse import CoarseTree, build_coarse_tree
 Array = NDArray[np.float64]
 
 #: Whose noise is computed at once: what it takes on the way stays in the cache of a core.
-NODES_AT_A_TIME = 4096
+NODES_AT_A_TIME = 16384
 
 
 class Nodes(NamedTuple):

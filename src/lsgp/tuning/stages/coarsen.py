@@ -32,52 +32,64 @@ class Coarsen:
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         # A previous fit has seen whether they pay, and its models are polished as they are.
         if problem.admits_coarse and not problem.is_warm:
-            best, *others = [
-                partial(coarsen, contender=c) for c in found.leaders[: problem.level.n_enlarged]
-            ]
-            runner.run([best], found.coarse)
-            if found.coarse:  # what does not pay for the best seldom does for others
-                runner.run(others, found.coarse, first_number=1)
+            for k, contender in enumerate(found.leaders[: problem.level.n_enlarged]):
+                coarsen(runner, contender, found.coarse, first_number=2 * k)
+                if not found.coarse:  # what does not pay for the best seldom does for others
+                    break
             every = [c.candidate for c in found.coarse]
             found.coarse[:] = [
                 c for c in found.coarse if not runner.comparison.is_outreached(c.candidate, every)
             ]
 
 
-def coarsen(job: Job, contender: Contender) -> None:
+def coarsen(runner: Runner, contender: Contender, keep: list[Contender], first_number: int) -> None:
     """The reach that suits a contender best, and its optimum, if that pays.
 
     Its lengthscales are what few rows of much noise have told: so another model is tried beside it,
     of those that tuning began with, and of its noise.
     """
-    m = contender.n_neighbors
-    factors = [f for f in COARSE_FACTORS if m is not None and f * m <= len(job.problem.y)]
+    problem, m = runner.problem, contender.n_neighbors
+    factors = [f for f in COARSE_FACTORS if m is not None and f * m <= len(problem.y)]
     if not factors:
         return
-    models = (contender.model, _fresh(job.problem, contender.model))
+    models = (contender.model, _fresh(problem, contender.model))
     first = [f for f in FIRST_COARSE_FACTORS if f in factors]
-    # The nodes of a metric are made once for all reaches: of a million rows, in seconds.
-    spaces = [_with_nodes(job, contender, model, first[0]) for model in models]
-    tried = [
-        _reach_for(job, contender, model, f, space)
-        for model, space in zip(models, spaces, strict=True)
-        for f in first
-    ]
+    # The nodes of a metric are made once for all reaches: of a million rows, that takes a while.
+    spaces = runner.run(
+        [partial(_with_nodes, contender=contender, model=own, factor=first[0]) for own in models],
+        [],
+    )
+
+    def evaluate(which: list[tuple[int, int]]) -> list[Contender]:
+        tasks = [
+            partial(_reach_for, contender=contender, model=models[k], factor=f, space=spaces[k])
+            for k, f in which
+        ]
+        return runner.run(tasks, [])
+
+    tried = evaluate([(k, f) for k in range(len(models)) for f in first])
     best = min(tried, key=lambda c: c.loss)
     if best.loss >= contender.loss:
         return
     k = tried.index(best) // len(first)
-    others = [f for f in factors if f not in first]
-    tried += [_reach_for(job, contender, models[k], f, spaces[k]) for f in others]
-    best = min(tried, key=lambda c: c.loss)
-    if not _pays(job, best, contender):
+    tried += evaluate([(k, f) for f in factors if f not in first])
+    if not _pays(runner, min(tried, key=lambda c: c.loss), contender):
         return
     every = [c.candidate for c in tried]
-    kept = [c for c in tried if not job.comparison.is_outreached(c.candidate, every)]
+    kept = [c for c in tried if not runner.comparison.is_outreached(c.candidate, every)]
     farthest = max(kept, key=lambda c: c.model.reach).start
-    for model, space in zip(models, spaces, strict=True):
-        own = _with_reach(job.problem, model, farthest.model.reach)
-        _optimize(job, farthest._replace(model=own), space)
+    starts = [
+        farthest._replace(model=_with_reach(problem, model, farthest.model.reach))
+        for model in models
+    ]
+    runner.run(
+        [
+            partial(_optimize, start=start, space=space)
+            for start, space in zip(starts, spaces, strict=True)
+        ],
+        keep,
+        first_number,
+    )
 
 
 def _fresh(problem: TuningProblem, model: LocalModel) -> LocalModel:
@@ -104,8 +116,7 @@ def _reaching(problem: TuningProblem, model: LocalModel, factor: int) -> LocalMo
 
 
 def _with_nodes(job: Job, contender: Contender, model: LocalModel, factor: int) -> LeaveOneOut:
-    space = job.take(contender.space)
-    return space.suited(_reaching(job.problem, model, factor))
+    return job.take(contender.space).suited(_reaching(job.problem, model, factor))
 
 
 def _reach_for(
@@ -122,7 +133,7 @@ def _optimize(job: Job, start: Start, space: LeaveOneOut) -> None:
     ``space`` is the start's, with the nodes of its metric.
     """
     problem, effort, began = job.problem, job.problem.efforts.polishing, time.monotonic()
-    model = start.model
+    space, model = job.take(space), start.model
     if space.groups is not None or space.imitation is not None:
         job.optimize(start, effort)
         return
@@ -145,8 +156,8 @@ def _optimize(job: Job, start: Start, space: LeaveOneOut) -> None:
     job.report(effort.work, found)
 
 
-def _pays(job: Job, coarse: Contender, plain: Contender) -> bool:
+def _pays(runner: Runner, coarse: Contender, plain: Contender) -> bool:
     """Whether the loss is lower by more than chance, and by enough to matter."""
-    worth = WORTH_COARSE * job.problem.objective.unit(plain.loss)
-    doubt = job.comparison.doubt(coarse.candidate, plain.candidate)
+    worth = WORTH_COARSE * runner.problem.objective.unit(plain.loss)
+    doubt = runner.comparison.doubt(coarse.candidate, plain.candidate)
     return plain.loss - coarse.loss > max(worth, doubt)
