@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.grow import Bins, Grown, Growth, Numbers, Watched, grow
 from lsgp.backends.leaves import join
-from lsgp.compute.threads import INTERRUPT_POLL
+from lsgp.compute.threads import INTERRUPT_POLL, run_blocks
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.linear import folds_of
@@ -108,7 +108,9 @@ class BoostingProblem:
         )
         return FoldFit(fits, n_leaves, held_out, mean_error([fit.errors for fit in fits]))
 
-    def assemble(self, fits: Sequence[FoldFit], check: Callable[[], None]) -> BoostedTrees:
+    def assemble(
+        self, fits: Sequence[FoldFit], check: Callable[[], None], n_threads: int = 1
+    ) -> BoostedTrees:
         """All folds' trees as one, as many as suit the rows that each has not seen."""
         n_trees = int(np.argmin(mean_error([fit.error_by_length for fit in fits]))) + 1
         grown = [each for fit in fits for each in fit.of_targets]
@@ -119,10 +121,14 @@ class BoostingProblem:
             self.folds.astype(np.int32),
             np.empty_like(self.y),
         )
-        for start in range(0, len(self.X), N_WATCHED):
+
+        def locate(start: int, stop: int) -> None:
             check()
-            rows = np.arange(start, min(start + N_WATCHED, len(self.X)))
-            trees.held_out[rows] = trees.locate_without(self.X[rows], rows)
+            own = slice(start, stop)
+            trees.held_out[own] = trees.locate_without(self.X[own], np.arange(start, stop))
+
+        for _ in run_blocks(locate, len(self.X), N_WATCHED, n_threads):
+            pass
         return trees
 
 

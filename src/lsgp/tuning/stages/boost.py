@@ -42,7 +42,9 @@ class Boost:
             return
         others = range(1, folds.boosting.plan.n_folds)
         fits = runner.run([partial(_fit, folds, fold) for fold in others], [])
-        found.boosted = folds.boosting.assemble([first, *fits], problem.clock.check)
+        found.boosted = folds.boosting.assemble(
+            [first, *fits], problem.clock.check, problem.resources.n_threads
+        )
 
 
 @contextmanager
