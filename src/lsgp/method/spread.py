@@ -63,6 +63,7 @@ def _mean_of(formula: Formula, mean: Array, variance: Array) -> Array:
     """Of the formula over gamma variables of this mean and relative variance, (k,)."""
     # Their quantiles are cubes of normal ones, nearly (Wilson and Hilferty).
     h = variance[:, None] / 9.0
-    cubes = np.maximum(1.0 - h + np.sqrt(h) * _POINTS, 0.0) ** 3
+    roots = np.maximum(1.0 - h + np.sqrt(h) * _POINTS, 0.0)
+    cubes = roots * roots * roots  # NumPy's powers take ten times as long
     squared = mean[:, None] * cubes / (cubes @ _WEIGHTS)[:, None]
     return np.asarray(formula(squared)[0] @ _WEIGHTS)
