@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from lsgp.backends.cuda.device import cupy
@@ -21,9 +21,34 @@ Kernel = Any
 _ALLOWING = threading.Lock()
 
 
-@cache
+#: What `kernel_of` was called with, and what comes or has come of it.
+_kernels: dict[tuple[str, ...], Future[Kernel]] = {}
+_ASKING = threading.Lock()
+
+
 def kernel_of(module: str, name: str, *definitions: str) -> Kernel:
-    """The kernel of this name, of a module compiled with these macros, such as ``M=64``."""
+    """The kernel of this name, of a module compiled with these macros, such as ``M=64``.
+
+    Who asks for one that another thread compiles waits for that.
+    """
+    wanted = (module, name, *definitions)
+    with _ASKING:
+        future = _kernels.get(wanted)
+        is_first = future is None
+        if future is None:
+            future = _kernels[wanted] = Future()
+    if is_first:
+        try:
+            future.set_result(_compile(*wanted))
+        except BaseException as error:
+            with _ASKING:
+                del _kernels[wanted]  # the next one may succeed
+            future.set_exception(error)
+            raise
+    return future.result()
+
+
+def _compile(module: str, name: str, *definitions: str) -> Kernel:
     compiled = cupy().RawModule(
         code=source_of(module),
         options=(*OPTIONS, *(f"-D{definition}" for definition in definitions)),
@@ -31,19 +56,26 @@ def kernel_of(module: str, name: str, *definitions: str) -> Kernel:
     return compiled.get_function(name)
 
 
-def compile_together(*kernels: tuple[str, ...]) -> None:
-    """Compile kernels that are needed one after the other at the same time, a thread for each.
+def compile_ahead(kernels: Sequence[tuple[str, ...]]) -> None:
+    """Begin to compile kernels that will be needed, a thread for each, and do not wait.
 
-    Each is what `kernel_of` is called with. The compiler works without the interpreter's lock.
+    Each is what `kernel_of` is called with. The compiler works without the interpreter's lock. What
+    fails is not told here: who needs the kernel compiles it again, and learns why.
     """
+    with _ASKING:
+        kernels = [wanted for wanted in kernels if wanted not in _kernels]
+    if not kernels:
+        return
     number = cupy().cuda.runtime.getDevice()
 
     def compile_one(wanted: tuple[str, ...]) -> None:
         with cupy().cuda.Device(number):  # threads have a device each
             kernel_of(*wanted)
 
-    with ThreadPoolExecutor(len(kernels)) as pool:
-        list(pool.map(compile_one, kernels))
+    pool = ThreadPoolExecutor(len(kernels), thread_name_prefix="lsgp-compiler")
+    for wanted in kernels:
+        pool.submit(compile_one, wanted)
+    pool.shutdown(wait=False)
 
 
 def allow_shared_memory(kernel: Kernel, n_bytes: int) -> None:

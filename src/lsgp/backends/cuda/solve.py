@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.cuda.device import cupy, find_device
-from lsgp.backends.cuda.modules import allow_shared_memory, compile_together, kernel_of
+from lsgp.backends.cuda.modules import allow_shared_memory, compile_ahead, kernel_of
 from lsgp.backends.cuda.residence import DeviceArray, Residence, allocate
-from lsgp.backends.cuda.workspace import Shape, place
+from lsgp.backends.cuda.workspace import Placement, Shape, place
 from lsgp.method.contract import (
     OBJECTIVES,
     SHARED_PARAMETERS,
@@ -171,8 +171,10 @@ def score(
     result: Scores | None = None,
 ) -> Scores:
     """As `Backend.score`, on the device; ``result`` is where it goes."""
+    d = problem.X.shape[1]
+    _compile_for_tuning(problem.dtype.name, d)
     if result is None:
-        (result,) = room_for_scores((len(targets), problem.X.shape[1]))
+        (result,) = room_for_scores((len(targets), d))
     code = (np.int32(OBJECTIVES.index(objective)),)
     places = (targets, neighbors)
     if size := _warp_size("score", problem, neighbors):
@@ -204,10 +206,7 @@ def _launch_warps(
     n_queries, m = queries[1].shape
     if n_queries == 0:
         return
-    dtype = problem.dtype.name
-    if name == "score":
-        _compile_for_tuning(dtype, size)
-    kernel = kernel_of(*_warp_kernel(name, dtype, size))
+    kernel = kernel_of(*_warp_kernel(name, problem.dtype.name, size))
     n_blocks = -(-n_queries * 32 // WARP_THREADS)
     sizes = np.int64(n_queries), np.int32(m)
     arguments = (*problem.arguments(), *queries, *sizes, *codes, *result)
@@ -227,9 +226,24 @@ def _warp_kernel(name: str, dtype: str, size: int) -> tuple[str, ...]:
 
 
 @cache
-def _compile_for_tuning(dtype: str, size: int) -> None:
-    """What is tuned is predicted with next: in double precision, one compiles for 17 seconds."""
-    compile_together(*(_warp_kernel(name, dtype, size) for name in ("score", "predict")))
+def _compile_for_tuning(dtype: str, n_inputs: int) -> None:
+    """All kernels that a search for hyperparameters is likely to need, of any size.
+
+    One compiles for up to 13 seconds; one after the other, they took a first fit 50.
+    """
+    itemsize = np.dtype(dtype).itemsize
+    wanted: list[tuple[str, ...]] = [("coarse", "find_units")]
+    for name, n_solutions in (("score", 2), ("predict", 0)):
+        sizes = WARP_BLOCKS[name, dtype]
+        shape = Shape(2 * max(sizes, default=64), n_inputs, 1, 0, n_solutions, name == "score")
+        wanted.append(_block_kernel(name, dtype, place(shape, itemsize, find_device())))
+        wanted += [_warp_kernel(name, dtype, size) for size in sizes]
+    compile_ahead(wanted)
+
+
+def _block_kernel(name: str, dtype: str, placement: Placement) -> tuple[str, ...]:
+    """What `kernel_of` is called with, where the matrix is in no warp's registers."""
+    return (name, name, f"LSGP_DTYPE={_C_NAMES[dtype]}", *placement.definitions)
 
 
 def _launch(
@@ -248,9 +262,7 @@ def _launch(
     d, t = problem.X.shape[1], problem.y.shape[1]
     shape = Shape(m, d, t, problem.n_apart, n_solutions, gradient)
     placement = place(shape, itemsize, device)
-    kernel = kernel_of(
-        name, name, f"LSGP_DTYPE={_C_NAMES[problem.dtype.name]}", *placement.definitions
-    )
+    kernel = kernel_of(*_block_kernel(name, problem.dtype.name, placement))
     allow_shared_memory(kernel, placement.shared_bytes)
     budget = int(SHARE_FOR_MATRICES * _free_memory()) if placement.n_scratch else 0
     n_blocks = placement.n_blocks(n_queries, itemsize, device, budget)
