@@ -119,7 +119,7 @@ def emulate_scores(monkeypatch, folder):
     library = emulate_queues(monkeypatch, emulation.compile_kernel("score", "score", folder))
     monkeypatch.setattr(solve, "find_device", lambda: DEVICE)
     monkeypatch.setattr(solve, "kernel_of", lambda *wanted: library.kernel)
-    monkeypatch.setattr(solve, "_compile_for_tuning", lambda dtype, n_inputs: None)
+    monkeypatch.setattr(solve, "_compile_for_tuning", lambda n_inputs: None)
     monkeypatch.setattr(solve, "allow_shared_memory", lambda kernel, n_bytes: None)
     monkeypatch.setattr(solve, "WARP_BLOCKS", {key: {} for key in solve.WARP_BLOCKS})
     pinned = types.SimpleNamespace(empty_pinned=library.empty_pinned)
