@@ -8,10 +8,14 @@ constexpr int PANEL = 4;  // tile columns
 // Tiles for each thread from which on four of them are updated at a time, if there are registers for
 // it: where only one block fits a multiprocessor and no gradient is asked for (LSGP_ALONE) they are
 // there. On an H200, float32, million solves a second: m = 256 1.79 without and 1.92 with it (.94 and
-// .89 with gradients), 192 4.2 and 2.8. What did not help there: more threads (384: 1.79, 512: 1.50),
-// the matrix in registers (1.41: each read of a panel is for fewer products), warps that take the next
-// blocks when they are done with others (1.79), two rows a thread in `solve_rows` (1.88), a grid of
-// as many blocks as there are multiprocessors (the same).
+// .89 with gradients), 192 4.2 and 2.8. What did not help there, when it was 1.92: more threads (384:
+// 1.79, 512: 1.50), the matrix in registers (1.41: each read of a panel is for fewer products), warps
+// that take the next blocks when they are done with others (1.79), two rows a thread in `solve_rows`
+// (1.88), a grid of as many blocks as there are multiprocessors (the same). When it was 1.99: the next
+// query's matrix assembled over panels that are done with, by warps that wait (1.87), the diagonal
+// block by each lane alone, without exchanges (by a fifth), a warp ahead that does not wait for the rows
+// of others (-1 %), the last blocks to the warp that shares its scheduler (-1 %), panels of full width
+// set apart in `solve_rows` (-.6 %).
 constexpr int MANY_TILES = 2;
 
 // The diagonal block of a panel, by one warp. All other warps wait for it, so what counts is how
@@ -83,17 +87,21 @@ template <class T> inline void solve_rows(const Triangle<T> &A, int begin, int e
   }
 }
 
-// What a panel of full width, from tile column `begin` on, subtracts from the tiles of a walk.
+// What a panel of full width, from tile column `begin` on, subtracts from a tile. Here and in
+// `update_block`, two turns of a loop are faster than four products in a row (m = 256: 2.01 instead of
+// 1.99), and than four turns (1.96).
+template <class T> inline void update_tile(const Triangle<T> &A, int begin, int I, int J) {
+  T c[TILE_SIZE];
+  T *tile = A.tile(I, J);
+  const T *x = A.tile(I, begin), *y = A.tile(J, begin);
+  load_tile(c, tile);
+#pragma unroll 2
+  for (int s = 0; s < PANEL; s++) subtract_product(c, x + s * TILE_STRIDE, y + s * TILE_STRIDE);
+  store_tile(tile, c);
+}
+
 template <class T> inline void update_tiles(const Triangle<T> &A, int begin, TileWalk at) {
-  for (; at.is_there(); at.next()) {
-    T c[TILE_SIZE];
-    T *tile = A.tile(at.I, at.J);
-    const T *x = A.tile(at.I, begin), *y = A.tile(at.J, begin);
-    load_tile(c, tile);
-#pragma unroll
-    for (int s = 0; s < PANEL; s++) subtract_product(c, x + s * TILE_STRIDE, y + s * TILE_STRIDE);
-    store_tile(tile, c);
-  }
+  for (; at.is_there(); at.next()) update_tile(A, begin, at.I, at.J);
 }
 
 // As `update_tiles`, of the lower triangle of the tile rows from `end` to `next`, by one warp that
@@ -117,10 +125,11 @@ template <class T> inline void update_diagonal(const Triangle<T> &A, int begin, 
       for (int k = 0; k < TILE; k++) {
         const int place = s * TILE_STRIDE + k * TILE;
         const Four<T> left = load_four(x + place);
+        const Two<T> top = *reinterpret_cast<const Two<T> *>(y + place);
 #pragma unroll
         for (int b = 0; b < HALF; b++)
 #pragma unroll
-          for (int a = 0; a < TILE; a++) c[b * TILE + a] -= left.at[a] * y[place + b];
+          for (int a = 0; a < TILE; a++) c[b * TILE + a] -= left.at[a] * top.at[b];
       }
 #pragma unroll
     for (int b = 0; b < HALF; b++) {
@@ -164,7 +173,7 @@ template <class T> inline void update_block(const Triangle<T> &A, int begin, int
 #pragma unroll
   for (int e = 0; e < 4; e++)
     if (is_there[e]) load_tile(c[e], tiles[e]);
-#pragma unroll
+#pragma unroll 2
   for (int s = 0; s < PANEL; s++) {
     const int at = (begin + s) * TILE_STRIDE;
     subtract_products(c, x + at, lower + at, y + at, right + at);
@@ -174,25 +183,53 @@ template <class T> inline void update_block(const Triangle<T> &A, int begin, int
     if (is_there[e]) store_tile(tiles[e], c[e]);
 }
 
+// The blocks of 2 x 2 tiles of the tile rows from `first_row` on and the columns from `first` on, by
+// their number: down the columns, where blocks one below another lie in different banks.
+struct BlockWalk {
+  int first_row, n_rows, n_columns, J, offset;  // from the first row of the column
+
+  BlockWalk(int first, int first_row, int n_rows, int n_columns, int number)
+      : first_row(first_row), n_rows(n_rows), n_columns(n_columns), J(first), offset(2 * number) {
+    settle();
+  }
+  // From a first row that is PANEL columns behind `first`: in those, blocks begin there, and then on
+  // the diagonal.
+  static int count(int first_row, int n_rows, int n_columns) {
+    const int height = (n_rows - first_row + 1) / 2, n_left = (n_columns - first_row + 1) / 2;
+    return (PANEL / 2 + n_left) * height - n_left * (n_left - 1) / 2;
+  }
+  int I() const { return top() + offset; }
+  bool is_there() const { return J < n_columns; }
+  void next(int step) {
+    offset += 2 * step;
+    settle();
+  }
+
+ private:
+  int top() const { return J > first_row ? J : first_row; }
+  void settle() {
+    for (; is_there() && I() >= n_rows; J += 2) offset -= (n_rows - top() + 1) / 2 * 2;
+  }
+};
+
 // As `update_tiles`, of the tile rows from `first_row` on and the columns from `first` on, by blocks
-// of 2 x 2 tiles. One of them each `step`, down the columns, where blocks one below another lie in
-// different banks.
+// of 2 x 2 tiles. Where few of them are left for a last turn, which all others would wait for, each
+// thread takes a tile (m = 256: 2.04 instead of 2.01).
 template <class T>
 inline void update_blocks(const Triangle<T> &A, int begin, int first, int first_row, int start,
                           int step) {
   const int n = A.n_tiles, n_rows = n + A.n_rhs_tiles;
-  int J = first, offset = 2 * start;  // from the first row of the column
-  while (true) {
-    int top = J > first_row ? J : first_row;
-    while (J < n && top + offset >= n_rows) {
-      offset -= (n_rows - top + 1) / 2 * 2;
-      J += 2;
-      top = J > first_row ? J : first_row;
-    }
-    if (J >= n) return;
-    update_block(A, begin, top + offset, J);
-    offset += 2 * step;
-  }
+  const int total = BlockWalk::count(first_row, n_rows, n), left = total % step;
+  const bool by_tiles = left * 4 <= step;
+  const int n_turns = total / step + !by_tiles;
+  BlockWalk at(first, first_row, n_rows, n, start);
+#pragma unroll 1
+  for (int turn = 0; turn < n_turns && at.is_there(); turn++, at.next(step))
+    update_block(A, begin, at.I(), at.J);
+  if (!by_tiles || start >= left * 4) return;
+  const BlockWalk last(first, first_row, n_rows, n, n_turns * step + start / 4);
+  const int I = last.I() + start % 2, J = last.J + start % 4 / 2;
+  if (I < n_rows && J < n && J <= I) update_tile(A, begin, I, J);
 }
 
 // What a panel subtracts from the tiles of rows from `first_row` on, by all threads but the first
@@ -206,6 +243,11 @@ inline void update_behind(const Triangle<T> &A, int begin, int end, int first_ro
   else
     update_tiles(A, begin, TileWalk(end, first_row, n_rows, n, start, step));
 }
+
+template <class T> struct Pivots {
+  T least;
+  bool failed;
+};
 
 // [E3] Factor in place, right-hand sides included. While the other warps update what is behind a
 // panel, the first one is ahead of them: it factors the diagonal block of the next.
@@ -227,8 +269,9 @@ template <class T> void factor(const Triangle<T> &A, T smallest, bool &failed, T
     }
     if (is_alone || !is_ahead) update_behind(A, begin, end, next, is_alone ? 0 : width);
   }
-  failed = reduce(int(failed), Largest{}) != 0;
-  least = reduce(least, Least{});
+  // The lanes of the first warp know the same, the others nothing.
+  const Pivots<T> pivots = from_first(Pivots<T>{least, failed});
+  least = pivots.least, failed = pivots.failed;
 }
 
 // x <- L⁻ᵀ x for n right-hand sides, each of them contiguous, `stride` apart.
