@@ -251,9 +251,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rows", type=int, default=MOST_ROWS)
     options = parser.parse_args()
-    if not options.out.exists():
-        options.out.write_text(json.dumps({"machine": describe_machine()}) + "\n")
-    lines = [json.loads(line) for line in options.out.read_text().splitlines()]
+    lines = []
+    if options.out.exists():
+        lines = [json.loads(line) for line in options.out.read_text().splitlines()]
+    machine = {"machine": describe_machine()}
+    if machine not in lines:  # rows below are of another commit than those above
+        with options.out.open("a") as file:
+            file.write(json.dumps(machine) + "\n")
     done = {(one["task"], one["method"]) for one in lines if "task" in one}
     regions = [
         (task.table, name, region)
