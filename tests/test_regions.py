@@ -17,7 +17,6 @@ from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning import search
 from lsgp.tuning.beyond import choose_beyond
-from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.evidence import make_exact
 from lsgp.tuning.plan import plan_boosting
 from lsgp.tuning.regions import hold_out_regions, leave_regions_out
@@ -239,15 +238,13 @@ def test_trees_that_no_region_has_judged_say_nothing_beyond_the_rows(beyond_of_s
     assert (choice.boosted_share > 0.0) == are_judged
 
 
-@pytest.mark.parametrize(("n_models", "weight"), [(3, 0.5), (1, 1.0)])
-def test_a_small_gain_is_shared_where_models_may_be_combined(beyond_of_steps, n_models, weight):
-    comparison, plain = beyond_of_steps["comparison"], beyond_of_steps["plain"]
-    first = plain.contenders[0]
-    plain = plain._replace(contenders=[first], weights=np.ones(1), calibration=ScaleAndShape())
-    predicted = first.candidate.predicted
-    better = replace(predicted, mean=predicted.mean + 0.03 * (comparison.y - predicted.mean))
-    candidate = replace(first.candidate, predicted=better)
-    found = Found(varied=[first._replace(candidate=candidate)])
-    problem = replace(beyond_of_steps["problem"], n_models=n_models)
-    _, choice = choose_beyond(problem, comparison, plain, found)
-    np.testing.assert_allclose(choice.weights, [1.0 - weight, weight])
+def test_an_exact_gp_is_judged_by_the_scale_that_it_predicts_with(beyond_of_steps):
+    problem = beyond_of_steps["problem"].plain
+    start = problem.starts[0]
+    model = problem.make_exact(start.model).replace(signal_variance=1e-4)
+    start = start._replace(model=model, n_neighbors=len(problem.y))
+    exact = problem.evaluate_exact(start, problem.comparison())
+    assert exact.model.signal_variance > 2e-4  # leave-one-out has calibrated it
+    again = problem.judge_exact(exact.start, exact.system, problem.comparison(), False, 0.0)
+    np.testing.assert_allclose(again.candidate.predicted.scale, exact.candidate.predicted.scale)
+    assert again.loss == pytest.approx(exact.loss)

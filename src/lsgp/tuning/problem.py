@@ -362,7 +362,9 @@ class TuningProblem(Given):
         else:
             predictions = leave_regions_out(system, comparison.regions)
         judged = comparison.judge(start.model, predictions, calibrates_scale)
-        return _contender(start, judged, began, system)
+        # Its factor knows nothing of the scale, but it says what it is when asked again.
+        calibrated = replace(system, problem=system.problem._replace(model=judged.model))
+        return _contender(start, judged, began, calibrated)
 
 
 def _contender(
