@@ -15,12 +15,18 @@ from lsgp import LSGPClassifier, LSGPRegressor, _core
 from lsgp.backends.contract import Resources
 from lsgp.backends.grow import Bins, Grown, Growth, Watched, grow
 from lsgp.ensemble.predict import leave_one_out
-from lsgp.method.combination import lean
+from lsgp.method.combination import lean, usual_scale
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.shape import AS_THEY_ARE
 from lsgp.solvers.boosted import UNSEEN
+from lsgp.storage.boosted import boosted_record, read_boosted
+from lsgp.storage.checks import InvalidRecord
 from lsgp.storage.model_file import ModelFileError
-from lsgp.tuning.boosting import BoostingProblem
+from lsgp.storage.records import ArrayStore
+from lsgp.tuning.boosting import BoostingProblem, FoldFit
+from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.linear import folds_of
+from lsgp.tuning.objective import OBJECTIVES
 from lsgp.tuning.plan import BOOSTED_PRIOR_ROWS, boosted_prior_rows
 from lsgp.tuning.problem import TuningProblem
 
@@ -43,6 +49,21 @@ def fit(X: np.ndarray, y: np.ndarray, **settings: object) -> LSGPRegressor:
 @pytest.fixture(scope="module")
 def stepped() -> LSGPRegressor:
     return fit(*steps(300))
+
+
+@pytest.fixture(scope="module")
+def two_targets() -> LSGPRegressor:
+    """Trees beside a model whose scale depends on the query, of targets of other sizes."""
+    X, y = steps(150)
+    y = np.column_stack([y, 5.0 * X[:, 0] ** 2])
+    model = LSGPRegressor(objective=None, scale="local", lengthscale=0.5, n_neighbors=20)
+    ensemble = model.fit(X, y).ensemble_
+    scaled = ensemble.target_scaler.transform(y)
+    boosting = BoostingProblem.build(X, scaled, np.ones(150), None, np.random.default_rng(0))
+    fits = [boosting.fit_without(fold, 4, no_check) for fold in range(5)]
+    trees = replace(boosting.assemble(fits, no_check), share=0.3, usual_scale=0.4)
+    model.ensemble_ = replace(ensemble, boosted=trees)
+    return model
 
 
 def problem(n: int = 200, groups: np.ndarray | None = None) -> BoostingProblem:
@@ -277,7 +298,7 @@ class TestChoice:
 class TestPredictions:
     def test_leaning_widens_where_both_disagree(self):
         own = PredictiveDistribution(np.zeros((2, 1)), np.ones((2, 1)), np.full(2, 5.0))
-        leaning = lean(own, np.array([[0.0], [4.0]]), 0.25)
+        leaning = lean(own, np.array([[0.0], [4.0]]), np.full((2, 1), 0.25))
         np.testing.assert_allclose(leaning.mean[:, 0], [0.0, 1.0])
         np.testing.assert_allclose(leaning.scale[:, 0], [1.0, 2.0])
         np.testing.assert_array_equal(leaning.dof, own.dof)
@@ -312,13 +333,14 @@ class TestPredictions:
 
     def test_leave_one_out_leaves_trees_out_too(self, stepped):
         ensemble = stepped.ensemble_
-        bare = replace(stepped.ensemble_, boosted=None)
-        rows = np.arange(30)
+        bare = replace(ensemble, boosted=None, scale_factor=1.0, shape=AS_THEY_ARE)
+        rows, boosted, scaler = np.arange(30), ensemble.boosted, ensemble.target_scaler
         own = leave_one_out(ensemble, rows, Resources()).predicted.mean
-        plain = leave_one_out(bare, rows, Resources()).predicted.mean
-        share, scaler = ensemble.boosted.share, ensemble.target_scaler
-        said = scaler.inverse_mean(ensemble.boosted.held_out[rows])[:, 0]
-        np.testing.assert_allclose(own, plain + share * (said - plain), rtol=1e-10)
+        plain = leave_one_out(bare, rows, Resources()).predicted
+        share = boosted.share / boosted.usual_scale * plain.scale / scaler.std
+        said = scaler.inverse_mean(boosted.held_out[rows])[:, 0]
+        expected = plain.mean + np.minimum(share, 0.5) * (said - plain.mean)
+        np.testing.assert_allclose(own, expected, rtol=1e-10)
 
     def test_files_keep_them_and_refuse_others(self, stepped, tmp_path):
         path, X = tmp_path / "model.lsgp", steps(20, seed=5)[0]
@@ -355,6 +377,49 @@ class TestPredictions:
         found = both.predict(steps(20, seed=7)[0])
         assert np.corrcoef(found.T)[0, 1] < -0.98
 
+    def test_mean_is_the_same_whatever_is_asked_for(self, two_targets):
+        X = steps(15, seed=8)[0]
+        observed, latent = (
+            two_targets.predict_distribution(X, kind=kind) for kind in ("observation", "latent")
+        )
+        assert (latent.scale < 0.99 * observed.scale).all()
+        explained = two_targets.explain(X)
+        total = explained.baseline + explained.contributions.sum(axis=1) + explained.by_trees
+        for mean in (latent.mean, two_targets.predict(X), total):
+            np.testing.assert_allclose(mean, observed.mean, rtol=1e-10)
+
+    @pytest.mark.parametrize("kind", ["observation", "latent"])
+    def test_gradients_of_several_targets_are_those_of_differences(self, two_targets, kind):
+        X, step = steps(6, seed=9)[0], 1e-6
+        by_mean, by_std = two_targets.predict_gradient(X, return_std=True, kind=kind)
+        for j in range(4):
+            moved = [X + sign * step * np.eye(4)[j] for sign in (1.0, -1.0)]
+            sides = [two_targets.predict_distribution(each, kind=kind) for each in moved]
+            for found, a, b in (
+                (by_mean, sides[0].mean, sides[1].mean),
+                (by_std, sides[0].std, sides[1].std),
+            ):
+                np.testing.assert_allclose(
+                    found[..., j], (a - b) / (2.0 * step), rtol=1e-4, atol=1e-5
+                )
+
+    def test_shares_go_by_the_scale_of_all_targets_up_to_a_half(self, two_targets):
+        trees = replace(two_targets.ensemble_.boosted, share=0.2, usual_scale=0.1)
+        scale = np.array([[0.1, 0.1], [0.02, 0.14], [0.05, 0.05], [0.0, 0.0], [9.0, 1.0]])
+        np.testing.assert_allclose(trees.share_at(scale)[:, 0], [0.2, 0.2, 0.1, 0.0, 0.5])
+
+    def test_files_of_earlier_versions_have_one_share_for_all(self, stepped):
+        boosted, store = stepped.ensemble_.boosted, ArrayStore()
+        record = boosted_record(boosted, store)
+        again = read_boosted(record, store.arrays, 300, 4, 1)
+        assert again.usual_scale == boosted.usual_scale > 0
+        del record["usual_scale"]
+        found = read_boosted(record, store.arrays, 300, 4, 1)
+        assert (found.share_at(np.array([[0.1], [7.0]])) == boosted.share).all()
+        for wrong in (0.0, -1.0, "one"):
+            with pytest.raises(InvalidRecord, match="usual scale"):
+                read_boosted(record | {"usual_scale": wrong}, store.arrays, 300, 4, 1)
+
 
 def test_each_row_has_the_fit_without_its_fold_and_no_other(stepped):
     trees, (X, _) = stepped.ensemble_.boosted, steps(300)
@@ -376,6 +441,42 @@ def test_where_trees_cannot_learn_there_are_none_and_nothing_warns(kind):
         warnings.simplefilter("error", RuntimeWarning)
         model.fit(X, y, groups=groups)
     assert model.ensemble_.boosted is None
+
+
+def test_errors_of_few_rows_that_models_were_tuned_on_count_as_larger():
+    rng = np.random.default_rng(0)
+    y, own, other = rng.standard_normal((3, 400, 1))
+    predicted = PredictiveDistribution(y + 0.3 * own, np.full((400, 1), 0.3), np.full(400, 9.0))
+    comparison = Comparison(
+        np.arange(400, dtype=np.int32),
+        y,
+        np.ones(400),
+        OBJECTIVES["crps"],
+        frozenset(),
+        lambda model: (0.0, 1.0),
+    )
+    # Of trees that are too bad to have a share but for what is said beforehand.
+    location = y + 0.3 * own + 0.3 * other
+    shares = [
+        comparison.share_of(location, predicted, y, n, usual_scale(predicted))
+        for n in (400, 10_000, 10**6)
+    ]
+    assert shares[0] > shares[1] > shares[2] == 0.0
+
+
+def test_a_single_fold_of_few_rows_does_not_decide(monkeypatch):
+    X, y = steps(120)
+    monkeypatch.setattr(Comparison, "share_of", lambda *rest: 0.0)
+    fitted = []
+    fit_without = BoostingProblem.fit_without
+
+    def count(self: BoostingProblem, fold: int, *rest: object) -> FoldFit:
+        fitted.append(fold)
+        return fit_without(self, fold, *rest)
+
+    monkeypatch.setattr(BoostingProblem, "fit_without", count)
+    assert fit(X, y).ensemble_.boosted is None
+    assert set(fitted) == {0, 1, 2, 3, 4}
 
 
 def test_what_is_said_beforehand_of_trees_fades_with_the_rows():

@@ -20,6 +20,7 @@ from lsgp.backends.cuda.placed import PlacedBackend
 from lsgp.backends.fallback import FallbackBackend
 from lsgp.inputs.device_arrays import kind_of
 from lsgp.method import arrays
+from lsgp.method.combination import share_at
 from lsgp.method.contract import STATUS_IMPRECISE
 from lsgp.method.shape import Shape
 from lsgp.solvers.choose import change_backend
@@ -70,11 +71,12 @@ def make_data(q=40):
 class Steps:
     """In the place of boosted trees, which the host sums."""
 
-    share = 0.3
-
     def locate(self, X):
         assert type(X) is np.ndarray
         return (X[:, :1] > 0).astype(float)
+
+    def share_at(self, scale):
+        return share_at(0.3, 0.5, scale)
 
 
 def combine(*models, **changes):

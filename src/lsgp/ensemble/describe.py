@@ -104,7 +104,10 @@ def describe_trees(ensemble: Ensemble) -> list[str]:
     boosted = ensemble.boosted
     if boosted is None:
         return []
-    return [f"beside them {boosted.n_trees:,} boosted trees: {boosted.share:.0%} of the mean"]
+    where = "" if boosted.usual_scale is None else ", more where models are less sure"
+    return [
+        f"beside them {boosted.n_trees:,} boosted trees: {boosted.share:.0%} of the mean{where}"
+    ]
 
 
 def _kilometers(value: float) -> str:

@@ -164,11 +164,14 @@ class Ensemble:
     ) -> PredictiveDistribution:
         """One distribution per query from those of the models, in the units of y, (q, t).
 
-        ``observed`` are those of observations, by which calibration goes, where others are meant.
+        ``observed`` are those of observations, by which calibration and the share of trees go,
+        where others are meant.
         ``aside`` (q, t), in scaled units, is what the boosted trees say, if there are any.
         """
-        combined = self.leaning(combine(predicted, self.weights), aside)
-        by = None if observed is None else self.leaning(combine(observed, self.weights), aside)
+        combined = combine(predicted, self.weights)
+        sure = combined if observed is None else combine(observed, self.weights)
+        combined = self.leaning(combined, aside, sure)
+        by = None if observed is None else self.leaning(sure, aside, sure)
         combined = self.shape.apply(combined, by)
         return PredictiveDistribution(
             self.target_scaler.inverse_mean(combined.mean),
@@ -178,12 +181,18 @@ class Ensemble:
         )
 
     def leaning(
-        self, combined: PredictiveDistribution, aside: Array | None
+        self,
+        combined: PredictiveDistribution,
+        aside: Array | None,
+        observed: PredictiveDistribution,
     ) -> PredictiveDistribution:
-        """Combined predictions, a share of the way to what the boosted trees say."""
+        """Combined predictions, a share of the way to what the boosted trees say.
+
+        ``observed`` are those of observations, by whose scales the share goes.
+        """
         if self.boosted is None or aside is None:
             return combined
-        return lean(combined, aside, self.boosted.share)
+        return lean(combined, aside, self.boosted.share_at(observed.scale))
 
     def in_shape(self, values: Array) -> Array:
         """Values of all targets (q, t) as the targets were given, (q,) or (q, t)."""

@@ -60,11 +60,13 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     )
     is_coarse = any(fitted.model.is_coarse for fitted in ensemble.models)
     scale = np.exp(sum(w * np.log(p.scale) for w, p in zip(shares, parts, strict=True)))
-    aside, boosted = None, ensemble.boosted
+    aside, share, boosted = None, None, ensemble.boosted
     if boosted is not None:
         nothing = np.full(len(X), -1)
         aside = boosted.locate_without(X, nothing if left_out is None else left_out)
-        coefficients *= 1.0 - boosted.share
+        sure = combine([part.predicted for part in parts], ensemble.weights)
+        share = boosted.share_at(sure.scale)
+        coefficients *= 1.0 - share[:, :, None]
     predicted = ensemble.combine([part.predicted for part in parts], aside=aside)
     scale = ensemble.scale_factor * scale * _contrast(ensemble, parts, aside)
     dof = predicted.dof[:, 0]
@@ -97,7 +99,7 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         input_names=view.input_names(ensemble),
         target_names=view.target_names(ensemble),
         kilometers=kilometers_of(ensemble, rows, queries[0]),
-        by_trees=_by_trees(ensemble, aside),
+        by_trees=_by_trees(ensemble, aside, share),
         n_rows=pad([m.n_rows for m in merged], 0, np.int64) if is_coarse else None,
     )
 
@@ -105,15 +107,15 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
 def _contrast(ensemble: Ensemble, parts: list[Part], aside: Array | None) -> Array:
     """What calibration multiplies the scale of each query by, (q, t), beside the factor."""
     observed = combine([part.predicted for part in parts], ensemble.weights)
-    observed = ensemble.leaning(observed, aside)
+    observed = ensemble.leaning(observed, aside, observed)
     return ensemble.shape.factor(observed.scale)
 
 
-def _by_trees(ensemble: Ensemble, aside: Array | None) -> Array | None:
+def _by_trees(ensemble: Ensemble, aside: Array | None, share: Array | None) -> Array | None:
     """What trees add to the mean, in the units of y, from what they say in scaled ones (q, t)."""
-    if ensemble.boosted is None or aside is None:
+    if aside is None or share is None:
         return None
-    return ensemble.in_shape(ensemble.boosted.share * ensemble.target_scaler.std * aside)
+    return ensemble.in_shape(share * ensemble.target_scaler.std * aside)
 
 
 def kilometers_of(ensemble: Ensemble, rows: NDArray[np.int64], queries: Array) -> Array | None:

@@ -17,8 +17,10 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import aside_of, check_kind, in_blocks
 from lsgp.inputs.encoding.encodings import LeftOut, Number
+from lsgp.method.combination import LARGEST_SHARE
 from lsgp.method.contract import Predictions, QueryGradients
 from lsgp.method.shape import Shape
+from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.solver import Block
 
 Array = NDArray[np.float64]
@@ -69,7 +71,9 @@ def predict_with_gradient(
         beside = aside(start, stop)
         observed = _combine(ensemble.weights, [one.observed for one in said])
         combined = _combine(ensemble.weights, [one.predicted for one in said])
-        observed, combined = (_lean(ensemble, one, beside) for one in (observed, combined))
+        if ensemble.boosted is not None and beside is not None:
+            share = _Share.at(ensemble.boosted, observed)
+            observed, combined = (_lean(one, beside, share) for one in (observed, combined))
         combined = _calibrate(ensemble.shape, combined, observed)
         mean[start:stop] = ensemble.target_scaler.inverse_mean(combined.mean)
         by_mean[start:stop] = _by_column(ensemble, part, combined.by_mean * unit[:, None])
@@ -175,19 +179,35 @@ def _calibrate(
     )
 
 
-def _lean(ensemble: Ensemble, combined: _Differentiated, aside: Array | None) -> _Differentiated:
+class _Share(NamedTuple):
+    """How far predictions lean to trees, and its derivative."""
+
+    value: Array  # (q, 1)
+    by_inputs: Array  # (q, 1, d)
+
+    @classmethod
+    def at(cls, boosted: BoostedTrees, observed: _Differentiated) -> _Share:
+        """`BoostedTrees.share_at`: in proportion to the scale of an observation, up to a bound."""
+        value = boosted.share_at(np.sqrt(observed.scale2))
+        # Of the logarithm of the scale of all targets together.
+        own = observed.scale2[:, :, None]
+        by_log = 0.5 * (own * observed.by_log_scale2).sum(axis=1) / own.sum(axis=1)
+        is_free = (value < LARGEST_SHARE) & (boosted.usual_scale is not None)
+        return cls(value, np.where(is_free, value * by_log, 0.0)[:, None, :])
+
+
+def _lean(combined: _Differentiated, aside: Array, share: _Share) -> _Differentiated:
     """`lsgp.method.combination.lean` and its derivative; that of trees is 0 but at their steps."""
-    if ensemble.boosted is None or aside is None:
-        return combined
-    share, gap = ensemble.boosted.share, aside - combined.mean
-    between = share * (1.0 - share)
+    value, gap = share.value, aside - combined.mean
+    between = value * (1.0 - value)
     scale2 = combined.scale2 + between * gap**2
     by_scale2 = combined.scale2[:, :, None] * combined.by_log_scale2
-    by_scale2 -= 2.0 * between * gap[:, :, None] * combined.by_mean
+    by_scale2 -= 2.0 * (between * gap)[:, :, None] * combined.by_mean
+    by_scale2 += ((1.0 - 2.0 * value) * gap**2)[:, :, None] * share.by_inputs
     return combined._replace(
-        mean=combined.mean + share * gap,
+        mean=combined.mean + value * gap,
         scale2=scale2,
-        by_mean=(1.0 - share) * combined.by_mean,
+        by_mean=(1.0 - value)[:, :, None] * combined.by_mean + gap[:, :, None] * share.by_inputs,
         by_log_scale2=by_scale2 / scale2[:, :, None],
     )
 

@@ -66,12 +66,15 @@ def aside_of(ensemble: Ensemble, X: Array) -> Aside:
 
 
 def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
-    """Means (q,) or (q, t) alone, which saves the time of the variances of exact GPs."""
-    mean = _room(X, ensemble.n_targets)
+    """Means (q,) or (q, t) alone, which saves the time of the variances of exact GPs.
+
+    Unless there are boosted trees, whose share goes by the scales.
+    """
+    mean, mean_only = _room(X, ensemble.n_targets), ensemble.boosted is None
 
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
-        solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block, mean_only=True)
-        return distribution_of(solved, 0.0)
+        queries = fitted.inputs_of(X[start:stop])
+        return _observed(fitted, fitted.solver.predict(queries, block, mean_only=mean_only))
 
     aside = aside_of(ensemble, X)
 
@@ -90,7 +93,7 @@ def predict_mean_without(
 
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
         queries, left_out = fitted.inputs_of(X[start:stop]), rows[start:stop].astype(np.int32)
-        return distribution_of(fitted.solver.predict_without(queries, left_out, block), 0.0)
+        return _observed(fitted, fitted.solver.predict_without(queries, left_out, block))
 
     boosted = ensemble.boosted
 
@@ -118,8 +121,12 @@ def predict_distribution(
 
 def ask(fitted: FittedModel, solved: Predictions, kind: str) -> Asked:
     """What one model says of queries, from what it solved, in scaled units."""
-    observed = distribution_of(solved, fitted.model.noise_of(np.ones(1)))
+    observed = _observed(fitted, solved)
     return Asked(observed if kind == "observation" else distribution_of(solved, 0.0), observed)
+
+
+def _observed(fitted: FittedModel, solved: Predictions) -> PredictiveDistribution:
+    return distribution_of(solved, fitted.model.noise_of(np.ones(1)))
 
 
 def widen(

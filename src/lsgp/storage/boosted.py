@@ -35,6 +35,7 @@ def boosted_record(boosted: BoostedTrees | None, store: ArrayStore) -> dict[str,
     }
     return {
         "share": boosted.share,
+        "usual_scale": boosted.usual_scale,
         "arrays": {name: store.add(f"boosted.{name}", array) for name, array in arrays.items()},
     }
 
@@ -49,6 +50,10 @@ def read_boosted(
     share = record["share"]
     require_number("the share of trees", share)
     require(share < 1, f"the share of trees is {share!r}")
+    usual_scale = record.get("usual_scale")  # not in files of earlier versions
+    if usual_scale is not None:
+        require_number("the usual scale of trees", usual_scale)
+        require(usual_scale > 0, f"the usual scale of trees is {usual_scale!r}")
     nodes = Nodes(**{name: own[name] for name in NODE_TYPES})
     for name, dtype in NODE_TYPES.items():
         array = own[name]
@@ -67,4 +72,4 @@ def read_boosted(
         require_finite(f"{name} of trees", array)
     # The core refuses what would leave the arrays.
     nodes.sums(np.zeros((1, n_inputs)))
-    return BoostedTrees(nodes, baseline, float(share), folds, held_out)
+    return BoostedTrees(nodes, baseline, float(share), folds, held_out, usual_scale)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.method.combination import combine, lean
+from lsgp.method.combination import combine, lean, share_at
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.comparison import Choice, Comparison
@@ -28,7 +28,6 @@ from lsgp.tuning.plan import (
     CLEARLY,
     MANY_REGIONS,
     N_TAKEN_ON,
-    boosted_prior_rows,
 )
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import Found
@@ -119,12 +118,12 @@ def choose_beyond(
     judge, trees = replace(comparison, objective=objective), found.boosted_regions
     # Beyond the rows, trees say what they say at their edge: none, unless regions have judged them.
     fitted, share = as_one, 0.0
+    usual = None if found.boosted is None else found.boosted.usual_scale
     if trees is not None:
         share = plain.boosted_share
-        fitted = lean(as_one, trees, share)
+        fitted = lean(as_one, trees, share_at(share, usual, as_one.scale))
     best = _Option(plain_weights, share, plain.calibration, plain.calibration.apply(fitted))
-    prior_rows = boosted_prior_rows(len(problem.y))
-    chosen = _calibrated(judge, predicted, weights, trees, prior_rows)
+    chosen = _calibrated(judge, predicted, weights, trees, len(problem.y), usual)
     if _is_clear(_gains(judge, best, chosen)):
         best = chosen
     mean_loss = float(problem.objective.losses(best.predicted, comparison.y).mean())
@@ -145,14 +144,15 @@ def _calibrated(
     predicted: list[PredictiveDistribution],
     weights: Array,
     trees: Array | None,
-    prior_rows: float,
+    n_rows: int,
+    usual: float | None,
 ) -> _Option:
     """With the share of trees, and the factor, that suit the regions."""
     used = np.flatnonzero(weights).tolist()
     combined, share = combine([predicted[k] for k in used], weights[used]), 0.0
     if trees is not None:
-        share = judge.share_of(trees, combined, judge.y, prior_rows)
-        combined = lean(combined, trees, share)
+        share = judge.share_of(trees, combined, judge.y, n_rows, usual)
+        combined = lean(combined, trees, share_at(share, usual, combined.scale))
     factor = _coverage_factor(combined, judge.y)
     if judge.regions is not None and judge.regions.n_regions < MANY_REGIONS:
         factor = max(1.0, factor)  # what few regions have picked is no surer than they say

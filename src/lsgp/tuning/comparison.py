@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.method.combination import combine, lean
+from lsgp.method.combination import combine, lean, share_at, usual_scale
 from lsgp.method.contract import (
     STATUS_NOT_POSITIVE_DEFINITE,
     LocalModel,
@@ -29,6 +29,8 @@ from lsgp.tuning.plan import (
     BOOSTED_PRIOR_SHARE,
     BOOSTED_SHARES,
     WORTH_BOOSTING,
+    boosted_prior_rows,
+    optimism,
 )
 from lsgp.tuning.regions import Regions
 from lsgp.tuning.result import Candidate
@@ -53,7 +55,8 @@ class Choice(NamedTuple):
     weights: Array  # of the candidates, and behind them of the linear ones
     loss: float
     calibration: ScaleAndShape
-    boosted_share: float = 0.0  # of boosted trees in the locations
+    boosted_share: float = 0.0  # of boosted trees in the locations, where the scale is usual
+    usual_scale: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,18 +152,26 @@ class Comparison:
         location: Array,
         predicted: PredictiveDistribution,
         observed: Array,
-        prior_rows: float,
+        n_rows: int,
+        usual: float | None,
     ) -> float:
         """How far predictions should lean to other locations (k, t); 0 if that is not worth it.
 
         Trees are judged on rows that they have not seen, models on rows that they were tuned on:
-        what a share is likely to be beforehand, as if by so many rows, stands against that. Part
-        of the compared points speaks for all of them.
+        errors of these are taken for larger, as those of so many training rows are, and what a
+        share is likely to be beforehand counts too. Part of the compared points speaks for all.
         """
         shares, n = np.array(BOOSTED_SHARES), len(self.y)
-        losses = np.array(
-            [self.objective.criterion(lean(predicted, location, w), observed) for w in shares]
+        honest, prior_rows = 1.0 + optimism(n_rows), boosted_prior_rows(n_rows)
+        as_unseen = replace(
+            predicted,
+            mean=observed + honest * (predicted.mean - observed),
+            scale=honest * predicted.scale,
         )
+        leaning = [
+            lean(as_unseen, location, share_at(w, usual, predicted.scale)) for w in shares.tolist()
+        ]
+        losses = np.array([self.objective.criterion(each, observed) for each in leaning])
         unit = self.objective.unit_of_criterion(losses[0])
         if unit == 0.0:
             return 0.0  # nothing is left to gain
@@ -174,18 +185,19 @@ class Comparison:
         choice: Choice,
         predicted: Sequence[PredictiveDistribution],
         location: Array,
-        prior_rows: float,
+        n_rows: int,
     ) -> Choice:
         """A choice with what boosted trees say of the compared points (k, t) beside it."""
         used = np.flatnonzero(choice.weights).tolist()
         combined = combine([predicted[k] for k in used], choice.weights[used])
-        share = self.share_of(location, combined, self.y, prior_rows)
+        usual = usual_scale(combined)
+        share = self.share_of(location, combined, self.y, n_rows, usual)
         if share == 0.0:
             return choice
-        combined = lean(combined, location, share)
+        combined = lean(combined, location, share_at(share, usual, combined.scale))
         mean_loss = float(self.objective.losses(combined, self.y).mean())
         calibration = calibrate_combination(combined, self.y)
-        return Choice(choice.weights, mean_loss, calibration, share)
+        return Choice(choice.weights, mean_loss, calibration, share, usual)
 
     def _unit(self, predicted: Sequence[PredictiveDistribution]) -> float:
         """What fractions of the criterion are of: that of the best."""

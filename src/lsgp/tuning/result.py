@@ -92,7 +92,8 @@ class TuningResult:
     at_bounds : dict
         How many hyperparameters of the combined models ended at a bound of their range, by name.
     boosted_share : float
-        The share of boosted trees in the locations of predictions; 0 if they have nothing to add.
+        The share of boosted trees in the locations of predictions of the usual scale; 0 if they
+        have nothing to add.
     """
 
     objective: str

@@ -35,7 +35,6 @@ from lsgp.tuning.plan import (
     BAD_LOSS,
     LAPLACE_SHARE,
     SMALLEST_ODDS,
-    boosted_prior_rows,
     exact_share,
 )
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
@@ -391,8 +390,9 @@ def _finish(
     contenders, choice, linear = weighed
     if boosted is not None:
         predicted = [contender.candidate.predicted for contender in contenders]
-        held_out, prior_rows = boosted.held_out[comparison.rows], boosted_prior_rows(len(problem.y))
-        choice = comparison.lean(choice, predicted, held_out, prior_rows)
+        held_out = boosted.held_out[comparison.rows]
+        choice = comparison.lean(choice, predicted, held_out, len(problem.y))
+        boosted = replace(boosted, usual_scale=choice.usual_scale)
     tuned = _result(problem, comparison, contenders, choice, is_complete, linear)
     return tuned._replace(boosted=_with_share(boosted, choice.boosted_share))
 

@@ -10,8 +10,9 @@ from functools import partial
 
 import numpy as np
 
+from lsgp.method.combination import usual_scale
 from lsgp.tuning.boosting import BoostingProblem, FoldFit, Folds, FoldsBeside
-from lsgp.tuning.plan import CORES_OF_GATHERED, MANY_REGIONS, boosted_prior_rows
+from lsgp.tuning.plan import ALWAYS_BOOSTED, CORES_OF_GATHERED, MANY_REGIONS
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import (
     BOOST_REGIONS_STREAM,
@@ -122,10 +123,10 @@ def _pays(fit: FoldFit, found: Found, runner: Runner) -> bool:
     """Whether the best model is worth more with them, on those compared rows that they lack."""
     problem, comparison = runner.problem, runner.comparison
     is_held_out = np.isin(comparison.rows, fit.held_out)
-    if not is_held_out.any():
+    if len(problem.y) <= ALWAYS_BOOSTED or not is_held_out.any():
         return True
     n_trees = int(np.argmin(fit.error_by_length)) + 1
     said = fit.predict(problem.rows.X[comparison.rows[is_held_out]], n_trees)
     best = min(found.all, key=lambda contender: contender.loss).candidate.predicted[is_held_out]
     y = comparison.y[is_held_out]
-    return comparison.share_of(said, best, y, boosted_prior_rows(len(problem.y))) > 0.0
+    return comparison.share_of(said, best, y, len(problem.y), usual_scale(best)) > 0.0
