@@ -88,6 +88,9 @@ template <> struct Digits<double> {
 template <class T> struct alignas(16) Four {
   T at[4];
 };
+template <class T> struct alignas(2 * sizeof(T)) Two {
+  T at[2];
+};
 template <class T> inline Four<T> load_four(const T *p) {
   return *reinterpret_cast<const Four<T> *>(p);
 }

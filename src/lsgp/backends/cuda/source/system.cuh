@@ -51,7 +51,7 @@ template <class T> struct Workspace {
     inverse = take(a);
     column = take(4 * t);
     slopes = take(gradient ? d : 0);
-    A = {matrix, capacity / TILE, rhs_tiles_of(t, a)};
+    A = {matrix, capacity / TILE, rhs_tiles_of(t, a), capacity / TILE};
   }
 };
 
@@ -63,18 +63,19 @@ template <class T> struct LocalSystem {
   int farthest;      // the neighbor that sets the adaptive bandwidth
   T h2;              // squared bandwidth
   T n_effective;     // sum of min(w, 1)
-  T mean_diagonal;   // of the covariance
+  T trend;           // its mean on the diagonal of the covariance
   T trend_variance;  // what the trend apart adds to the latent variance
   T k_dot_k;         // of what forward substitution leaves of k
   bool not_finite;   // whether a squared distance is NaN or infinite
 
   LocalSystem(const Problem<T> &problem, Workspace<T> &space) : problem(problem), space(space) {}
 
+  T mean_diagonal() const { return T(1) + trend; }  // of the covariance
+
   // The neighbors of the query, their distances, bandwidth and weights.
   void gather(const T *query, const int *neighbors, int m) {
     const int d = problem.d, t = problem.t, capacity = space.capacity;
-    T farthest_r2 = 0;
-    int is_bad = 0;
+    Farthest<T> reach = {T(0), capacity, 0};
     for (int i = rank(); i < capacity; i += n_threads()) {
       const int index = i < m ? neighbors[i] : -1;
       const T *x = index < 0 ? query : problem.X + (long long)index * d;
@@ -97,17 +98,15 @@ template <class T> struct LocalSystem {
       space.noise[i] = index < 0 ? T(1) : problem.noise[index];
       space.present[i] = index < 0 ? T(0) : T(1);
       space.r2[i] = sum;
-      is_bad |= !(sum - sum == T(0));
-      if (index >= 0 && sum > farthest_r2) farthest_r2 = sum;
+      reach.is_bad |= !(sum - sum == T(0));
+      if (index >= 0 && sum > reach.r2) reach.r2 = sum, reach.row = i;
     }
-    not_finite = reduce(is_bad, Largest{}) != 0;
-    h2 = reduce(farthest_r2, Largest{});
-    // Of several as far, the first.
-    int first = capacity;
-    for (int i = rank(); i < capacity; i += n_threads())
-      if (i < first && space.present[i] > 0 && space.r2[i] == h2 && h2 > 0) first = i;
-    first = reduce(first, Least{});
-    farthest = first < capacity ? first : 0;
+    // At once what can be: each reduction is two barriers (nine of them: m = 128 10.9 million solves a
+    // second on an H200; two: 11.8).
+    reach = reduce(reach, Farthest<T>::of);
+    not_finite = reach.is_bad != 0;
+    h2 = reach.r2;
+    farthest = reach.row < capacity ? reach.row : 0;
     weigh();
   }
 
@@ -115,8 +114,7 @@ template <class T> struct LocalSystem {
     if (problem.bandwidth > 0) h2 = T(problem.bandwidth * problem.bandwidth);
     const T factor =
         problem.normalize ? T(1) / (sqrt(h2 > 0 ? h2 : T(1)) * T(problem.mean_lengthscale)) : T(1);
-    T counted = 0;
-    int last_present = -1;
+    Counted<T> counted = {T(0), T(0), T(0), -1};
     for (int i = rank(); i < space.capacity; i += n_threads()) {
       const T s = h2 > 0 ? space.r2[i] / h2 : T(0);
       Weight<T> w = localize(problem.localizer, s, T(problem.localizer_decay));
@@ -128,13 +126,17 @@ template <class T> struct LocalSystem {
       space.by_decay[i] = in ? w.by_decay * factor : T(0);
       space.present[i] = in ? T(1) : T(0);
       if (!in) continue;
-      counted += w.value < T(1) ? w.value : T(1);
-      last_present = i;
+      counted.weights += w.value < T(1) ? w.value : T(1);
+      counted.r2 += space.r2[i];
+      counted.points += T(1);
+      counted.last = i;
     }
-    n_effective = sum_of(counted);
-    last_present = reduce(last_present, Largest{});
+    counted = reduce(counted, Counted<T>::of);
+    n_effective = counted.weights;
+    trend = T(problem.constant_variance) + T(problem.slope_variance) * counted.r2 /
+                                               (counted.points > T(1) ? counted.points : T(1));
     // Points that are out of the system need no rows.
-    rows = (last_present + TILE) / TILE * TILE;
+    rows = (counted.last + TILE) / TILE * TILE;
     rows = rows > TILE ? rows : TILE;
     space.A.n_tiles = rows / TILE;
   }
@@ -209,7 +211,7 @@ template <class T> struct LocalSystem {
       const T trended = T(1) + c + half_b * (space.r2[i] + space.r2[i]) + jitter;
       const T value = trended + T(problem.noise_variance) * space.noise[i] / weight;
       T *tile = space.A.tile(i / TILE, i / TILE);
-      tile[i % TILE * (TILE + 1)] = in ? value : mean_diagonal;
+      tile[i % TILE * (TILE + 1)] = in ? value : mean_diagonal();
     }
   }
 
@@ -257,23 +259,13 @@ template <class T> struct LocalSystem {
   // Assemble and factor. A system that fails is to be solved again, with more digits or with the
   // trend apart; where there is nothing else to try, with growing jitter.
   int solve() {
-    T sum = 0, count = 0;
-    for (int i = rank(); i < rows; i += n_threads()) {
-      sum += space.r2[i] * space.present[i];
-      count += space.present[i];
-    }
-    sum = sum_of(sum);
-    count = sum_of(count);
-    const T trend = T(problem.constant_variance) +
-                    T(problem.slope_variance) * sum / (count > T(1) ? count : T(1));
-    mean_diagonal = T(1) + trend;
     int status = STATUS_OK;
     bool failed = false;
-    T least = mean_diagonal;
+    T least = mean_diagonal();
     for (double level = 0;; level = level > 0 ? 10 * level : FIRST_JITTER) {
       failed = false;
-      assemble(T(level) * mean_diagonal);
-      factor(space.A, mean_diagonal * L::SMALLEST_PIVOT, failed, least);
+      assemble(T(level) * mean_diagonal());
+      factor(space.A, mean_diagonal() * L::SMALLEST_PIVOT, failed, least);
       if (!failed || not_finite || !problem.is_last_resort()) break;
       status = STATUS_JITTERED;
       if (level > LAST_JITTER / 2) {
@@ -284,7 +276,7 @@ template <class T> struct LocalSystem {
     if (not_finite) status = STATUS_NOT_FINITE;
     if (!problem.is_last_resort()) {
       bool imprecise = (failed && !not_finite) || trend > T(LARGEST_TREND_IN_MATRIX);
-      if (L::IS_SINGLE) imprecise |= least < L::PRECISE_PIVOT * mean_diagonal || not_finite;
+      if (L::IS_SINGLE) imprecise |= least < L::PRECISE_PIVOT * mean_diagonal() || not_finite;
       if (imprecise) status = STATUS_IMPRECISE;
     }
     trend_variance = 0;

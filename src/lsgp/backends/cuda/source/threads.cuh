@@ -22,15 +22,25 @@ template <class V> inline V from_lane(V value, int lane) {
   return __shfl_sync(ALL_LANES, value, lane);
 }
 
+// The value of the lane whose number differs in these bits; structures have a function of their own.
+template <class V> inline V of_partner(V value, int bits) {
+  return __shfl_xor_sync(ALL_LANES, value, bits);
+}
+
 template <class V, class F> inline V reduce_lanes(V value, F combine) {
-  for (int o = 16; o; o >>= 1) value = combine(value, __shfl_xor_sync(ALL_LANES, value, o));
+  for (int o = 16; o; o >>= 1) value = combine(value, of_partner(value, o));
   return value;
+}
+
+// For a value of each warp, of up to 32 bytes.
+inline double *memory_of_warps() {
+  __shared__ double memory[32 * 4];
+  return memory;
 }
 
 // What `combine` makes of the values of all threads, in every thread, in one order for all.
 template <class V, class F> inline V reduce(V value, F combine) {
-  __shared__ double memory[32];
-  V *of_warps = reinterpret_cast<V *>(memory);
+  V *of_warps = reinterpret_cast<V *>(memory_of_warps());
   value = reduce_lanes(value, combine);
   __syncthreads();  // the last result was read
   if (rank() % 32 == 0) of_warps[rank() / 32] = value;
@@ -40,14 +50,20 @@ template <class V, class F> inline V reduce(V value, F combine) {
   return value;
 }
 
+// What the first thread has, in every thread. Between two calls all threads meet somewhere else.
+template <class V> inline V from_first(V value) {
+  __shared__ double memory[2];
+  V *shared = reinterpret_cast<V *>(memory);
+  if (rank() == 0) *shared = value;
+  __syncthreads();
+  return *shared;
+}
+
 struct Sum {
   template <class V> V operator()(V a, V b) const { return a + b; }
 };
 struct Largest {
   template <class V> V operator()(V a, V b) const { return a > b ? a : b; }
-};
-struct Least {
-  template <class V> V operator()(V a, V b) const { return a < b ? a : b; }
 };
 template <class V> inline V sum_of(V value) { return reduce(value, Sum{}); }
 
