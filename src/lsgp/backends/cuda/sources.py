@@ -17,7 +17,7 @@ _FOLDERS = (Path(__file__).parent / "source", Path(_core.__file__).parent)
 
 _NUMBERS = ("numbers.cuh", "formulas.h", "losses.h", "predictive.h", "threads.cuh")
 _WARP = (*_NUMBERS, "problem.cuh", "general.cuh", "warp_system.cuh")
-_SYSTEM = ("problem.cuh", "tiles.cuh", "cholesky.cuh", "system.cuh")
+_SYSTEM = ("problem.cuh", "tiles.cuh", "cholesky.cuh", "gathered.cuh", "system.cuh")
 
 #: The files of each module, in the order in which they need each other.
 PARTS = {

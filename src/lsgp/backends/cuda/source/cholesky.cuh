@@ -87,21 +87,22 @@ template <class T> inline void solve_rows(const Triangle<T> &A, int begin, int e
   }
 }
 
-// What a panel of full width, from tile column `begin` on, subtracts from a tile. Here and in
-// `update_block`, two turns of a loop are faster than four products in a row (m = 256: 2.01 instead of
-// 1.99), and than four turns (1.96).
-template <class T> inline void update_tile(const Triangle<T> &A, int begin, int I, int J) {
-  T c[TILE_SIZE];
-  T *tile = A.tile(I, J);
-  const T *x = A.tile(I, begin), *y = A.tile(J, begin);
-  load_tile(c, tile);
-#pragma unroll 2
-  for (int s = 0; s < PANEL; s++) subtract_product(c, x + s * TILE_STRIDE, y + s * TILE_STRIDE);
-  store_tile(tile, c);
-}
+// Products in a row of the loops over a panel, in `update_tiles` and in `update_block`. From shared
+// memory two are faster than all four and than one (m = 256: 2.04, 2.02, 2.02; 192: 4.35, 4.25), from the
+// device's four (m = 1,024: .0163 with two, .0187).
+constexpr int IN_A_ROW = LSGP_MATRIX_SHARED ? 2 : PANEL;
 
+// What a panel of full width, from tile column `begin` on, subtracts from the tiles of a walk.
 template <class T> inline void update_tiles(const Triangle<T> &A, int begin, TileWalk at) {
-  for (; at.is_there(); at.next()) update_tile(A, begin, at.I, at.J);
+  for (; at.is_there(); at.next()) {
+    T c[TILE_SIZE];
+    T *tile = A.tile(at.I, at.J);
+    const T *x = A.tile(at.I, begin), *y = A.tile(at.J, begin);
+    load_tile(c, tile);
+#pragma unroll IN_A_ROW
+    for (int s = 0; s < PANEL; s++) subtract_product(c, x + s * TILE_STRIDE, y + s * TILE_STRIDE);
+    store_tile(tile, c);
+  }
 }
 
 // As `update_tiles`, of the lower triangle of the tile rows from `end` to `next`, by one warp that
@@ -173,7 +174,7 @@ template <class T> inline void update_block(const Triangle<T> &A, int begin, int
 #pragma unroll
   for (int e = 0; e < 4; e++)
     if (is_there[e]) load_tile(c[e], tiles[e]);
-#pragma unroll 2
+#pragma unroll IN_A_ROW
   for (int s = 0; s < PANEL; s++) {
     const int at = (begin + s) * TILE_STRIDE;
     subtract_products(c, x + at, lower + at, y + at, right + at);
@@ -183,53 +184,58 @@ template <class T> inline void update_block(const Triangle<T> &A, int begin, int
     if (is_there[e]) store_tile(tiles[e], c[e]);
 }
 
-// The blocks of 2 x 2 tiles of the tile rows from `first_row` on and the columns from `first` on, by
-// their number: down the columns, where blocks one below another lie in different banks.
+// Blocks of 2 x 2 tiles of the tile rows from `first_row` on: down the columns, where blocks one below
+// another lie in different banks.
 struct BlockWalk {
-  int first_row, n_rows, n_columns, J, offset;  // from the first row of the column
+  int first_row, n_rows, n_columns, J, offset;  // rows behind the first of the column
 
-  BlockWalk(int first, int first_row, int n_rows, int n_columns, int number)
-      : first_row(first_row), n_rows(n_rows), n_columns(n_columns), J(first), offset(2 * number) {
-    settle();
+  // Go on to the next columns if the offset is behind this one.
+  bool find() {
+    int top = J > first_row ? J : first_row;
+    while (J < n_columns && top + offset >= n_rows) {
+      offset -= (n_rows - top + 1) / 2 * 2;
+      J += 2;
+      top = J > first_row ? J : first_row;
+    }
+    return J < n_columns;
   }
-  // From a first row that is PANEL columns behind `first`: in those, blocks begin there, and then on
-  // the diagonal.
-  static int count(int first_row, int n_rows, int n_columns) {
-    const int height = (n_rows - first_row + 1) / 2, n_left = (n_columns - first_row + 1) / 2;
-    return (PANEL / 2 + n_left) * height - n_left * (n_left - 1) / 2;
-  }
-  int I() const { return top() + offset; }
-  bool is_there() const { return J < n_columns; }
-  void next(int step) {
-    offset += 2 * step;
-    settle();
-  }
-
- private:
-  int top() const { return J > first_row ? J : first_row; }
-  void settle() {
-    for (; is_there() && I() >= n_rows; J += 2) offset -= (n_rows - top() + 1) / 2 * 2;
-  }
+  int I() const { return (J > first_row ? J : first_row) + offset; }
 };
 
-// As `update_tiles`, of the tile rows from `first_row` on and the columns from `first` on, by blocks
-// of 2 x 2 tiles. Where few of them are left for a last turn, which all others would wait for, each
+// As `update_tiles`, of the tile rows from `first_row` on and the columns from `first` on, PANEL before
+// it, by blocks. Where few of them are left for a last turn, which all others would wait for, each
 // thread takes a tile (m = 256: 2.04 instead of 2.01).
 template <class T>
 inline void update_blocks(const Triangle<T> &A, int begin, int first, int first_row, int start,
                           int step) {
   const int n = A.n_tiles, n_rows = n + A.n_rhs_tiles;
-  const int total = BlockWalk::count(first_row, n_rows, n), left = total % step;
-  const bool by_tiles = left * 4 <= step;
-  const int n_turns = total / step + !by_tiles;
-  BlockWalk at(first, first_row, n_rows, n, start);
+  const int height = (n_rows - first_row + 1) / 2, n_left = (n - first_row + 1) / 2;
+  const int total = (PANEL / 2 + n_left) * height - n_left * (n_left - 1) / 2;
+  int n_turns = total / step;
+  const int rest = total - n_turns * step;
+  const bool by_tiles = 4 * rest <= step;
+  if (!by_tiles) n_turns++;
+  BlockWalk at = {first_row, n_rows, n, first, 2 * start};
 #pragma unroll 1
-  for (int turn = 0; turn < n_turns && at.is_there(); turn++, at.next(step))
+  for (int turn = 0; turn < n_turns && at.find(); turn++, at.offset += 2 * step)
     update_block(A, begin, at.I(), at.J);
-  if (!by_tiles || start >= left * 4) return;
-  const BlockWalk last(first, first_row, n_rows, n, n_turns * step + start / 4);
-  const int I = last.I() + start % 2, J = last.J + start % 4 / 2;
-  if (I < n_rows && J < n && J <= I) update_tile(A, begin, I, J);
+  if (!by_tiles) return;
+#pragma unroll 1
+  for (int own = start; own < 4 * rest; own += step) {
+    BlockWalk last = {first_row, n_rows, n, first, 2 * (n_turns * step + own / 4)};
+    last.find();
+    const int e = own % 4, I = last.I() + e % 2, J = last.J + e / 2;
+    if (I < n_rows && J < n && J <= I) {
+      T c[TILE_SIZE];
+      T *tile = A.tile(I, J);
+      const T *x = A.tile(I, begin), *y = A.tile(J, begin);
+      load_tile(c, tile);
+#pragma unroll 1
+      for (int s = 0; s < PANEL; s++)
+        subtract_product(c, x + s * TILE_STRIDE, y + s * TILE_STRIDE);
+      store_tile(tile, c);
+    }
+  }
 }
 
 // What a panel subtracts from the tiles of rows from `first_row` on, by all threads but the first
@@ -255,19 +261,19 @@ template <class T> void factor(const Triangle<T> &A, T smallest, bool &failed, T
   const int n = A.n_tiles, width = lane_width();
   const bool is_ahead = rank() < width, is_alone = n_threads() == width;
   if (is_ahead) factor_block(A, 0, PANEL < n ? PANEL : n, smallest, failed, least);
-  for (int begin = 0; begin < n; begin += PANEL) {
-    const int end = begin + PANEL < n ? begin + PANEL : n;
+  for (int begin = 0, end = 0; end < n || begin == 0; begin += PANEL) {
+    end = begin + PANEL < n ? begin + PANEL : n;
     const int next = end + PANEL < n ? end + PANEL : n;
     __syncthreads();
     solve_rows(A, begin, end);
     __syncthreads();
-    if (end == n) break;
-    if (is_ahead) {
+    if (is_ahead && end < n) {
       update_diagonal(A, begin, end, next);
       __syncwarp();
       factor_block(A, end, next, smallest, failed, least);
     }
-    if (is_alone || !is_ahead) update_behind(A, begin, end, next, is_alone ? 0 : width);
+    if (is_ahead && !is_alone) continue;
+    if (end < n) update_behind(A, begin, end, next, is_alone ? 0 : width);
   }
   // The lanes of the first warp know the same, the others nothing.
   const Pivots<T> pivots = from_first(Pivots<T>{least, failed});

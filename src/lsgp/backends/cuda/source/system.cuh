@@ -51,38 +51,9 @@ template <class T> struct Workspace {
     inverse = take(a);
     column = take(4 * t);
     slopes = take(gradient ? d : 0);
-    A = {matrix, capacity / TILE, rhs_tiles_of(t, a)};
+    A = {matrix, capacity / TILE, rhs_tiles_of(t, a), capacity / TILE};
   }
 };
-
-// The farthest neighbor, of several as far the first, and whether a squared distance is NaN or infinite.
-template <class T> struct Farthest {
-  T r2;
-  int row, is_bad;
-
-  static Farthest of(Farthest a, Farthest b) {
-    const bool is_second = b.r2 > a.r2 || (b.r2 == a.r2 && b.row < a.row);
-    return {is_second ? b.r2 : a.r2, is_second ? b.row : a.row, a.is_bad | b.is_bad};
-  }
-};
-template <class T> inline Farthest<T> of_partner(Farthest<T> own, int bits) {
-  return {of_partner(own.r2, bits), of_partner(own.row, bits), of_partner(own.is_bad, bits)};
-}
-
-// Sums over the points in the system, and the last of them.
-template <class T> struct Counted {
-  T weights, r2, points;
-  int last;
-
-  static Counted of(Counted a, Counted b) {
-    return {a.weights + b.weights, a.r2 + b.r2, a.points + b.points,
-            a.last > b.last ? a.last : b.last};
-  }
-};
-template <class T> inline Counted<T> of_partner(Counted<T> own, int bits) {
-  return {of_partner(own.weights, bits), of_partner(own.r2, bits), of_partner(own.points, bits),
-          of_partner(own.last, bits)};
-}
 
 template <class T> struct LocalSystem {
   typedef Limits<T> L;
@@ -93,12 +64,13 @@ template <class T> struct LocalSystem {
   T h2;              // squared bandwidth
   T n_effective;     // sum of min(w, 1)
   T trend;           // its mean on the diagonal of the covariance
-  T mean_diagonal;   // of the covariance
   T trend_variance;  // what the trend apart adds to the latent variance
   T k_dot_k;         // of what forward substitution leaves of k
   bool not_finite;   // whether a squared distance is NaN or infinite
 
   LocalSystem(const Problem<T> &problem, Workspace<T> &space) : problem(problem), space(space) {}
+
+  T mean_diagonal() const { return T(1) + trend; }  // of the covariance
 
   // The neighbors of the query, their distances, bandwidth and weights.
   void gather(const T *query, const int *neighbors, int m) {
@@ -163,7 +135,6 @@ template <class T> struct LocalSystem {
     n_effective = counted.weights;
     trend = T(problem.constant_variance) + T(problem.slope_variance) * counted.r2 /
                                                (counted.points > T(1) ? counted.points : T(1));
-    mean_diagonal = T(1) + trend;
     // Points that are out of the system need no rows.
     rows = (counted.last + TILE) / TILE * TILE;
     rows = rows > TILE ? rows : TILE;
@@ -240,7 +211,7 @@ template <class T> struct LocalSystem {
       const T trended = T(1) + c + half_b * (space.r2[i] + space.r2[i]) + jitter;
       const T value = trended + T(problem.noise_variance) * space.noise[i] / weight;
       T *tile = space.A.tile(i / TILE, i / TILE);
-      tile[i % TILE * (TILE + 1)] = in ? value : mean_diagonal;
+      tile[i % TILE * (TILE + 1)] = in ? value : mean_diagonal();
     }
   }
 
@@ -290,11 +261,11 @@ template <class T> struct LocalSystem {
   int solve() {
     int status = STATUS_OK;
     bool failed = false;
-    T least = mean_diagonal;
+    T least = mean_diagonal();
     for (double level = 0;; level = level > 0 ? 10 * level : FIRST_JITTER) {
       failed = false;
-      assemble(T(level) * mean_diagonal);
-      factor(space.A, mean_diagonal * L::SMALLEST_PIVOT, failed, least);
+      assemble(T(level) * mean_diagonal());
+      factor(space.A, mean_diagonal() * L::SMALLEST_PIVOT, failed, least);
       if (!failed || not_finite || !problem.is_last_resort()) break;
       status = STATUS_JITTERED;
       if (level > LAST_JITTER / 2) {
@@ -305,7 +276,7 @@ template <class T> struct LocalSystem {
     if (not_finite) status = STATUS_NOT_FINITE;
     if (!problem.is_last_resort()) {
       bool imprecise = (failed && !not_finite) || trend > T(LARGEST_TREND_IN_MATRIX);
-      if (L::IS_SINGLE) imprecise |= least < L::PRECISE_PIVOT * mean_diagonal || not_finite;
+      if (L::IS_SINGLE) imprecise |= least < L::PRECISE_PIVOT * mean_diagonal() || not_finite;
       if (imprecise) status = STATUS_IMPRECISE;
     }
     trend_variance = 0;

@@ -20,11 +20,14 @@ template <class T> struct Triangle {
   T *data;
   int n_tiles;      // tile rows of the matrix
   int n_rhs_tiles;  // tile rows of right-hand sides below it
+  int most_tiles;   // tile rows of the matrix that there is room for, before the right-hand sides
 
+  // Right-hand sides do not follow the last row in use but all that there is room for: the kernel for
+  // m = 256 has 253 registers then, and 2.06 million solves a second; else 209, and 1.91.
   T *row(int I) const {
-    const Place n = n_tiles, above = I <= n_tiles
+    const Place most = most_tiles, above = I < n_tiles
         ? Place(I) * (I + 1) / 2
-        : n * (n + 1) / 2 + (I - n) * n;
+        : most * (most + 1) / 2 + (I - n_tiles) * most;
     return data + TILE_STRIDE * above;
   }
   T *tile(int I, int J) const { return row(I) + TILE_STRIDE * J; }
