@@ -118,9 +118,7 @@ def test_what_is_excluded_by_rows_radii_and_groups_is_not_found(points):
         drawn,
     ):
         expected = naive_search(X, lengthscale, queries, K, e=e, unit=np.ones(d))
-        np.testing.assert_array_equal(
-            index.nearest(queries, lengthscale, K, e), pad(expected, K)
-        )
+        np.testing.assert_array_equal(index.nearest(queries, lengthscale, K, e), pad(expected, K))
 
 
 def test_rows_that_left_and_too_few_that_stay_are_no_obstacle():

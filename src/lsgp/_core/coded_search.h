@@ -64,8 +64,8 @@ inline float distance_of(Rough rough) {
 
 template <bool SCALED> class CodedSearch {
  public:
-  // What distances are multiplied by here: by the width of the widest input, so that squares of
-  // single precision are finite numbers.
+  // What distances are multiplied by here: the inverse width of the widest input, so that squares
+  // of single precision are finite numbers.
   double unit;
   // Squared distance by codes above which points and boxes were dropped, of the last search.
   float limit = 0, bound = 0;
@@ -243,7 +243,7 @@ template <bool SCALED> class CodedSearch {
     sorted.resize(leaves.size());
     for (const Leaf &leaf : leaves) sorted[starts[int(leaf.distance * scale)]++] = leaf;
     for (size_t i = 0; i < sorted.size(); i++) {
-      if (i + 2 < sorted.size()) {
+      if (i + 2 < sorted.size() && sorted[i + 2].distance <= bound) {
         const uint8_t *next = coded.codes + sorted[i + 2].leaf * coded.m * tree.L;
         for (int64_t b = 0; b < coded.m * tree.L; b += 64) __builtin_prefetch(next + b);
       }

@@ -20,8 +20,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "candidates.h"
@@ -105,8 +105,7 @@ template <bool SCALED> class ProvedSearch {
       : tree(tree), positions(tree.n_leaves), leading(tree, factor),
         factor(leading.factor_of(factor)), search_codes(leading.coded, 1.0, this->factor), k(k),
         n_kept(k + k / 4 + 8), own(leading.coded.m) {
-    CodedTree part = leading.coded;
-    // The widest come first where they are some: then the order is that of their numbers.
+    const CodedTree &part = leading.coded;
     const Tree boxes{nullptr, nullptr, part.boxes, tree.n_leaves, part.m, tree.L};
     by_spread = inputs_by_spread(boxes, this->factor);
   }
@@ -158,7 +157,8 @@ template <bool SCALED> class ProvedSearch {
       try_some(query, n_tried, count, nearest);
     }
     // With fewer, a distance by codes may have overflowed.
-    return count == n && nearest.last_square() < least_square(search_codes.limit);
+    const float limit = std::min(search_codes.limit, std::numeric_limits<float>::max());
+    return count == n && nearest.last_square() < least_square(limit);
   }
 
   // What the square of a true distance surely is, in all inputs and however it is rounded, where
