@@ -13,6 +13,7 @@
 #include "approximate.h"
 #include "coarse.h"
 #include "moments.h"
+#include "nearest.h"
 #include "search.h"
 
 namespace nb = nanobind;
@@ -113,7 +114,7 @@ void encode_tree(Array<const double, 3> leaves, Array<const int32_t, 2> order,
   const lsgp::Tree tree = tree_of(leaves, order, boxes);
   require_codes(tree, codes, bounds);
   nb::gil_scoped_release release;
-  lsgp::encode_tree(tree, codes.data(), bounds.data());
+  lsgp::encode_tree(tree, tree.boxes, nullptr, tree.d, codes.data(), bounds.data());
 }
 
 // Arguments as of find_nearest; codes, bounds: as of encode_tree
@@ -136,7 +137,7 @@ void find_near(Array<const double, 3> leaves, Array<const int32_t, 2> order,
   const lsgp::Exclusions exclusions =
       exclusions_of(tree, q, exclude, exclusion_radius, unit, groups, query_groups);
   const double *scaling = factor_of(tree, factor);
-  const lsgp::CodedTree coded{tree, codes.data(), bounds.data()};
+  const lsgp::CodedTree coded{tree, codes.data(), bounds.data(), tree.boxes, tree.d};
   nb::gil_scoped_release release;
   const auto find = scaling ? &lsgp::find_near<true> : &lsgp::find_near<false>;
   find(coded, reach, queries.data(), int64_t(q), scaling, int64_t(k), exclusions,

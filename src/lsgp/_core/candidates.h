@@ -107,6 +107,11 @@ class NearestFound {
   void leaf_done() {
     if (count >= patience || (count >= k && limit == INFINITE)) keep_nearest();
   }
+  // A bound of the k-th squared distance, however it was rounded; infinite if there are fewer.
+  double last_square() {
+    if (count > k || (count == k && limit == INFINITE)) keep_nearest();
+    return limit;
+  }
   int64_t finish() {
     if (count > k) keep_nearest();
     sort(found.data(), count, scratch.data());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The points of a tree in a byte per input: what an approximate search reads instead of them.
+// The points of a tree in a byte per input: what most searches of many inputs read instead.
 //
 // Leaves come in groups: all that are below one node, four levels up. A code is a point's place in
 // the box of its group, in 255ths of its width; so a leaf's codes need no header of their own, and
@@ -39,38 +39,47 @@ struct Groups {
   }
 };
 
+// Codes of all inputs of a tree, or of m of them.
 struct CodedTree {
   Tree tree;
-  const uint8_t *codes;   // (n_leaves, d, L)
-  const uint8_t *bounds;  // (n_groups, 2, d, GROUP) least and largest code of each leaf
+  const uint8_t *codes;   // (n_leaves, m, L)
+  const uint8_t *bounds;  // (n_groups, 2, m, GROUP) least and largest code of each leaf
+  const double *boxes;    // (n_nodes, 2, m) of the tree in the inputs that have codes
+  int64_t m;
+
+  const double *box(int64_t node) const { return boxes + node * 2 * m; }
 };
 
+// boxes: (n_nodes, 2, m), of these inputs, (m,); null: of all
 // codes, bounds: as above, written
-inline void encode_tree(const Tree &tree, uint8_t *codes, uint8_t *bounds) {
+inline void encode_tree(const Tree &tree, const double *boxes, const int32_t *inputs, int64_t m,
+                        uint8_t *codes, uint8_t *bounds) {
   const Groups groups(tree.n_leaves);
-  const int64_t d = tree.d, L = tree.L;
+  const int64_t L = tree.L;
   for (int64_t g = 0; g < groups.n_groups; g++) {
     const int64_t node = groups.first + g;
-    const double *lower = tree.box(node), *upper = lower + d;
+    const double *lower = boxes + node * 2 * m, *upper = lower + m;
     int64_t count;
     const int64_t first = groups.first_leaf(node, count);
-    uint8_t *least = bounds + g * 2 * d * GROUP, *largest = least + d * GROUP;
-    std::fill(least, least + 2 * d * GROUP, 0);
+    uint8_t *least = bounds + g * 2 * m * GROUP, *largest = least + m * GROUP;
+    std::fill(least, least + 2 * m * GROUP, 0);
     for (int64_t i = 0; i < count; i++)
-      for (int64_t j = 0; j < d; j++) {
+      for (int64_t j = 0; j < m; j++) {
         const double width = upper[j] - lower[j];
-        const int64_t begin = ((first + i) * d + j) * L;
-        uint8_t low = 255, high = 0;
+        const int64_t input = inputs ? inputs[j] : j;
+        const double *points = tree.leaves + ((first + i) * tree.d + input) * L;
+        uint8_t *code = codes + ((first + i) * m + j) * L;
+        int low = 255, high = 0;
         for (int64_t l = 0; l < L; l++) {
-          const double share = width > 0 ? (tree.leaves[begin + l] - lower[j]) / width : 0.0;
+          const double share = width > 0 ? (points[l] - lower[j]) / width : 0.0;
           // Padding is NaN.
           const bool is_point = share >= 0;
-          const uint8_t code = is_point ? uint8_t(std::min(share, 1.0) * CODE_STEPS + 0.5) : 0;
-          codes[begin + l] = code;
-          low = is_point && code < low ? code : low;
-          high = is_point && code > high ? code : high;
+          const int step = is_point ? int(std::min(share, 1.0) * CODE_STEPS + 0.5) : 0;
+          code[l] = uint8_t(step);
+          low = is_point && step < low ? step : low;
+          high = is_point && step > high ? step : high;
         }
-        least[j * GROUP + i] = low, largest[j * GROUP + i] = high;
+        least[j * GROUP + i] = uint8_t(low), largest[j * GROUP + i] = uint8_t(high);
       }
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exact neighbor search: depth first through the tree, its leaves scanned with SIMD.
+// Exact neighbor search: depth first through the tree, its leaves scanned with SIMD. (Of many
+// queries and inputs, `nearest.h` asks the codes of points first.)
 //
 // The tree's points and the queries are in units of the tree's own. A search is in any metric of
 // one lengthscale per dimension: it multiplies each difference by factor = unit / lengthscale. A
@@ -56,21 +57,34 @@ constexpr int64_t MANY_INPUTS = 16;
 // Inputs after which the filter looks whether any point is left.
 constexpr int64_t N_AT_A_TIME = 8;
 
+// An input, and the square of the tree's width along it in the metric.
+struct Spread {
+  double square;
+  int32_t input;
+};
+
+// The widest first.
+inline std::vector<Spread> spreads_of(const Tree &tree, const double *factor) {
+  std::vector<Spread> spreads(tree.d);
+  for (int64_t j = 0; j < tree.d; j++) {
+    const double width = (tree.box(0)[tree.d + j] - tree.box(0)[j]) * (factor ? factor[j] : 1.0);
+    spreads[j] = {width * width, int32_t(j)};
+  }
+  std::stable_sort(spreads.begin(), spreads.end(),
+                   [](const Spread &a, const Spread &b) { return a.square > b.square; });
+  return spreads;
+}
+
 // The inputs in the order of the tree's width along them in the metric; empty if there are few, or
 // if no few of them matter most: then all in a row are read faster.
 inline std::vector<int32_t> inputs_by_spread(const Tree &tree, const double *factor) {
   std::vector<int32_t> order;
   if (tree.d <= MANY_INPUTS) return order;
-  std::vector<double> width(tree.d);
-  for (int64_t j = 0; j < tree.d; j++) {
-    width[j] = (tree.box(0)[tree.d + j] - tree.box(0)[j]) * (factor ? factor[j] : 1.0);
-    order.push_back(int32_t(j));
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return width[a] > width[b]; });
   double first = 0, rest = 0;
-  for (int64_t i = 0; i < tree.d; i++)
-    (i < MANY_INPUTS ? first : rest) += width[order[i]] * width[order[i]];
+  for (const Spread &spread : spreads_of(tree, factor)) {
+    (int64_t(order.size()) < MANY_INPUTS ? first : rest) += spread.square;
+    order.push_back(spread.input);
+  }
   if (!(first > rest)) order.clear();
   return order;
 }
@@ -318,43 +332,41 @@ inline int64_t home_leaf(const Tree &tree, const LeafPositions &positions, const
   return positions(node);
 }
 
-// queries: (q, d), in units; factor: (d,), or null where SCALED is false
-// neighbors: (q, k), written, -1 where there are fewer; distances: (q, k), squared, or null
+// The numbers of queries in the order of the tree: consecutive ones scan the same leaves.
 template <bool SCALED>
-inline void find_nearest(const Tree &tree, const double *queries, int64_t q, const double *factor,
-                         int64_t k, const Exclusions &exclusions, int32_t *neighbors,
-                         double *distances) {
+inline std::vector<int64_t> in_tree_order(const Tree &tree, const double *queries, int64_t q,
+                                          const double *factor, const int32_t *by_spread) {
   const LeafPositions positions(tree.n_leaves);
-  const int64_t d = tree.d, n_wanted = std::min(k, tree.n_leaves * tree.L);
-  const std::vector<int32_t> by_spread = inputs_by_spread(tree, factor);
-  const int32_t *order = by_spread.empty() ? nullptr : by_spread.data();
-  // Queries in the order of the tree: consecutive ones scan the same leaves.
+  const Exclusions none{};
   std::vector<std::pair<int64_t, int64_t>> sorted(q);
   for (int64_t i = 0; i < q; i++) {
-    const Query query(queries, i, d, factor, exclusions, order);
+    const Query query(queries, i, tree.d, factor, none, by_spread);
     sorted[i] = {home_leaf<SCALED>(tree, positions, query), i};
   }
   std::sort(sorted.begin(), sorted.end());
+  std::vector<int64_t> order(q);
+  for (int64_t i = 0; i < q; i++) order[i] = sorted[i].second;
+  return order;
+}
 
-  Query pack[PACK];
-  NearestFound found[PACK];
-  int64_t n_scanned = 0;  // leaves, by each of the last queries
-  for (int64_t begin = 0, size; begin < q; begin += size) {
-    // A pack visits the leaves in an order that is good for none of its queries, and pays only
-    // where they need the same leaves: in many dimensions, where each scans much of the data.
-    size = 4 * n_scanned > tree.n_leaves && begin + PACK <= q ? PACK : 1;
-    for (int64_t p = 0; p < size; p++) {
-      pack[p] = Query(queries, sorted[begin + p].second, d, factor, exclusions, order);
-      found[p].start(n_wanted, d, tree.L);
-    }
-    n_scanned = size == 1 ? search<SCALED>(tree, positions, pack[0], found[0])
-                          : search_pack<SCALED>(tree, positions, pack, found);
-    for (int64_t p = 0; p < size; p++) {
-      const int64_t i = sorted[begin + p].second, count = found[p].finish();
-      for (int64_t r = 0; r < k; r++) {
-        neighbors[i * k + r] = r < count ? row_of(found[p][r]) : -1;
-        if (distances) distances[i * k + r] = r < count ? distance_of(found[p][r]) : INFINITE;
-      }
+constexpr int TOGETHER = 4;  // points whose distances are summed side by side: hides latency
+
+// The squares of some points' distances, as the search above rounds them.
+// places: (TOGETHER,); squares: (TOGETHER,), written
+template <bool SCALED>
+inline void exact_distances(const Tree &tree, const Query &query, const int64_t *places,
+                            double *squares) {
+  const double *points[TOGETHER];
+  for (int c = 0; c < TOGETHER; c++) {
+    points[c] = tree.leaves + places[c] / tree.L * tree.d * tree.L + places[c] % tree.L;
+    squares[c] = 0;
+  }
+  for (int64_t j = 0; j < tree.d; j++) {
+    const double z = query.z[j], factor = SCALED ? query.factor[j] : 1.0;
+    for (int c = 0; c < TOGETHER; c++) {
+      double gap = points[c][j * tree.L] - z;
+      if (SCALED) gap = rounded(gap * factor);
+      squares[c] += rounded(gap * gap);
     }
   }
 }

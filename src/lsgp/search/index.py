@@ -4,8 +4,9 @@
 Neighbors are ordered by distance, equal distances by row, so that a neighborhood is unique: it
 depends neither on the block of queries nor on the instruction set of the machine. An index holds
 points divided by a `unit`; a search is given the lengthscale, and its distances are between inputs
-divided by that. In few dimensions the native tree visits a few leaves per query; in many it
-degenerates to a scan of all points at the speed of the memory or better.
+divided by that. In few dimensions the native tree visits a few leaves per query. In many it scans
+much of the data: many queries at once then ask the codes of points first, in the inputs that matter
+to the metric, with a proof that none is missed (`_core/nearest.h`).
 """
 
 from __future__ import annotations
