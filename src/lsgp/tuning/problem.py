@@ -25,6 +25,7 @@ from lsgp.method.contract import LocalModel
 from lsgp.search.approximate import approximate
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.solvers.exact_system import ExactSystem
+from lsgp.tuning.boosting import WarmTrees
 from lsgp.tuning.classification import LabelComparison, Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.comparison import Comparison, Judgement
@@ -42,6 +43,7 @@ from lsgp.tuning.plan import (
     N_NEIGHBORS_IN_GAPS,
     seconds_on_host,
 )
+from lsgp.tuning.prices import in_due_precision
 from lsgp.tuning.regions import hold_out_regions, leave_regions_out
 from lsgp.tuning.result import Candidate
 
@@ -84,6 +86,7 @@ class TuningProblem(Given):
         level: Level = LEVELS["balanced"],
         max_seconds: float | None = None,
         warm_starts: tuple[WarmStart, ...] = (),
+        warm_trees: WarmTrees | None = None,
         labels: Labels | None = None,
         plain_objective: Objective | None = None,
         **where: Any,
@@ -107,6 +110,7 @@ class TuningProblem(Given):
             seed=seed,
             clock=Clock(max_seconds),
             level=level,
+            warm_trees=warm_trees,
             labels=labels,
             **where,
         )
@@ -345,6 +349,7 @@ class TuningProblem(Given):
     ) -> Contender:
         """The same from all rows, by one system, which is kept."""
         began = time.monotonic()
+        start = start._replace(model=in_due_precision(self, start.model))
         system = ExactSystem.solve(start.space.problem(start.model), self.backend.dense)
         return self.judge_exact(start, system, comparison, calibrates_scale, began)
 
