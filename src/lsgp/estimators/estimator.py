@@ -327,10 +327,12 @@ class LSGPEstimator(CallbackSupportMixin, Updates, metaclass=ABCMeta):
             is_alike = fitted.transform.projection == specification.projection
             if is_alike and specification.admits(fitted.model, fitted.transform.kinds):
                 model = fitted.model.replace(noise_levels=specification.model.noise_levels)
-                starts.append(WarmStart(fitted.transform.kinds, model, n_neighbors))
+                kinds, weight = fitted.transform.kinds, fitted.weight
+                starts.append(WarmStart(kinds, model, n_neighbors, weight))
             elif is_alike and specification.admits_as_exact(fitted.model, fitted.transform.kinds):
                 kinds = fitted.transform.kinds
-                starts.append(WarmStart(kinds, fitted.model, None, is_exact=True))
+                start = WarmStart(kinds, fitted.model, None, fitted.weight, is_exact=True)
+                starts.append(start)
         return tuple(starts)
 
     def _warm_trees(self) -> WarmTrees | None:

@@ -69,6 +69,7 @@ class Given:
     level: Level = LEVELS["balanced"]
     starts: tuple[Start, ...] = ()
     is_warm: bool = False
+    n_heavy: int = 0  # of the starts, then, those that are polished: the first
     warm_trees: WarmTrees | None = None  # of a previous fit, if it had any
     is_taken_on: bool = False  # from the fit without queries: there is nothing to rank
     exact_starts: tuple[Start, ...] = ()  # of a previous fit
