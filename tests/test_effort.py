@@ -2,7 +2,6 @@
 """Effort: what tuning tries, what predictions may cost, and what a refit starts from."""
 
 import copy
-import math
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -14,12 +13,9 @@ from tuned import assert_same_predictions, make_data, regressor
 from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.method.contract import LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.tuning import boosting
-from lsgp.tuning.boosting import WarmTrees
 from lsgp.tuning.descent import in_fewest_digits
 from lsgp.tuning.levels import LEVELS, plan_efforts
 from lsgp.tuning.objective import OBJECTIVES
-from lsgp.tuning.plan import WARM_TREES
 from lsgp.tuning.prices import price_of, price_of_exact
 from lsgp.tuning.stages import rank
 from lsgp.tuning.weights import Toll, choose_weights
@@ -270,32 +266,6 @@ def test_a_warm_refit_keeps_exact_gps_and_tries_no_other_kernel():
     model.set_params(n_neighbors=25).fit(X, y)
     assert {f.n_neighbors for f in model.fitted_} == {25}
     assert {f.model.localizer for f in model.fitted_} == {"smooth"}
-
-
-def test_a_warm_refit_grows_trees_where_there_were_some_and_as_many(monkeypatch):
-    rng = np.random.default_rng(8)
-    X = rng.uniform(-1.0, 1.0, (220, 3))
-    y = np.sign(X[:, 0]) + 2.0 * np.sign(X[:, 1] - 0.3) + 0.05 * rng.normal(size=220)
-    settings = {"kernel": "matern32", "input_transform": "standardize", "random_state": 0}
-    model = LSGPRegressor(warm_start=True, **settings).fit(X[:200], y[:200])
-    before = WarmTrees.of(model.ensemble_.boosted)
-    growths, grow = [], boosting.grow
-
-    def watched(growth, *arguments):
-        growths.append(growth)
-        return grow(growth, *arguments)
-
-    monkeypatch.setattr(boosting, "grow", watched)
-    model.fit(X, y)
-    assert growths
-    assert {growth.n_leaves for growth in growths} == {before.n_leaves}
-    assert {growth.n_trees for growth in growths} == {math.ceil(WARM_TREES * before.n_trees)}
-    assert model.ensemble_.boosted is not None
-    growths.clear()
-    model.ensemble_ = replace(model.ensemble_, boosted=None)
-    model.fit(X, y)
-    assert not growths
-    assert model.ensemble_.boosted is None
 
 
 def test_a_warm_refit_weighs_what_there_was_as_it_was():
