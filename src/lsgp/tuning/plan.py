@@ -74,8 +74,8 @@ OPERATIONS_OF_COVARIANCE = 20
 #: What milliseconds of a prediction must lower the loss by beyond those that an effort allows for,
 #: as a multiple of what the first must. 36,000 rows of the end of an arm without noise
 #: (`benchmarks/gpu_curve.py`): with 1, two models of 384 neighbors, one of 256 and one of 128, 2.3
-#: ms; with 2 to 5 one of each of these sizes, 1.4 ms, and CRPS higher by .9 % on rows left out and
-#: 1.6 % on others; with 10 those of 384, 128 and 64, 1.1 ms, and 3.6 % on others.
+#: ms; with 4 one of each of these sizes and one of 64, 1.6 ms, and CRPS higher by about 1 % on rows
+#: left out and 2 % on others; with 10 those of 384, 128 and 64, 1.1 ms, and 3.6 % on others.
 TIMES_BEYOND = 4.0
 
 # -- coarse neighborhoods ------------------------------------------------------------------------
