@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 
@@ -23,11 +24,12 @@ from lsgp.storage.boosted import boosted_record, read_boosted
 from lsgp.storage.checks import InvalidRecord
 from lsgp.storage.model_file import ModelFileError
 from lsgp.storage.records import ArrayStore
-from lsgp.tuning.boosting import BoostingProblem, FoldFit
+from lsgp.tuning import boosting
+from lsgp.tuning.boosting import BoostingProblem, FoldFit, WarmTrees
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.linear import folds_of
 from lsgp.tuning.objective import OBJECTIVES
-from lsgp.tuning.plan import BOOSTED_PRIOR_ROWS, boosted_prior_rows
+from lsgp.tuning.plan import BOOSTED_PRIOR_ROWS, WARM_TREES, boosted_prior_rows
 from lsgp.tuning.problem import TuningProblem
 
 
@@ -484,3 +486,27 @@ def test_what_is_said_beforehand_of_trees_fades_with_the_rows():
     assert many[0] == many[1] == BOOSTED_PRIOR_ROWS
     assert many[1] > many[2] > many[3] > 0
     assert many[3] < 0.01 * many[0]
+
+
+def test_a_warm_refit_grows_trees_where_there_were_some_and_as_many(stepped, monkeypatch):
+    model = LSGPRegressor(**stepped.get_params()).set_params(warm_start=True)
+    model.ensemble_ = stepped.ensemble_
+    before = WarmTrees.of(stepped.ensemble_.boosted)
+    growths = []
+
+    def watched(growth, *arguments):
+        growths.append(growth)
+        return grow(growth, *arguments)
+
+    monkeypatch.setattr(boosting, "grow", watched)
+    X, y = steps(310)
+    model.fit(X, y)
+    assert growths
+    assert {growth.n_leaves for growth in growths} == {before.n_leaves}
+    assert {growth.n_trees for growth in growths} == {math.ceil(WARM_TREES * before.n_trees)}
+    assert model.ensemble_.boosted is not None
+    growths.clear()
+    model.ensemble_ = replace(model.ensemble_, boosted=None)
+    model.fit(X, y)
+    assert not growths
+    assert model.ensemble_.boosted is None

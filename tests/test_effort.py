@@ -16,9 +16,9 @@ from lsgp.method.distribution import PredictiveDistribution
 from lsgp.tuning.descent import in_fewest_digits
 from lsgp.tuning.levels import LEVELS, plan_efforts
 from lsgp.tuning.objective import OBJECTIVES
-from lsgp.tuning.plan import price_of
+from lsgp.tuning.prices import price_of, price_of_exact
 from lsgp.tuning.stages import rank
-from lsgp.tuning.weights import choose_weights
+from lsgp.tuning.weights import Toll, choose_weights
 
 #: Of these, 0 is all.
 RELAYS = ("n_relayed", "n_relayed_of_few", "n_relayed_of_many_inputs", "relaying")
@@ -148,10 +148,11 @@ def test_starts_of_many_rows_are_ranked_on_part_of_the_compared_points(monkeypat
 
 
 def test_prices_grow_with_the_rows_and_are_those_of_the_operations():
-    prices = [price_of(m, 8, False) for m in (64, 128, 256, 512)]
+    prices = [price_of(m, 8) for m in (64, 128, 256, 512)]
     assert all(4.0 * less < more < 8.0 * less for less, more in pairwise(prices))
     # A factor that is there spares the factoring.
-    assert price_of(512, 8, True) < 0.01 * prices[-1]
+    assert price_of_exact(512, False) < 0.01 * prices[-1]
+    assert price_of_exact(512, True) < price_of_exact(512, False)
 
 
 def at(mean):
@@ -166,13 +167,26 @@ def test_what_costs_more_than_it_gains_is_not_combined():
 
     free = choose_weights(predicted, loss, 4)
     assert free[2] > 0
-    dear = choose_weights(predicted, loss, 4, np.array([0.0, 0.0, 2.0]))
+    dear = choose_weights(predicted, loss, 4, Toll(np.array([0.0, 0.0, 2.0])))
     assert dear[2] == 0
     # Both of the cheap ones are worth no more than they gain, once each.
     assert np.count_nonzero(dear) == 2
-    alone = choose_weights(predicted, loss, 4, np.full(3, 2.0))
+    alone = choose_weights(predicted, loss, 4, Toll(np.full(3, 2.0)))
     assert np.count_nonzero(alone) == 1
-    assert np.array_equal(choose_weights(predicted, loss, 4, np.zeros(3)), free)
+    assert np.array_equal(choose_weights(predicted, loss, 4, Toll(np.zeros(3))), free)
+
+
+def test_what_comes_beyond_the_price_must_gain_several_times_as_much():
+    predicted = [at(0.3), at(-0.25)]
+
+    def loss(combined):
+        return float(np.abs(combined.mean).mean())
+
+    costs = np.array([0.08, 0.08])
+    # The second gains more than the .08 that it costs, but not four times as much.
+    assert np.count_nonzero(choose_weights(predicted, loss, 4, Toll(costs, 0.2))) == 2
+    assert np.count_nonzero(choose_weights(predicted, loss, 4, Toll(costs, 0.08))) == 1
+    assert Toll(costs, 0.12).of(np.array([0, 1])) == pytest.approx(0.16 + 3 * 0.04)
 
 
 def test_more_neighbors_must_gain_what_they_cost():
@@ -252,6 +266,17 @@ def test_a_warm_refit_keeps_exact_gps_and_tries_no_other_kernel():
     model.set_params(n_neighbors=25).fit(X, y)
     assert {f.n_neighbors for f in model.fitted_} == {25}
     assert {f.model.localizer for f in model.fitted_} == {"smooth"}
+
+
+def test_a_warm_refit_weighs_what_there_was_as_it_was():
+    X, y = make_data(150)
+    model = regressor(warm_start=True, n_models=4, kernel="auto").fit(X, y)
+    before = [f.model.lengthscale for f in model.fitted_ if f.model.localizer == "smooth"]
+    model.fit(X, y)
+    tried = [c.model.lengthscale for c in model.tuning_.candidates]
+    assert before
+    for lengthscale in before:
+        assert any(np.array_equal(lengthscale, other) for other in tried)
 
 
 def test_quick_settings_still_begin_warm():

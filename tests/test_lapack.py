@@ -39,12 +39,12 @@ def test_a_matrix_without_a_factor_is_told():
 @pytest.mark.parametrize(
     "matrix",
     [
-        np.eye(3, dtype=np.float32),
+        np.eye(3, dtype=np.float16),
         np.eye(4)[:3],
         np.asfortranarray(positive(3)),
         np.eye(6)[::2, ::2],
     ],
-    ids=["float32", "not square", "by columns", "strided"],
+    ids=["float16", "not square", "by columns", "strided"],
 )
 def test_other_arrays_are_refused(matrix):
     with pytest.raises(TypeError, match="square C-contiguous matrix of float64"):
@@ -75,3 +75,15 @@ def test_other_threads_run_meanwhile():
         n_turns += 1
     # With the GIL held there would be one or two.
     assert n_turns > 5
+
+
+def test_factors_may_have_single_precision():
+    matrix = positive(40).astype(np.float32)
+    before = matrix.copy()
+    assert lapack.factor(matrix)
+    np.testing.assert_array_equal(np.triu(matrix, 1), np.triu(before, 1))
+    expected = cholesky(before.astype(float), lower=True)
+    np.testing.assert_allclose(np.tril(matrix), expected, rtol=1e-4, atol=1e-4)
+    # All else has double precision.
+    with pytest.raises(TypeError, match="matrix of float64"):
+        lapack.invert_factor(matrix)

@@ -33,8 +33,8 @@ class InverseFactor(Protocol):
     def inverse_columns(self, rows: NDArray[np.integer]) -> Array:
         """Columns of C, (n, r)."""
 
-    def diagonal(self) -> Array:
-        """Of C, (n,)."""
+    def diagonal(self, rows: NDArray[np.integer]) -> Array:
+        """Of C, of these rows (r,)."""
 
     def products(self, z: Array, right: Array, mean_only: bool) -> tuple[Array, Array]:
         """Of the correlations k of points z (q, d) with the rows: kᵀC k (q,), and k right (q, c).

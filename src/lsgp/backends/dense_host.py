@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +21,7 @@ from lsgp.backends.dense import (
     Inverted,
     matrix_bytes,
 )
+from lsgp.backends.dense_single import factor_in_single
 from lsgp.backends.local_system import SMALLEST_PIVOT
 from lsgp.compute import lapack
 from lsgp.method import contract
@@ -115,7 +117,11 @@ class HostFactor:
     def inverse_columns(self, rows: NDArray[np.integer]) -> Array:
         return np.asarray(self.values.T @ self.values[:, rows])
 
-    def diagonal(self) -> Array:
+    def diagonal(self, rows: NDArray[np.integer]) -> Array:
+        return self._diagonal[rows]
+
+    @cached_property
+    def _diagonal(self) -> Array:
         return np.asarray(np.einsum("ij,ij->j", self.values, self.values))
 
     def products(self, z: Array, right: Array, mean_only: bool) -> tuple[Array, Array]:
@@ -224,6 +230,10 @@ class HostDense:
         if not are_finite(z).all():
             return _no_factor(model, z, contract.STATUS_NOT_FINITE)
         noise = model.noise_variance * problem.noise.astype(float)
+        if model.is_single:
+            single = factor_in_single(model, z, noise)
+            if single is not None:
+                return Inverted(single, contract.STATUS_OK, 0.0)
         covariance = np.empty((n, n))
         for jitter in contract.jitters():
             for start in range(0, n, ROWS_AT_A_TIME):

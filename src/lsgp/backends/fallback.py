@@ -154,8 +154,8 @@ class FallbackFactor:
     def inverse_columns(self, rows: NDArray[np.integer]) -> Matrix:
         return self._run(lambda factor: factor.inverse_columns(rows))
 
-    def diagonal(self) -> Matrix:
-        return self._run(lambda factor: factor.diagonal())
+    def diagonal(self, rows: NDArray[np.integer]) -> Matrix:
+        return self._run(lambda factor: factor.diagonal(rows))
 
     def products(self, z: Matrix, right: Matrix, mean_only: bool) -> tuple[Matrix, Matrix]:
         return self._run(lambda factor: factor.products(z, right, mean_only))

@@ -102,7 +102,7 @@ def _correlate(formula: Formula, left: Tensor, right: Tensor) -> Tensor:
 
 def _exact_covariance(solver: ExactSolver, queries: Tensor, formula: Formula) -> Tensor:
     """As `ExactSystem.covariance`."""
-    system, model = solver.system, solver.problem.model
+    system, model = solver.joint_system, solver.problem.model
     z = (queries - as_tensor(system.center)) / as_tensor(model.lengthscale)
     k = _correlate(formula, z, as_tensor(system.z))
     solved = k @ as_tensor(system.inverse_factor).T

@@ -49,6 +49,7 @@ from lsgp.inputs.specification import LIMITS, Specification
 from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
 from lsgp.method.shape import AS_THEY_ARE
 from lsgp.tuning.angle import choose_angle
+from lsgp.tuning.boosting import WarmTrees
 from lsgp.tuning.classification import Labels
 from lsgp.tuning.problem import TuningProblem, WarmStart
 from lsgp.tuning.search import Tuned, tune
@@ -304,6 +305,7 @@ class LSGPEstimator(CallbackSupportMixin, Updates, metaclass=ABCMeta):
                 level=level,
                 max_seconds=self.max_tuning_time,
                 warm_starts=self._warm_starts(specification, rows.X),
+                warm_trees=self._warm_trees(),
                 labels=labels,
                 plain_objective=self._objective(False),
             ),
@@ -325,11 +327,18 @@ class LSGPEstimator(CallbackSupportMixin, Updates, metaclass=ABCMeta):
             is_alike = fitted.transform.projection == specification.projection
             if is_alike and specification.admits(fitted.model, fitted.transform.kinds):
                 model = fitted.model.replace(noise_levels=specification.model.noise_levels)
-                starts.append(WarmStart(fitted.transform.kinds, model, n_neighbors))
+                kinds, weight = fitted.transform.kinds, fitted.weight
+                starts.append(WarmStart(kinds, model, n_neighbors, weight))
             elif is_alike and specification.admits_as_exact(fitted.model, fitted.transform.kinds):
                 kinds = fitted.transform.kinds
-                starts.append(WarmStart(kinds, fitted.model, None, is_exact=True))
+                start = WarmStart(kinds, fitted.model, None, fitted.weight, is_exact=True)
+                starts.append(start)
         return tuple(starts)
+
+    def _warm_trees(self) -> WarmTrees | None:
+        """How trees of a previous fit were grown, if it had any."""
+        trees = getattr(getattr(self, "ensemble_", None), "boosted", None)
+        return None if trees is None or not self.warm_start else WarmTrees.of(trees)
 
     def _warn_if_slow(self, specification: Specification) -> None:
         if self.backend == "auto" and choose_backend("auto", specification.model).is_slow:

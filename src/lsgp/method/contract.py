@@ -110,6 +110,9 @@ class LocalModel:
     #: How many times as far as that many nearest rows a neighborhood goes; beyond 1, far rows
     #: stand together [E9].
     reach: float = 1.0
+    #: Whether an exact GP is factored in single precision: tuning says so where noise allows for it
+    #: (`tuning/prices.py`). Nothing else reads it.
+    is_single: bool = False
 
     def noise_of(self, noise: NDArray[np.floating]) -> NDArray[np.floating]:
         """Noise variance of rows with these multipliers (q,): (q,), or (q, t) with levels."""

@@ -52,6 +52,7 @@ class ExactSolver:
         self.n_neighbors = n_neighbors  # at least as many as there are rows
         self.backend_name = backend_name
         self._system = system
+        self._joint_system: ExactSystem | None = None
         self._lock = ForkableLock()
         self._left_out: LeftOut | None = None  # the group that was left out last
 
@@ -78,6 +79,21 @@ class ExactSolver:
                 with one_blas_thread():
                     self._system = ExactSystem.solve(self.problem, self.backend.dense)
             return self._system
+
+    @property
+    def joint_system(self) -> ExactSystem:
+        """The same in double precision, for what holds of several queries at once.
+
+        Differences of covariances would not have enough digits.
+        """
+        if not self.problem.model.is_single:
+            return self.system
+        with self._lock:
+            if self._joint_system is None:
+                problem = self.problem._replace(model=self.problem.model.replace(is_single=False))
+                with one_blas_thread():
+                    self._joint_system = ExactSystem.solve(problem, self.backend.dense)
+            return self._joint_system
 
     def extend(self, previous: ExactSolver) -> ExactSolver:
         """The same solver, from what another one has solved of its first rows."""
@@ -147,17 +163,18 @@ class ExactSolver:
 
     def predict_areas(self, centers: Array, points: Array, block: Block) -> Predictions:
         with one_blas_thread():
-            return self._note(self.system.predict_areas(centers, points), block)
+            return self._note(self.joint_system.predict_areas(centers, points), block)
 
     def covariance(self, queries: Array, block: Block) -> Array:
         with one_blas_thread():
-            self._note(self.system.predict(queries, mean_only=True), block)
-            return self.system.covariance(queries)
+            system = self.joint_system
+            self._note(system.predict(queries, mean_only=True), block)
+            return system.covariance(queries)
 
     def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
         rows = np.arange(len(self.problem.X), dtype=np.int32)
         with one_blas_thread():
-            return ExactSmoother.build(self.system, values_of(rows))
+            return ExactSmoother.build(self.joint_system, values_of(rows))
 
     def work(self, n_queries: int) -> float:
         n, d = self.problem.X.shape

@@ -53,7 +53,6 @@ class ExactSystem:
     factor: InverseFactor
     alpha: Array  # (n, t) C y
     by_trend: Array  # (n, d + 1) C H
-    diagonal: Array  # (n,) of C
     gram: Array  # (d + 1, d + 1) HᵀC H
     moment: Array  # (d + 1, t) HᵀC y
     misfit: Array  # (t,) yᵀC y
@@ -112,7 +111,6 @@ class ExactSystem:
             factor,
             alpha,
             by_trend,
-            factor.diagonal(),
             basis.T @ by_trend,
             basis.T @ alpha,
             (y * alpha).sum(axis=0),
@@ -192,7 +190,7 @@ class ExactSystem:
         """Predictions of training rows, each from all of the others."""
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(rows))
-        own, alpha = self.diagonal[rows, None], self.alpha[rows]
+        own, alpha = self.factor.diagonal(rows)[:, None], self.alpha[rows]
         T = self.centering(self.z[rows])
         trend = self.trend(T, *self._without(rows))
         rest = np.einsum("qp,qpa->qa", self.by_trend[rows] / own, T)
@@ -215,7 +213,7 @@ class ExactSystem:
         distinct, position = np.unique(rows, return_inverse=True)
         columns = self.factor.inverse_columns(distinct)
         # What leaving the row out takes from C y and C H, as in `local_system`.
-        share = np.einsum("qn,nq->q", k, columns[:, position]) / self.diagonal[rows]
+        share = np.einsum("qn,nq->q", k, columns[:, position]) / self.factor.diagonal(rows)
         k_by_alpha = k @ self.alpha - share[:, None] * self.alpha[rows]
         k_by_trend = k @ self.by_trend - share[:, None] * self.by_trend[rows]
         T = self.centering(z)
@@ -339,7 +337,7 @@ class ExactSystem:
 
     def _without(self, rows: NDArray[Any]) -> tuple[Array, Array]:
         """`gram` and `moment` without each of the rows, (q, d + 1, d + 1) and (q, d + 1, t)."""
-        u, own = self.by_trend[rows][:, :, None], self.diagonal[rows, None, None]
+        u, own = self.by_trend[rows][:, :, None], self.factor.diagonal(rows)[:, None, None]
         gram = self.gram - u * u.transpose(0, 2, 1) / own
         return gram, self.moment - u * self.alpha[rows][:, None, :] / own
 

@@ -95,6 +95,7 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     require_number("reach", model.reach)
     is_form = model.reach == 1 or model.correlation.formula is not None
     require(model.reach >= 1 and is_form, f"reach is {model.reach!r}")
+    require(isinstance(model.is_single, bool), f"is_single is {model.is_single!r}")
     metric = model.localizer_metric
     require(metric in LOCALIZER_METRICS, f"unknown localizer_metric {metric!r}")
     return model

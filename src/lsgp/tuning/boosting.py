@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,22 @@ from lsgp.tuning.linear import folds_of
 from lsgp.tuning.plan import MOST_BOOSTED_ROWS, N_WATCHED, Boosting, plan_boosting
 
 Array = NDArray[np.float64]
+
+
+class WarmTrees(NamedTuple):
+    """What a previous fit has found of trees: how many a fit has, and of how many leaves."""
+
+    n_trees: int
+    n_leaves: int
+
+    @classmethod
+    def of(cls, trees: BoostedTrees) -> WarmTrees:
+        return cls(trees.n_trees // trees.baseline.size, trees.nodes.n_leaves)
+
+    def plan(self, plan: Boosting, more: float = 1.0) -> Boosting:
+        """All of as many trees, or of so many times as many, rather than as many as pay."""
+        n_trees = math.ceil(more * self.n_trees)
+        return plan._replace(n_trees=n_trees, n_leaves=(self.n_leaves,), patience=n_trees)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,7 @@ from lsgp.tuning.plan import (
     LINK_START_PRIOR_SHARE,
 )
 from lsgp.tuning.result import Candidate
+from lsgp.tuning.weights import Toll
 
 Array = NDArray[np.float64]
 
@@ -167,7 +168,7 @@ class LabelComparison(Comparison):
         fixed: Array,
         share: float,
         linear: Sequence[LinearCandidate] = (),
-        costs: Array | None = None,
+        toll: Toll | None = None,
     ) -> Choice:
         """Pool probabilities of the points [C4] by greedy picks, the first of them a GP."""
         log_p = []
@@ -176,8 +177,8 @@ class LabelComparison(Comparison):
             log_p.append(candidate.link.log_proba(self.labels.latent(candidate.predicted)))
         log_p += [candidate.log_proba for candidate in linear]
         own = np.zeros(len(log_p))
-        if costs is not None:
-            own[: len(candidates)] = costs * min(map(self._log_loss, log_p[: len(candidates)]))
+        if toll is not None:
+            own[: len(candidates)] = toll.costs * min(map(self._log_loss, log_p[: len(candidates)]))
         weights = (1.0 - share) * self._pick(log_p, n_models, len(candidates), own)
         weights[: len(candidates)] += share * fixed
         used = np.flatnonzero(weights).tolist()

@@ -34,7 +34,7 @@ from lsgp.tuning.plan import (
 )
 from lsgp.tuning.regions import Regions
 from lsgp.tuning.result import Candidate
-from lsgp.tuning.weights import choose_weights
+from lsgp.tuning.weights import Toll, choose_weights
 
 Array = NDArray[np.float64]
 
@@ -121,12 +121,12 @@ class Comparison:
         fixed: Array,
         share: float,
         linear: Sequence[LinearCandidate] = (),
-        costs: Array | None = None,
+        toll: Toll | None = None,
     ) -> Choice:
         """Combine predictions of the points as far as that pays.
 
         The weights ``fixed``, which sum to 1, have a share in any case. Linear candidates are for
-        labels only. ``costs`` are what a candidate must lower the loss by, as fractions of it.
+        labels only. The ``toll`` is what candidates must lower the loss by, as fractions of it.
         """
         predicted = [candidate.predicted for candidate in candidates]
         is_open = [not self.is_outreached(candidate, candidates) for candidate in candidates]
@@ -135,9 +135,11 @@ class Comparison:
         def loss(combined: PredictiveDistribution) -> float:
             return self.objective.criterion(combined, self.y)
 
-        own = None if costs is None else costs[open_ones] * self._unit(predicted)
+        if toll is not None:
+            unit = self._unit(predicted)
+            toll = Toll(toll.costs[open_ones] * unit, toll.most * unit)
         picked = np.zeros(len(candidates))
-        picked[open_ones] = choose_weights([predicted[k] for k in open_ones], loss, n_models, own)
+        picked[open_ones] = choose_weights([predicted[k] for k in open_ones], loss, n_models, toll)
         return self.combined(predicted, (1.0 - share) * picked + share * fixed)
 
     def combined(self, predicted: Sequence[PredictiveDistribution], weights: Array) -> Choice:

@@ -17,9 +17,10 @@ from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import kernel_of
 from lsgp.search.arrays import numbered
 from lsgp.solvers.exact_system import exact_bytes, largest_exact
+from lsgp.tuning.boosting import WarmTrees
 from lsgp.tuning.classification import Labels
 from lsgp.tuning.clock import Clock
-from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.contender import Start
 from lsgp.tuning.evidence import NOT_TUNED, make_exact
 from lsgp.tuning.levels import LEVELS, Level, plan_efforts
 from lsgp.tuning.objective import Objective
@@ -44,7 +45,6 @@ from lsgp.tuning.plan import (
     Efforts,
     exact_share,
     integrated_share,
-    price_of,
 )
 from lsgp.tuning.regions import Regions
 
@@ -69,6 +69,8 @@ class Given:
     level: Level = LEVELS["balanced"]
     starts: tuple[Start, ...] = ()
     is_warm: bool = False
+    n_heavy: int = 0  # of the starts, then, those that are polished: the first
+    warm_trees: WarmTrees | None = None  # of a previous fit, if it had any
     is_taken_on: bool = False  # from the fit without queries: there is nothing to rank
     exact_starts: tuple[Start, ...] = ()  # of a previous fit
     eligible: NDArray[np.int32] | None = None  # rows to predict; None: all
@@ -234,13 +236,6 @@ class Given:
         is_small = exact_share(len(self.y)) <= SMALL_SHARE
         return min(N_AVERAGED // 2 if is_small else N_AVERAGED, self.level.n_averaged)
 
-    def price(self, contender: Contender) -> float:
-        """Milliseconds of a prediction by it, on a nominal machine."""
-        n, d = self.rows.X.shape
-        # Of a radius, nobody knows how many rows are within.
-        n_rows = contender.n_neighbors or FIRST_N_NEIGHBORS
-        return price_of(min(n_rows, n), d, contender.system is not None)
-
     @property
     def is_exact_on_request(self) -> bool:
         """Whether the settings ask for an exact GP: all rows as neighbors, and none of less weight.
@@ -386,6 +381,8 @@ class Given:
         return (
             specification.admits_boosting
             and self.level.boosts
+            # Whether they pay, a previous fit has seen.
+            and (not self.is_warm or self.warm_trees is not None)
             and self.labels is None
             and self.queries is None
             and self.objective.judges_predictions

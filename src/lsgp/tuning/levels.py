@@ -7,6 +7,7 @@ hand (`n_tuning_points`, `n_models`, `n_neighbors`, `kernel`, ...) wins over it.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from lsgp.tuning.plan import MANY_INPUTS, N_COMPARED, Effort, Efforts
@@ -61,11 +62,15 @@ class Level(NamedTuple):
     #: round the rim (satellite: CRPS .775 with 256, .74 with 512).
     most_in_gaps: int
     most_exact: int
+    #: Whether exact GPs of many rows are factored in double precision even where single will do.
+    factors_in_double: bool
     #: Exact GPs of few rows that are averaged, at most, and whether all kernels are tried for them.
     n_averaged: int
     tries_all_exact: bool
-    #: What a millisecond of a prediction must lower the loss by, as a fraction.
+    #: What a millisecond of a prediction must lower the loss by, as a fraction,
     worth_of_millisecond: float
+    #: and how many there may be: those beyond must lower it by several times as much.
+    most_milliseconds: float
     #: Of labels. Up to so many rows, tuning goes twice, with tuned and compared rows exchanged, and
     #: both pools are averaged: on pima, two splits of the same rows differ by .06 in log loss.
     #: Means of splits 10 to 13: spambase .1367 to .1354, satimage (two) .203 to .194, phoneme
@@ -102,9 +107,11 @@ LEVELS = {
         most_neighbors=128,
         most_in_gaps=256,
         most_exact=0,
+        factors_in_double=False,
         n_averaged=1,
         tries_all_exact=False,
         worth_of_millisecond=0.05,
+        most_milliseconds=0.2,
         most_exchanged=0,
         most_laplace=300,
     ),
@@ -133,9 +140,11 @@ LEVELS = {
         most_neighbors=384,
         most_in_gaps=512,
         most_exact=MOST_EXACT,
+        factors_in_double=False,
         n_averaged=4,
         tries_all_exact=True,
         worth_of_millisecond=0.01,
+        most_milliseconds=1.0,
         # Of magic, with 17,000 rows, .2751 to .2696, but for 170 seconds instead of 40.
         most_exchanged=6000,
         most_laplace=1000,
@@ -165,9 +174,11 @@ LEVELS = {
         most_neighbors=512,
         most_in_gaps=512,
         most_exact=MOST_EXACT,
+        factors_in_double=True,
         n_averaged=4,
         tries_all_exact=True,
         worth_of_millisecond=0.0,
+        most_milliseconds=math.inf,
         most_exchanged=20_000,
         most_laplace=2000,
     ),

@@ -71,6 +71,13 @@ OPERATIONS_PER_MILLISECOND = 2.5e7
 #: Operations of a covariance, beside those of the distance: an exponential.
 OPERATIONS_OF_COVARIANCE = 20
 
+#: What milliseconds of a prediction must lower the loss by beyond those that an effort allows for,
+#: as a multiple of what the first must. 36,000 rows of the end of an arm without noise
+#: (`benchmarks/gpu_curve.py`): with 1, two models of 384 neighbors, one of 256 and one of 128, 2.3
+#: ms; with 4 one of each of these sizes and one of 64, 1.6 ms, and CRPS higher by about 1 % on rows
+#: left out and 2 % on others; with 10 those of 384, 128 and 64, 1.1 ms, and 3.6 % on others.
+TIMES_BEYOND = 4.0
+
 # -- coarse neighborhoods ------------------------------------------------------------------------
 
 #: There must be so many times as many rows as neighbors: of fewer, few are far.
@@ -139,6 +146,13 @@ FIRST_EVIDENCE_ITERATIONS = 12
 LAST_EVIDENCE_ITERATIONS = 30
 #: The same on all rows of an exact GP of more than few, after those on part of them.
 LARGE_EVIDENCE_ITERATIONS = 8
+#: How many times fewer points the models of a previous fit are compared on: those of an exact GP of
+#: thousands of rows are a second of the four that such a fit takes (kin8nm).
+LESS_COMPARED_WARM = 2
+#: Models of a previous fit with less weight are not polished. All are candidates as they are too:
+#: one objective makes polished ones more alike (powerplant, 2 % fewer rows, split 10: CRPS 1.449 of
+#: polished ones alone, 1.421 with the others, 1.431 of the first fit).
+POLISHED_WARM = 0.2
 #: Steps from the exact GPs of a previous fit on.
 WARM_EVIDENCE_ITERATIONS = 5
 #: At most this many,
@@ -147,6 +161,17 @@ N_AVERAGED = 4
 SMALL_SHARE = 0.2
 #: Less likely ones, relative to the likeliest, are not worth their time.
 SMALLEST_ODDS = 0.02
+#: Up to this many rows, double precision costs next to nothing.
+MOST_IN_DOUBLE = 2000
+#: Noise variance, relative to the signal's and to the root of the number of rows, from which on an
+#: exact GP is factored in single precision. With noise s², solutions are about 1/s, correlations
+#: rounded by 3e-8, and means, sums of n products, off by 2e-8 root(n) / s² of their standard
+#: deviation. Measured (rbf, 8 inputs; root of the mean square, and most): 1,500 rows with s² = .01
+#: 6e-5 and 2e-4, 3,000 1e-4 and 3e-4, with s² = .001 1e-3 and 3e-3; variances are off by less. So
+#: this is 5e-4 of the standard deviation, of which the CRPS notices 1e-7.
+LEAST_NOISE_IN_SINGLE = 4e-5
+#: How much faster that is.
+SPEED_OF_SINGLE = 2.5
 #: Variance of an exact GP's constant, relative to that of the signal. Its slope is centered at the
 #: mean of the rows and that of a local model at the query: with a flat constant it is the same.
 FLAT = 50.0
@@ -311,6 +336,8 @@ MOST_BOOSTED_ROWS = 300_000
 FEWEST_BOOSTED_ROWS = 100
 #: and of one or two inputs, predictions are maps or curves, which people want without steps.
 FEWEST_BOOSTED_INPUTS = 3
+#: How many times as many trees as a previous fit had are grown from it on.
+WARM_TREES = 1.1
 #: Held-out rows of a fold by which the number of trees is chosen.
 N_WATCHED = 4096
 
@@ -424,17 +451,6 @@ def effort_of_larger(n_neighbors: int, n_tuning_points: int) -> Effort:
     """How hard a larger neighborhood is tuned, from the optimum of a smaller one on."""
     n_targets = max(FEWEST_TARGETS, TARGETS_TIMES_NEIGHBORS // n_neighbors)
     return Effort(min(n_tuning_points, n_targets), 1, 10)
-
-
-def price_of(n_rows: int, n_inputs: int, is_exact: bool) -> float:
-    """Milliseconds of a prediction from so many rows, on the nominal machine.
-
-    Of an exact GP, whose factor is there, a product with a triangle.
-    """
-    if is_exact:
-        return n_rows * n_rows / OPERATIONS_PER_MILLISECOND
-    covariances = n_rows * n_rows / 2 * (2 * n_inputs + OPERATIONS_OF_COVARIANCE)
-    return (n_rows**3 / 3 + covariances) / OPERATIONS_PER_MILLISECOND
 
 
 def n_particles(n: int) -> int:

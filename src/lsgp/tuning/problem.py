@@ -25,6 +25,7 @@ from lsgp.method.contract import LocalModel
 from lsgp.search.approximate import approximate
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.solvers.exact_system import ExactSystem
+from lsgp.tuning.boosting import WarmTrees
 from lsgp.tuning.classification import LabelComparison, Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.comparison import Comparison, Judgement
@@ -36,12 +37,15 @@ from lsgp.tuning.levels import LEVELS, Level
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import (
     FIRST_N_NEIGHBORS,
+    LESS_COMPARED_WARM,
     MOST_WITHIN,
     N_ASKED,
     N_COMPARED_SLOWLY,
     N_NEIGHBORS_IN_GAPS,
+    POLISHED_WARM,
     seconds_on_host,
 )
+from lsgp.tuning.prices import in_due_precision
 from lsgp.tuning.regions import hold_out_regions, leave_regions_out
 from lsgp.tuning.result import Candidate
 
@@ -59,6 +63,7 @@ class WarmStart(NamedTuple):
     kinds: Kinds
     model: LocalModel
     n_neighbors: int | None
+    weight: float  # in the combination
     is_exact: bool = False  # of all rows
 
 
@@ -84,6 +89,7 @@ class TuningProblem(Given):
         level: Level = LEVELS["balanced"],
         max_seconds: float | None = None,
         warm_starts: tuple[WarmStart, ...] = (),
+        warm_trees: WarmTrees | None = None,
         labels: Labels | None = None,
         plain_objective: Objective | None = None,
         **where: Any,
@@ -107,6 +113,7 @@ class TuningProblem(Given):
             seed=seed,
             clock=Clock(max_seconds),
             level=level,
+            warm_trees=warm_trees,
             labels=labels,
             **where,
         )
@@ -123,9 +130,7 @@ class TuningProblem(Given):
                 given = replace(given, is_in_gaps=True, n_models=1)
         if objective.judges_unseen:
             given = given._split()
-        starts, exact_starts = given._starts(first, warm_starts)
-        is_warm = bool(warm_starts)
-        return replace(given, starts=starts, exact_starts=exact_starts, is_warm=is_warm)
+        return given._with_starts(first, warm_starts)
 
     def _with_regions(
         self, first: LeaveOneOut, plain_objective: Objective, warm_starts: tuple[WarmStart, ...]
@@ -140,9 +145,7 @@ class TuningProblem(Given):
         if regions is None:
             return self
         plain = replace(self, queries=None, eligible=None, objective=plain_objective)
-        starts, exact_starts = plain._starts(None, warm_starts)
-        is_warm = bool(warm_starts)
-        plain = replace(plain, starts=starts, exact_starts=exact_starts, is_warm=is_warm)
+        plain = plain._with_starts(None, warm_starts)
         return replace(self, regions=regions, plain=plain, is_in_gaps=first.gap_width > 0)
 
     @property
@@ -170,12 +173,10 @@ class TuningProblem(Given):
         """With the rows to tune on and those to compare on exchanged."""
         return replace(self, judged=self.eligible, eligible=self.judged)
 
-    def _starts(
-        self, first: LeaveOneOut | None, warm_starts: tuple[WarmStart, ...]
-    ) -> tuple[tuple[Start, ...], tuple[Start, ...]]:
-        """Where tuning starts: local models, and exact GPs of a previous fit."""
+    def _with_starts(self, first: LeaveOneOut | None, warm_starts: tuple[WarmStart, ...]) -> Self:
+        """With where tuning starts: local models, and exact GPs of a previous fit."""
         if not warm_starts:
-            return self._cold_starts(first), ()
+            return replace(self, starts=self._cold_starts(first))
         spaces = self._spaces([warm.kinds for warm in warm_starts], first)
         pairs = list(zip(spaces, warm_starts, strict=True))
         n = len(self.y)
@@ -183,7 +184,15 @@ class TuningProblem(Given):
         local = tuple(
             Start(space, warm.model, warm.n_neighbors) for space, warm in pairs if not warm.is_exact
         )
-        return local or (self._as_local(exact[0]),), exact
+        weights = [warm.weight for warm in warm_starts if not warm.is_exact]
+        n_heavy = sum(weight >= POLISHED_WARM for weight in weights)
+        return replace(
+            self,
+            starts=local or (self._as_local(exact[0]),),
+            exact_starts=exact,
+            is_warm=True,
+            n_heavy=max(n_heavy, 0 if exact and local else 1),
+        )
 
     def _as_local(self, exact: Start) -> Start:
         """A local model with the lengthscales of an exact GP, where there is no other."""
@@ -322,6 +331,9 @@ class TuningProblem(Given):
             return self.compare_on(self.judged)
         # Those that are scores of predictions are fast to compute, whatever tuning takes.
         n_compared = self.level.n_compared
+        if self.is_warm:
+            # Most of what is compared was chosen before.
+            n_compared = max(1, n_compared // LESS_COMPARED_WARM)
         if not self.objective.judges_predictions:
             n_compared = min(n_compared, N_COMPARED_SLOWLY)
         return self.compare_on(self.draw(n_compared, self.random(COMPARISON_STREAM)))
@@ -345,6 +357,7 @@ class TuningProblem(Given):
     ) -> Contender:
         """The same from all rows, by one system, which is kept."""
         began = time.monotonic()
+        start = start._replace(model=in_due_precision(self, start.model))
         system = ExactSystem.solve(start.space.problem(start.model), self.backend.dense)
         return self.judge_exact(start, system, comparison, calibrates_scale, began)
 

@@ -37,6 +37,7 @@ from lsgp.tuning.plan import (
     SMALLEST_ODDS,
     exact_share,
 )
+from lsgp.tuning.prices import toll_of
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult
 from lsgp.tuning.stages.boost import Boost, BoostRegions, fitting_beside
@@ -351,8 +352,8 @@ def _weigh(problem: TuningProblem, comparison: Comparison, found: Found) -> _Wei
         share = 1.0  # they are what was asked for
     candidates = [c.candidate for c in usable]
     if problem.objective.judges_predictions or not tried:
-        costs = problem.level.worth_of_millisecond * np.array([problem.price(c) for c in usable])
-        choice = comparison.choose(candidates, problem.n_models, fixed, share, found.linear, costs)
+        toll = toll_of(problem, usable)
+        choice = comparison.choose(candidates, problem.n_models, fixed, share, found.linear, toll)
     else:
         # The best is kept as it is: the first of those that are sorted.
         choice = Choice(np.eye(len(usable))[0], usable[0].loss, ScaleAndShape())

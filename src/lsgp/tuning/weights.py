@@ -3,38 +3,52 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.combination import combine
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.tuning.plan import TIMES_BEYOND
 
 Array = NDArray[np.float64]
+
+
+class Toll(NamedTuple):
+    """What models must lower the loss by, for the time that predictions by them take."""
+
+    costs: Array  # of each, in the units of the loss
+    #: What they may come to together; beyond it, the loss must fall by several times as much.
+    most: float = math.inf
+
+    def of(self, used: NDArray[np.integer]) -> float:
+        total = float(self.costs[used].sum())
+        return total + (TIMES_BEYOND - 1.0) * max(0.0, total - self.most)
 
 
 def choose_weights(
     predicted: Sequence[PredictiveDistribution],
     loss: Callable[[PredictiveDistribution], float],
     n_picks: int,
-    costs: Array | None = None,
+    toll: Toll | None = None,
 ) -> Array:
     """Greedy choice of what to combine, with repetition, each pick the best for the loss.
 
     Starts from the best single model; a model picked k times of ``n_picks`` has weight
-    k / ``n_picks``. Few picks keep the choice from fitting the noise of the loss. ``costs`` are
+    k / ``n_picks``. Few picks keep the choice from fitting the noise of the loss. The ``toll`` is
     added to the loss, once for each model that is used.
     """
-    own = np.zeros(len(predicted)) if costs is None else costs
+
+    def priced(counts: Array) -> float:
+        used = np.flatnonzero(counts)
+        combined = combine([predicted[int(j)] for j in used], counts[used] / counts.sum())
+        return loss(combined) + (0.0 if toll is None else toll.of(used))
+
+    one = np.eye(len(predicted))
     counts = np.zeros(len(predicted))
-    for pick in range(n_picks):
-        losses = np.full(len(predicted), np.inf)
-        for k in range(len(predicted)):
-            counts[k] += 1.0
-            used = np.flatnonzero(counts)
-            combined = combine([predicted[int(j)] for j in used], counts[used] / (pick + 1))
-            losses[k] = loss(combined) + float(own[used].sum())
-            counts[k] -= 1.0
-        counts[int(np.argmin(losses))] += 1.0
+    for _ in range(n_picks):
+        counts += one[int(np.argmin([priced(counts + each) for each in one]))]
     return counts / n_picks

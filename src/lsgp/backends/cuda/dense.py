@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -148,7 +149,11 @@ class DeviceFactor:
             half = self._columns(rows)
             return self.algebra.to_host(_transposed_product(self.values, half, self.algebra))
 
-    def diagonal(self) -> Array:
+    def diagonal(self, rows: NDArray[np.integer]) -> Array:
+        return self._diagonal[rows]
+
+    @cached_property
+    def _diagonal(self) -> Array:
         with self.place():
             total = self.algebra.library.zeros(len(self.z))
             for rows in _blocks(len(self.z)):

@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from lsgp.method.combination import usual_scale
-from lsgp.tuning.boosting import BoostingProblem, FoldFit, Folds, FoldsBeside
-from lsgp.tuning.plan import ALWAYS_BOOSTED, CORES_OF_GATHERED, MANY_REGIONS
+from lsgp.tuning.boosting import BoostingProblem, FoldFit, Folds, FoldsBeside, WarmTrees
+from lsgp.tuning.plan import ALWAYS_BOOSTED, CORES_OF_GATHERED, MANY_REGIONS, WARM_TREES
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import (
     BOOST_REGIONS_STREAM,
@@ -87,9 +87,8 @@ class BoostRegions:
             return
         runner.report(0, "boosted trees without regions")
         boosting = _boosting(problem, runner.stream)
-        n_trees = found.boosted.n_trees // found.boosted.baseline.size
-        n_leaves = (found.boosted.nodes.n_leaves,)
-        plan = boosting.plan._replace(n_trees=n_trees, n_leaves=n_leaves, patience=n_trees)
+        seen = WarmTrees.of(found.boosted)
+        n_trees, plan = seen.n_trees, seen.plan(boosting.plan)
         said = []
         for number, targets in regions.layers:
             # Rows of no region are a fold that is always seen.
@@ -106,13 +105,17 @@ class BoostRegions:
 
 def _boosting(problem: TuningProblem, stream: int) -> BoostingProblem:
     rows = problem.rows
-    return BoostingProblem.build(
+    boosting = BoostingProblem.build(
         rows.X,
         problem.y,
         rows.noise,
         rows.group_numbers,
         problem.random(stream),
     )
+    if problem.warm_trees is None or not problem.is_warm:
+        return boosting
+    # A previous fit has found how many: a few more, of rows that may be more.
+    return replace(boosting, plan=problem.warm_trees.plan(boosting.plan, WARM_TREES))
 
 
 def _fit(folds: Folds, fold: int, job: Job) -> FoldFit:

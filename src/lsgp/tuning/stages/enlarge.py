@@ -7,7 +7,8 @@ import time
 from functools import partial
 
 from lsgp.tuning.contender import Contender
-from lsgp.tuning.plan import FIRST_N_NEIGHBORS, effort_of_larger, price_of
+from lsgp.tuning.plan import FIRST_N_NEIGHBORS, effort_of_larger
+from lsgp.tuning.prices import price_of
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import (
     ENLARGE_MORE_STREAM,
@@ -85,7 +86,7 @@ def enlarge(job: Job, contender: Contender, most: int) -> Contender:
         n_neighbors = min(2 * best.n_neighbors, largest)
         larger = job.evaluate(resized(problem, best.start, n_neighbors), time.monotonic())
         d = problem.rows.X.shape[1]
-        dearer = price_of(n_neighbors, d, False) - price_of(best.n_neighbors, d, False)
+        dearer = price_of(n_neighbors, d) - price_of(best.n_neighbors, d)
         cost = problem.worth_of_millisecond * dearer
         if not problem.objective.is_worthwhile(larger.loss, best.loss, cost):
             break

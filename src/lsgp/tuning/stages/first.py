@@ -7,6 +7,7 @@ It takes a tenth of a second, so that there is something to use however little t
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from lsgp.inputs.specification import DEFAULT_KERNEL
 from lsgp.method.kernels import kernel_of
@@ -23,14 +24,20 @@ class First:
         return 0 if problem.is_warm else first_effort(problem.efforts.ranking).work
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
-        runner.run([_try], found.first)
+        previous = problem.starts if problem.is_warm else ()
+        runner.run([partial(_as_it_is, start) for start in previous] or [_try], found.first)
+
+
+def _as_it_is(start: Start, job: Job) -> None:
+    """A model of a previous fit, which may be none the worse for the rows that there are now."""
+    job.found.append(job.evaluate(start, time.monotonic()))
 
 
 def _try(job: Job) -> None:
     start = _first_start(job.problem)
     job.found.append(job.evaluate(start, time.monotonic()))
-    if job.problem.integrated_share == 1.0 or job.problem.is_warm:
-        return  # the next stage is the last, or has less to do than this one
+    if job.problem.integrated_share == 1.0:
+        return  # the next stage is the last
     job.optimize(start, first_effort(job.problem.efforts.ranking))
 
 

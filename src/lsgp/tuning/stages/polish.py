@@ -28,4 +28,5 @@ class Polish:
 
 
 def _n_polished(problem: TuningProblem) -> int:
-    return min(len(problem.starts), problem.efforts.n_polished)
+    most = problem.n_heavy if problem.is_warm else problem.efforts.n_polished
+    return min(len(problem.starts), most)
