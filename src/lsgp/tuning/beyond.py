@@ -93,7 +93,7 @@ def choose_beyond(
     """Greedy picks among single models and the whole pool of the fit without queries."""
     assert problem.plain is not None
     assert comparison.regions is not None
-    usable = [c for c in found.all if c.loss < BAD_LOSS]
+    usable = _of_one_direction([c for c in found.all if c.loss < BAD_LOSS])
     contenders = [*plain.contenders, *usable]
     predicted = [c.candidate.predicted for c in contenders]
     n_plain = len(plain.contenders)
@@ -108,10 +108,13 @@ def choose_beyond(
     def loss(combined: PredictiveDistribution) -> float:
         return objective.criterion(combined, comparison.y)
 
-    if has_many and usable:
+    weights = np.zeros(len(contenders))
+    if problem.gaps_to_tune_on is not None and usable:
+        # Gaps of the shape of the queries', on rows as far as these, tell what goes together.
+        weights[n_plain:] = choose_weights(predicted[n_plain:], loss, problem.n_models)
+    elif has_many and usable:
         # Picks among many single models follow the chance of few regions: on the map of a
         # satellite, CRPS was .76 or .86 by the random state. The likeliest alone, then.
-        weights = np.zeros(len(contenders))
         weights[n_plain + int(np.argmin([c.loss for c in usable]))] = 1.0
     else:
         picks = choose_weights([as_one, *predicted], loss, problem.n_models)
@@ -136,6 +139,14 @@ def choose_beyond(
         best = chosen
     mean_loss = float(problem.objective.losses(best.predicted, comparison.y).mean())
     return contenders, Choice(best.weights, mean_loss, best.calibration, best.boosted_share)
+
+
+def _of_one_direction(contenders: list[Contender]) -> list[Contender]:
+    """Those whose inputs are turned as those of the best: an ensemble has one direction."""
+    if not contenders:
+        return contenders
+    best = min(contenders, key=lambda c: c.loss).space.transform.projection
+    return [c for c in contenders if c.space.transform.projection is best]
 
 
 class _Option(NamedTuple):

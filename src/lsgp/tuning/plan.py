@@ -236,6 +236,37 @@ N_TAKEN_ON, N_POLISHED_BEYOND = 2, 2
 #: Rows of which the evidence of an exact GP is maximized, if it is to be one of all rows.
 N_EVIDENCE_BEYOND = 1000
 
+# -- gaps of maps ------------------------------------------------------------------------------
+# Measured on gaps of `benchmarks/gaps.py`: some are tuned on, others judge.
+
+#: Of fewer rows, balls and ends are held out: mirrored, few queries fall on few rows.
+FEWEST_FOR_MIRRORS = 10_000
+#: Of more inputs than a map has, mirrored rows are where none are.
+MOST_MIRRORED_INPUTS = 3
+#: How many mirrors are tried, and how many of them held out, each as a whole.
+N_PROPOSED_MIRRORS, N_MIRRORS = 11, 6
+#: Rows of all mirrors that are predicted to judge by, and as many to tune on.
+N_MIRRORED_TARGETS = 1800
+#: The largest share of the rows that one may hold out,
+LARGEST_MIRRORED = 0.5
+#: and how much the logarithms of distances may differ from those of the queries: by half.
+LARGEST_MISMATCH = 0.4
+#: Rows stand for queries that are farther or nearer by no more than this factor.
+ALIKE_DISTANCE = 1.07
+#: Parts of all mirrors by whose differences chance is judged.
+N_BLOCKS = 48
+#: Neighbors with which kernels and directions are tried in gaps, and those of what is combined.
+N_TRIED_IN_GAPS, N_COMBINED_IN_GAPS = 64, 128
+#: Kernels of what is combined,
+N_KERNELS_IN_GAPS = 2
+#: and how many times as many rows as neighbors its units stand for [E9], 1 or more: far from all
+#: rows, those all around a gap tell its trend.
+FACTORS_IN_GAPS = (1, 16)
+#: Inputs whose spreads differ by more have units that are not alike, and no directions.
+MOST_UNLIKE_UNITS = 10.0
+#: Nats by which another direction of the inputs must be better than the axes.
+WORTH_TURNING = 0.005
+
 # -- scales ------------------------------------------------------------------------------------
 
 #: Largest log signal variance that calibration sets, beyond that of the descent: means tuned by
