@@ -2,8 +2,9 @@
 """Gaps like those that the queries lie in, cut elsewhere into the rows of a map.
 
 Balls and ends of the data have the size of a gap, but not its shape, nor other gaps beside it. The
-queries themselves have both: mirrored, or shifted over the map, they fall on rows. A row is held
-out if it is there nearer to a query than to any row. Of the held-out rows, those are predicted that
+queries themselves have both: mirrored, or shifted over the map, they fall on rows, and moved aside
+on those that are most like what is in the gaps. A row is held out if it is there nearer to a query
+than to any row. Of the held-out rows, those are predicted that
 together are as far from the kept ones as the queries are from the rows: the farther a query, the
 larger its error, and the fewer rows in the gaps that are as far away.
 """
@@ -22,6 +23,7 @@ from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.tuning.plan import (
     ALIKE_DISTANCE,
+    FAR_ASIDE,
     FEWEST_FOR_MIRRORS,
     LARGEST_MIRRORED,
     LARGEST_MISMATCH,
@@ -38,6 +40,8 @@ Rows = NDArray[np.int32]
 
 #: Held-out rows of a mirror whose distances are looked at.
 _N_LOOKED_AT = 4000
+#: The quantile of distances that gaps are moved aside by some times.
+_FAR = 0.9
 #: Quantiles of distances by which mirrors are compared with the queries.
 _QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
 
@@ -69,15 +73,23 @@ def mirror_gaps(
         return None
     near = nearest_distances(index, queries, Exclusions())
     of_queries = build_index(np.ascontiguousarray(queries), np.ones(d))
-    mirrors = []
-    for moved in _moves(X, queries, rng):
-        to_rows = nearest_distances(index, moved, Exclusions())
-        is_held = nearest_distances(of_queries, moved, Exclusions()) < to_rows
-        members = closed(numbered(np.flatnonzero(is_held), n), groups)
-        if 0 < len(members) <= LARGEST_MIRRORED * n:
-            mirrors.append(_mirror(X, index, members, near, rng))
-    mirrors = sorted(mirrors, key=lambda mirror: mirror.mismatch)[:N_MIRRORS]
-    mirrors = [mirror for mirror in mirrors if mirror.mismatch <= LARGEST_MISMATCH]
+    low = np.minimum(X.min(axis=0), queries.min(axis=0))
+    high = np.maximum(X.max(axis=0), queries.max(axis=0))
+
+    def best_of(moves: Iterator[Array]) -> list[_Mirror]:
+        mirrors = []
+        for moved in moves:
+            to_rows = nearest_distances(index, moved, Exclusions())
+            is_held = nearest_distances(of_queries, moved, Exclusions()) < to_rows
+            is_held &= ((moved >= low) & (moved <= high)).all(axis=1)
+            members = closed(numbered(np.flatnonzero(is_held), n), groups)
+            if 0 < len(members) <= LARGEST_MIRRORED * n:
+                mirrors.append(_mirror(X, index, members, near, rng))
+        mirrors = [mirror for mirror in mirrors if mirror.mismatch <= LARGEST_MISMATCH]
+        return sorted(mirrors, key=lambda mirror: mirror.mismatch)[: N_MIRRORS // 2]
+
+    aside = FAR_ASIDE * float(np.quantile(near, _FAR))
+    mirrors = best_of(_mirrored(X, low, high, rng)) + best_of(_moved_aside(X, aside))
     if not mirrors:
         return None
     return Mirrors(_draw(X, mirrors, near, rng), _draw(X, mirrors, near, rng))
@@ -111,10 +123,17 @@ def draw_alike(distances: Array, wanted: Array, size: int, rng: np.random.Genera
     return np.unique(order[first + (rng.random(size) * span).astype(int)])
 
 
-def _moves(X: Array, queries: Array, rng: np.random.Generator) -> Iterator[Array]:
+def _moved_aside(X: Array, aside: float) -> Iterator[Array]:
+    """The rows moved along each axis, by so much that gaps fall on the rows beside them."""
+    for axis in range(X.shape[1]):
+        for way in (aside, -aside):
+            moved = X.copy()
+            moved[:, axis] += way
+            yield moved
+
+
+def _mirrored(X: Array, low: Array, high: Array, rng: np.random.Generator) -> Iterator[Array]:
     """The rows mirrored, and shifted by half of the map along one axis, in the box of all."""
-    low = np.minimum(X.min(axis=0), queries.min(axis=0))
-    high = np.maximum(X.max(axis=0), queries.max(axis=0))
     d = X.shape[1]
     flips = list(product((False, True), repeat=d))
     plain = [(flip, None) for flip in flips if any(flip)]

@@ -243,7 +243,9 @@ N_EVIDENCE_BEYOND = 1000
 FEWEST_FOR_MIRRORS = 10_000
 #: Of more inputs than a map has, mirrored rows are where none are.
 MOST_MIRRORED_INPUTS = 3
-#: How many mirrors are tried, and how many of them held out, each as a whole.
+#: How many times the distance of far queries gaps are moved aside, onto the rows beside them.
+FAR_ASIDE = 3.0
+#: How many mirrors are tried, and how many held out, each as a whole: half of them moved aside.
 N_PROPOSED_MIRRORS, N_MIRRORS = 11, 6
 #: Rows of all mirrors that are predicted to judge by, and as many to tune on.
 N_MIRRORED_TARGETS = 2400

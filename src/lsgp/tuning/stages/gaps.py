@@ -53,16 +53,24 @@ class Gaps:
         return n_tried * _trying(problem).work + n_last * problem.efforts.polishing.work
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
-        every = _rank(problem, found, runner)
-        ranked = every[:N_KERNELS_IN_GAPS]
-        along = _turned(problem, ranked[0], runner)
-        starts = [start for c in ranked for start in _variants(problem, c, along)]
-        rough = kernel_of(ROUGH_KERNEL)
-        roughest = next((c for c in every if rough.is_like(c.model.kernel)), every[0])
-        starts += _as_long_as_gaps(problem, _carried(roughest, along), along.space)
-        effort = problem.efforts.polishing
-        tasks = [partial(_tune_and_enlarge, start=start, effort=effort) for start in starts]
-        runner.run(tasks, found.polished, first_number=2 * len(problem.starts))
+        try:
+            every = _rank(problem, found, runner)
+            along = _turned(problem, every[0], runner)
+            starts = [
+                start
+                for contender in every[:N_KERNELS_IN_GAPS]
+                for start in _variants(problem, contender, along)
+            ]
+            rough = kernel_of(ROUGH_KERNEL)
+            roughest = next((c for c in every if rough.is_like(c.model.kernel)), every[0])
+            starts += _as_long_as_gaps(problem, _carried(roughest, along), along.space)
+            effort = problem.efforts.polishing
+            tasks = [partial(_tune_and_enlarge, start=start, effort=effort) for start in starts]
+            runner.run(tasks, found.polished, first_number=2 * len(problem.starts))
+        finally:
+            # When time is up or on Ctrl-C, what there is.
+            if not found.polished and found.outlined:
+                found.first.append(min(found.outlined, key=lambda c: c.loss))
 
 
 def _rank(problem: TuningProblem, found: Found, runner: Runner) -> list[Contender]:
@@ -70,12 +78,12 @@ def _rank(problem: TuningProblem, found: Found, runner: Runner) -> list[Contende
     m, effort = _n_neighbors(problem, N_TRIED_IN_GAPS), _trying(problem)
     starts = [Start(_bare(s.space), s.model, m) for s in problem.starts]
     tasks = [partial(_tune, start=start, effort=effort) for start in starts]
-    first = runner.run(tasks, found.ranked)
+    first = runner.run(tasks, found.outlined)
     best = min(first, key=lambda c: c.loss)
     others = [c for c in first if c is not best]
     again = [best.start._replace(model=_relayed(problem, best.model, c.model)) for c in others]
     tasks = [partial(_tune, start=start, effort=effort) for start in again]
-    second = runner.run(tasks, found.ranked, first_number=len(starts))
+    second = runner.run(tasks, found.outlined, first_number=len(starts))
     of_each = [min(pair, key=lambda c: c.loss) for pair in zip(others, second, strict=True)]
     return sorted([best, *of_each], key=lambda c: c.loss)
 
@@ -142,13 +150,14 @@ def _tune(job: Job, start: Start, effort: Effort) -> Contender:
 
 
 def _tune_and_enlarge(job: Job, start: Start, effort: Effort) -> Contender:
-    """And the same with twice the neighbors, as far as they may be chosen."""
+    """With twice the neighbors if that is better, and they may be chosen."""
     found, problem = _tune(job, start, effort), job.problem
     n_neighbors = found.n_neighbors
     if problem.specification.n_neighbors is None and n_neighbors is not None:
         larger = min(2 * n_neighbors, problem.level.most_in_gaps, len(problem.y) - 1)
-        job.found.append(job.evaluate(resized(problem, found.start, larger), time.monotonic()))
-    return found
+        tried = job.evaluate(resized(problem, found.start, larger), time.monotonic())
+        job.found[-1] = min(found, tried, key=lambda c: c.loss)
+    return job.found[-1]
 
 
 def _descend(job: Job, start: Start, effort: Effort) -> LocalModel:
