@@ -78,6 +78,7 @@ class Given:
     labels: Labels | None = None  # of which y is one-hot
     judged: NDArray[np.int32] | None = None  # rows to compare on; None: drawn of the eligible
     regions: Regions | None = None  # to compare on, where queries lie beyond the rows
+    gaps_to_tune_on: Regions | None = None  # other rows of these, where they are mirrored gaps
 
     def random(self, *stream: int) -> np.random.Generator:
         """A generator of its own for every use, so that no use depends on another."""

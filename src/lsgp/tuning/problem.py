@@ -34,6 +34,7 @@ from lsgp.tuning.given import Given
 from lsgp.tuning.imitation import imitate_queries
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.levels import LEVELS, Level
+from lsgp.tuning.mirrors import mirror_gaps
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import (
     FIRST_N_NEIGHBORS,
@@ -141,12 +142,24 @@ class TuningProblem(Given):
             return self
         queries = np.asarray(first.transform.transform(self.queries), dtype=float)
         rng = self.random(REGION_STREAM)
-        regions = hold_out_regions(first.X, first.index, queries, self.rows.group_numbers, rng)
+        groups, mirrors = self.rows.group_numbers, None
+        if first.gap_width > 0:
+            mirrors = mirror_gaps(first.X, first.index, queries, groups, rng)
+        if mirrors is None:
+            regions = hold_out_regions(first.X, first.index, queries, groups, rng)
+        else:
+            regions = mirrors.judging
         if regions is None:
             return self
         plain = replace(self, queries=None, eligible=None, objective=plain_objective)
         plain = plain._with_starts(None, warm_starts)
-        return replace(self, regions=regions, plain=plain, is_in_gaps=first.gap_width > 0)
+        return replace(
+            self,
+            regions=regions,
+            gaps_to_tune_on=None if mirrors is None else mirrors.tuning,
+            plain=plain,
+            is_in_gaps=first.gap_width > 0,
+        )
 
     @property
     def _admits_regions(self) -> bool:

@@ -52,9 +52,13 @@ class Layer(NamedTuple):
 
 
 class Regions(NamedTuple):
-    """All regions: those that overlap are in different layers."""
+    """All regions: those that overlap are in different layers.
+
+    ``blocks`` are the numbers of parts that targets are of, where a region is as large as the map.
+    """
 
     layers: tuple[Layer, ...]
+    blocks: NDArray[np.intp] | None = None  # of all targets
 
     @property
     def targets(self) -> Rows:
@@ -62,7 +66,9 @@ class Regions(NamedTuple):
 
     @property
     def of_targets(self) -> NDArray[np.intp]:
-        """Which region each target is of, from 0 on."""
+        """Which region, or part of one, each target is of, from 0 on."""
+        if self.blocks is not None:
+            return self.blocks
         numbers, n = [], 0
         for layer in self.layers:
             numbers.append(layer.number[layer.targets].astype(np.intp) + n)
@@ -71,6 +77,8 @@ class Regions(NamedTuple):
 
     @property
     def n_regions(self) -> int:
+        if self.blocks is not None:
+            return int(self.blocks.max()) + 1
         return sum(int(layer.number.max()) + 1 for layer in self.layers)
 
 
@@ -95,9 +103,9 @@ def hold_out_regions(
         return None
     if len(queries) > _N_QUERIES:
         queries = queries[np.sort(rng.choice(len(queries), _N_QUERIES, replace=False))]
-    near = _nearest(index, queries, Exclusions())
+    near = nearest_distances(index, queries, Exclusions())
     own = numbered(np.sort(rng.choice(n, min(n, _N_QUERIES), replace=False)), n)
-    usual = float(np.median(_nearest(index, X[own], Exclusions.of_rows(own, groups))))
+    usual = float(np.median(nearest_distances(index, X[own], Exclusions.of_rows(own, groups))))
     if not np.median(near) > BEYOND_RATIO * usual:
         return None
     some = np.sort(rng.choice(n, min(n, _N_ROWS), replace=False))
@@ -136,7 +144,8 @@ def _mismatch(
     return float(np.abs(found - wanted).mean())
 
 
-def _nearest(index: SearchIndex, points: Array, exclusions: Exclusions) -> Array:
+def nearest_distances(index: SearchIndex, points: Array, exclusions: Exclusions) -> Array:
+    """Distances of points from the nearest row, as the inputs are."""
     ones = np.ones(points.shape[1])
     found = index.nearest_with_distances(np.ascontiguousarray(points), ones, 1, exclusions)
     return np.asarray(found.distances[:, 0])
@@ -147,7 +156,7 @@ def _nearest_outside(X: Array, index: SearchIndex, rows: Rows, members: Rows) ->
     number = np.full(len(X), -1, dtype=np.int32)
     number[members] = 0
     own = np.zeros(len(rows), dtype=np.int32)
-    return _nearest(index, X[rows], Exclusions(None, None, number, own))
+    return nearest_distances(index, X[rows], Exclusions(None, None, number, own))
 
 
 def _profile(near: Array, far: Array) -> Array:
@@ -179,17 +188,17 @@ def _sized(
     low, high = 1.0, max(2.0, LARGEST_REGION * len(order))
     for _ in range(_N_STEPS):
         size = np.sqrt(low * high)
-        members = _closed(order[: int(size)], groups)
+        members = closed(order[: int(size)], groups)
         looked_at = rng.permutation(members)[:_N_MEMBERS]
         middle = float(np.median(_nearest_outside(X, index, looked_at, members)))
         if middle < np.exp(wanted[1]):
             low = size
         else:
             high = size
-    return _closed(order[: int(np.sqrt(low * high))], groups)
+    return closed(order[: int(np.sqrt(low * high))], groups)
 
 
-def _closed(members: Rows, groups: Rows | None) -> Rows:
+def closed(members: Rows, groups: Rows | None) -> Rows:
     """With all rows of their groups."""
     if groups is None:
         return np.sort(members)

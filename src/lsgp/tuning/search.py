@@ -45,6 +45,7 @@ from lsgp.tuning.stages.coarsen import Coarsen
 from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore
 from lsgp.tuning.stages.exact import Exact
 from lsgp.tuning.stages.first import First
+from lsgp.tuning.stages.gaps import Gaps
 from lsgp.tuning.stages.integrate import Integrate
 from lsgp.tuning.stages.laplace import Laplace
 from lsgp.tuning.stages.likely import Likely
@@ -101,6 +102,8 @@ BEYOND_STAGES: tuple[Stage, ...] = (
     Whole(),
     BoostRegions(),
 )
+#: Where they lie in gaps, and gaps like these are held out.
+GAP_STAGES: tuple[Stage, ...] = (Gaps(),)
 
 
 class Tuned(NamedTuple):
@@ -149,7 +152,8 @@ def _tune_beyond(problem: TuningProblem, watch: Callable[[float], None] | None) 
         if is_complete:
             started = taken_on(pooled, pool)
             watch = _part_of(watch, 1)
-            is_complete = _run_stages(BEYOND_STAGES, started, comparison, found, watch)
+            stages = BEYOND_STAGES if problem.gaps_to_tune_on is None else GAP_STAGES
+            is_complete = _run_stages(stages, started, comparison, found, watch)
         contenders, choice = choose_beyond(pooled, comparison, pool, found)
     tuned = _result(problem, comparison, contenders, choice, is_complete)
     return tuned._replace(boosted=_with_share(plain.boosted, choice.boosted_share))
