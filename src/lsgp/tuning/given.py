@@ -31,6 +31,7 @@ from lsgp.tuning.plan import (
     FEWEST_FOR_COARSE,
     FIRST_N_NEIGHBORS,
     LAST_N_NEIGHBORS,
+    MANY_INPUTS,
     MOST_CLASSES_FOR_LAPLACE,
     MOST_FOR_EVIDENCE,
     MOST_FOR_LINEAR,
@@ -377,6 +378,29 @@ class Given:
             and specification.admits_exact
             and specification.bounds is None
             and HOST.evidence_bytes(n) <= self.resources.memory_budget
+        )
+
+    @property
+    def admits_narrowing(self) -> bool:
+        """Whether inputs that say nothing may be left out: many, of which nothing was said."""
+        specification = self.specification
+        return (
+            self.level.narrows
+            and self.rows.X.shape[1] >= MANY_INPUTS
+            and specification.model.correlation.formula is not None
+            and specification.model.bandwidth is None
+            and not specification.tunes_bandwidth
+            and not specification.model.normalize
+            and not specification.is_isotropic
+            and not specification.given & {"lengthscale"}
+            and specification.bounds is None
+            and specification.projection is None
+            and self.labels is None
+            and self.queries is None
+            and not self.is_warm
+            and not self.is_exact_on_request
+            and not self.backend.is_slow
+            and self.objective.judges_predictions
         )
 
     @property

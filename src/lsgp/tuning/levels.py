@@ -53,6 +53,8 @@ class Level(NamedTuple):
     n_varied: int
     n_enlarged: int
     mixes_transforms: bool
+    #: Whether inputs that say nothing are left out, where there are many.
+    narrows: bool
     #: Whether boosted trees may stand beside the models.
     boosts: bool
     #: The largest neighborhood, and the most rows of an exact GP.
@@ -98,6 +100,7 @@ LEVELS = {
         n_varied=0,
         n_enlarged=1,
         mixes_transforms=False,
+        narrows=True,
         boosts=False,
         most_neighbors=128,
         most_in_gaps=256,
@@ -129,6 +132,7 @@ LEVELS = {
         n_varied=2,
         n_enlarged=2,
         mixes_transforms=True,
+        narrows=True,
         boosts=True,
         most_neighbors=384,
         most_in_gaps=512,
@@ -161,6 +165,7 @@ LEVELS = {
         n_varied=5,
         n_enlarged=3,
         mixes_transforms=True,
+        narrows=False,
         boosts=True,
         most_neighbors=512,
         most_in_gaps=512,

@@ -90,6 +90,13 @@ WORTH_COARSE = 0.001
 
 #: From this many inputs on, fewer starts are tuned: with 128, the ranking alone took 40 s.
 MANY_INPUTS = 48
+#: Of as many inputs, those that matter are found first, by one model that is tuned with all of
+#: them, then with half of these, and so on: so hard each time,
+#: (filled in below)
+#: while the loss is higher by no more than this fraction than the lowest so far,
+SAME_NARROWED = 0.005
+#: and no fewer are left than these.
+FEWEST_KEPT = 16
 #: Inputs of which other transforms are tried: those of the shortest lengthscales.
 MOST_MIXED = 16
 #: Candidates whose radius is varied.
@@ -397,6 +404,9 @@ class Effort(NamedTuple):
     def work(self) -> int:
         """Local solves, roughly: the unit of the progress that is reported."""
         return self.n_targets * self.n_rounds * self.n_iterations
+
+
+NARROWING = Effort(500, 1, 20)
 
 
 class Efforts(NamedTuple):

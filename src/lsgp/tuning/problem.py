@@ -145,6 +145,10 @@ class TuningProblem(Given):
         plain = replace(plain, starts=starts, exact_starts=exact_starts, is_warm=is_warm)
         return replace(self, regions=regions, plain=plain, is_in_gaps=first.gap_width > 0)
 
+    def restarted(self) -> Self:
+        """With starts of its own, where rows or settings are others than those of its starts."""
+        return replace(self, starts=self._cold_starts(None))
+
     @property
     def _admits_regions(self) -> bool:
         """Whether models can be judged by regions that are held out."""

@@ -30,6 +30,7 @@ from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
 from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.linear import LinearCandidate
+from lsgp.tuning.narrowing import narrow, widen
 from lsgp.tuning.parameters import finds_no_noise
 from lsgp.tuning.plan import (
     BAD_LOSS,
@@ -51,6 +52,7 @@ from lsgp.tuning.stages.likely import Likely
 from lsgp.tuning.stages.linear import Linear
 from lsgp.tuning.stages.loosen import Loosen
 from lsgp.tuning.stages.mix import Mix
+from lsgp.tuning.stages.narrow import Narrow
 from lsgp.tuning.stages.noiseless import Noiseless
 from lsgp.tuning.stages.polish import Polish
 from lsgp.tuning.stages.rank import Rank
@@ -121,6 +123,8 @@ def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -
     """
     if problem.regions is not None:
         return _tune_beyond(problem, watch)
+    if problem.admits_narrowing:
+        return _tune_narrowed(problem, watch)
     if not problem.tunes_twice:
         tuned = _tune_once(problem, watch)
     else:
@@ -130,6 +134,17 @@ def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -
     if problem.admits_laplace and tuned.result.is_complete:
         return _with_laplace(problem, tuned)
     return tuned
+
+
+def _tune_narrowed(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
+    """With the inputs that matter alone, of many."""
+    found, comparison = Found(), problem.comparison()
+    with one_blas_thread(), _with_pool(problem) as pooled:
+        if not _run_stages((Narrow(),), pooled, comparison, found, None):
+            return _stopped(pooled, comparison, found)
+    if found.inputs is None:
+        return _tune_once(problem, watch)
+    return widen(problem, _tune_once(narrow(problem, found.inputs), watch), found.inputs)
 
 
 def _tune_beyond(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
@@ -222,12 +237,23 @@ def _tune_once(problem: TuningProblem, watch: Callable[[float], None] | None) ->
             if not is_complete:
                 break
         first = searched[0]
-        if not first.all and not (problem.is_exact_on_request and first.likely):
-            began = time.monotonic()
-            first.polished.append(problem.evaluate(problem.starts[0], comparison, began))
+        _have_one(problem, comparison, first)
         weighed = [_weigh(problem, comparison, found) for found in searched]
         chosen = weighed[0] if len(weighed) == 1 else _pool(comparison, weighed)
         return _finish(problem, comparison, chosen, first.boosted, is_complete)
+
+
+def _have_one(problem: TuningProblem, comparison: Comparison, found: Found) -> None:
+    """However little time there was, the first start as it is."""
+    if not found.all and not (problem.is_exact_on_request and found.likely):
+        began = time.monotonic()
+        found.polished.append(problem.evaluate(problem.starts[0], comparison, began))
+
+
+def _stopped(problem: TuningProblem, comparison: Comparison, found: Found) -> Tuned:
+    """What there is when the search was cut short before its stages."""
+    _have_one(problem, comparison, found)
+    return _finish(problem, comparison, _weigh(problem, comparison, found), None, False)
 
 
 @contextmanager

@@ -27,14 +27,14 @@ class First:
 
 
 def _try(job: Job) -> None:
-    start = _first_start(job.problem)
+    start = first_start(job.problem)
     job.found.append(job.evaluate(start, time.monotonic()))
     if job.problem.integrated_share == 1.0 or job.problem.is_warm:
         return  # the next stage is the last, or has less to do than this one
     job.optimize(start, first_effort(job.problem.efforts.ranking))
 
 
-def _first_start(problem: TuningProblem) -> Start:
+def first_start(problem: TuningProblem) -> Start:
     """The default kernel's, where there are several."""
     usual = kernel_of(DEFAULT_KERNEL)
     return next((s for s in problem.starts if usual.is_like(s.model.kernel)), problem.starts[0])

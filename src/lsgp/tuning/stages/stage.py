@@ -43,6 +43,7 @@ COARSEN_STREAM = 13
 BOOST_STREAM = 14
 LOOSEN_STREAM, WHOLE_STREAM, BOOST_REGIONS_STREAM = 40, 41, 42
 NOISELESS_STREAM = 15
+NARROW_STREAM = 16
 
 
 @dataclass
@@ -65,6 +66,7 @@ class Found:
     laplace: list[LaplaceCandidate] = field(default_factory=list)  # of labels
     boosted: BoostedTrees | None = None
     folds: Folds | None = None  # of trees that are being fitted
+    inputs: NDArray[np.intp] | None = None  # those that matter, of many; None: all of them
     #: What trees say of targets of regions (k, t) that they have not seen; None: not known.
     boosted_regions: NDArray[np.float64] | None = None
     is_noiseless: bool = False  # whether the likely ones have no noise
