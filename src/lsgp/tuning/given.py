@@ -29,6 +29,7 @@ from lsgp.tuning.plan import (
     FEWEST_BOOSTED_INPUTS,
     FEWEST_BOOSTED_ROWS,
     FEWEST_FOR_COARSE,
+    FEWEST_FOR_NARROWING,
     FIRST_N_NEIGHBORS,
     LAST_N_NEIGHBORS,
     MANY_INPUTS,
@@ -232,8 +233,13 @@ class Given:
         """How many exact GPs are averaged: fewer where their share is small, and each dear."""
         if self.is_exact_on_request:
             return min(N_AVERAGED, self.n_models)
-        is_small = exact_share(len(self.y)) <= SMALL_SHARE
-        return min(N_AVERAGED // 2 if is_small else N_AVERAGED, self.level.n_averaged)
+        n_averaged = N_AVERAGED // 2 if self.has_small_exact_share else N_AVERAGED
+        return min(n_averaged, self.level.n_averaged)
+
+    @property
+    def has_small_exact_share(self) -> bool:
+        """Whether exact GPs beside others matter little."""
+        return not self.is_exact_on_request and exact_share(len(self.y)) <= SMALL_SHARE
 
     def price(self, contender: Contender) -> float:
         """Milliseconds of a prediction by it, on a nominal machine."""
@@ -383,10 +389,11 @@ class Given:
     @property
     def admits_narrowing(self) -> bool:
         """Whether inputs that say nothing may be left out: many, of which nothing was said."""
-        specification = self.specification
+        (n, d), specification = self.rows.X.shape, self.specification
         return (
             self.level.narrows
-            and self.rows.X.shape[1] >= MANY_INPUTS
+            and n >= FEWEST_FOR_NARROWING
+            and d >= MANY_INPUTS
             and specification.model.correlation.formula is not None
             and specification.model.bandwidth is None
             and not specification.tunes_bandwidth
@@ -397,7 +404,6 @@ class Given:
             and specification.projection is None
             and self.labels is None
             and self.queries is None
-            and not self.is_warm
             and not self.is_exact_on_request
             and not self.backend.is_slow
             and self.objective.judges_predictions

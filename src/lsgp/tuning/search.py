@@ -30,7 +30,7 @@ from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
 from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.linear import LinearCandidate
-from lsgp.tuning.narrowing import narrow, widen
+from lsgp.tuning.narrowing import Widening, inputs_of_previous, narrow
 from lsgp.tuning.parameters import finds_no_noise
 from lsgp.tuning.plan import (
     BAD_LOSS,
@@ -137,14 +137,23 @@ def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -
 
 
 def _tune_narrowed(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
-    """With the inputs that matter alone, of many."""
+    """With the inputs that matter alone, of many; a previous fit has seen which those are."""
     found, comparison = Found(), problem.comparison()
-    with one_blas_thread(), _with_pool(problem) as pooled:
-        if not _run_stages((Narrow(),), pooled, comparison, found, None):
-            return _stopped(pooled, comparison, found)
+    if problem.is_warm:
+        found.inputs = inputs_of_previous(problem)
+    else:
+        with one_blas_thread(), _with_pool(problem) as pooled:
+            if not _run_stages((Narrow(),), pooled, comparison, found, None):
+                return _stopped(pooled, comparison, found)
     if found.inputs is None:
         return _tune_once(problem, watch)
-    return widen(problem, _tune_once(narrow(problem, found.inputs), watch), found.inputs)
+    tuned = _tune_once(narrow(problem, found.inputs), watch)
+    widening, result = Widening(problem, found.inputs), tuned.result
+    return tuned._replace(
+        members=tuple((widening.contender(each), weight) for each, weight in tuned.members),
+        result=replace(result, candidates=tuple(map(widening.candidate, result.candidates))),
+        boosted=None if tuned.boosted is None else widening.trees(tuned.boosted),
+    )
 
 
 def _tune_beyond(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -21,28 +22,29 @@ class Narrow:
     stream = NARROW_STREAM
 
     def work(self, problem: TuningProblem) -> int:
-        return 2 * NARROWING.work
+        n_halvings = math.ceil(math.log2(problem.rows.X.shape[1] / FEWEST_KEPT))
+        return (1 + n_halvings) * NARROWING.work
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         runner.report(0, "which inputs matter")
         inputs: Inputs = np.arange(problem.rows.X.shape[1])
         best = _tune(runner, first_start(problem), found.first)
         lowest = best.loss
-        while len(inputs) >= 2 * FEWEST_KEPT:
-            shortest = np.argsort(best.model.lengthscale, kind="stable")[: len(inputs) // 2]
-            kept = np.sort(shortest)
-            narrowed = narrow(problem, inputs[kept])
-            model = best.model.replace(lengthscale=best.model.lengthscale[kept])
-            start = Start(first_start(narrowed).space, model, best.n_neighbors)
+        while len(inputs) > FEWEST_KEPT:
+            lengthscale = best.model.lengthscale
+            n_kept = max(FEWEST_KEPT, len(inputs) // 2)
+            places = np.sort(np.argsort(lengthscale, kind="stable")[:n_kept])
+            narrowed = narrow(problem, inputs[places])
+            model = best.model.replace(lengthscale=lengthscale[places])
+            start = first_start(narrowed)._replace(model=model)
             own = Runner(narrowed, runner.comparison, runner.stream, runner.report)
             tried = _tune(own, start, [])
             if tried.loss > lowest + SAME_NARROWED * problem.objective.unit(lowest):
                 break
-            inputs, best, lowest = inputs[kept], tried, min(lowest, tried.loss)
+            inputs, best, lowest = inputs[places], tried, min(lowest, tried.loss)
             found.inputs = inputs
 
 
 def _tune(runner: Runner, start: Start, keep: list[Contender]) -> Contender:
-    effort = NARROWING
-    (tuned,) = runner.run([partial(Job.optimize, start=start, effort=effort)], keep)
+    (tuned,) = runner.run([partial(Job.optimize, start=start, effort=NARROWING)], keep)
     return tuned

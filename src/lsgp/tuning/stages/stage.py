@@ -28,6 +28,7 @@ from lsgp.tuning.gathering import Gathering
 from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.linear import LinearCandidate
+from lsgp.tuning.narrowing import Inputs
 from lsgp.tuning.objective import Objective, Scorer
 from lsgp.tuning.plan import CORES_OF_GATHERED, MOST_GATHERED, Effort
 from lsgp.tuning.problem import TuningProblem
@@ -66,7 +67,7 @@ class Found:
     laplace: list[LaplaceCandidate] = field(default_factory=list)  # of labels
     boosted: BoostedTrees | None = None
     folds: Folds | None = None  # of trees that are being fitted
-    inputs: NDArray[np.intp] | None = None  # those that matter, of many; None: all of them
+    inputs: Inputs | None = None  # those that matter, of many; None: all of them
     #: What trees say of targets of regions (k, t) that they have not seen; None: not known.
     boosted_regions: NDArray[np.float64] | None = None
     is_noiseless: bool = False  # whether the likely ones have no noise
