@@ -391,7 +391,7 @@ class Given:
         """Whether inputs that say nothing may be left out: many, of which nothing was said."""
         (n, d), specification = self.rows.X.shape, self.specification
         return (
-            self.level.narrows
+            not self.level.keeps_all_inputs
             and n >= FEWEST_FOR_NARROWING
             and d >= MANY_INPUTS
             and specification.model.correlation.formula is not None

@@ -54,8 +54,8 @@ class Level(NamedTuple):
     n_varied: int
     n_enlarged: int
     mixes_transforms: bool
-    #: Whether inputs that say nothing are left out, where there are many.
-    narrows: bool
+    #: Whether inputs that say nothing are tuned with the others, where there are many.
+    keeps_all_inputs: bool
     #: Whether boosted trees may stand beside the models.
     boosts: bool
     #: The largest neighborhood, and the most rows of an exact GP.
@@ -101,7 +101,7 @@ LEVELS = {
         n_varied=0,
         n_enlarged=1,
         mixes_transforms=False,
-        narrows=True,
+        keeps_all_inputs=False,
         boosts=False,
         most_neighbors=128,
         most_in_gaps=256,
@@ -133,7 +133,7 @@ LEVELS = {
         n_varied=2,
         n_enlarged=2,
         mixes_transforms=True,
-        narrows=True,
+        keeps_all_inputs=False,
         boosts=True,
         most_neighbors=384,
         most_in_gaps=512,
@@ -166,7 +166,7 @@ LEVELS = {
         n_varied=5,
         n_enlarged=3,
         mixes_transforms=True,
-        narrows=False,
+        keeps_all_inputs=True,
         boosts=True,
         most_neighbors=512,
         most_in_gaps=512,
