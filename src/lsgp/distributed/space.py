@@ -185,6 +185,10 @@ class ClusterProblem(TuningProblem):
         return False
 
     @property
+    def admits_narrowing(self) -> bool:
+        return False  # parts of rows would have to be fetched again for each set of inputs
+
+    @property
     def admits_coarse(self) -> bool:
         return False  # nodes are of rows in memory
 

@@ -30,8 +30,10 @@ from lsgp.tuning.plan import (
     FEWEST_BOOSTED_INPUTS,
     FEWEST_BOOSTED_ROWS,
     FEWEST_FOR_COARSE,
+    FEWEST_FOR_NARROWING,
     FIRST_N_NEIGHBORS,
     LAST_N_NEIGHBORS,
+    MANY_INPUTS,
     MOST_CLASSES_FOR_LAPLACE,
     MOST_FOR_EVIDENCE,
     MOST_FOR_LINEAR,
@@ -234,8 +236,13 @@ class Given:
         """How many exact GPs are averaged: fewer where their share is small, and each dear."""
         if self.is_exact_on_request:
             return min(N_AVERAGED, self.n_models)
-        is_small = exact_share(len(self.y)) <= SMALL_SHARE
-        return min(N_AVERAGED // 2 if is_small else N_AVERAGED, self.level.n_averaged)
+        n_averaged = N_AVERAGED // 2 if self.has_small_exact_share else N_AVERAGED
+        return min(n_averaged, self.level.n_averaged)
+
+    @property
+    def has_small_exact_share(self) -> bool:
+        """Whether exact GPs beside others matter little."""
+        return not self.is_exact_on_request and exact_share(len(self.y)) <= SMALL_SHARE
 
     @property
     def is_exact_on_request(self) -> bool:
@@ -373,6 +380,29 @@ class Given:
             and specification.admits_exact
             and specification.bounds is None
             and HOST.evidence_bytes(n) <= self.resources.memory_budget
+        )
+
+    @property
+    def admits_narrowing(self) -> bool:
+        """Whether inputs that say nothing may be left out: many, of which nothing was said."""
+        (n, d), specification = self.rows.X.shape, self.specification
+        return (
+            not self.level.keeps_all_inputs
+            and n >= FEWEST_FOR_NARROWING
+            and d >= MANY_INPUTS
+            and specification.model.correlation.formula is not None
+            and specification.model.bandwidth is None
+            and not specification.tunes_bandwidth
+            and not specification.model.normalize
+            and not specification.is_isotropic
+            and not specification.given & {"lengthscale"}
+            and specification.bounds is None
+            and specification.projection is None
+            and self.labels is None
+            and self.queries is None
+            and not self.is_exact_on_request
+            and not self.backend.is_slow
+            and self.objective.judges_predictions
         )
 
     @property

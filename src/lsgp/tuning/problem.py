@@ -161,6 +161,10 @@ class TuningProblem(Given):
             is_in_gaps=first.gap_width > 0,
         )
 
+    def restarted(self) -> Self:
+        """With starts of its own, where rows or settings are others than those of its starts."""
+        return replace(self, starts=self._cold_starts(None))
+
     @property
     def _admits_regions(self) -> bool:
         """Whether models can be judged by regions that are held out."""

@@ -30,6 +30,7 @@ from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
 from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.linear import LinearCandidate
+from lsgp.tuning.narrowing import Widening, inputs_of_previous, narrow
 from lsgp.tuning.parameters import finds_no_noise
 from lsgp.tuning.plan import (
     BAD_LOSS,
@@ -52,6 +53,7 @@ from lsgp.tuning.stages.likely import Likely
 from lsgp.tuning.stages.linear import Linear
 from lsgp.tuning.stages.loosen import Loosen
 from lsgp.tuning.stages.mix import Mix
+from lsgp.tuning.stages.narrow import Narrow
 from lsgp.tuning.stages.noiseless import Noiseless
 from lsgp.tuning.stages.polish import Polish
 from lsgp.tuning.stages.rank import Rank
@@ -124,6 +126,8 @@ def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -
     """
     if problem.regions is not None:
         return _tune_beyond(problem, watch)
+    if problem.admits_narrowing:
+        return _tune_narrowed(problem, watch)
     if not problem.tunes_twice:
         tuned = _tune_once(problem, watch)
     else:
@@ -133,6 +137,26 @@ def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -
     if problem.admits_laplace and tuned.result.is_complete:
         return _with_laplace(problem, tuned)
     return tuned
+
+
+def _tune_narrowed(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
+    """With the inputs that matter alone, of many; a previous fit has seen which those are."""
+    found, comparison = Found(), problem.comparison()
+    if problem.is_warm:
+        found.inputs = inputs_of_previous(problem)
+    else:
+        with one_blas_thread(), _with_pool(problem) as pooled:
+            if not _run_stages((Narrow(),), pooled, comparison, found, None):
+                return _stopped(pooled, comparison, found)
+    if found.inputs is None:
+        return _tune_once(problem, watch)
+    tuned = _tune_once(narrow(problem, found.inputs), watch)
+    widening, result = Widening(problem, found.inputs), tuned.result
+    return tuned._replace(
+        members=tuple((widening.contender(each), weight) for each, weight in tuned.members),
+        result=replace(result, candidates=tuple(map(widening.candidate, result.candidates))),
+        boosted=None if tuned.boosted is None else widening.trees(tuned.boosted),
+    )
 
 
 def _tune_beyond(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
@@ -226,12 +250,23 @@ def _tune_once(problem: TuningProblem, watch: Callable[[float], None] | None) ->
             if not is_complete:
                 break
         first = searched[0]
-        if not first.all and not (problem.is_exact_on_request and first.likely):
-            began = time.monotonic()
-            first.polished.append(problem.evaluate(problem.starts[0], comparison, began))
+        _have_one(problem, comparison, first)
         weighed = [_weigh(problem, comparison, found) for found in searched]
         chosen = weighed[0] if len(weighed) == 1 else _pool(comparison, weighed)
         return _finish(problem, comparison, chosen, first.boosted, is_complete)
+
+
+def _have_one(problem: TuningProblem, comparison: Comparison, found: Found) -> None:
+    """However little time there was, the first start as it is."""
+    if not found.all and not (problem.is_exact_on_request and found.likely):
+        began = time.monotonic()
+        found.polished.append(problem.evaluate(problem.starts[0], comparison, began))
+
+
+def _stopped(problem: TuningProblem, comparison: Comparison, found: Found) -> Tuned:
+    """What there is when the search was cut short before its stages."""
+    _have_one(problem, comparison, found)
+    return _finish(problem, comparison, _weigh(problem, comparison, found), None, False)
 
 
 @contextmanager

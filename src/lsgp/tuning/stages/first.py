@@ -34,14 +34,14 @@ def _as_it_is(start: Start, job: Job) -> None:
 
 
 def _try(job: Job) -> None:
-    start = _first_start(job.problem)
+    start = first_start(job.problem)
     job.found.append(job.evaluate(start, time.monotonic()))
     if job.problem.integrated_share == 1.0:
         return  # the next stage is the last
     job.optimize(start, first_effort(job.problem.efforts.ranking))
 
 
-def _first_start(problem: TuningProblem) -> Start:
+def first_start(problem: TuningProblem) -> Start:
     """The default kernel's, where there are several."""
     usual = kernel_of(DEFAULT_KERNEL)
     return next((s for s in problem.starts if usual.is_like(s.model.kernel)), problem.starts[0])

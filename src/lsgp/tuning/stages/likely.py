@@ -21,6 +21,7 @@ from lsgp.tuning.plan import (
     FIRST_EVIDENCE_ITERATIONS,
     LAST_EVIDENCE_ITERATIONS,
     N_FIRST_LIKELY,
+    SMALL_SHARE_ITERATIONS,
     SMALLEST_ODDS,
     WARM_EVIDENCE_ITERATIONS,
 )
@@ -56,7 +57,9 @@ class Likely:
             # Those that are optimized further are compared with each other, and with no others.
             further: dict[int, ExactGP] = {k: tuned[k] for k in likeliest}
             tuned = further
-            _maximize(runner, starts, likeliest, tuned, LAST_EVIDENCE_ITERATIONS)
+            is_minor = problem.has_small_exact_share
+            n_last = SMALL_SHARE_ITERATIONS if is_minor else LAST_EVIDENCE_ITERATIONS
+            _maximize(runner, starts, likeliest, tuned, n_last)
         except (OutOfTimeError, KeyboardInterrupt):
             # What was computed when time is up counts.
             _judge(problem, starts, tuned, found, runner)

@@ -56,7 +56,9 @@ class Rank:
                 start = best.start._replace(space=space)
                 judged = problem.evaluate(start, runner.comparison, time.monotonic())
                 found.first.append(judged._replace(space=best.space))
-        others = sorted(found.outlined, key=lambda c: c.loss)[1:N_OUTLINED_KEPT]
+        # The others that are polished next are judged when they are.
+        first = max(1, problem.efforts.n_polished)
+        others = sorted(found.outlined, key=lambda c: c.loss)[first:N_OUTLINED_KEPT]
         tasks = [partial(_judge, problem.starts[0].n_neighbors, each) for each in others]
         found.first += runner.run(tasks, [])
 

@@ -28,6 +28,7 @@ from lsgp.tuning.gathering import Gathering
 from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.linear import LinearCandidate
+from lsgp.tuning.narrowing import Inputs
 from lsgp.tuning.objective import Objective, Scorer
 from lsgp.tuning.plan import CORES_OF_GATHERED, MOST_GATHERED, Effort
 from lsgp.tuning.problem import TuningProblem
@@ -43,6 +44,7 @@ COARSEN_STREAM = 13
 BOOST_STREAM = 14
 LOOSEN_STREAM, WHOLE_STREAM, BOOST_REGIONS_STREAM, GAPS_STREAM = 40, 41, 42, 43
 NOISELESS_STREAM = 15
+NARROW_STREAM = 16
 
 
 @dataclass
@@ -65,6 +67,7 @@ class Found:
     laplace: list[LaplaceCandidate] = field(default_factory=list)  # of labels
     boosted: BoostedTrees | None = None
     folds: Folds | None = None  # of trees that are being fitted
+    inputs: Inputs | None = None  # those that matter, of many; None: all of them
     #: What trees say of targets of regions (k, t) that they have not seen; None: not known.
     boosted_regions: NDArray[np.float64] | None = None
     is_noiseless: bool = False  # whether the likely ones have no noise
