@@ -20,7 +20,12 @@ from lsgp.method.contract import (
 )
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import Link
-from lsgp.tuning.calibration import ScaleAndShape, calibrate, calibrate_combination
+from lsgp.tuning.calibration import (
+    N_HALF_PROVEN,
+    ScaleAndShape,
+    calibrate,
+    calibrate_combination,
+)
 from lsgp.tuning.leave_one_out import Sample
 from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
@@ -142,12 +147,18 @@ class Comparison:
         picked[open_ones] = choose_weights([predicted[k] for k in open_ones], loss, n_models, toll)
         return self.combined(predicted, (1.0 - share) * picked + share * fixed)
 
-    def combined(self, predicted: Sequence[PredictiveDistribution], weights: Array) -> Choice:
+    def combined(
+        self,
+        predicted: Sequence[PredictiveDistribution],
+        weights: Array,
+        n_half_proven: float = N_HALF_PROVEN,
+    ) -> Choice:
         """What these weights come to."""
         used = np.flatnonzero(weights).tolist()
         combined = combine([predicted[k] for k in used], weights[used])
         mean_loss = float(self.objective.losses(combined, self.y).mean())
-        return Choice(weights, mean_loss, calibrate_combination(combined, self.y))
+        calibration = calibrate_combination(combined, self.y, n_half_proven)
+        return Choice(weights, mean_loss, calibration)
 
     def share_of(
         self,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,18 @@ def descend(
     if not len(start):
         return model, function(start)[0]
     bounds = parameters.bounds(model, shortest_lengthscale)
+    vector, value = descend_vector(function, start, bounds, n_iterations, gain)
+    return parameters.unpack(vector, model), value
+
+
+def descend_vector(
+    function: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    bounds: Sequence[tuple[float, float]],
+    n_iterations: int,
+    gain: Callable[[float], float] = lambda value: 0.0,
+) -> tuple[Array, float]:
+    """The same of a vector."""
     start = np.clip(start, *np.transpose(bounds))
     first = function(start)
     known = [first]  # where L-BFGS-B begins
@@ -74,8 +86,8 @@ def descend(
         if not lowest:
             raise
         value, vector = lowest[0]
-        return parameters.unpack(vector, model), value
-    return parameters.unpack(found.x, model), float(found.fun)
+        return vector, value
+    return np.asarray(found.x), float(found.fun)
 
 
 def descend_on_sample(

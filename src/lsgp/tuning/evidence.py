@@ -80,12 +80,26 @@ def maximize_evidence(
     return ExactGP(best, -value)
 
 
+class Evidence(NamedTuple):
+    """The negative log marginal likelihood of all rows, mean over the targets, and derivatives."""
+
+    value: float
+    gradient: Array  # in log hyperparameters, in the order of `Scores`
+    by_rows: Array  # (n, d) in the inputs of the rows
+
+
 def negative_log_evidence(problem: LocalProblem, dense: Dense = HOST) -> tuple[float, Array]:
     """Negative log marginal likelihood of all rows, mean over the targets, and its gradient.
 
     The gradient is in log hyperparameters, in the order of `Scores`. The trend is centered at
     the mean of the rows.
     """
+    found = evidence_of(problem, dense)
+    return found.value, found.gradient
+
+
+def evidence_of(problem: LocalProblem, dense: Dense = HOST) -> Evidence:
+    """As `negative_log_evidence`, and what it changes by where rows move."""
     X, y, noise, model = problem
     n, n_targets = y.shape
     s2 = model.signal_variance
@@ -94,7 +108,8 @@ def negative_log_evidence(problem: LocalProblem, dense: Dense = HOST) -> tuple[f
     with dense.alone():
         A = dense.covariance(z, model, noise)
         if A is None:
-            return math.inf, np.zeros(X.shape[1] + len(SHARED_PARAMETERS))
+            nothing = np.zeros(X.shape[1] + len(SHARED_PARAMETERS))
+            return Evidence(math.inf, nothing, np.zeros_like(z))
         alpha = A.solve(y)
         misfit = float((y * alpha).sum()) / n_targets
         half_log_determinant = A.half_log_determinant
@@ -110,12 +125,18 @@ def negative_log_evidence(problem: LocalProblem, dense: Dense = HOST) -> tuple[f
             by_basis = by_H @ trend.inverse_precision, by_H
         value = 0.5 * (misfit / s2 + n * math.log(2.0 * math.pi * s2)) + half_log_determinant
         sums = A.adjoint_sums(alpha, s2 * n_targets, by_basis)
-    if is_apart:
+    by_z = 4.0 * (sums.pairs[:, None] * z - sums.pairs_by_z)
+    by_lengthscale = -4.0 * (sums.pairs @ (z * z) - np.einsum("ij,ij->j", z, sums.pairs_by_z))
+    if by_basis is not None:
         by_constant, by_slopes = trend.evidence_by_variance(s2)
+        if by_slopes.size:
+            # Of A = C⁻¹ + H B Hᵀ in H: A⁻¹H B, which is C H P⁻¹, less what the targets say.
+            by_H = by_basis[0] - alpha @ trend.theta.T / (s2 * n_targets)
+            by_z += by_H[:, basis.inputs >= 0]
     else:
         by_constant = model.constant_variance * sums.total
         by_slopes = model.slope_variance * np.einsum("ij,ij->j", z, sums.by_z)
-    by_lengthscale = -4.0 * (sums.pairs @ (z * z) - np.einsum("ij,ij->j", z, sums.pairs_by_z))
+        by_z += 2.0 * model.slope_variance * sums.by_z
     if by_slopes.size:
         by_lengthscale -= 2.0 * by_slopes
     shared = [
@@ -126,4 +147,6 @@ def negative_log_evidence(problem: LocalProblem, dense: Dense = HOST) -> tuple[f
         0.0,
         0.0,
     ]
-    return value, np.concatenate([by_lengthscale, shared])
+    # All are centered, so that a row moves the others too.
+    by_rows = (by_z - by_z.mean(axis=0)) / model.lengthscale
+    return Evidence(value, np.concatenate([by_lengthscale, shared]), by_rows)

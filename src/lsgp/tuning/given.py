@@ -327,13 +327,25 @@ class Given:
     def admits_noiseless(self) -> bool:
         """Whether exact GPs may be tried that have less noise than its range allows for."""
         n_others = N_AVERAGED + (N_MEMBERS if self.integrated_share > 0 else 0)
+        # Beside those with noise, and those that are integrated over; or in their place.
+        n_room = n_others + N_AVERAGED if len(self.y) <= MOST_FOR_EVIDENCE else 1
         return (
-            len(self.y) <= MOST_FOR_EVIDENCE
-            # Beside those with noise, and those that are integrated over.
-            and self.exact_room >= n_others + N_AVERAGED
+            len(self.y) <= min(largest_exact(self.backend.dense), self.level.most_exact)
+            and self.exact_room >= n_room
+            and self.backend.factors_once
             and self.labels is None
             and self.finds_noise
             and self.objective.judges_predictions
+        )
+
+    @property
+    def admits_bending(self) -> bool:
+        """Whether inputs may be bent: standardized ones, of which no two are projected."""
+        specification = self.specification
+        return (
+            specification.admits_mixing
+            and specification.projection is None
+            and not any(None in kinds for kinds in specification.input_transforms)
         )
 
     @property

@@ -42,6 +42,11 @@ def finds_no_noise(model: LocalModel) -> bool:
     return 0.0 < model.noise_variance <= math.exp(SHARED_BOUNDS["noise_variance"][0] + NO_NOISE)
 
 
+def is_below_floor(model: LocalModel) -> bool:
+    """Whether a noise is less than its range allows for."""
+    return 0.0 < model.noise_variance < math.exp(SHARED_BOUNDS["noise_variance"][0] - AT_BOUND)
+
+
 @dataclass(frozen=True)
 class Parameters:
     """Which hyperparameters of a model are free, and how they map to a vector."""

@@ -58,7 +58,9 @@ def lengthscale_deviation(vector: Array, n_lengthscales: int) -> tuple[float, Ar
     return float((deviation**2).mean()), gradient
 
 
-def negative_log_prior(model: LocalModel, groups: Groups | None = None) -> tuple[float, Array]:
+def negative_log_prior(
+    model: LocalModel, groups: Groups | None = None, has_noise: bool = True
+) -> tuple[float, Array]:
     """Of an exact GP's lengthscales and noise, but for a constant, and its gradient.
 
     A lengthscale that a group of inputs shares counts once: the gradient is in its first.
@@ -69,7 +71,9 @@ def negative_log_prior(model: LocalModel, groups: Groups | None = None) -> tuple
     mean = float(logarithms.mean())
     deviation = (logarithms - mean) / LENGTHSCALE_SPREAD
     shift = (mean - 0.5 * math.log(d)) / MEAN_LENGTHSCALE_SPREAD
-    noise = (math.log(model.noise_variance) - math.log(USUAL_NOISE)) / NOISE_SPREAD
+    noise = 0.0
+    if has_noise:
+        noise = (math.log(model.noise_variance) - math.log(USUAL_NOISE)) / NOISE_SPREAD
     value = 0.5 * (float(deviation @ deviation) + shift**2 + noise**2)
     gradient = np.zeros(d + len(SHARED_PARAMETERS))
     by_mean = shift / (MEAN_LENGTHSCALE_SPREAD * len(first))

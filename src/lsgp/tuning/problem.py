@@ -332,6 +332,13 @@ class TuningProblem(Given):
             scorer=None,
         )
 
+    def bent_space(self, space: LeaveOneOut, power: Array) -> LeaveOneOut:
+        """The rows of a space of standardized inputs, bent by these powers."""
+        transform = space.transform.bent(power)
+        X = np.ascontiguousarray(transform.transform(self.rows.X), dtype=float)
+        index = self._index(X)
+        return replace(space, transform=transform, X=X, index=index, share=None, scorer=None)
+
     # -- how models are judged -------------------------------------------------------------
 
     def compare_on(self, rows: NDArray[np.int32]) -> Comparison:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.progress import progress_bar
@@ -31,10 +32,11 @@ from lsgp.tuning.contender import Contender
 from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.narrowing import Widening, inputs_of_previous, narrow
-from lsgp.tuning.parameters import finds_no_noise
+from lsgp.tuning.parameters import finds_no_noise, is_below_floor
 from lsgp.tuning.plan import (
     BAD_LOSS,
     LAPLACE_SHARE,
+    N_HALF_PROVEN_NOISELESS,
     SMALLEST_ODDS,
     exact_share,
 )
@@ -61,6 +63,8 @@ from lsgp.tuning.stages.stage import Found, Runner, Stage
 from lsgp.tuning.stages.vary import Vary
 from lsgp.tuning.stages.whole import Whole
 from lsgp.tuning.stages.widen import Widen
+
+Array = NDArray[np.float64]
 
 STAGES: tuple[Stage, ...] = (
     First(),
@@ -386,7 +390,7 @@ def _weigh(problem: TuningProblem, comparison: Comparison, found: Found) -> _Wei
     if likely:
         fixed[-len(likely) :] = [odds for _, odds in likely]
         fixed /= fixed.sum()
-    share = exact_share(len(problem.y)) if likely else 0.0
+    share = max(exact_share(len(problem.y)), found.likely_share) if likely else 0.0
     if not tried:
         share = 1.0  # they are what was asked for
     candidates = [c.candidate for c in usable]
@@ -396,6 +400,11 @@ def _weigh(problem: TuningProblem, comparison: Comparison, found: Found) -> _Wei
     else:
         # The best is kept as it is: the first of those that are sorted.
         choice = Choice(np.eye(len(usable))[0], usable[0].loss, ScaleAndShape())
+    # Those that have all of the share are judged by rows that they have not seen.
+    is_judged = found.likely_share == 1.0
+    if not is_judged and problem.finds_noise and _is_noiseless(usable, choice.weights):
+        predicted = [candidate.predicted for candidate in candidates]
+        choice = comparison.combined(predicted, choice.weights, N_HALF_PROVEN_NOISELESS)
     weights, of_linear = np.split(choice.weights, [len(usable)])
     linear = tuple((c, float(w)) for c, w in zip(found.linear, of_linear, strict=True) if w)
     # Those have noise, no less than its floor: of a function without any, they would be most of
@@ -409,6 +418,12 @@ def _weigh(problem: TuningProblem, comparison: Comparison, found: Found) -> _Wei
         weights = choice.weights
         usable += integrated
     return _Weighed(usable, choice._replace(weights=weights), linear)
+
+
+def _is_noiseless(contenders: list[Contender], weights: Array) -> bool:
+    """Whether most of the weight is that of models with less noise than its floor."""
+    pairs = zip(contenders, weights, strict=False)  # linear ones, of labels, are behind them
+    return sum(w for c, w in pairs if is_below_floor(c.model)) > 0.5
 
 
 def _pool(comparison: Comparison, weighed: list[_Weighed]) -> _Weighed:

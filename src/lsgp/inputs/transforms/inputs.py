@@ -20,6 +20,7 @@ from lsgp.inputs.transforms.sphere import Sphere, ground_distance
 from lsgp.inputs.transforms.yeo_johnson import (
     differentiate_yeo_johnson,
     inverse_yeo_johnson,
+    log_slope,
     yeo_johnson,
 )
 from lsgp.method.arrays import beside, floats, is_on_device
@@ -160,6 +161,30 @@ class InputTransform:
         """
         is_plain = np.array([kind is None for kind in self.kinds], dtype=bool)
         return replace(self, center=np.where(is_plain, center, self.center))
+
+    def bent(self, power: Float) -> InputTransform:
+        """Of standardized columns: the same with these powers (e,), and as it was at the center.
+
+        There values are 0 and slopes what they were; a power of 1 changes nothing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp.inputs.transforms import fit_transform_kind
+        >>> X = np.array([[1.0], [2.0], [9.0]])
+        >>> fit_transform_kind(X, "standardize").bent(np.array([0.0])).transform(X).round(2)
+        array([[-1.29],
+               [-0.72],
+               [ 0.97]])
+        """
+        center = np.array(
+            [yeo_johnson(own, p) for own, p in zip(self.center, power, strict=True)], dtype=float
+        )
+        kinds = tuple(
+            kind if p == 1.0 else "yeo-johnson" for kind, p in zip(self.kinds, power, strict=True)
+        )
+        scale = self.scale * np.exp((power - 1.0) * log_slope(self.center))
+        return replace(self, kinds=kinds, center=center, scale=scale, power=power)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating]:
         """Inputs (n, d) of the transformed `X`, (n, e); constant columns get their constant."""

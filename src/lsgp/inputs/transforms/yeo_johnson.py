@@ -37,6 +37,24 @@ def differentiate_yeo_johnson(x: Float, power: float) -> Float:
     return np.where(power_of_side * logarithm > 600.0, 0.0, derivative)
 
 
+def differentiate_by_power(x: Float, power: float) -> Float:
+    """Derivative of `yeo_johnson` in the power."""
+    logarithm = np.log1p(np.abs(x))
+    u = np.where(x >= 0, power, 2.0 - power) * logarithm
+    # (e^u (u - 1) + 1) / u², by its series where that would be rounding.
+    is_small = np.abs(u) < 1e-2
+    v = np.where(is_small, 1.0, np.minimum(u, 600.0))
+    series = 0.5 + u * (1.0 / 3.0 + u * (0.125 + u / 30.0))
+    return np.asarray(
+        np.where(is_small, series, (np.exp(v) * (v - 1.0) + 1.0) / v**2) * logarithm**2
+    )
+
+
+def log_slope(x: Float) -> Float:
+    """By which the logarithm of the slope at x is more than 0, for each 1 of the power above 1."""
+    return np.asarray(np.sign(x) * np.log1p(np.abs(x)))
+
+
 def inverse_yeo_johnson(t: Float, power: float) -> Float:
     if power == 1.0:
         return t

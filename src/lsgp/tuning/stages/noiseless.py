@@ -3,33 +3,75 @@
 
 A noise at the floor of its range says that the targets are a function of the inputs, as those of a
 computer experiment are: then the floor itself is what limits how well they are predicted. These GPs
-have less, as far as their factors allow, and a signal variance and lengthscales to suit.
+have less, as far as their factors allow, and a signal variance and lengthscales to suit; and their
+inputs may be bent (`tuning/bending.py`).
 """
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.method.contract import STATUS_OK, LocalProblem
+from lsgp.method.distribution import PredictiveDistribution, distribution_of
+from lsgp.solvers.exact_system import ExactSystem
+from lsgp.tuning.bending import BendableRows, Bent, maximize_bent_evidence, noiseless
 from lsgp.tuning.contender import Contender, Start
-from lsgp.tuning.evidence import maximize_evidence
-from lsgp.tuning.parameters import SHARED_BOUNDS, finds_no_noise
+from lsgp.tuning.leave_one_out import LeaveOneOut
+from lsgp.tuning.parameters import finds_no_noise
 from lsgp.tuning.plan import (
+    FEW_ROWS,
     FEWEST_EVIDENCE_ROWS,
-    LARGEST_NOISELESS_SIGNAL,
-    MOST_FOR_STARTS,
+    LITTLE_NOISE,
+    MOST_FOR_EVIDENCE,
+    MOST_REFITTED,
+    N_FIRST_NOISELESS,
     N_NOISELESS_ROWS,
+    N_REFITTED,
+    NOISE_STEPS,
     NOISELESS_EVIDENCE_ROWS,
     NOISELESS_ITERATIONS,
     NOISELESS_KERNELS,
+    ROUNDING_NOISE,
     SMALLEST_ODDS,
-    TINY_NOISES,
+    TINY_NOISE,
+    WORTH_DESCENT,
 )
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import NOISELESS_STREAM, Found, Job, Runner
+from lsgp.tuning.weights import choose_weights
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int32]
+
+
+class Tuned(NamedTuple):
+    """An exact GP by the evidence of some rows, not yet judged."""
+
+    space: LeaveOneOut  # that it was bent from
+    found: Bent
+    is_bent: bool
+
+    def start(self, problem: TuningProblem) -> Start:
+        space = self.space
+        if self.is_bent:
+            powers = _bendable(problem, space).powers(self.found.bends)
+            space = problem.bent_space(space, powers)
+        return Start(space, self.found.model, len(problem.y))
+
+
+class Judged(NamedTuple):
+    """A contender, and what it says of rows that its hyperparameters have not seen, if known."""
+
+    contender: Contender
+    log_evidence: float
+    unseen: PredictiveDistribution | None
 
 
 class Noiseless:
@@ -42,29 +84,57 @@ class Noiseless:
         if not problem.admits_noiseless:
             return
         best = _best_exact(found)
-        if best is None or not finds_no_noise(best.model):
+        if best is None or not _may_be_function(problem, found, best):
             return
         runner.report(0, "exact GPs without noise")
         rows = problem.draw(N_NOISELESS_ROWS, problem.random(runner.stream))
-        tasks = [partial(_tune, start=start, rows=rows) for start in _starts(problem, best)]
-        judged: list[Contender] = []
-        log_evidence = [value for value in runner.run(tasks, judged) if value is not None]
-        likely = [contender for contender, _ in found.likely]
-        if (
-            likely
-            and judged
-            and problem.objective.is_promising(
-                min(c.loss for c in judged), min(c.loss for c in likely)
-            )
-        ):
-            # They have the share of those with noise, which are candidates like any other now. Not
-            # by the loss alone: where rows are few, these are, at a tenth more, the better ones.
-            found.exact += likely
-            found.is_noiseless = True
-            pairs = zip(judged, odds_of(log_evidence, len(rows)), strict=True)
-            found.likely[:] = [(c, one) for c, one in pairs if one > SMALLEST_ODDS]
-        else:
-            found.exact += judged
+        tasks = [
+            partial(_tune, space=space, kernel=kernel, best=best, rows=rows)
+            for space in _spaces(problem, best)
+            for kernel in _kernels(problem, best)
+        ]
+        tuned = [each for some in runner.run(tasks, []) for each in some]
+        if len(problem.y) > MOST_FOR_EVIDENCE:
+            _judge_one(problem, found, runner, tuned, best, rows)
+            return
+        judged = [
+            each
+            for each in runner.run([partial(_judge, tuned=each) for each in tuned], [])
+            if each is not None
+        ]
+        _add(problem, found, runner, judged)
+
+
+def _add(problem: TuningProblem, found: Found, runner: Runner, judged: list[Judged]) -> None:
+    """What was found, in the place of those with noise if it is better and rows are few."""
+    contenders = [each.contender for each in judged]
+    likely = [contender for contender, _ in found.likely]
+    lowest = min((c.loss for c in contenders), default=math.inf)
+    is_few = likely or len(problem.y) <= FEW_ROWS
+    with_noise = min((c.loss for c in likely or found.all), default=math.inf)
+    is_better = lowest < with_noise or (
+        any(finds_no_noise(c.model) for c in likely)
+        and problem.objective.is_promising(lowest, with_noise)
+    )
+    if not contenders or not is_few or not is_better:
+        found.exact += contenders
+        return
+    # They have the share of those with noise, which are candidates like any other now. Not by the
+    # loss alone: where rows are few, these are, at a tenth more, the better ones.
+    found.exact += likely
+    found.is_noiseless = True
+    unseen = [each.unseen for each in judged if each.unseen is not None]
+    if len(unseen) == len(judged):
+        # What says how well they do on other rows leaves nothing to leave-one-out.
+        y = runner.comparison.y
+        odds = choose_weights(
+            unseen, lambda each: problem.objective.criterion(each, y), problem.n_models
+        )
+        found.likely_share = 1.0
+    else:
+        odds = np.array(odds_of([each.log_evidence for each in judged], len(problem.y)))
+    pairs = zip(contenders, odds.tolist(), strict=True)
+    found.likely[:] = [(c, one) for c, one in pairs if one > SMALLEST_ODDS]
 
 
 def odds_of(log_evidence: list[float], n_rows: int) -> list[float]:
@@ -79,48 +149,186 @@ def _best_exact(found: Found) -> Contender | None:
     return min(exact or found.all, key=lambda c: c.loss, default=None)
 
 
-def _starts(problem: TuningProblem, best: Contender) -> list[Start]:
-    """From the best on, with each kernel: where that is cheap, in other spaces too."""
-    kernels = [k for k in NOISELESS_KERNELS if k in problem.specification.kernels]
-    kernels, spaces = kernels or [best.model.kernel], [best.space]
-    if len(problem.y) <= MOST_FOR_STARTS:
-        first = problem.starts[0].space
-        spaces += [first] if first.kinds != best.space.kinds else []
-    model = problem.make_exact(best.model).replace(noise_variance=TINY_NOISES[0])
-    return [
-        Start(space, model.replace(kernel=kernel), len(problem.y))
-        for space in spaces
-        for kernel in kernels
+def _may_be_function(problem: TuningProblem, found: Found, best: Contender) -> bool:
+    """Whether the best exact GP has no noise, or the best of all has none; of few rows, little.
+
+    The prior of exact GPs keeps some.
+    """
+    all_of_them = min(found.all, key=lambda c: c.loss, default=best)
+    is_cheap = len(problem.y) <= MOST_FOR_EVIDENCE
+    return (
+        finds_no_noise(best.model)
+        or finds_no_noise(all_of_them.model)
+        or (is_cheap and best.model.noise_variance <= LITTLE_NOISE)
+    )
+
+
+def _kernels(problem: TuningProblem, best: Contender) -> list[str]:
+    return [k for k in NOISELESS_KERNELS if k in problem.specification.kernels] or [
+        best.model.kernel
     ]
 
 
-def _tune(job: Job, start: Start, rows: NDArray[np.int32]) -> float | None:
-    """Log evidence of the rows; None if all of them cannot be factored without more noise."""
+def _spaces(problem: TuningProblem, best: Contender) -> list[LeaveOneOut]:
+    """Standardized inputs, which are bent too, and others only where ranks are better."""
+    if not problem.admits_bending:
+        return [best.space]
+    kinds = problem.specification.kinds_of("standardize")
+    made = {start.space.kinds: start.space for start in problem.starts}
+    spaces = [made.get(kinds) or problem.space(kinds)]
+    return [*spaces, best.space] if "half-rank" in best.space.kinds else spaces
+
+
+def _bendable(problem: TuningProblem, space: LeaveOneOut) -> BendableRows:
+    inputs = np.asarray(problem.rows.X, dtype=float)
+    return BendableRows.of(inputs, space.X, problem.y, problem.rows.noise, space.transform)
+
+
+def _is_bendable(problem: TuningProblem, space: LeaveOneOut) -> bool:
+    return problem.admits_bending and set(space.kinds) == {"standardize"}
+
+
+def _tune(job: Job, space: LeaveOneOut, kernel: str, best: Contender, rows: Rows) -> list[Tuned]:
+    """With inputs as they are, and from there on with bent ones."""
     problem = job.problem
-    usual = problem.exact_parameters
-    wide = np.array([[SHARED_BOUNDS["signal_variance"][0], LARGEST_NOISELESS_SIGNAL]])
-    parameters = replace(
-        usual, given=usual.given | {"noise_variance"}, own_bounds={"signal_variance": wide}
+    some = _bendable(problem, space).part(rows)
+    step = max(1, len(rows) // N_FIRST_NOISELESS)
+    few = some.part(np.arange(0, len(rows), step))
+    cold = _cold(problem, kernel)
+    # From the metric of the best as well, in whatever transform: all are in standard deviations.
+    warm = cold._replace(model=cold.model.replace(lengthscale=best.model.lengthscale))
+    firsts = [_maximize(problem, few, start, False) for start in (cold, warm)]
+    likelier = max(firsts, key=lambda each: each.log_evidence)
+    plain = _maximize(problem, some, likelier, False) if step > 1 else likelier
+    tuned = [Tuned(space, plain, False)]
+    if _is_bendable(problem, space):
+        bent = _maximize(problem, some, plain, True)
+        if bent.log_evidence < plain.log_evidence + WORTH_DESCENT:
+            # Where it begins the evidence may be too steep for a step; of few rows it is less so.
+            other = _maximize(problem, few, likelier, True) if step > 1 else cold
+            bent = max(bent, _maximize(problem, some, other, True), key=lambda b: b.log_evidence)
+        tuned.append(Tuned(space, bent, True))
+    return tuned
+
+
+def _cold(problem: TuningProblem, kernel: str) -> Bent:
+    """Where nothing is known yet."""
+    model = problem.make_exact(problem.specification.model)
+    model = model.replace(kernel=kernel, noise_variance=TINY_NOISE / model.signal_variance)
+    return Bent(model, np.zeros(len(model.lengthscale)), -math.inf)
+
+
+def _maximize(problem: TuningProblem, rows: BendableRows, start: Bent, is_bent: bool) -> Bent:
+    return maximize_bent_evidence(
+        rows,
+        start,
+        noiseless(problem.exact_parameters),
+        NOISELESS_ITERATIONS,
+        problem.clock,
+        problem.backend.dense,
+        is_bent,
     )
-    part = start.space if len(rows) == len(problem.y) else start.space.part(rows)
-    tuned = maximize_evidence(
-        part.problem(start.model), parameters, NOISELESS_ITERATIONS, problem.clock
-    )
-    for noise in TINY_NOISES:
-        model = tuned.model.replace(noise_variance=noise)
-        judged = problem.evaluate_exact(start._replace(model=model), job.comparison)
-        if judged.system is not None and judged.system.jitter == 0.0:
-            job.found.append(_widened(job, start, judged, len(parameters.pack(model))))
-            return tuned.log_evidence
+
+
+def _judge(job: Job, tuned: Tuned) -> Judged | None:
+    """Of all rows; None if they cannot be factored without more noise."""
+    problem, n, began = job.problem, len(job.problem.y), time.monotonic()
+    solved = _solve(problem, tuned)
+    if solved is None:
+        return None
+    start, system = solved
+    unseen, variance = None, n / max(n - _n_tuned(problem, tuned), n / 2)
+    if n <= MOST_REFITTED:
+        unseen, of_unseen = _predict_unseen(job, tuned)
+        variance *= of_unseen
+    else:
+        judged = problem.judge_exact(start, system, job.comparison, True, began)
+        start = start._replace(model=judged.model)
+    if "signal_variance" not in problem.specification.given:
+        # By the rows that are left when each hyperparameter has taken one: errors are those of
+        # the rows that they were tuned on, and nothing else widens them here.
+        signal = start.model.signal_variance * variance
+        start = start._replace(model=start.model.replace(signal_variance=signal))
+    system = replace(system, problem=start.space.problem(start.model))
+    contender = problem.judge_exact(start, system, job.comparison, False, began)
+    return Judged(contender, tuned.found.log_evidence, unseen)
+
+
+def _solve(problem: TuningProblem, tuned: Tuned) -> tuple[Start, ExactSystem] | None:
+    """With the least noise that factors need; None if they need more."""
+    start = tuned.start(problem)
+    least = max(start.model.noise_variance, ROUNDING_NOISE * len(problem.y))
+    for step in NOISE_STEPS:
+        model = start.model.replace(noise_variance=step * least)
+        system = ExactSystem.solve(start.space.problem(model), problem.backend.dense)
+        if system.status == STATUS_OK:
+            return start._replace(model=model), system
     return None
 
 
-def _widened(job: Job, start: Start, judged: Contender, n_tuned: int) -> Contender:
-    """With a variance by the rows that are left when each hyperparameter has taken one.
+def _n_tuned(problem: TuningProblem, tuned: Tuned) -> int:
+    n_own = len(problem.exact_parameters.pack(tuned.found.model)) - 1  # the noise is not
+    return n_own + len(tuned.found.bends) if tuned.is_bent else n_own
 
-    Errors are those of the rows that they were tuned on, and nothing else widens them here.
+
+def _predict_unseen(job: Job, tuned: Tuned) -> tuple[PredictiveDistribution, float]:
+    """Rows of folds from the others, which alone have tuned it, and the variance of the errors.
+
+    That is relative to what was predicted, and the predictions have it.
     """
-    n = len(job.problem.y)
-    model = judged.model
-    wider = model.replace(signal_variance=model.signal_variance * n / max(n - n_tuned, n / 2))
-    return job.problem.evaluate_exact(start._replace(model=wider), job.comparison, False)
+    problem, comparison = job.problem, job.comparison
+    rows, y = _bendable(problem, tuned.space), problem.y
+    numbers = job.rng.permutation(len(y)) % N_REFITTED
+    mean, scale = np.empty_like(y), np.empty_like(y)
+    for number in range(N_REFITTED):
+        seen, held = np.flatnonzero(numbers != number), np.flatnonzero(numbers == number)
+        part, found = rows.part(seen), _cold(problem, tuned.found.model.kernel)
+        for is_bent in (False, True)[: 1 + tuned.is_bent]:
+            found = _maximize(problem, part, found, is_bent)
+        X = rows.bent(found.bends)[0] if tuned.is_bent else rows.X
+        own = LocalProblem(X[seen], part.y, part.noise, found.model)
+        system = ExactSystem.solve(own, problem.backend.dense)
+        noise = found.model.noise_of(rows.noise[held])
+        predicted = distribution_of(system.predict(X[held]), noise)
+        mean[held], scale[held] = predicted.mean, predicted.scale
+    variance = float(np.mean(((y - mean) / scale) ** 2))
+    compared = comparison.rows
+    return PredictiveDistribution(mean[compared], math.sqrt(variance) * scale[compared]), variance
+
+
+def _judge_one(
+    problem: TuningProblem,
+    found: Found,
+    runner: Runner,
+    tuned: list[Tuned],
+    best: Contender,
+    rows: Rows,
+) -> None:
+    """The best of part of the rows, of all of them, where it is better than one with noise."""
+    comparison = problem.compare_on(rows)
+    starts = [each.start(problem) for each in tuned]
+    rival = best.start._replace(model=problem.make_exact(best.model))
+
+    def judge(start: Start, job: Job) -> float:
+        problem.clock.check()
+        own = start.space.part(rows).problem(start.model)
+        system = ExactSystem.solve(own, problem.backend.dense)
+        predictions = system.leave_out(np.arange(len(rows), dtype=np.int32))
+        return comparison.judge(start.model, predictions, calibrates_scale=True).loss
+
+    losses = runner.run([partial(judge, start) for start in [*starts, rival]], [])
+    k = int(np.argmin(losses[:-1]))
+    if not problem.objective.is_worthwhile(losses[k], losses[-1]):
+        return
+    if problem.exact_room < 2:
+        found.exact.clear()  # there is no room for both
+
+    def make(job: Job) -> None:
+        began = time.monotonic()
+        solved = _solve(problem, tuned[k])
+        if solved is not None:
+            start, system = solved
+            job.found.append(problem.judge_exact(start, system, comparison_of_all, True, began))
+
+    comparison_of_all = runner.comparison
+    runner.run([make], found.exact)

@@ -71,6 +71,8 @@ class Found:
     #: What trees say of targets of regions (k, t) that they have not seen; None: not known.
     boosted_regions: NDArray[np.float64] | None = None
     is_noiseless: bool = False  # whether the likely ones have no noise
+    #: The share that the likely ones have at least.
+    likely_share: float = 0.0
 
     def of_all_searches(self) -> Found:
         """What searches that draw other rows would find again."""
@@ -79,6 +81,7 @@ class Found:
             likely=self.likely,
             exact=self.exact,
             is_noiseless=self.is_noiseless,
+            likely_share=self.likely_share,
         )
 
     @property

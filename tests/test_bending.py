@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bent inputs of exact GPs without noise: their transform, its derivatives, and what they gain."""
+
+import math
+
+import numpy as np
+import pytest
+
+from lsgp import LSGPRegressor
+from lsgp.backends.dense_host import HOST
+from lsgp.inputs.transforms import fit_transform_kind
+from lsgp.inputs.transforms.yeo_johnson import differentiate_by_power, log_slope, yeo_johnson
+from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.solvers.exact_system import ExactSystem
+from lsgp.tuning.bending import BendableRows, Bent, maximize_bent_evidence, noiseless
+from lsgp.tuning.clock import Clock
+from lsgp.tuning.evidence import NOT_TUNED, evidence_of
+from lsgp.tuning.parameters import Parameters
+from lsgp.tuning.plan import TINY_NOISE
+
+SMALL = 1e-6
+
+
+def model(d, **changes):
+    own = {
+        "kernel": "rbf",
+        "localizer": "rectangular",
+        "lengthscale": np.full(d, 1.3),
+        "noise_variance": 1e-3,
+        "constant_variance": 50.0,
+        "slope_variance": 0.7,
+        "scale_dof": np.inf,
+    }
+    return LocalModel(**{**own, **changes})
+
+
+def rows_of(inputs, y):
+    transform = fit_transform_kind(inputs, "standardize")
+    X = transform.transform(inputs)
+    return BendableRows.of(inputs, X, y, np.ones(len(y)), transform)
+
+
+@pytest.mark.parametrize("power", [-1.5, 0.0, 1e-7, 0.4, 1.0, 2.0, 3.5])
+def test_derivative_in_the_power_is_that_of_the_transform(power):
+    x = np.array([-30.0, -1.0, -1e-3, 0.0, 1e-4, 0.01, 2.0, 50.0])
+    step = 1e-5
+    expected = (yeo_johnson(x, power + step) - yeo_johnson(x, power - step)) / (2.0 * step)
+    np.testing.assert_allclose(differentiate_by_power(x, power), expected, rtol=1e-5, atol=1e-9)
+
+
+def test_log_slope_is_the_logarithm_of_the_slope_for_each_power_above_1():
+    x, step = np.array([-4.0, -0.2, 0.3, 7.0]), 1e-6
+    slope = (yeo_johnson(x + step, 1.8) - yeo_johnson(x - step, 1.8)) / (2.0 * step)
+    np.testing.assert_allclose(np.log(slope), 0.8 * log_slope(x), rtol=1e-6)
+
+
+def test_a_bent_transform_is_as_it_was_at_the_center_and_monotone():
+    X = np.random.default_rng(0).uniform(-3.0, 9.0, size=(50, 3))
+    plain = fit_transform_kind(X, "standardize")
+    bent = plain.bent(np.array([-1.0, 1.0, 2.5]))
+    assert bent.kinds == ("yeo-johnson", "standardize", "yeo-johnson")
+    np.testing.assert_allclose(bent.transform(X)[:, 1], plain.transform(X)[:, 1])
+    center = plain.center[None]
+    np.testing.assert_allclose(bent.transform(center), 0.0, atol=1e-12)
+    np.testing.assert_allclose(bent.derivative(center), plain.derivative(center))
+    np.testing.assert_allclose(bent.inverse_transform(bent.transform(X)), X)
+    order = np.argsort(X, axis=0)
+    assert (np.diff(np.take_along_axis(bent.transform(X), order, axis=0), axis=0) > 0).all()
+
+
+def test_rows_are_bent_as_the_transform_bends_them_with_the_derivatives_of_that():
+    rng = np.random.default_rng(1)
+    # The last is constant, and cannot be bent.
+    inputs = np.column_stack([rng.uniform(1.0, 40.0, 30), rng.normal(size=30), np.full(30, 3.0)])
+    rows, bends = rows_of(inputs, rng.normal(size=(30, 1))), np.array([1.1, -0.7, 0.5])
+    X, by_bends = rows.bent(bends)
+    expected = rows.transform.bent(rows.powers(bends)).transform(inputs)
+    np.testing.assert_allclose(X, expected, atol=1e-12)
+    above, below = rows.bent(bends + SMALL)[0], rows.bent(bends - SMALL)[0]
+    np.testing.assert_allclose(by_bends, (above - below) / (2.0 * SMALL), atol=1e-8)
+    assert not by_bends[:, 2].any()
+
+
+@pytest.mark.parametrize("slope_variance", [0.0, 0.7, 1e9])  # the last is kept apart
+def test_evidence_changes_as_rows_move(slope_variance):
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(25, 2)), rng.normal(size=(25, 2))
+    own = LocalProblem(X, y, np.ones(25), model(2, slope_variance=slope_variance))
+    direction = rng.normal(size=X.shape)
+    above, below = (
+        evidence_of(own._replace(X=X + sign * SMALL * direction)).value for sign in (1.0, -1.0)
+    )
+    found = float((evidence_of(own).by_rows * direction).sum())
+    assert found == pytest.approx((above - below) / (2.0 * SMALL), rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def steep():
+    """A function that varies a hundred times as fast at one end of its input."""
+    inputs = np.random.default_rng(3).uniform(0.0, 1.0, size=(30, 1))
+    queries = np.linspace(0.02, 0.98, 200)[:, None]
+    return inputs, queries, lambda x: 1.0 / (0.03 + x)
+
+
+def test_bent_inputs_are_likelier_and_better_where_a_function_is_steep_at_one_end(steep):
+    inputs, queries, function = steep
+    targets = function(inputs)
+    unit = targets.std()
+    rows = rows_of(inputs, (targets - targets.mean()) / unit)
+    one = Bent(model(1, noise_variance=TINY_NOISE), np.zeros(1), -math.inf)
+    parameters = noiseless(Parameters(NOT_TUNED))
+    found, errors = [], []
+    for is_bent in (False, True):
+        one = maximize_bent_evidence(rows, one, parameters, 100, Clock(), HOST, is_bent)
+        transform = rows.transform.bent(rows.powers(one.bends))
+        own = LocalProblem(transform.transform(inputs), rows.y, rows.noise, one.model)
+        mean = ExactSystem.solve(own).predict(transform.transform(queries)).mean
+        errors.append(float(np.std(targets.mean() + unit * mean - function(queries))))
+        found.append(one)
+    plain, bent = found
+    assert not plain.bends.any()
+    assert bent.bends[0] < -1.0  # it is stretched where it is steep, which is where it is small
+    assert bent.log_evidence > plain.log_evidence + 10.0
+    assert errors[1] < 0.5 * errors[0]
+    for one in found:  # relative to the targets, whatever the signal
+        assert one.model.noise_variance * one.model.signal_variance == pytest.approx(TINY_NOISE)
+
+
+def test_inputs_are_bent_by_default_and_not_where_their_transform_is_given(steep):
+    inputs, queries, function = steep
+    X = np.column_stack([inputs, inputs[::-1]])  # with another that does not matter
+    few = {"n_tuning_points": 20, "n_models": 2, "random_state": 0, "kernel": "rbf"}
+    by_default = LSGPRegressor(**few).fit(X, function(X[:, 0]))
+    given = LSGPRegressor(**few, input_transform="standardize").fit(X, function(X[:, 0]))
+    at = np.column_stack([queries, np.full(len(queries), 0.5)])
+    truth = function(queries[:, 0])
+    errors = [float(np.std(one.predict(at) - truth)) for one in (by_default, given)]
+    assert errors[0] < 0.7 * errors[1]
+    assert set(given.ensemble_.models[0].transform.kinds) == {"standardize"}
