@@ -89,11 +89,19 @@ class Noiseless:
         runner.report(0, "exact GPs without noise")
         rows = problem.draw(N_NOISELESS_ROWS, problem.random(runner.stream))
         tasks = [
-            partial(_tune, space=space, kernel=kernel, best=best, rows=rows)
+            partial(_tune_plain, space=space, kernel=kernel, best=best, rows=rows)
             for space in _spaces(problem, best)
             for kernel in _kernels(problem, best)
         ]
-        tuned = [each for some in runner.run(tasks, []) for each in some]
+        tuned = runner.run(tasks, [])
+        # Bending takes most of the time: not what would have no share all the same.
+        odds = odds_of([each.found.log_evidence for each in tuned], len(rows))
+        bendable = [
+            partial(_bend, plain=each, rows=rows)
+            for each, own in zip(tuned, odds, strict=True)
+            if own > SMALLEST_ODDS and _is_bendable(problem, each.space)
+        ]
+        tuned += runner.run(bendable, [])
         if len(problem.y) > MOST_FOR_EVIDENCE:
             _judge_one(problem, found, runner, tuned, best, rows)
             return
@@ -188,27 +196,37 @@ def _is_bendable(problem: TuningProblem, space: LeaveOneOut) -> bool:
     return problem.admits_bending and set(space.kinds) == {"standardize"}
 
 
-def _tune(job: Job, space: LeaveOneOut, kernel: str, best: Contender, rows: Rows) -> list[Tuned]:
-    """With inputs as they are, and from there on with bent ones."""
+def _tune_plain(job: Job, space: LeaveOneOut, kernel: str, best: Contender, rows: Rows) -> Tuned:
+    """With inputs as they are."""
     problem = job.problem
     some = _bendable(problem, space).part(rows)
-    step = max(1, len(rows) // N_FIRST_NOISELESS)
-    few = some.part(np.arange(0, len(rows), step))
+    few = _few(some)
     cold = _cold(problem, kernel)
     # From the metric of the best as well, in whatever transform: all are in standard deviations.
     warm = cold._replace(model=cold.model.replace(lengthscale=best.model.lengthscale))
     firsts = [_maximize(problem, few, start, False) for start in (cold, warm)]
     likelier = max(firsts, key=lambda each: each.log_evidence)
-    plain = _maximize(problem, some, likelier, False) if step > 1 else likelier
-    tuned = [Tuned(space, plain, False)]
-    if _is_bendable(problem, space):
-        bent = _maximize(problem, some, plain, True)
-        if bent.log_evidence < plain.log_evidence + WORTH_DESCENT:
-            # Where it begins the evidence may be too steep for a step; of few rows it is less so.
-            other = _maximize(problem, few, likelier, True) if step > 1 else cold
-            bent = max(bent, _maximize(problem, some, other, True), key=lambda b: b.log_evidence)
-        tuned.append(Tuned(space, bent, True))
-    return tuned
+    plain = likelier if few is some else _maximize(problem, some, likelier, False)
+    return Tuned(space, plain, False)
+
+
+def _bend(job: Job, plain: Tuned, rows: Rows) -> Tuned:
+    """From there on with bent inputs."""
+    problem, found = job.problem, plain.found
+    some = _bendable(problem, plain.space).part(rows)
+    few = _few(some)
+    bent = _maximize(problem, some, found, True)
+    if bent.log_evidence < found.log_evidence + WORTH_DESCENT:
+        # Where it begins the evidence may be too steep for a step; of few rows it is less so.
+        cold = _cold(problem, found.model.kernel)
+        other = cold if few is some else _maximize(problem, few, found, True)
+        bent = max(bent, _maximize(problem, some, other, True), key=lambda b: b.log_evidence)
+    return Tuned(plain.space, bent, True)
+
+
+def _few(rows: BendableRows) -> BendableRows:
+    step = max(1, round(len(rows.X) / N_FIRST_NOISELESS))
+    return rows if step == 1 else rows.part(np.arange(0, len(rows.X), step))
 
 
 def _cold(problem: TuningProblem, kernel: str) -> Bent:
