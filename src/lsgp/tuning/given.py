@@ -44,6 +44,7 @@ from lsgp.tuning.plan import (
     N_MEMBERS,
     N_POLISHED_BEYOND,
     SMALL_SHARE,
+    SPEED_OF_DEVICE,
     Efforts,
     exact_share,
     integrated_share,
@@ -152,8 +153,9 @@ class Given:
 
     @property
     def worth_of_millisecond(self) -> float:
-        """What a millisecond of a prediction must lower the loss by, as a fraction."""
-        return 0.0 if self.is_in_gaps else self.level.worth_of_millisecond
+        """What a nominal millisecond of a prediction must lower the loss by, as a fraction."""
+        speed = SPEED_OF_DEVICE if self.backend.is_device else 1.0
+        return 0.0 if self.is_in_gaps else self.level.worth_of_millisecond / speed
 
     @property
     def n_searches(self) -> int:

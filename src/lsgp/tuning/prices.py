@@ -48,9 +48,10 @@ def price(problem: Given, contender: Contender) -> float:
 
 def toll_of(problem: Given, contenders: Sequence[Contender]) -> Toll:
     """What they must lower the loss by for the time that they take, as fractions of it."""
-    worth = problem.level.worth_of_millisecond
+    level, worth = problem.level, problem.worth_of_millisecond
     costs = worth * np.array([price(problem, contender) for contender in contenders])
-    return Toll(costs, worth * problem.level.most_milliseconds if worth > 0 else math.inf)
+    most = level.worth_of_millisecond * level.most_milliseconds
+    return Toll(costs, most if worth > 0 else math.inf)
 
 
 def in_due_precision(problem: Given, model: LocalModel) -> LocalModel:
