@@ -13,7 +13,7 @@ from lsgp import _core
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import build_index
 
-N, Q, K = 4000, 100, 48
+N, Q, K = 8000, 100, 48
 
 
 def normal(rng, n, d):

@@ -60,6 +60,22 @@ void descend(const Step *steps, const double *value, int32_t root, const double 
   for (int64_t i = 0; i < TOGETHER; ++i) totals[i] += value[at[i]];
 }
 
+// sums: (n_sums,) of the trees up to each of `ends`, in the order in which blocks of rows add them
+void sum_row(const Nodes &nodes, const double *x, const int32_t *roots, const int64_t *ends,
+             int64_t n_sums, double *sums) {
+  int64_t r = 0;
+  for (int64_t k = 0; k < n_sums; ++k) {
+    double total = 0;
+    for (; r < ends[k]; ++r) {
+      int32_t at = roots[r];
+      while (nodes.feature[at] >= 0)
+        at = x[nodes.feature[at]] <= nodes.threshold[at] ? nodes.left[at] : nodes.right[at];
+      total += nodes.value[at];
+    }
+    sums[k] = total;
+  }
+}
+
 // Every child must lie behind its parent: then no path is endless, and none leaves the arrays.
 void require_paths(const Nodes &nodes, int64_t n_nodes, int64_t d) {
   for (int64_t i = 0; i < n_nodes; ++i) {
@@ -81,6 +97,7 @@ void sum_leaves(Array<const double, 2> X, Array<const int32_t, 1> feature,
   require(int64_t(threshold.shape(0)) == n_nodes && int64_t(left.shape(0)) == n_nodes &&
               int64_t(right.shape(0)) == n_nodes && int64_t(value.shape(0)) == n_nodes,
           "nodes must have all of their values");
+  require(d > 0, "rows must have inputs");
   require(int64_t(sums.shape(0)) == q && int64_t(sums.shape(1)) == n_sums,
           "sums must have shape (q, n_sums)");
   const Nodes nodes{feature.data(), threshold.data(), left.data(), right.data(), value.data()};
@@ -93,6 +110,12 @@ void sum_leaves(Array<const double, 2> X, Array<const int32_t, 1> feature,
     last = ends.data()[k];
   }
   nb::gil_scoped_release release;
+  if (q < TOGETHER) {  // not worth a copy of the nodes
+    for (int64_t i = 0; i < q; ++i)
+      sum_row(nodes, X.data() + i * d, roots.data(), ends.data(), n_sums,
+              sums.data() + i * n_sums);
+    return;
+  }
   std::vector<Step> steps(static_cast<size_t>(n_nodes));
   for (int32_t i = 0; i < n_nodes; ++i) {
     const bool is_leaf = nodes.feature[i] < 0;

@@ -35,9 +35,16 @@ namespace lsgp {
 // then a tenth or so of the squared distance of neighbors, which are much nearer than most points.
 constexpr double LARGEST_REST = 0.02;
 // Leaves that a plain search scans for a query. Of fewer, codes save nothing.
-constexpr int64_t FEWEST_SCANNED = 32;
+constexpr int64_t FEWEST_SCANNED = 48;
 // To make the codes of a leaf takes as long as they save in scanning it so many times.
 constexpr int64_t SCANS_THAT_PAY = 16;
+// Their mean tells how many others will scan, as if so many queries had scanned none before: a few
+// that are far from all points are no reason. (By the last query alone, 100,000 rows of 4 inputs
+// took 16 microseconds instead of 11.)
+constexpr int64_t N_BEFORE = 15;
+// Bytes of codes. Each call makes its own, in each of its threads, beside all that memory is
+// planned for.
+constexpr int64_t LARGEST_CODES = int64_t(1) << 26;
 
 // The inputs that have codes, the widest first; empty: all, as they are, since fewer than half of
 // them would be left out.
@@ -54,6 +61,12 @@ inline std::vector<int32_t> leading_inputs(const Tree &tree, const double *facto
     inputs.push_back(spreads[inputs.size()].input);
   }
   return {};
+}
+
+// Bytes of the codes of a tree.
+inline int64_t size_of_codes(const Tree &tree, const double *factor) {
+  const int64_t m = int64_t(leading_inputs(tree, factor).size());
+  return tree.n_leaves * tree.L * (m ? m : tree.d);
 }
 
 // The codes of a tree in the inputs that matter to a metric.
@@ -201,9 +214,11 @@ inline void find_nearest(const Tree &tree, const double *queries, int64_t q, con
   Query pack[PACK];
   NearestFound found[PACK];
   int64_t n_scanned = 0;  // leaves, by each of the last queries
+  int64_t n_plain = 0, n_scanned_by_all = 0;  // queries without codes, and their leaves
   for (int64_t begin = 0, size; begin < q; begin += size) {
-    if (!by_codes && n_scanned >= FEWEST_SCANNED &&
-        (q - begin) * n_scanned >= SCANS_THAT_PAY * tree.n_leaves)
+    if (!by_codes && n_plain && n_scanned_by_all >= FEWEST_SCANNED * (n_plain + N_BEFORE) &&
+        (q - begin) * (n_scanned_by_all / n_plain) >= SCANS_THAT_PAY * tree.n_leaves &&
+        size_of_codes(tree, factor) <= LARGEST_CODES)
       by_codes = std::make_unique<ProvedSearch<SCALED>>(tree, factor, n_wanted);
     const bool is_coded = by_codes && by_codes->pays();
     // A pack visits the leaves in an order that is good for none of its queries, and pays only
@@ -213,11 +228,13 @@ inline void find_nearest(const Tree &tree, const double *queries, int64_t q, con
       pack[p] = Query(queries, sorted[begin + p], d, factor, exclusions, order);
       found[p].start(n_wanted, d, tree.L);
     }
-    if (is_coded)
+    if (is_coded) {
       by_codes->find(pack[0], found[0]);
-    else
+    } else {
       n_scanned = size == 1 ? search<SCALED>(tree, positions, pack[0], found[0])
                             : search_pack<SCALED>(tree, positions, pack, found);
+      n_plain += size, n_scanned_by_all += size * n_scanned;
+    }
     for (int64_t p = 0; p < size; p++) {
       const int64_t i = sorted[begin + p], count = found[p].finish();
       for (int64_t r = 0; r < k; r++) {

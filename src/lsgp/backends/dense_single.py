@@ -227,14 +227,22 @@ def _tile(count: int) -> tuple[int, slice]:
 
 @cache
 def _is_alike_of_any_width() -> bool:
-    """Whether a column's product is the same, to the last bit, among few others and among many."""
+    """Whether a column's product is the same, to the last bit, among few others and among many.
+
+    Of blocks of any height: BLAS may have another way with small ones.
+    """
     rng = np.random.default_rng(0)
-    left, column = (rng.normal(size=s).astype(np.float32) for s in ((BLOCK, 700), (700, 1)))
-    found = [
-        (left @ np.repeat(column, 2 * MARGIN + width, axis=1))[:, MARGIN:-MARGIN]
-        for width in range(STEP, TILE + 1, STEP)
-    ]
-    return all((part == found[-1][:, :1]).all() for part in found)
+    for height in (1, 5, BLOCK):
+        for depth in (BLOCK, 700):
+            left = rng.normal(size=(height, depth)).astype(np.float32)
+            column = rng.normal(size=(depth, 1)).astype(np.float32)
+            found = [
+                (left @ np.repeat(column, 2 * MARGIN + width, axis=1))[:, MARGIN:-MARGIN]
+                for width in range(STEP, TILE + 1, STEP)
+            ]
+            if not all((part == found[-1][:, :1]).all() for part in found):
+                return False
+    return True
 
 
 def _squares(columns: Singles) -> Array:

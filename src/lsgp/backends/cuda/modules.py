@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
+
+from joblib import cpu_count
 
 from lsgp.backends.cuda.device import cupy
 from lsgp.backends.cuda.sources import source_of
+from lsgp.compute.locks import ForkableLock
 
 #: The compiler at run time knows no host: what is not marked is for the device. A constant of a
 #: header that one module does not use is no mistake.
@@ -23,7 +28,12 @@ _ALLOWING = threading.Lock()
 
 #: What `kernel_of` was called with, and what comes or has come of it.
 _kernels: dict[tuple[str, ...], Future[Kernel]] = {}
-_ASKING = threading.Lock()
+_ASKING = ForkableLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # What another thread was compiling, no thread of a child does.
+    os.register_at_fork(after_in_child=_kernels.clear)
 
 
 def kernel_of(module: str, name: str, *definitions: str) -> Kernel:
@@ -57,7 +67,7 @@ def _compile(module: str, name: str, *definitions: str) -> Kernel:
 
 
 def compile_ahead(kernels: Sequence[tuple[str, ...]]) -> None:
-    """Begin to compile kernels that will be needed, a thread for each, and do not wait.
+    """Begin to compile kernels that will be needed, on all cores, and do not wait.
 
     Each is what `kernel_of` is called with. The compiler works without the interpreter's lock. What
     fails is not told here: who needs the kernel compiles it again, and learns why.
@@ -72,9 +82,12 @@ def compile_ahead(kernels: Sequence[tuple[str, ...]]) -> None:
         with cupy().cuda.Device(number):  # threads have a device each
             kernel_of(*wanted)
 
-    pool = ThreadPoolExecutor(len(kernels), thread_name_prefix="lsgp-compiler")
-    for wanted in kernels:
-        pool.submit(compile_one, wanted)
+    # No more than there are cores: what is needed first would only wait for the rest.
+    n_threads = min(len(kernels), cpu_count())
+    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="lsgp-compiler")
+    with suppress(RuntimeError):  # no thread can be started: they are compiled when needed
+        for wanted in kernels:
+            pool.submit(compile_one, wanted)
     pool.shutdown(wait=False)
 
 
