@@ -33,6 +33,7 @@ from lsgp.tuning.plan import (
     LARGEST_BEND,
     LARGEST_NOISELESS_SIGNAL,
     MOST_DESCENTS,
+    MOST_POWER,
     NEGLIGIBLE_EVIDENCE,
     TINY_NOISE,
     WORTH_DESCENT,
@@ -71,7 +72,10 @@ class BendableRows:
     ) -> BendableRows:
         low, high = log_slope(np.quantile(inputs, BEND_ENDS, axis=0))
         span = high - low
-        return cls(inputs, X, y, noise, transform, np.where(span > 0, span, np.inf))
+        # Far from 0 slopes hardly differ, and the powers of a bend would overflow.
+        largest = np.abs(log_slope(inputs)).max(axis=0)
+        is_near = LARGEST_BEND * largest <= MOST_POWER * span
+        return cls(inputs, X, y, noise, transform, np.where(is_near & (span > 0), span, np.inf))
 
     def part(self, rows: NDArray[np.integer]) -> BendableRows:
         inputs, X, y, noise = (a[rows] for a in (self.inputs, self.X, self.y, self.noise))

@@ -72,6 +72,7 @@ class Given:
     level: Level = LEVELS["balanced"]
     starts: tuple[Start, ...] = ()
     is_warm: bool = False
+    is_narrowed: bool = False  # to some of the inputs
     n_heavy: int = 0  # of the starts, then, those that are polished: the first
     warm_trees: WarmTrees | None = None  # of a previous fit, if it had any
     is_taken_on: bool = False  # from the fit without queries: there is nothing to rank
@@ -338,14 +339,19 @@ class Given:
             and self.labels is None
             and self.finds_noise
             and self.objective.judges_predictions
+            and bool((np.ptp(self.y, axis=0) > 0).any())
         )
 
     @property
     def admits_bending(self) -> bool:
-        """Whether inputs may be bent: standardized ones, of which no two are projected."""
+        """Whether inputs may be bent: standardized ones, of which no two are projected.
+
+        Not where some are left out: a model of all inputs has transforms fitted anew.
+        """
         specification = self.specification
         return (
-            specification.admits_mixing
+            not self.is_narrowed
+            and specification.admits_mixing
             and specification.projection is None
             and not any(None in kinds for kinds in specification.input_transforms)
         )
@@ -400,8 +406,12 @@ class Given:
     def admits_narrowing(self) -> bool:
         """Whether inputs that say nothing may be left out: many, of which nothing was said."""
         (n, d), specification = self.rows.X.shape, self.specification
+        transforms = specification.input_transforms
         return (
             not self.level.keeps_all_inputs
+            # Lengthscales of inputs as they are have a unit of their own, and so has the longest.
+            and not any(None in kinds for kinds in transforms)
+            and (len(transforms) > 1 or len(set(transforms[0])) == 1)
             and n >= FEWEST_FOR_NARROWING
             and d >= MANY_INPUTS
             and specification.model.correlation.formula is not None

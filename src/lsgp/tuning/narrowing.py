@@ -41,7 +41,7 @@ def narrow(problem: TuningProblem, inputs: Inputs) -> TuningProblem:
         groups=tuple(range(k)),
     )
     rows = problem.rows._replace(X=np.ascontiguousarray(problem.rows.X[:, inputs]))
-    narrowed = replace(problem, rows=rows, specification=own)
+    narrowed = replace(problem, rows=rows, specification=own, is_narrowed=True)
     if not problem.is_warm:
         return narrowed.restarted()
     kinds = {start.space.kinds for start in (*problem.starts, *problem.exact_starts)}

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.method.combination import combine
 from lsgp.method.contract import STATUS_OK, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.solvers.exact_system import ExactSystem
@@ -41,6 +42,7 @@ from lsgp.tuning.plan import (
     ROUNDING_NOISE,
     SMALLEST_ODDS,
     TINY_NOISE,
+    WORST_UNSEEN,
     WORTH_DESCENT,
 )
 from lsgp.tuning.problem import TuningProblem
@@ -124,23 +126,30 @@ def _add(problem: TuningProblem, found: Found, runner: Runner, judged: list[Judg
         any(finds_no_noise(c.model) for c in likely)
         and problem.objective.is_promising(lowest, with_noise)
     )
+    unseen = [each.unseen for each in judged if each.unseen is not None]
+    is_unseen_known = len(unseen) == len(judged)
     if not contenders or not is_few or not is_better:
         found.exact += contenders
         return
-    # They have the share of those with noise, which are candidates like any other now. Not by the
-    # loss alone: where rows are few, these are, at a tenth more, the better ones.
-    found.exact += likely
-    found.is_noiseless = True
-    unseen = [each.unseen for each in judged if each.unseen is not None]
-    if len(unseen) == len(judged):
-        # What says how well they do on other rows leaves nothing to leave-one-out.
+    if is_unseen_known:
         y = runner.comparison.y
         odds = choose_weights(
             unseen, lambda each: problem.objective.criterion(each, y), problem.n_models
         )
+        used = np.flatnonzero(odds)
+        combined = combine([unseen[int(k)] for k in used], odds[used])
+        mean_loss = float(problem.objective.losses(combined, y).mean())
+        if mean_loss > WORST_UNSEEN * min(c.loss for c in [*likely, *found.all]):
+            found.exact += contenders
+            return
+        # What says how well they do on other rows leaves nothing to leave-one-out.
         found.likely_share = 1.0
     else:
         odds = np.array(odds_of([each.log_evidence for each in judged], len(problem.y)))
+    # They have the share of those with noise, which are candidates like any other now. Not by the
+    # loss alone: where rows are few, these are, at a tenth more, the better ones.
+    found.exact += likely
+    found.is_noiseless = True
     pairs = zip(contenders, odds.tolist(), strict=True)
     found.likely[:] = [(c, one) for c, one in pairs if one > SMALLEST_ODDS]
 
@@ -310,6 +319,8 @@ def _predict_unseen(job: Job, tuned: Tuned) -> tuple[PredictiveDistribution, flo
         predicted = distribution_of(system.predict(X[held]), noise)
         mean[held], scale[held] = predicted.mean, predicted.scale
     variance = float(np.mean(((y - mean) / scale) ** 2))
+    if not 0.0 < variance < math.inf:
+        variance = 1.0  # nothing to learn from
     compared = comparison.rows
     return PredictiveDistribution(mean[compared], math.sqrt(variance) * scale[compared]), variance
 
