@@ -482,7 +482,7 @@ def test_a_single_fold_of_few_rows_does_not_decide(monkeypatch):
 
 
 def test_what_is_said_beforehand_of_trees_fades_with_the_rows():
-    many = [boosted_prior_rows(n) for n in (300, 5000, 50_000, 10**6)]
+    many = [boosted_prior_rows(n) for n in (500, 5000, 50_000, 10**6)]
     assert many[0] == many[1] == BOOSTED_PRIOR_ROWS
     assert many[1] > many[2] > many[3] > 0
     assert many[3] < 0.01 * many[0]
