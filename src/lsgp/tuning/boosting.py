@@ -190,7 +190,8 @@ class FoldsBeside(Folds):
         self._made += [self._threads.submit(self._fit_after_first, k) for k in others]
 
     def _fit_after_first(self, fold: int) -> FoldFit:
-        self._made[0].result()
+        if len(self.boosting.plan.n_leaves) > 1:  # which of them, the first says
+            self._made[0].result()
         return super().fit(fold)
 
     def check(self) -> None:
