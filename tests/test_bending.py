@@ -15,8 +15,8 @@ from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.bending import BendableRows, Bent, maximize_bent_evidence, noiseless
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.evidence import NOT_TUNED, evidence_of
+from lsgp.tuning.noiseless_plan import TINY_NOISE
 from lsgp.tuning.parameters import Parameters
-from lsgp.tuning.plan import TINY_NOISE
 
 SMALL = 1e-6
 

@@ -26,10 +26,10 @@ from lsgp.storage.model_file import ModelFileError
 from lsgp.storage.records import ArrayStore
 from lsgp.tuning import boosting
 from lsgp.tuning.boosting import BoostingProblem, FoldFit, WarmTrees
+from lsgp.tuning.boosting_plan import BOOSTED_PRIOR_ROWS, WARM_TREES, boosted_prior_rows
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.linear import folds_of
 from lsgp.tuning.objective import OBJECTIVES
-from lsgp.tuning.plan import BOOSTED_PRIOR_ROWS, WARM_TREES, boosted_prior_rows
 from lsgp.tuning.problem import TuningProblem
 
 

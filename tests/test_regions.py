@@ -17,8 +17,8 @@ from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning import search
 from lsgp.tuning.beyond import choose_beyond
+from lsgp.tuning.boosting_plan import plan_boosting
 from lsgp.tuning.evidence import make_exact
-from lsgp.tuning.plan import plan_boosting
 from lsgp.tuning.regions import hold_out_regions, leave_regions_out
 from lsgp.tuning.stages.stage import Found
 

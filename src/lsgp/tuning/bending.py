@@ -24,9 +24,7 @@ from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.descent import descend_vector
 from lsgp.tuning.evidence import evidence_of
-from lsgp.tuning.parameters import SHARED_BOUNDS, Parameters
-from lsgp.tuning.plan import (
-    BAD_EVIDENCE,
+from lsgp.tuning.noiseless_plan import (
     BEND_ENDS,
     BEND_SPREAD,
     FAILED_EVIDENCE,
@@ -34,10 +32,11 @@ from lsgp.tuning.plan import (
     LARGEST_NOISELESS_SIGNAL,
     MOST_DESCENTS,
     MOST_POWER,
-    NEGLIGIBLE_EVIDENCE,
     TINY_NOISE,
     WORTH_DESCENT,
 )
+from lsgp.tuning.parameters import SHARED_BOUNDS, Parameters
+from lsgp.tuning.plan import BAD_EVIDENCE, NEGLIGIBLE_EVIDENCE
 from lsgp.tuning.priors import negative_log_prior
 
 Array = NDArray[np.float64]

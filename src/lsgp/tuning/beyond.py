@@ -20,15 +20,11 @@ from numpy.typing import NDArray
 
 from lsgp.method.combination import combine, lean, share_at
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.tuning.beyond_plan import CLEARLY, MANY_REGIONS, N_TAKEN_ON
 from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender, Start
-from lsgp.tuning.plan import (
-    BAD_LOSS,
-    CLEARLY,
-    MANY_REGIONS,
-    N_TAKEN_ON,
-)
+from lsgp.tuning.plan import BAD_LOSS
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import Found
 from lsgp.tuning.weights import choose_weights

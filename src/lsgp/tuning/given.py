@@ -17,7 +17,10 @@ from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import kernel_of
 from lsgp.search.arrays import numbered
 from lsgp.solvers.exact_system import exact_bytes, largest_exact
+from lsgp.tuning.beyond_plan import N_POLISHED_BEYOND
 from lsgp.tuning.boosting import WarmTrees
+from lsgp.tuning.boosting_plan import FEWEST_BOOSTED_INPUTS, FEWEST_BOOSTED_ROWS
+from lsgp.tuning.class_plan import MOST_CLASSES_FOR_LAPLACE, MOST_FOR_LINEAR
 from lsgp.tuning.classification import Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.contender import Start
@@ -27,22 +30,17 @@ from lsgp.tuning.objective import Objective
 from lsgp.tuning.parameters import Parameters
 from lsgp.tuning.plan import (
     FEW_ROWS,
-    FEWEST_BOOSTED_INPUTS,
-    FEWEST_BOOSTED_ROWS,
     FEWEST_FOR_COARSE,
     FEWEST_FOR_NARROWING,
     FIRST_N_NEIGHBORS,
     LAST_N_NEIGHBORS,
     MANY_INPUTS,
-    MOST_CLASSES_FOR_LAPLACE,
     MOST_FOR_EVIDENCE,
-    MOST_FOR_LINEAR,
     MOST_INTEGRATED_PAIRS,
     N_AVERAGED,
     N_FOR_EVIDENCE,
     N_FOR_FIRST_EVIDENCE,
     N_MEMBERS,
-    N_POLISHED_BEYOND,
     SMALL_SHARE,
     SPEED_OF_DEVICE,
     Efforts,

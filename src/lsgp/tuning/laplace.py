@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import LocalModel
 from lsgp.solvers.laplace import Covariance, LaplaceGP
-from lsgp.tuning.classification import Labels
-from lsgp.tuning.clock import Clock
-from lsgp.tuning.linear import folds_of
-from lsgp.tuning.plan import (
+from lsgp.tuning.class_plan import (
     LAPLACE_AMPLITUDES,
     LAPLACE_CONSTANT,
     LAPLACE_STRETCHES,
     LINEAR_PRIOR_SHARE,
     N_FOLDS,
 )
+from lsgp.tuning.classification import Labels
+from lsgp.tuning.clock import Clock
+from lsgp.tuning.linear import folds_of
 
 Array = NDArray[np.float64]
 

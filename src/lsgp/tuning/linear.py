@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.link import LinearLogits, logistic_loss
-from lsgp.tuning.plan import LINEAR_PRIOR_SHARE, N_FOLDS
+from lsgp.tuning.class_plan import LINEAR_PRIOR_SHARE, N_FOLDS
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.integer]

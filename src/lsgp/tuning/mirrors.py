@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lsgp.search.arrays import numbered
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex, build_index
-from lsgp.tuning.plan import (
+from lsgp.tuning.beyond_plan import (
     ALIKE_DISTANCE,
     FAR_ASIDE,
     FEWEST_FOR_MIRRORS,

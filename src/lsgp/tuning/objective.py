@@ -17,10 +17,9 @@ from lsgp.backends.contract import Plan, Resources
 from lsgp.compute.threads import run_blocks
 from lsgp.method.contract import LocalProblem, Scores, concatenate_results
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.tuning.class_plan import MOST_COLUMNS, N_PROJECTED
 from lsgp.tuning.plan import (
     ALL_KINDS,
-    MOST_COLUMNS,
-    N_PROJECTED,
     OF_CLASSES,
     PROMISING,
     WORTH_MORE_NEIGHBORS,

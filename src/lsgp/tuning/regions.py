@@ -22,14 +22,14 @@ from lsgp.search.arrays import numbered
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.tuning.plan import (
+from lsgp.tuning.beyond_plan import (
     BEYOND_RATIO,
     FEWEST_FOR_REGIONS,
     LARGEST_REGION,
     N_PROPOSED_REGIONS,
     N_REGION_TARGETS,
-    n_regions,
 )
+from lsgp.tuning.plan import n_regions
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]

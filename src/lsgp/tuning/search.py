@@ -26,20 +26,16 @@ from lsgp.compute.warn import warn_user
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.tuning.beyond import Pool, choose_beyond, judge_pool, taken_on
 from lsgp.tuning.calibration import ScaleAndShape
+from lsgp.tuning.class_plan import LAPLACE_SHARE
 from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
 from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.narrowing import Widening, inputs_of_previous, narrow
+from lsgp.tuning.noiseless_plan import N_HALF_PROVEN_NOISELESS
 from lsgp.tuning.parameters import finds_no_noise, is_below_floor
-from lsgp.tuning.plan import (
-    BAD_LOSS,
-    LAPLACE_SHARE,
-    N_HALF_PROVEN_NOISELESS,
-    SMALLEST_ODDS,
-    exact_share,
-)
+from lsgp.tuning.plan import BAD_LOSS, SMALLEST_ODDS, exact_share
 from lsgp.tuning.prices import toll_of
 from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
 from lsgp.tuning.result import TuningResult

@@ -11,8 +11,10 @@ from functools import partial
 import numpy as np
 
 from lsgp.method.combination import usual_scale
+from lsgp.tuning.beyond_plan import MANY_REGIONS
 from lsgp.tuning.boosting import BoostingProblem, FoldFit, Folds, FoldsBeside, WarmTrees
-from lsgp.tuning.plan import ALWAYS_BOOSTED, CORES_OF_GATHERED, MANY_REGIONS, WARM_TREES
+from lsgp.tuning.boosting_plan import ALWAYS_BOOSTED, WARM_TREES
+from lsgp.tuning.plan import CORES_OF_GATHERED
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import (
     BOOST_REGIONS_STREAM,

@@ -12,11 +12,7 @@ from lsgp.method.contract import LocalModel
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.descent import descend_on_sample
 from lsgp.tuning.leave_one_out import LeaveOneOut
-from lsgp.tuning.plan import (
-    COARSE_FACTORS,
-    FIRST_COARSE_FACTORS,
-    WORTH_COARSE,
-)
+from lsgp.tuning.plan import COARSE_FACTORS, FIRST_COARSE_FACTORS, WORTH_COARSE
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import COARSEN_STREAM, Found, Job, Runner
 

@@ -19,10 +19,7 @@ from lsgp.inputs.transforms import Rotation
 from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import kernel_of
 from lsgp.tuning.angle import choose_angle
-from lsgp.tuning.contender import Contender, Start
-from lsgp.tuning.descent import descend_on_sample
-from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
-from lsgp.tuning.plan import (
+from lsgp.tuning.beyond_plan import (
     FACTOR_IN_GAPS,
     MOST_UNLIKE_UNITS,
     N_COMBINED_IN_GAPS,
@@ -35,8 +32,11 @@ from lsgp.tuning.plan import (
     ROUGH_KERNEL,
     STRETCH_ALONG,
     WORTH_TURNING,
-    Effort,
 )
+from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.descent import descend_on_sample
+from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
+from lsgp.tuning.plan import Effort
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.regions import Regions
 from lsgp.tuning.stages.stage import GAPS_STREAM, Found, Job, Runner, resized

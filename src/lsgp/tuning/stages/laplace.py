@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from lsgp.tuning.class_plan import LAPLACE_KERNELS
 from lsgp.tuning.evidence import maximize_evidence
 from lsgp.tuning.laplace import LaplaceCandidate, fit_laplace
 from lsgp.tuning.leave_one_out import LeaveOneOut
-from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS, LAPLACE_KERNELS
+from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import LAPLACE_STREAM, Found, Job, Runner
 

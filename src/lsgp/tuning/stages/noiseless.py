@@ -25,12 +25,9 @@ from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.bending import BendableRows, Bent, maximize_bent_evidence, noiseless
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.leave_one_out import LeaveOneOut
-from lsgp.tuning.parameters import finds_no_noise
-from lsgp.tuning.plan import (
-    FEW_ROWS,
+from lsgp.tuning.noiseless_plan import (
     FEWEST_EVIDENCE_ROWS,
     LITTLE_NOISE,
-    MOST_FOR_EVIDENCE,
     MOST_REFITTED,
     N_FIRST_NOISELESS,
     N_NOISELESS_ROWS,
@@ -40,11 +37,12 @@ from lsgp.tuning.plan import (
     NOISELESS_ITERATIONS,
     NOISELESS_KERNELS,
     ROUNDING_NOISE,
-    SMALLEST_ODDS,
     TINY_NOISE,
     WORST_UNSEEN,
     WORTH_DESCENT,
 )
+from lsgp.tuning.parameters import finds_no_noise
+from lsgp.tuning.plan import FEW_ROWS, MOST_FOR_EVIDENCE, SMALLEST_ODDS
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import NOISELESS_STREAM, Found, Job, Runner
 from lsgp.tuning.weights import choose_weights

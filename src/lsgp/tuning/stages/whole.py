@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from lsgp.search.arrays import numbered
 from lsgp.solvers.exact_system import LARGEST_EXACT
+from lsgp.tuning.beyond_plan import N_EVIDENCE_BEYOND
 from lsgp.tuning.contender import Start
 from lsgp.tuning.evidence import ExactGP, maximize_evidence
-from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS, N_EVIDENCE_BEYOND, N_FIRST_EVIDENCE
+from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS, N_FIRST_EVIDENCE
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import WHOLE_STREAM, Found, Job, Runner
 

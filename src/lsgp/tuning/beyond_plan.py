@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Numbers of tuning for queries beyond the rows and in gaps of maps, each with its reason."""
+
+from __future__ import annotations
+
+# -- beyond the data ---------------------------------------------------------------------------
+# Measured on the regions of `benchmarks/beyond.py --development`.
+
+#: Queries are beyond the data if the median of their distances from the rows is so many times that
+#: of rows from each other: of random tests it is 1.
+BEYOND_RATIO = 1.1
+#: Of fewer rows there are no regions to speak of.
+FEWEST_FOR_REGIONS = 60
+#: Regions that are drawn for each that is held out, which is the one most like the queries'.
+N_PROPOSED_REGIONS = 4
+#: The largest share of the rows that a region holds out.
+LARGEST_REGION = 0.25
+#: Rows of all regions that are predicted.
+N_REGION_TARGETS = 1200
+#: From this many regions on, one model is taken: picks among many single models follow the chance
+#: of gaps of many sizes (on the map of a satellite, CRPS was .76 or .86 by the random state).
+MANY_REGIONS = 30
+#: By how many standard errors over regions what is chosen must be better than the fit without
+#: queries to stand in its place. Regions overlap, so these are too small: of 18 other regions of
+#: the same tables, of 1,000 rows, what was better by 2 to 2.6 of them had 1.14, .95 and 1.09 times
+#: its CRPS on the queries, and what was better by 3.5 and more .5 to 1.00, but for one with 1.07.
+CLEARLY = 2.75
+#: Models of the fit without queries that are tuned on for them, and candidates that are polished.
+N_TAKEN_ON, N_POLISHED_BEYOND = 2, 2
+#: Rows of which the evidence of an exact GP is maximized, if it is to be one of all rows.
+N_EVIDENCE_BEYOND = 1000
+
+# -- gaps of maps ------------------------------------------------------------------------------
+# Measured on gaps of `benchmarks/gaps.py`: some are tuned on, others judge.
+
+#: Of fewer rows, balls and ends are held out: mirrored, few queries fall on few rows.
+FEWEST_FOR_MIRRORS = 10_000
+#: Of more inputs than a map has, mirrored rows are where none are.
+MOST_MIRRORED_INPUTS = 3
+#: How many times the distance of far queries gaps are moved aside, onto the rows beside them.
+FAR_ASIDE = 3.0
+#: How many mirrors are tried, and how many held out, each as a whole: half of them moved aside.
+N_PROPOSED_MIRRORS, N_MIRRORS = 11, 6
+#: Rows of all mirrors that are predicted to judge by, and as many to tune on.
+N_MIRRORED_TARGETS = 2400
+#: The largest share of the rows that one may hold out,
+LARGEST_MIRRORED = 0.5
+#: and how much the logarithms of distances may differ from those of the queries: by half.
+LARGEST_MISMATCH = 0.4
+#: Rows stand for queries that are farther or nearer by no more than this factor.
+ALIKE_DISTANCE = 1.07
+#: Parts of all mirrors by whose differences chance is judged.
+N_BLOCKS = 48
+#: Neighbors with which kernels and directions are tried in gaps, and those of what is combined.
+N_TRIED_IN_GAPS, N_COMBINED_IN_GAPS = 64, 128
+#: Kernels of what is combined,
+N_KERNELS_IN_GAPS = 2
+#: beside one with lengthscales as long as the gaps, which pays with this kernel alone. Masks 2, 3
+#: and 7, tuned on 0 and 1: RMSE 1.514 of the nearest rows, 1.498 of units, 1.572 of long
+#: lengthscales, CRPS .780, .777 and .820, interval scores 7.84, 7.76 and 7.95; together 1.487,
+#: .770 and 7.51.
+ROUGH_KERNEL = "matern12"
+#: How many times as many rows as neighbors units stand for [E9]: far from all rows, those all
+#: around a gap tell its trend.
+FACTOR_IN_GAPS = 16
+#: Rows of gaps that kernels and directions are tried on.
+N_TARGETS_TRIED_IN_GAPS = 600
+#: Inputs whose spreads differ by more have units that are not alike, and no directions.
+MOST_UNLIKE_UNITS = 10.0
+#: What lengthscales are multiplied by along a direction that is tried, and divided by across,
+STRETCH_ALONG = 2.0**0.5
+#: and what must be gained by it, in nats.
+WORTH_TURNING = 0.005
+#: Other kernels go on from the best one with lengthscales of this part of its, and no less noise:
+#: smoother ones that begin with its own end in poor optima.
+RELAYED_LENGTHSCALE, RELAYED_NOISE = 0.5, 0.003
