@@ -53,7 +53,7 @@ PLACES = {
     "searching": ("lsgp.backends.cpu.search", broken),
     "scoring": ("lsgp.backends.cpu.score", broken),
     "predicting": ("lsgp.backends.cpu.predict", broken),
-    "combining": ("lsgp.tuning.search._weigh", broken),
+    "combining": ("lsgp.tuning.search.weigh", broken),
     "building": ("lsgp.estimators.estimator.build_tuned", broken),
     "assembling": ("lsgp.estimators.estimator.Ensemble", broken),
 } | {

@@ -31,7 +31,8 @@ from lsgp.method.shape import AS_THEY_ARE
 from lsgp.search.index import SearchIndex
 from lsgp.search.suitability import suits
 from lsgp.tuning.classification import Labels
-from lsgp.tuning.search import Tuned, tune
+from lsgp.tuning.outcome import Tuned
+from lsgp.tuning.search import tune
 
 Array = NDArray[np.float64]
 

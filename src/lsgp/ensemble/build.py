@@ -21,7 +21,7 @@ from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
 from lsgp.solvers.choose import choose_solver
 from lsgp.solvers.exact import ExactSolver
-from lsgp.tuning.search import Tuned
+from lsgp.tuning.outcome import Tuned
 
 Array = NDArray[np.float64]
 

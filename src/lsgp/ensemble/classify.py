@@ -23,7 +23,7 @@ from lsgp.solvers.solver import Block
 from lsgp.tuning.classification import Labels, default_link, fit_link
 from lsgp.tuning.laplace import laplace_held_out
 from lsgp.tuning.linear import held_out
-from lsgp.tuning.search import Tuned
+from lsgp.tuning.outcome import Tuned
 
 Array = NDArray[np.float64]
 

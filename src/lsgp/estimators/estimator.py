@@ -51,8 +51,9 @@ from lsgp.method.shape import AS_THEY_ARE
 from lsgp.tuning.angle import choose_angle
 from lsgp.tuning.boosting import WarmTrees
 from lsgp.tuning.classification import Labels
+from lsgp.tuning.outcome import Tuned
 from lsgp.tuning.problem import TuningProblem, WarmStart
-from lsgp.tuning.search import Tuned, tune
+from lsgp.tuning.search import tune
 
 Array = NDArray[np.float64]
 

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is made of the candidates that a search found: their weights, and the result."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.compute.warn import warn_user
+from lsgp.solvers.boosted import BoostedTrees
+from lsgp.tuning.calibration import ScaleAndShape
+from lsgp.tuning.comparison import Choice, Comparison
+from lsgp.tuning.contender import Contender
+from lsgp.tuning.laplace import LaplaceCandidate
+from lsgp.tuning.linear import LinearCandidate
+from lsgp.tuning.noiseless_plan import N_HALF_PROVEN_NOISELESS
+from lsgp.tuning.parameters import finds_no_noise, is_below_floor
+from lsgp.tuning.plan import BAD_LOSS, exact_share
+from lsgp.tuning.prices import toll_of
+from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.result import TuningResult
+from lsgp.tuning.stages.stage import Found
+
+Array = NDArray[np.float64]
+
+
+class Tuned(NamedTuple):
+    """What tuning found: the models to combine, heaviest first, and all that was tried."""
+
+    members: tuple[tuple[Contender, float], ...]
+    result: TuningResult
+    linear: tuple[tuple[LinearCandidate, float], ...] = ()  # beside them, of labels
+    laplace: tuple[tuple[LaplaceCandidate, float], ...] = ()  # likewise
+    boosted: BoostedTrees | None = None  # beside them, with a share
+
+
+def have_one(problem: TuningProblem, comparison: Comparison, found: Found) -> None:
+    """However little time there was, the first start as it is."""
+    if not found.all and not (problem.is_exact_on_request and found.likely):
+        began = time.monotonic()
+        found.polished.append(problem.evaluate(problem.starts[0], comparison, began))
+
+
+def usable_ones(contenders: list[Contender]) -> list[Contender]:
+    return [c for c in contenders if c.loss < BAD_LOSS]
+
+
+class Weighed(NamedTuple):
+    """What was found, and its weights in the combination."""
+
+    contenders: list[Contender]
+    choice: Choice
+    linear: tuple[tuple[LinearCandidate, float], ...] = ()
+
+
+def weigh(problem: TuningProblem, comparison: Comparison, found: Found) -> Weighed:
+    """Combine candidates as far as their leave-one-out predictions say that it pays."""
+    tried = found.all
+    usable = usable_ones(tried) or tried[:1]
+    usable.sort(key=lambda c: c.loss)
+    likely = [(c, odds) for c, odds in found.likely if c.loss < BAD_LOSS]
+    if not usable and not likely:
+        likely = found.likely[:1]
+    usable += [contender for contender, _ in likely]
+    fixed = np.zeros(len(usable))
+    if likely:
+        fixed[-len(likely) :] = [odds for _, odds in likely]
+        fixed /= fixed.sum()
+    share = max(exact_share(len(problem.y)), found.likely_share) if likely else 0.0
+    if not tried:
+        share = 1.0  # they are what was asked for
+    candidates = [c.candidate for c in usable]
+    if problem.objective.judges_predictions or not tried:
+        toll = toll_of(problem, usable)
+        choice = comparison.choose(candidates, problem.n_models, fixed, share, found.linear, toll)
+    else:
+        # The best is kept as it is: the first of those that are sorted.
+        choice = Choice(np.eye(len(usable))[0], usable[0].loss, ScaleAndShape())
+    # Those that have all of the share are judged by rows that they have not seen.
+    is_judged = found.likely_share == 1.0
+    if not is_judged and problem.finds_noise and _is_noiseless(usable, choice.weights):
+        predicted = [candidate.predicted for candidate in candidates]
+        choice = comparison.combined(predicted, choice.weights, N_HALF_PROVEN_NOISELESS)
+    weights, of_linear = np.split(choice.weights, [len(usable)])
+    linear = tuple((c, float(w)) for c, w in zip(found.linear, of_linear, strict=True) if w)
+    # Those have noise, no less than its floor: of a function without any, they would be most of
+    # the error (three functions of 50 rows: three times that of the others).
+    integrated = [] if found.is_noiseless else usable_ones(found.integrated)
+    if integrated:
+        # Never of labels: there is no linear candidate beside them.
+        predicted = [candidate.predicted for candidate in candidates]
+        also = [c.candidate.predicted for c in integrated]
+        choice = comparison.blend(choice, predicted, also, problem.integrated_share)
+        weights = choice.weights
+        usable += integrated
+    return Weighed(usable, choice._replace(weights=weights), linear)
+
+
+def _is_noiseless(contenders: list[Contender], weights: Array) -> bool:
+    """Whether most of the weight is that of models with less noise than its floor."""
+    pairs = zip(contenders, weights, strict=False)  # linear ones, of labels, are behind them
+    return sum(w for c, w in pairs if is_below_floor(c.model)) > 0.5
+
+
+def mean_of(comparison: Comparison, weighed: list[Weighed]) -> Weighed:
+    """What several searches have chosen, all with the same weight: their mean errs less."""
+    contenders = [contender for one in weighed for contender in one.contenders]
+    weights = np.concatenate([one.choice.weights / len(weighed) for one in weighed])
+    predicted = [contender.candidate.predicted for contender in contenders]
+    return Weighed(contenders, comparison.combined(predicted, weights))
+
+
+def finish(
+    problem: TuningProblem,
+    comparison: Comparison,
+    weighed: Weighed,
+    boosted: BoostedTrees | None,
+    is_complete: bool,
+) -> Tuned:
+    """With boosted trees beside what was chosen, if they have something to add."""
+    contenders, choice, linear = weighed
+    if boosted is not None:
+        predicted = [contender.candidate.predicted for contender in contenders]
+        held_out = boosted.held_out[comparison.rows]
+        choice = comparison.lean(choice, predicted, held_out, len(problem.y))
+        boosted = replace(boosted, usual_scale=choice.usual_scale)
+    tuned = result_of(problem, comparison, contenders, choice, is_complete, linear)
+    return tuned._replace(boosted=with_share(boosted, choice.boosted_share))
+
+
+def result_of(
+    problem: TuningProblem,
+    comparison: Comparison,
+    contenders: list[Contender],
+    choice: Choice,
+    is_complete: bool,
+    linear: tuple[tuple[LinearCandidate, float], ...] = (),
+) -> Tuned:
+    """What was chosen, and all that was tried."""
+    order = np.argsort(-choice.weights, kind="stable")
+    members = tuple((contenders[k], float(choice.weights[k])) for k in order if choice.weights[k])
+    calibration = ScaleAndShape()
+    if problem.specification.calibrates:
+        factor, shape = choice.calibration
+        calibration = ScaleAndShape(factor, shape._replace(is_noisy=_is_noisy(problem, members)))
+    result = TuningResult(
+        objective=problem.objective.name,
+        candidates=tuple(c.candidate for c in contenders),
+        weights=choice.weights,
+        loss=choice.loss,
+        scale_factor=calibration.factor,
+        shape=calibration.shape,
+        n_compared=len(comparison.rows),
+        seconds=problem.clock.elapsed,
+        is_complete=is_complete,
+        at_bounds=_count_at_bounds(problem, members),
+        boosted_share=choice.boosted_share,
+    )
+    return Tuned(members, result, linear)
+
+
+def _is_noisy(problem: TuningProblem, members: tuple[tuple[Contender, float], ...]) -> bool:
+    """Whether noise was found, or known, by most of what is combined."""
+    if not problem.finds_noise or problem.labels is not None:
+        return True
+    # Those that are integrated over say themselves how far noise and function can be told apart.
+    chosen = [(c, weight) for c, weight in members if not c.candidate.is_integrated]
+    return sum(weight for c, weight in chosen if finds_no_noise(c.model)) < 0.5
+
+
+def _count_at_bounds(
+    problem: TuningProblem, members: tuple[tuple[Contender, float], ...]
+) -> dict[str, int]:
+    """How many hyperparameters of the combined models ended at a bound, by name; warns of cuts."""
+    counts: Counter[str] = Counter()
+    n_cut: Counter[str] = Counter()
+    for contender, _ in members:
+        if not contender.candidate.is_integrated:
+            is_exact = contender.system is not None
+            parameters = problem.exact_parameters if is_exact else problem.parameters
+            counts.update(parameters.at_bounds(contender.model))
+            n_cut.update(parameters.cut_off(contender.model))
+    # Labels are steps, faster than any range allows for, and links are fitted to what comes of it.
+    if n_cut and problem.labels is None:
+        told = " and ".join(f"{name} in {n} of {len(members)} models" for name, n in n_cut.items())
+        warn_user(
+            f"Tuning ended at a bound of {told}: the targets change faster, or differ more in "
+            "size, than the ranges of hyperparameters allow for. Check the scaling of the inputs "
+            "and targets, and how predictions do in loo().",
+        )
+    return dict(sorted(counts.items()))
+
+
+def merge(first: Tuned, second: Tuned) -> Tuned:
+    """Both pools with half of the weight each."""
+    results = (first.result, second.result)
+    members = [(c, 0.5 * w) for tuned in (first, second) for c, w in tuned.members]
+    linear = [(c, 0.5 * w) for tuned in (first, second) for c, w in tuned.linear]
+    result = replace(
+        first.result,
+        candidates=first.result.candidates + second.result.candidates,
+        weights=np.concatenate([0.5 * result.weights for result in results]),
+        loss=float(np.average([r.loss for r in results], weights=[r.n_compared for r in results])),
+        n_compared=sum(result.n_compared for result in results),
+        seconds=second.result.seconds,
+        is_complete=second.result.is_complete,
+        at_bounds=dict(sorted(sum((Counter(r.at_bounds) for r in results), Counter()).items())),
+    )
+    return Tuned(tuple(sorted(members, key=lambda m: -m[1])), result, tuple(linear))
+
+
+def with_share(boosted: BoostedTrees | None, share: float) -> BoostedTrees | None:
+    return replace(boosted, share=share) if boosted is not None and share else None
