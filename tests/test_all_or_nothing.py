@@ -190,6 +190,7 @@ def test_interrupts_leave_the_old_or_the_new_model(tmp_path, change, n_jobs):
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert result.returncode == 0, result.stderr

@@ -84,7 +84,7 @@ def test_threads_of_workers_and_of_the_core_do_not_multiply(monkeypatch):
     ):
         mean = model.predict(da.from_array(NEW, chunks=(1_500, 2)))
         # From now on, the core has the thread of its task and no other.
-        monkeypatch.setattr(threads, "ThreadPoolExecutor", None)
+        monkeypatch.setattr(threads, "ThreadPool", None)
         np.testing.assert_array_equal(mean.compute(), expected)
 
 

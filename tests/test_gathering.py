@@ -7,7 +7,6 @@ The native core stands for the device, which counts how often this machine would
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -26,6 +25,7 @@ from lsgp.backends.cuda import pipeline, placed, residence, streams
 from lsgp.backends.cuda.backend import CudaBackend
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.fallback import FallbackBackend
+from lsgp.compute.interrupts import ThreadPool
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.tuning.boosting import BoostingProblem
 from lsgp.tuning.gathering import Gathering
@@ -233,7 +233,7 @@ def test_ctrl_c_while_the_rest_is_asked_for_is_the_callers_too():
 def test_ctrl_c_while_candidates_begin_leaves_none_waiting(monkeypatch):
     began = []
 
-    class Interrupted(ThreadPoolExecutor):
+    class Interrupted(ThreadPool):
         def submit(self, *given):
             if began:
                 raise KeyboardInterrupt
@@ -242,7 +242,7 @@ def test_ctrl_c_while_candidates_begin_leaves_none_waiting(monkeypatch):
                 time.sleep(0.01)
             return began[0]
 
-    monkeypatch.setattr(stage, "ThreadPoolExecutor", Interrupted)
+    monkeypatch.setattr(stage, "ThreadPool", Interrupted)
     gathering = Gathering(CountingDevice(), 1, 2)
     (request,) = requests_of(1)
     stopped = []

@@ -18,6 +18,7 @@ import polars as pl
 from lsgp.cli.errors import CommandError
 from lsgp.cli.table import DataType
 from lsgp.compute.files import replace_file
+from lsgp.compute.interrupts import interrupts_later
 
 #: Frames that wait to be written.
 QUEUE_LENGTH = 2
@@ -119,7 +120,8 @@ class ParquetWriter:
         self._is_abandoned = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="lsgp-parquet", daemon=True)
-        self._thread.start()
+        with interrupts_later():
+            self._thread.start()
 
     def write(self, frame: pl.DataFrame) -> None:
         self._put(frame.select(list(self._schema)))
@@ -136,16 +138,16 @@ class ParquetWriter:
         """End the thread; the file is of no use."""
         self._is_abandoned = True
         while self._thread.is_alive():
-            with suppress(queue.Full):
+            with interrupts_later(), suppress(queue.Full):
                 self._frames.put_nowait(None)
             self._thread.join(0.05)
-            with suppress(queue.Empty):
+            with interrupts_later(), suppress(queue.Empty):
                 self._frames.get_nowait()
 
     def _put(self, frame: pl.DataFrame | None) -> None:
         while True:
             self._raise_if_failed()
-            with suppress(queue.Full):
+            with suppress(queue.Full), interrupts_later():
                 self._frames.put(frame, timeout=POLL)
                 return
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Callable
 
 
 class ForkableLock:
@@ -28,11 +29,15 @@ class ForkableLock:
         self._lock = threading.Lock()
         _locks.add(self)
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
+    # The methods of the lock itself, not calls of them: after a call inside a method of ours,
+    # Ctrl-C could come before `with` knows that the lock is held, and it would never be released.
+    @property
+    def __enter__(self) -> Callable[[], bool]:
+        return self._lock.__enter__
 
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+    @property
+    def __exit__(self) -> Callable[..., None]:
+        return self._lock.__exit__
 
     def locked(self) -> bool:
         return self._lock.locked()

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future
 from numbers import Integral
 from typing import TypeVar
 
 import joblib
 
+from lsgp.compute.interrupts import INTERRUPT_POLL, ThreadPool, result_of, wait_some
+
 #: More threads than any machine has cores only wait for each other, and each takes memory.
 MOST_THREADS = 1024
 
 Result = TypeVar("Result")
-
-#: Seconds between looks at pending interrupts; a finished block ends the wait at once.
-INTERRUPT_POLL = 0.2
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
@@ -116,7 +115,7 @@ def _run_in_pool(
     # The calling thread works too, rather than wait.
     yield function(*first)
     for future in futures:
-        yield future.result()
+        yield result_of(future)
 
 
 def _run_threaded(
@@ -125,8 +124,9 @@ def _run_threaded(
     n_threads: int,
     progress: Callable[[int], object] | None,
 ) -> Iterator[Result]:
-    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="lsgp-block")
+    pool = ThreadPool(n_threads, thread_name_prefix="lsgp-block")
     outstanding: deque[tuple[Future[Result], int]] = deque()
+    done: set[Future[Result]] = set()
     try:
         while True:
             while len(outstanding) < 2 * n_threads:
@@ -136,13 +136,15 @@ def _run_threaded(
                 outstanding.append((pool.submit(function, *block), block[1] - block[0]))
             if not outstanding:
                 return
-            while not outstanding[0][0].done():
-                # With a timeout, because a wait without one ignores Ctrl-C on Windows.
-                pending = [future for future, _ in outstanding if not future.done()]
-                wait(pending, timeout=INTERRUPT_POLL, return_when=FIRST_COMPLETED)
-                _raise_first(outstanding)
-            _raise_first(outstanding)
+            while True:
+                pending = [future for future, _ in outstanding if future not in done]
+                timeout = 0.0 if outstanding[0][0] in done else INTERRUPT_POLL
+                done |= wait_some(pending, FIRST_COMPLETED, timeout)[0]
+                _raise_first(outstanding, done)
+                if outstanding[0][0] in done:
+                    break
             future, size = outstanding.popleft()
+            done.discard(future)
             if progress is not None:
                 progress(size)
             yield future.result()
@@ -153,8 +155,8 @@ def _run_threaded(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _raise_first(outstanding: deque[tuple[Future[Result], int]]) -> None:
+def _raise_first(outstanding: deque[tuple[Future[Result], int]], done: set[Future[Result]]) -> None:
     """Raise the exception of the first block that has failed, if any has."""
     for future, _ in outstanding:
-        if future.done() and future.exception() is not None:
+        if future in done and future.exception() is not None:
             future.result()

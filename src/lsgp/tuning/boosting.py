@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +13,8 @@ from numpy.typing import NDArray
 
 from lsgp.backends.grow import Bins, Grown, Growth, Numbers, Watched, grow
 from lsgp.backends.leaves import join
-from lsgp.compute.threads import INTERRUPT_POLL, run_blocks
+from lsgp.compute.interrupts import ThreadPool, result_of
+from lsgp.compute.threads import run_blocks
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 from lsgp.tuning.boosting_plan import MOST_BOOSTED_ROWS, N_WATCHED, Boosting, plan_boosting
 from lsgp.tuning.clock import Clock
@@ -183,7 +183,7 @@ class FoldsBeside(Folds):
 
     def __init__(self, boosting: BoostingProblem, clock: Clock, n_threads: int) -> None:
         super().__init__(boosting, clock)
-        self._threads = ThreadPoolExecutor(n_threads, thread_name_prefix="lsgp-trees")
+        self._threads = ThreadPool(n_threads, thread_name_prefix="lsgp-trees")
         self._is_closed = False
         self._made = [self._threads.submit(super().fit, 0)]
         others = range(1, boosting.plan.n_folds)
@@ -191,7 +191,7 @@ class FoldsBeside(Folds):
 
     def _fit_after_first(self, fold: int) -> FoldFit:
         if len(self.boosting.plan.n_leaves) > 1:  # which of them, the first says
-            self._made[0].result()
+            result_of(self._made[0])
         return super().fit(fold)
 
     def check(self) -> None:
@@ -200,11 +200,7 @@ class FoldsBeside(Folds):
         super().check()
 
     def fit(self, fold: int) -> FoldFit:
-        while True:
-            # With a timeout, because a wait without one ignores Ctrl-C on Windows.
-            wait([self._made[fold]], timeout=INTERRUPT_POLL)
-            if self._made[fold].done():
-                return self._made[fold].result()
+        return result_of(self._made[fold])
 
     def close(self) -> None:
         """What is being made ends after a few trees; nobody waits for it."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 #: Seconds within which a second Ctrl-C means that all shall stop, and not this tuning alone.
@@ -24,7 +23,8 @@ class Clock:
     def __init__(self, max_seconds: float | None = None) -> None:
         self.started = time.monotonic()
         self.max_seconds = max_seconds
-        self._stopped = threading.Event()
+        # No Event: its lock could stay closed when Ctrl-C comes while it is set.
+        self._is_stopped = False
 
     @property
     def elapsed(self) -> float:
@@ -32,12 +32,12 @@ class Clock:
 
     def stop(self) -> None:
         """Make every thread stop at its next look."""
-        self._stopped.set()
+        self._is_stopped = True
 
     def check(self, needed: float = 0.0) -> None:
         """Stop if the time is up, or will be before something that takes ``needed`` seconds."""
         is_late = self.max_seconds is not None and self.elapsed + needed > self.max_seconds
-        if is_late or self._stopped.is_set():
+        if is_late or self._is_stopped:
             raise OutOfTimeError
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.blas import one_blas_thread
+from lsgp.compute.interrupts import ThreadPool
 from lsgp.compute.progress import progress_bar
 from lsgp.compute.text import placed
 from lsgp.compute.warn import warn_user
@@ -239,7 +239,7 @@ def _with_pool(problem: TuningProblem) -> Iterator[TuningProblem]:
         yield problem
         return
     # The thread of a job works on a block too.
-    with ThreadPoolExecutor(n_threads - 1, thread_name_prefix="lsgp-block") as pool:
+    with ThreadPool(n_threads - 1, thread_name_prefix="lsgp-block") as pool:
         yield replace(problem, resources=problem.resources._replace(pool=pool))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +14,7 @@ from joblib import cpu_count
 
 from lsgp.backends.cuda.device import cupy
 from lsgp.backends.cuda.sources import source_of
+from lsgp.compute.interrupts import ThreadPool, interrupts_later, result_of
 from lsgp.compute.locks import ForkableLock
 
 #: The compiler at run time knows no host: what is not marked is for the device. A constant of a
@@ -42,20 +43,22 @@ def kernel_of(module: str, name: str, *definitions: str) -> Kernel:
     Who asks for one that another thread compiles waits for that.
     """
     wanted = (module, name, *definitions)
-    with _ASKING:
-        future = _kernels.get(wanted)
-        is_first = future is None
-        if future is None:
-            future = _kernels[wanted] = Future()
-    if is_first:
-        try:
-            future.set_result(_compile(*wanted))
-        except BaseException as error:
-            with _ASKING:
+    own: Future[Kernel] = Future()
+    try:
+        with _ASKING:
+            future = _kernels.setdefault(wanted, own)
+        if future is own:
+            kernel = _compile(*wanted)
+            with interrupts_later():
+                own.set_result(kernel)
+            return kernel
+    except BaseException as error:
+        with interrupts_later(), _ASKING:
+            if _kernels.get(wanted) is own and not own.done():
                 del _kernels[wanted]  # the next one may succeed
-            future.set_exception(error)
-            raise
-    return future.result()
+                own.set_exception(error)
+        raise
+    return result_of(future)
 
 
 def _compile(module: str, name: str, *definitions: str) -> Kernel:
@@ -84,7 +87,7 @@ def compile_ahead(kernels: Sequence[tuple[str, ...]]) -> None:
 
     # No more than there are cores: what is needed first would only wait for the rest.
     n_threads = min(len(kernels), cpu_count())
-    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="lsgp-compiler")
+    pool = ThreadPool(n_threads, thread_name_prefix="lsgp-compiler")
     with suppress(RuntimeError):  # no thread can be started: they are compiled when needed
         for wanted in kernels:
             pool.submit(compile_one, wanted)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.contract import Resources
 from lsgp.compute.blas import one_blas_thread
-from lsgp.compute.threads import INTERRUPT_POLL
+from lsgp.compute.interrupts import ThreadPool, wait_some
 from lsgp.method.contract import LocalModel
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.tuning.boosting import Folds
@@ -282,13 +281,12 @@ def _run_threaded(
     n_parallel = min(problem.resources.n_threads, len(tasks))
     if gathering is not None:
         n_parallel = min(MOST_GATHERED, len(tasks))
-    pool = ThreadPoolExecutor(n_parallel, thread_name_prefix="lsgp-tuning")
+    pool = ThreadPool(n_parallel, thread_name_prefix="lsgp-tuning")
     try:
         futures = [pool.submit(work, task, job) for task, job in zip(tasks, jobs, strict=True)]
         pending = set(futures)
         while pending:
-            # With a timeout, because a wait without one ignores Ctrl-C on Windows.
-            done, pending = wait(pending, timeout=INTERRUPT_POLL)
+            done, pending = wait_some(pending)
             for future in done:
                 # Another error than running out of time is not worth waiting for the others.
                 if not isinstance(future.exception(), OutOfTimeError):

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ctrl-C at any moment: what threads share stays usable, and nothing waits forever."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+from lsgp.compute.interrupts import interrupts_later
+
+# Ctrl-C comes while the main thread holds the lock of a condition, at the first time that it takes
+# one, then at the second, ... until the work is done before: each lock of it was tried.
+PROGRAM = textwrap.dedent(
+    """
+    import signal, sys, threading
+    from lsgp.compute.interrupts import ThreadPool, result_of
+    from lsgp.compute.threads import run_blocks
+
+    enter, left = threading.Condition.__enter__, [-1]
+
+    def interrupted(self):
+        taken = enter(self)
+        if threading.get_ident() == threading.main_thread().ident:
+            left[0] -= 1
+            if left[0] == 0:
+                signal.raise_signal(signal.SIGINT)
+        return taken
+
+    threading.Condition.__enter__ = interrupted
+
+    def blocks():
+        assert list(run_blocks(lambda i, j: i, 6, 1, n_threads=2)) == list(range(6))
+
+    def blocks_in_pool():
+        with ThreadPool(2) as pool:
+            found = list(run_blocks(lambda i, j: i, 6, 1, n_threads=2, pool=pool))
+        assert found == list(range(6))
+
+    def compiled_once():
+        from lsgp.backends.cuda import modules
+        modules._compile = lambda *wanted: wanted
+        modules._kernels.clear()
+        modules.kernel_of("solve", "one")
+        with ThreadPool(1) as pool:
+            assert result_of(pool.submit(modules.kernel_of, "solve", "one")) == ("solve", "one")
+
+    n_interrupted = 0
+    while left[0] <= 0:
+        left[0] = n_interrupted + 1
+        try:
+            {work}()
+        except KeyboardInterrupt:
+            n_interrupted += 1
+    left[0] = -1
+    {work}()
+    print(n_interrupted)
+    """
+)
+
+
+@pytest.mark.parametrize("work", ["blocks", "blocks_in_pool", "compiled_once"])
+def test_an_interrupt_while_a_lock_is_held_does_not_leave_it_closed(work):
+    # In a process of its own, which may be stopped when it hangs.
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(work=work)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) > 0
+
+
+def test_interrupts_come_after_what_must_not_be_cut_and_the_handler_is_back():
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        handler = signal.getsignal(signal.SIGINT)
+        with interrupts_later():
+            signal.raise_signal(signal.SIGINT)
+            assert not heard
+        assert heard == [signal.SIGINT]
+        assert signal.getsignal(signal.SIGINT) is handler
+        # An error inside is not lost to the handler's silence.
+        with pytest.raises(ValueError, match="inside"), interrupts_later():
+            raise ValueError("inside")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_interrupts_that_are_ignored_stay_ignored_and_other_threads_set_no_handler():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interrupts_later():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    failed: list[BaseException] = []
+
+    def inside() -> None:
+        try:
+            with interrupts_later():
+                assert signal.getsignal(signal.SIGINT) is before
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join()
+    assert not failed
