@@ -6,12 +6,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from data_folder import data_folder
 
+from lsgp import LSGPRegressor
 from lsgp.cli import main
 from lsgp.datasets import DATASETS, load_dataset
 from lsgp.reproduce import (
@@ -55,6 +57,17 @@ TINY = Protocol(
     expected_neighbors=(8,),
     n_draws=1,
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick_tuning():
+    """Tuning tries less: these tests are about what is made of results."""
+    with pytest.MonkeyPatch.context() as patch:
+        quick = partial(LSGPRegressor, effort="fast")
+        patch.setattr("lsgp.reproduce.methods.LSGPRegressor", quick)
+        few = partial(LSGPRegressor, n_tuning_points=20)
+        patch.setattr("lsgp.reproduce.doppler.LSGPRegressor", few)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ class Voice:
         # Notes, whatever the interpreter was told to do with warnings.
         warnings.simplefilter("always", UserWarning)
 
-    def summarize(self, summary: dict[str, Any], rows: Sequence[tuple[str, str]]) -> None:
+    def summarize(self, summary: dict[str, object], rows: Sequence[tuple[str, str]]) -> None:
         """The outcome of a command that wrote a file: JSON, or a table unless quiet."""
         if self.as_json:
             write_json(summary)
@@ -61,7 +61,7 @@ class Voice:
             write_rows(rows)
 
 
-def write_json(value: Any) -> None:
+def write_json(value: object) -> None:
     sys.stdout.write(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
     sys.stdout.write("\n")
 
@@ -98,7 +98,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A value as JSON has it: NaN and infinities become null, arrays lists."""
     if isinstance(value, dict):
         return {str(name): _plain(item) for name, item in value.items()}

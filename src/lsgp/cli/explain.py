@@ -196,7 +196,7 @@ def show(parts: list[Explained], options: argparse.Namespace, voice: Voice) -> N
         sys.stdout.write("\n")
 
 
-def _headline(query: dict[str, Any], n_neighbors: int) -> str:
+def _headline(query: dict[str, object], n_neighbors: int) -> str:
     means = [name for name in query if name == "mean" or name.startswith("mean_")]
     targets = list_names(
         f"{name.replace('_', ' of ', 1)} {query[name]:.4g} ± {query['std' + name[4:]]:.2g}"
@@ -221,5 +221,5 @@ def _write_frame(frame: pl.DataFrame) -> None:
     write_table(frame.columns, [[_cell(value) for value in row] for row in frame.iter_rows()])
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

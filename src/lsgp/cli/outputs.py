@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import polars as pl
 
@@ -169,7 +169,7 @@ class ParquetWriter:
     def _pull(
         self,
         with_columns: list[str] | None,
-        predicate: Any,
+        predicate: object,
         n_rows: int | None,
         batch_size: int | None,
     ) -> Iterator[pl.DataFrame]:

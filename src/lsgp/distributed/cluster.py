@@ -101,7 +101,7 @@ class Cluster:
     def gather(self, futures: Sequence[Future], phase: str = "") -> list[Any]:
         """The results, in order."""
         self.finish(futures, phase)
-        found: list[Any] = self.client.gather(list(futures))
+        found: list[object] = self.client.gather(list(futures))
         return found
 
     @contextlib.contextmanager

@@ -99,7 +99,7 @@ def fit(
     return _run(job, queries, n_partitions)
 
 
-def _run(job: Job, queries: Any, n_partitions: int | None) -> DistributedModel:
+def _run(job: Job, queries: object, n_partitions: int | None) -> DistributedModel:
     _name_inputs(job)
     known = look_over(job)
     if known.n <= MOST_GATHERED:
@@ -148,7 +148,7 @@ def _require_no_projection(job: Job) -> None:
             )
 
 
-def _check_queries(job: Job, queries: Any, encoder: Encoder | None) -> Array:
+def _check_queries(job: Job, queries: object, encoder: Encoder | None) -> Array:
     return job.estimator._check_numbers(queries) if encoder is None else encoder.encode(queries)
 
 
@@ -160,10 +160,10 @@ def _name_inputs(job: Job) -> None:
         own.feature_names_in_ = np.array(names, dtype=object)
 
 
-def _fit_here(job: Job, queries: Any) -> DistributedModel:
+def _fit_here(job: Job, queries: object) -> DistributedModel:
     """All rows on this machine, by the estimator's own `fit`."""
     chunks = dask.compute(*job.table.chunks)
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     for name in ("X", "y", "weight", "noise", "groups"):
         values = [getattr(chunk, name) for chunk in chunks]
         if values[0] is None or np.ndim(values[0]) == 0:
@@ -177,7 +177,7 @@ def _fit_here(job: Job, queries: Any) -> DistributedModel:
     return DistributedModel(None, [], job.estimator)
 
 
-def _concatenate(values: list[Any]) -> Any:
+def _concatenate(values: list[object]) -> Any:
     if hasattr(values[0], "iloc"):
         import pandas as pd
 

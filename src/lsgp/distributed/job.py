@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -37,14 +37,14 @@ class Fittable(Estimator, Protocol):
     random_state: int | RandomState | None
     lengthscale: ArrayLike | None
     input_transform: object
-    categorical_features: Any
+    categorical_features: Sequence[int | str] | None
     noise_variance: float | None
     max_tuning_time: float | None
     feature_names_in_: NDArray[np.object_]
 
     def fit(self, X: Any, y: Any, **beside: Any) -> Self: ...
     def _check_settings(self) -> None: ...
-    def _check_numbers(self, X: Any) -> Array: ...
+    def _check_numbers(self, X: object) -> Array: ...
     def _settings(self) -> dict[str, Any]: ...
     def _objective(self, has_queries: bool) -> Objective: ...
     def _resources(self) -> Resources: ...

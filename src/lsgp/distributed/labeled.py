@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import dask.array as da
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from xarray import DataArray
 
 
-def is_labeled(X: Any) -> bool:
+def is_labeled(X: object) -> bool:
     """Whether X is an array of xarray."""
     return type(X).__module__.partition(".")[0] == "xarray"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import dask.array as da
 import numpy as np
@@ -37,8 +37,13 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import target_names
 
 if TYPE_CHECKING:
+    import xarray as xr
     from dask.dataframe import DataFrame as DaskFrame
+    from dask.dataframe import Series as DaskSeries
     from pandas import DataFrame, Series
+
+#: What is predicted chunk by chunk, and what comes of it.
+Lazy: TypeAlias = "da.Array | DaskFrame | DaskSeries | xr.DataArray"
 
 #: What `predict_parts` can give.
 PARTS = ("mean", "std", "low", "high")
@@ -50,9 +55,9 @@ class LazyDistribution(NamedTuple):
     Where ``dof`` is infinite the distribution is a Gaussian, else Student's.
     """
 
-    mean: Any
-    scale: Any
-    dof: Any
+    mean: Lazy
+    scale: Lazy
+    dof: Lazy
 
 
 class Question(NamedTuple):
@@ -120,7 +125,7 @@ def _label_dtype(classes: Classification) -> np.dtype[Any]:
 
 
 def predict(
-    model: Estimator | AnyPath, X: Any, return_std: bool = False, kind: str = "observation"
+    model: Estimator | AnyPath, X: Lazy, return_std: bool = False, kind: str = "observation"
 ) -> Any:
     """As `predict` of an estimator, of a Dask collection; the model may be the path of a saved one.
 
@@ -155,14 +160,14 @@ def predict(
 
 
 def predict_interval(
-    model: Estimator | AnyPath, X: Any, level: float = 0.9, kind: str = "observation"
+    model: Estimator | AnyPath, X: Lazy, level: float = 0.9, kind: str = "observation"
 ) -> Any:
     """As `predict_interval` of an estimator: lower and upper ends, a collection each."""
     return predict_lazily(model, X, "predict_interval", level=level, kind=kind)
 
 
 def predict_distribution(
-    model: Estimator | AnyPath, X: Any, kind: str = "observation"
+    model: Estimator | AnyPath, X: Lazy, kind: str = "observation"
 ) -> LazyDistribution:
     """The parts of `predict_distribution` of an estimator, a collection each."""
     found: LazyDistribution = predict_lazily(model, X, "predict_distribution", kind=kind)
@@ -171,7 +176,7 @@ def predict_distribution(
 
 def predict_parts(
     model: Estimator | AnyPath,
-    X: Any,
+    X: Lazy,
     parts: Sequence[str] = PARTS,
     level: float = 0.9,
     kind: str = "observation",
@@ -215,7 +220,7 @@ def predict_parts(
     return dict(zip(chosen, as_tuple(found), strict=True))
 
 
-def predict_proba(model: Estimator | AnyPath, X: Any, return_std: bool = False) -> Any:
+def predict_proba(model: Estimator | AnyPath, X: Lazy, return_std: bool = False) -> Any:
     """As `predict_proba` of a classifier, with a column for each class."""
     return predict_lazily(model, X, "predict_proba", return_std=return_std)
 
@@ -236,13 +241,13 @@ def predict_lazily(model: Estimator | AnyPath, X: Any, method: str, **options: A
     return (of_array if is_array else of_frame)(X, question, carriage)
 
 
-def with_labels(question: Question, parts: Sequence[Any], X: Any) -> list[Any]:
+def with_labels(question: Question, parts: Sequence[object], X: Lazy) -> list[Any]:
     """The parts of an answer with the coordinates of an array of xarray."""
     pairs = zip(parts, question.parts, strict=True)
     return [labeled(own, X, question.columns, name) for own, name in pairs]
 
 
-def as_tuple(found: Any) -> tuple[Any, ...]:
+def as_tuple(found: object) -> tuple[Any, ...]:
     return tuple(found) if isinstance(found, tuple) else (found,)
 
 
@@ -386,7 +391,7 @@ def _name(X: da.Array | DaskFrame, question: Question, carriage: Carried) -> str
     return f"lsgp-{question.method}-{tokenize(own, carriage.token)}"
 
 
-def bundle(method: str, parts: list[Any]) -> Any:
+def bundle(method: str, parts: Sequence[object]) -> Any:
     """The parts of an answer as the method gives them."""
     if method == "predict_distribution":
         return LazyDistribution(*parts)

@@ -129,7 +129,7 @@ class DistributedModel:
 
     # -- predictions -----------------------------------------------------------------------
 
-    def predict(self, X: Any, return_std: bool = False, kind: str = "observation") -> Any:
+    def predict(self, X: object, return_std: bool = False, kind: str = "observation") -> Any:
         """As `predict` of the estimator.
 
         Parameters
@@ -142,20 +142,20 @@ class DistributedModel:
             return self._predict("predict", X)
         return self._predict("predict", X, return_std=return_std, kind=kind)
 
-    def predict_interval(self, X: Any, level: float = 0.9, kind: str = "observation") -> Any:
+    def predict_interval(self, X: object, level: float = 0.9, kind: str = "observation") -> Any:
         """As `predict_interval` of the estimator."""
         return self._predict("predict_interval", X, level=level, kind=kind)
 
-    def predict_distribution(self, X: Any, kind: str = "observation") -> LazyDistribution:
+    def predict_distribution(self, X: object, kind: str = "observation") -> LazyDistribution:
         """The parts of `predict_distribution` of the estimator."""
         found: LazyDistribution = self._predict("predict_distribution", X, kind=kind)
         return found
 
-    def predict_proba(self, X: Any, return_std: bool = False) -> Any:
+    def predict_proba(self, X: object, return_std: bool = False) -> Any:
         """As `predict_proba` of a classifier."""
         return self._predict("predict_proba", X, return_std=return_std)
 
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: object) -> Any:
         """As `predict_log_proba` of a classifier."""
         return self._predict("predict_log_proba", X)
 
@@ -207,7 +207,7 @@ class DistributedModel:
         names = _names(X, question)
         n_parts = len(question.parts)
         assembled: list[Delayed] = []
-        layer: dict[Any, Any] = {}
+        layer: dict[object, object] = {}
         for k, chunk in enumerate(X.to_delayed().reshape(-1)):
             inputs = self._inputs(chunk, names, k, question, is_checked)
             last = dask.delayed(answer.assemble_array)(

@@ -268,7 +268,7 @@ def flat(near: Neighborhoods, numbers: Numbers) -> Hits:
     return Hits(query, near.distances[is_there], numbers[place], place)
 
 
-def search(numbers: Numbers, groups: Any, index: NeighborIndex, ask: Ask) -> Hits:
+def search(numbers: Numbers, groups: object, index: NeighborIndex, ask: Ask) -> Hits:
     """`nearby`, as hits."""
     return flat(nearby(numbers, groups, index, ask), numbers)
 

@@ -35,7 +35,7 @@ class Spread(Parts[T]):
     def beside(self, values: Sequence[U]) -> Spread[U]:
         return Spread(self.cluster, values, self.phase)
 
-    def _submit(self, function: Callable[..., U], arguments: Sequence[Any]) -> list[Future]:
+    def _submit(self, function: Callable[..., U], arguments: Sequence[object]) -> list[Future]:
         common = [self._light(each) for each in arguments]
         what = f"{self.phase.lower()}-{function.__qualname__.lower().strip('_')}"
         return [
@@ -45,7 +45,7 @@ class Spread(Parts[T]):
             for k, part in enumerate(self.own)
         ]
 
-    def _light(self, argument: Any) -> Any:
+    def _light(self, argument: object) -> Any:
         if isinstance(argument, Spread) or sizeof(argument) <= LARGEST_ARGUMENT:
             return argument
         return self.cluster.send(argument)

@@ -28,7 +28,9 @@ MOST_KEPT = 4_000_000
 class RowStore:
     """The partitions of all rows, and those rows of them that were fetched."""
 
-    def __init__(self, cluster: Cluster, parts: list[Any], sizes: list[int], boxes: Boxes) -> None:
+    def __init__(
+        self, cluster: Cluster, parts: list[object], sizes: list[int], boxes: Boxes
+    ) -> None:
         self.cluster = cluster
         self.parts = parts  # futures of Rows, none of them empty
         self.sizes = sizes

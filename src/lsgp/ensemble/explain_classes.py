@@ -127,7 +127,7 @@ class ClassExplanation:
     def to_frame(self, library: str = "pandas") -> Any:
         """One row per query and neighbor; ``library`` is "pandas" or "polars"."""
         kept = self.rows >= 0
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "query": np.nonzero(kept)[0],
             "row": self.rows[kept],
             "distance": self.distances[kept],
@@ -142,7 +142,7 @@ class ClassExplanation:
     def summary_frame(self, library: str = "pandas") -> Any:
         """One row per query; ``library`` is "pandas" or "polars"."""
         names = [str(label) for label in self.classes.tolist()]
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "query": np.arange(len(self)),
             "label": self.classes[np.argmax(self.probabilities, axis=1)],
         }

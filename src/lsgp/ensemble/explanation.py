@@ -164,7 +164,7 @@ class Explanation:
     def to_frame(self, library: str = "pandas") -> Any:
         """One row per query and neighbor; ``library`` is "pandas" or "polars"."""
         kept = self.rows >= 0
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "query": np.nonzero(kept)[0],
             "row": self.rows[kept],
             **({} if self.n_rows is None else {"n_rows": self.n_rows[kept]}),
@@ -179,7 +179,7 @@ class Explanation:
 
     def summary_frame(self, library: str = "pandas") -> Any:
         """One row per query; ``library`` is "pandas" or "polars"."""
-        columns: dict[str, Any] = {"query": np.arange(len(self))}
+        columns: dict[str, object] = {"query": np.arange(len(self))}
         columns |= name_columns("mean", self.predicted.mean, self.target_names)
         columns |= name_columns("std", np.asarray(self.predicted.std), self.target_names)
         if self.by_trees is not None:

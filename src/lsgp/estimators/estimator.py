@@ -201,7 +201,7 @@ class LSGPEstimator(CallbackSupportMixin, Updates, metaclass=ABCMeta):
             require_targets(y, LIMITS[self.dtype].target)
 
     def _read(
-        self, X: Any, y: Any, multi_output: bool = False, y_numeric: bool = False
+        self, X: object, y: object, multi_output: bool = False, y_numeric: bool = False
     ) -> tuple[Table | None, Array, NDArray[Any]]:
         """What `fit` is given: the table, if it is to be encoded, inputs and targets.
 
@@ -217,7 +217,7 @@ class LSGPEstimator(CallbackSupportMixin, Updates, metaclass=ABCMeta):
         return None, inputs, targets
 
     def _read_more(
-        self, X: Any, y: Any, multi_output: bool = False, y_numeric: bool = False
+        self, X: object, y: object, multi_output: bool = False, y_numeric: bool = False
     ) -> tuple[Array | None, NDArray[Any]]:
         """What `partial_fit` is given: inputs, or None of a table to be encoded, and targets."""
         refuse_device_arrays(X)
@@ -229,7 +229,7 @@ class LSGPEstimator(CallbackSupportMixin, Updates, metaclass=ABCMeta):
         )
         return inputs, targets
 
-    def _read_queries(self, queries: Any, encoder: Encoder | None) -> Array | None:
+    def _read_queries(self, queries: object, encoder: Encoder | None) -> Array | None:
         """Where predictions will be made, as inputs; None if that is not said."""
         if queries is None:
             return None
@@ -242,7 +242,7 @@ class LSGPEstimator(CallbackSupportMixin, Updates, metaclass=ABCMeta):
             raise ValueError(f"queries: {error}") from error
         return checked
 
-    def _read_table(self, X: Any) -> Table | None:
+    def _read_table(self, X: object) -> Table | None:
         """The columns of a table that has more than numbers, to be encoded; None of others."""
         refuse_geometries(X)
         if self.categorical_features is None and not needs_encoding(X):

@@ -146,7 +146,7 @@ class EstimatorSettings(BaseEstimator):
 
     def _settings(self) -> dict[str, Any]:
         """The settings that say what a local model is."""
-        settings: dict[str, Any] = self.get_params(deep=False)
+        settings: dict[str, object] = self.get_params(deep=False)
         return settings
 
     def _objective(self, has_queries: bool) -> Objective:

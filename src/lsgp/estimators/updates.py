@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,7 @@ class Updates(FittedEstimator):
 
     def _add(
         self,
-        X: Any,
+        X: object,
         inputs: Array | None,
         y: Array,
         sample_weight: ArrayLike | None,
@@ -45,7 +45,7 @@ class Updates(FittedEstimator):
 
     def _add_encoded(
         self,
-        X: Any,
+        X: object,
         y: Array,
         sample_weight: ArrayLike | None,
         noise_variance: ArrayLike | None,

@@ -45,7 +45,7 @@ class ArrayKind(NamedTuple):
         return answered[0] if len(answered) == 1 else answered
 
 
-def _unchanged(array: Any) -> Any:
+def _unchanged(array: object) -> Any:
     return array
 
 
@@ -99,12 +99,12 @@ def _to_torch(like: Any) -> Callable[[NDArray[Any]], Any]:
     return to_device
 
 
-def to_host(array: Any) -> Any:
+def to_host(array: object) -> Any:
     """The same numbers on the host; what is there already, as it is."""
     return kind_of(array).to_host(array)
 
 
-def refuse_device_arrays(X: Any) -> None:
+def refuse_device_arrays(X: object) -> None:
     """Raise TypeError where only arrays of the host are taken."""
     kind = kind_of(X)
     if kind.is_foreign:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 LIBRARIES = ("pandas", "polars")
 
 
-def make_frame(columns: dict[str, Any], library: str = "pandas") -> Any:
+def make_frame(columns: dict[str, object], library: str = "pandas") -> Any:
     """A data frame of these columns; the library is only imported here.
 
     Examples
@@ -49,7 +49,7 @@ def name_columns(name: str, values: NDArray[Any], suffixes: list[str]) -> dict[s
     }
 
 
-def refuse_geometries(X: Any) -> None:
+def refuse_geometries(X: object) -> None:
     """Raise TypeError for a table of points: its geometries are coordinates, not categories."""
     if hasattr(X, "geometry") and hasattr(X, "to_crs"):
         raise TypeError(

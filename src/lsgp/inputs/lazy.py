@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def is_dask(X: Any) -> bool:
+def is_dask(X: object) -> bool:
     """Whether X is a Dask array, data frame or series, or an array of xarray with chunks.
 
     Neither is imported to find out.

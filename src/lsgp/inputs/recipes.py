@@ -202,7 +202,7 @@ def ranges_per_lengthscale(kernel: str, convention: str) -> float:
     return float(brentq(rest, 0.1, 10.0, xtol=1e-14))
 
 
-def _require_one(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def _require_one(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}.")
 

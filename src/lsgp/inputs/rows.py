@@ -31,7 +31,7 @@ class Groups(NamedTuple):
     """
 
     numbers: NDArray[np.int32]  # (n,) place among the labels, -1 for no group
-    labels: tuple[Any, ...]  # texts and numbers, each once
+    labels: tuple[object, ...]  # texts and numbers, each once
 
     @classmethod
     def none(cls, n: int) -> Groups:
@@ -117,7 +117,7 @@ def check_training_rows(
     return TrainingRows(X, y, weight, noise, mean_noise_variance, numbered)
 
 
-def check_targets(y: Any, n: int, multi_output: bool) -> NDArray[Any]:
+def check_targets(y: object, n: int, multi_output: bool) -> NDArray[Any]:
     """Targets of a table of n rows, as scikit-learn checks them beside numbers."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")

@@ -179,7 +179,7 @@ def specify(
     )
 
 
-def _require_choice(name: str, value: Any, choices: tuple[str, ...], more: str = "") -> None:
+def _require_choice(name: str, value: object, choices: tuple[str, ...], more: str = "") -> None:
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(map(repr, choices))
         raise ValueError(f"{name}={value!r} is not one of {listed}{', ' + more if more else ''}.")
@@ -197,7 +197,7 @@ def _require_valid(kernel: str, n_inputs: int, projection: Projection | None) ->
         )
 
 
-def _flag(settings: dict[str, Any], name: str, more: str = "") -> bool:
+def _flag(settings: dict[str, object], name: str, more: str = "") -> bool:
     value = settings[name]
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is neither True nor False{more}.")
@@ -205,7 +205,7 @@ def _flag(settings: dict[str, Any], name: str, more: str = "") -> bool:
 
 
 def _number(
-    settings: dict[str, Any],
+    settings: dict[str, object],
     name: str,
     given: set[str],
     limits: tuple[float, float],
@@ -240,7 +240,7 @@ def _require_within(name: str, value: Any, low: float, high: float) -> None:
 
 
 def _lengthscale(
-    value: Any,
+    value: object,
     translation: sklearn_kernels.Translation | None,
     n_inputs: int,
     given: set[str],
@@ -277,7 +277,7 @@ def _lengthscale(
 SMALLEST_VARIANCE = 1e-100
 
 
-def _trend(trend: Any, given: set[str], largest: float) -> tuple[float, float]:
+def _trend(trend: object, given: set[str], largest: float) -> tuple[float, float]:
     if trend is None:
         trend = "none"
     if isinstance(trend, str):
@@ -308,7 +308,7 @@ def _trend(trend: Any, given: set[str], largest: float) -> tuple[float, float]:
     return float(pair[0]), float(pair[1])
 
 
-def _tunes_bandwidth(settings: dict[str, Any]) -> bool:
+def _tunes_bandwidth(settings: dict[str, object]) -> bool:
     """Whether there is one radius for all queries, for tuning to choose."""
     bandwidth, objective = settings["bandwidth"], settings["objective"]
     if not isinstance(bandwidth, str) or bandwidth != "fixed":
@@ -326,7 +326,7 @@ def _tunes_bandwidth(settings: dict[str, Any]) -> bool:
     return True
 
 
-def _bandwidth(value: Any, lengthscale: np.ndarray, longest: float) -> float | None:
+def _bandwidth(value: object, lengthscale: np.ndarray, longest: float) -> float | None:
     if isinstance(value, str) and value in ("adaptive", "fixed"):
         return None
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -344,7 +344,7 @@ def _bandwidth(value: Any, lengthscale: np.ndarray, longest: float) -> float | N
     return radius
 
 
-def _reach(value: Any, is_fixed: bool, kernel: Any, largest: float) -> float | None:
+def _reach(value: object, is_fixed: bool, kernel: object, largest: float) -> float | None:
     """None: for tuning to choose."""
     if isinstance(value, str) and value == "auto":
         return None
@@ -366,7 +366,7 @@ def _reach(value: Any, is_fixed: bool, kernel: Any, largest: float) -> float | N
     return reach
 
 
-def _n_neighbors(value: Any) -> int | None:
+def _n_neighbors(value: object) -> int | None:
     if isinstance(value, str) and value == "auto":
         return None
     if isinstance(value, bool) or not isinstance(value, Integral):
@@ -376,7 +376,7 @@ def _n_neighbors(value: Any) -> int | None:
     return int(value)
 
 
-def _input_transforms(value: Any, n_inputs: int) -> tuple[Kinds, ...]:
+def _input_transforms(value: object, n_inputs: int) -> tuple[Kinds, ...]:
     if value is None:
         return ((None,) * n_inputs,)
     if isinstance(value, str):

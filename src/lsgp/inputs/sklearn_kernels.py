@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ _MATERN_NAMES = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "r
 class Translation(NamedTuple):
     """What a kernel object says about the local model; variances are absolute."""
 
-    kernel: Any  # a name, or the object that has none
+    kernel: object  # a name, or the object that has none
     lengthscale: NDArray[np.float64] | None  # None for an object
     signal_variance: float
     noise_variance: float | None  # None without a WhiteKernel
@@ -37,7 +37,7 @@ class Translation(NamedTuple):
     bounds: Mapping[str, NDArray[np.float64]] | None = None
 
 
-def is_kernel(value: Any) -> bool:
+def is_kernel(value: object) -> bool:
     """Whether the value is a scikit-learn kernel object."""
     return isinstance(value, sk.Kernel)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Specification(NamedTuple):
 
     model: LocalModel
     given: frozenset[str]  # names of hyperparameters that tuning must leave alone
-    kernels: tuple[Any, ...]  # those that tuning may choose from
+    kernels: tuple[object, ...]  # those that tuning may choose from
     scale: str
     n_neighbors: int | None  # None: not given, or a fixed bandwidth
     input_transforms: tuple[Kinds, ...]  # those that tuning may choose from

@@ -33,7 +33,7 @@ MOST_HALVINGS = 8
 
 def predict_mean(
     model: LSGPRegressor,
-    polygons: Any,
+    polygons: object,
     spacing: float | None = None,
     *,
     covariates: Covariates | None = None,
@@ -115,7 +115,7 @@ def _table(
     model: LSGPRegressor, index: pd.Index, mean: Array, std: Array, n_points: list[int]
 ) -> pd.DataFrame:
     names = target_names(model.ensemble_)
-    columns: dict[str, Any] = {}
+    columns: dict[str, object] = {}
     for k, name in enumerate(names):
         prefix = f"{name}_" if len(names) > 1 else ""
         columns[f"{prefix}mean"] = columns_of(mean)[:, k]
@@ -173,7 +173,7 @@ def _points_in(
 
 
 def _require_inside(
-    points: tuple[Array, Array], places: Places, name: Any, coordinates: Coordinates
+    points: tuple[Array, Array], places: Places, name: object, coordinates: Coordinates
 ) -> None:
     x, y = points
     low, high = places.low, places.high

@@ -28,7 +28,7 @@ class Rows(NamedTuple):
     """Inputs and targets of a map, ready for an estimator."""
 
     X: pd.DataFrame  # the first two columns are x and y
-    y: Any  # a Series, or a DataFrame of several targets
+    y: object  # a Series, or a DataFrame of several targets
     crs: CRS | None
     kept: NDArray[np.bool_]  # which points or cells these are
     units: tuple[str, ...] | None
@@ -36,15 +36,15 @@ class Rows(NamedTuple):
 
 def fit(
     estimator: AnyModel,
-    data: Any,
+    data: object,
     target: str | Sequence[str] | None = None,
     *,
-    covariates: Any = None,
+    covariates: object = None,
     crs: GivenCRS = None,
     units: str | Sequence[str] | None = None,
     noise_variance: str | None = None,
     groups: str | None = None,
-    queries: Any = None,
+    queries: object = None,
     sphere: bool = True,
 ) -> AnyModel:
     """Fit an estimator to points or to a grid, and keep the reference system with it.
@@ -102,7 +102,7 @@ def fit(
     fitted = estimator._copy()
     if sphere:
         _set_sphere(fitted, rows)
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     for option, column in (("noise_variance", noise_variance), ("groups", groups)):
         if column is not None:
             given[option] = _column(data, column)[rows.kept]
@@ -168,7 +168,7 @@ def _set_sphere(estimator: Any, rows: Rows) -> None:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def read_rows(data: Any, target: Any, covariates: Any, crs: GivenCRS) -> Rows:
+def read_rows(data: object, target: object, covariates: object, crs: GivenCRS) -> Rows:
     """Inputs and targets of points or of a grid."""
     if isinstance(data, xr.DataArray | xr.Dataset):
         if target is not None and not isinstance(target, str):
@@ -251,7 +251,7 @@ def target_array(data: xr.DataArray | xr.Dataset, target: str | None) -> xr.Data
 
 
 def rows_of_grid(
-    data: xr.DataArray | xr.Dataset, target: str | None, covariates: Any, crs: GivenCRS
+    data: xr.DataArray | xr.Dataset, target: str | None, covariates: object, crs: GivenCRS
 ) -> Rows:
     """The cells of a grid that have a value, and all covariates."""
     array = spatial_array(target_array(data, target))

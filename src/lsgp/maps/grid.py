@@ -111,7 +111,7 @@ def grid_of(template: xr.DataArray | xr.Dataset, crs: GivenCRS = None) -> Grid:
     return Grid(coords, array.dims, x, y, found or given, affine, array.chunks)
 
 
-def spatial_array(template: Any) -> xr.DataArray:
+def spatial_array(template: object) -> xr.DataArray:
     """The array that a template is, or the first of a Dataset that lies on the map."""
     if isinstance(template, xr.DataArray):
         return template
@@ -220,7 +220,7 @@ def _crs_of(array: xr.DataArray, x: Hashable, y: Hashable) -> CRS | None:
 # -- from bounds -----------------------------------------------------------------------------------
 
 
-def grid_within(bounds: Sequence[float], spacing: Any, crs: CRS | None) -> Grid:
+def grid_within(bounds: Sequence[float], spacing: object, crs: CRS | None) -> Grid:
     """Cells of this spacing that cover the bounds, from the north-west corner on."""
     ends = np.asarray(bounds, dtype=float)
     if ends.shape != (4,) or not np.isfinite(ends).all() or (ends[:2] >= ends[2:]).any():

@@ -140,7 +140,7 @@ def by_name(covariates: Covariates | None) -> dict[str, Any]:
     return {str(name): covariates[name] for name in covariates}
 
 
-def on_grid(given: Any, name: str, grid: Grid) -> xr.DataArray:
+def on_grid(given: object, name: str, grid: Grid) -> xr.DataArray:
     """A covariate with the dimensions and the order of the grid, missing cells as NaN."""
     if not isinstance(given, xr.DataArray):
         return xr.DataArray(given)

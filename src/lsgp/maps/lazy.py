@@ -55,9 +55,9 @@ def lazy_values(plan: MapPlan) -> Any:
 def _answer_chunk(
     *parts: NDArray[Any],
     question: MapQuestion,
-    dims: tuple[Any, ...],
-    other_dims: tuple[tuple[Any, ...], ...],
-    carriage: Any,
+    dims: tuple[object, ...],
+    other_dims: tuple[tuple[object, ...], ...],
+    carriage: object,
     ensemble: Ensemble | None = None,
 ) -> NDArray[Any]:
     axes, others = parts[: len(dims)], parts[len(dims) :]

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.class_assessment import ClassAssessment
 from lsgp.ensemble.classify import LeaveOneOutClasses, codes_of_rows
@@ -30,7 +30,11 @@ COLORS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.PURPLE,
 
 
 def plot_reliability(
-    source: Any, X: ArrayLike | None = None, y: ArrayLike | None = None, *, ax: Axes | None = None
+    source: LSGPClassifier | ClassAssessment | LeaveOneOutClasses,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    ax: Axes | None = None,
 ) -> Axes:
     """Share of predictions that are right, by the probability that they were given.
 
@@ -81,7 +85,11 @@ def plot_reliability(
 
 
 def plot_confusion(
-    source: Any, X: ArrayLike | None = None, y: ArrayLike | None = None, *, ax: Axes | None = None
+    source: LSGPClassifier | ClassAssessment | LeaveOneOutClasses,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    ax: Axes | None = None,
 ) -> Axes:
     """Observed against predicted classes, as shares of each observed class.
 
@@ -180,7 +188,9 @@ def plot_decision(
     return axes
 
 
-def decision_image(model: LSGPClassifier, X: Any) -> tuple[Any, list[tuple[float, float]]]:
+def decision_image(
+    model: LSGPClassifier, X: ArrayLike
+) -> tuple[NDArray[np.uint8], list[tuple[float, float]]]:
     """Pixels (rows, columns, 3) of the likeliest class, from the top, and the sides of the map."""
     sides = []
     for j, column in enumerate(np.asarray(X).T):
@@ -201,10 +211,11 @@ def decision_image(model: LSGPClassifier, X: Any) -> tuple[Any, list[tuple[float
 
 
 def _assessment_of(
-    source: Any, X: ArrayLike | None, y: ArrayLike | None
+    source: LSGPClassifier | ClassAssessment | LeaveOneOutClasses,
+    X: ArrayLike | None,
+    y: ArrayLike | None,
 ) -> tuple[ClassAssessment, str]:
-    if (X is None) != (y is None):
-        raise ValueError("X and y judge a model only together. Give both, or neither.")
+    style.require_together(X, y)
     if isinstance(source, ClassAssessment):
         return source, "Given predictions"
     if isinstance(source, LeaveOneOutClasses):

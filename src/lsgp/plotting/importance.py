@@ -108,8 +108,8 @@ def plot_effects(
     *,
     target: int | str = 0,
     n_points: int | None = None,
-    ax: Any = None,
-) -> Any:
+    ax: style.SeveralAxes | None = None,
+) -> style.AxesArray:
     """How the predicted mean changes along inputs: accumulated local effects.
 
     The band is two standard errors over the rows: how far they disagree on the effect. Ticks at

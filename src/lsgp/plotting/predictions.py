@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -123,8 +123,8 @@ def plot_map(
     target: int | str = 0,
     kind: str = "observation",
     n_points: int = 1000,
-    ax: Any = None,
-) -> Any:
+    ax: style.SeveralAxes | None = None,
+) -> style.AxesArray:
     """Maps of the mean and of the standard deviation of a model of two inputs.
 
     Parameters
@@ -225,7 +225,7 @@ def _draw_map_points(axis: Axes, data: DataRows) -> None:
 
 
 def _map_bounds(
-    model: LSGPRegressor, bounds: Any, data: DataRows
+    model: LSGPRegressor, bounds: ArrayLike | None, data: DataRows
 ) -> tuple[float, float, float, float]:
     if bounds is None:
         values = in_one_piece(model.ensemble_, data.X)

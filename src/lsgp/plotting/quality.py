@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from lsgp.compute.text import percent
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult
 from lsgp.ensemble.picture_facts import BAND, coverage_band, pit_histogram
 from lsgp.ensemble.view import columns_of, target_names, target_number
+from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.plotting import style
 
@@ -25,13 +26,13 @@ N_LEFT_OUT = 5000
 
 
 def plot_calibration(
-    source: Any,
+    source: LSGPRegressor | Calibration | LeaveOneOutResult,
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
     *,
     n_bins: int | None = None,
-    ax: Any = None,
-) -> Any:
+    ax: style.SeveralAxes | None = None,
+) -> style.AxesArray:
     """Coverage of the intervals by their level, and the histogram of the PIT.
 
     The gray bands are where 95 % of calibrated predictions of independent observations would
@@ -63,8 +64,7 @@ def plot_calibration(
     >>> observed = np.random.default_rng(0).normal(size=500)
     >>> reliability, histogram = plot_calibration(assess(predicted, observed))
     """
-    if (X is None) != (y is None):
-        raise ValueError("X and y judge a model only together. Give both, or neither.")
+    style.require_together(X, y)
     calibration, how = _calibration_of(source, X, y)
     axes = style.several_axes(ax, 2, (9.6, 4.2), "plot_calibration")
     _draw_reliability(axes[0], calibration)
@@ -74,7 +74,7 @@ def plot_calibration(
 
 
 def plot_residuals(
-    source: Any,
+    source: LSGPRegressor | LeaveOneOutResult,
     *,
     level: float = 0.9,
     target: int | str = 0,
@@ -158,15 +158,17 @@ def plot_residuals(
 
 
 def _calibration_of(
-    source: Any, X: ArrayLike | None, y: ArrayLike | None
+    source: LSGPRegressor | Calibration | LeaveOneOutResult,
+    X: ArrayLike | None,
+    y: ArrayLike | None,
 ) -> tuple[Calibration, str]:
     if isinstance(source, LeaveOneOutResult):
         return source.calibration, "leave-one-out"
     if isinstance(source, Calibration):
         return source, "calibration"
-    if X is None:
-        return source.loo(n_points=N_LEFT_OUT, random_state=0).calibration, "leave-one-out"
-    return source.calibration(X, y), "given data"
+    if X is not None and y is not None:
+        return source.calibration(X, y), "given data"
+    return source.loo(n_points=N_LEFT_OUT, random_state=0).calibration, "leave-one-out"
 
 
 def _of_target(loo: LeaveOneOutResult, target: int | str) -> tuple[Array, Array, Array, Array]:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from lsgp.compute.text import count
 from lsgp.estimators.estimator import LSGPEstimator
@@ -13,6 +15,12 @@ from lsgp.estimators.regressor import LSGPRegressor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap
+
+#: Of matplotlib Axes, in one row; and what is taken as such.
+AxesArray: TypeAlias = NDArray[np.object_]
+SeveralAxes: TypeAlias = "Axes | Sequence[Axes] | AxesArray"
 
 #: Okabe and Ito's colors, which the color-blind can tell apart.
 BLUE, ORANGE, GREEN, VERMILLION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
@@ -48,8 +56,12 @@ def one_axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.2)) -> Axes:
 
 
 def several_axes(
-    ax: Any, n: int, size: tuple[float, float], what: str, n_across: int | None = None
-) -> Any:
+    ax: SeveralAxes | None,
+    n: int,
+    size: tuple[float, float],
+    what: str,
+    n_across: int | None = None,
+) -> AxesArray:
     """An array of ``n`` axes to draw on; those of a new figure unless given."""
     require_matplotlib()
     if ax is None:
@@ -80,18 +92,23 @@ def legend(ax: Axes, **options: Any) -> None:
     ax.legend(frameon=False, fontsize=9, **options)
 
 
-def color_bar(ax: Axes, drawn: Any, **options: Any) -> None:
+def color_bar(ax: Axes, drawn: ScalarMappable, **options: Any) -> None:
     bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, **options)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=9)
 
 
-def weight_colors() -> Any:
+def weight_colors() -> ListedColormap:
     """From pale to dark blue; without the palest, which nobody sees on white."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
     return ListedColormap(colormaps["Blues"](np.linspace(0.22, 1.0, 256)), name="weights")
+
+
+def require_together(X: ArrayLike | None, y: ArrayLike | None) -> None:
+    if (X is None) != (y is None):
+        raise ValueError("X and y judge a model only together. Give both, or neither.")
 
 
 def count_label(what: str, shown: int, total: int) -> str:

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 
 class InvalidRecord(ValueError):
     """A record contradicts itself or the arrays."""
 
 
-def require(condition: Any, fact: str) -> None:
+def require(condition: object, fact: str) -> None:
     if not condition:
         raise InvalidRecord(fact)

@@ -183,7 +183,7 @@ def _read_laplace(
     return LaplaceMember(transform, own["mean"], gp, record["weight"])
 
 
-def _read_values(record: Any, n: int, name: str) -> NDArray[np.float64]:
+def _read_values(record: object, n: int, name: str) -> NDArray[np.float64]:
     values = decode(record)
     is_right = isinstance(values, np.ndarray) and values.shape == (n,) and values.dtype == float
     require(is_right and np.isfinite(values).all(), f"{name} is not {n} numbers")

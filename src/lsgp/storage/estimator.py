@@ -30,7 +30,7 @@ from lsgp.storage.values import decode, encode
 
 
 def save_estimator(
-    path: Path, class_name: str, settings: dict[str, Any], ensemble: Ensemble
+    path: Path, class_name: str, settings: dict[str, object], ensemble: Ensemble
 ) -> None:
     """Write an estimator to one file."""
     store = records.ArrayStore()
@@ -45,16 +45,16 @@ def save_estimator(
     write_model_file(path, Contents(estimator_texts(state), store.arrays))
 
 
-def estimator_texts(state: dict[str, Any]) -> dict[str, str]:
+def estimator_texts(state: dict[str, object]) -> dict[str, str]:
     """The texts of a file that holds such a state."""
     return {"library_version": _library_version(), "estimator": json.dumps(state)}
 
 
 def estimator_state(
     class_name: str,
-    settings: dict[str, Any],
+    settings: dict[str, object],
     ensemble: Ensemble,
-    models: Callable[[], list[dict[str, Any]]],
+    models: Callable[[], list[dict[str, object]]],
     store: records.ArrayStore,
 ) -> dict[str, Any]:
     """All that is known of an estimator, with its arrays in the store, in a fixed order.

@@ -72,8 +72,8 @@ def write_model_file(path: Path, contents: Contents) -> None:
 def _pieces(contents: Contents) -> Iterable[Any]:
     """The bytes of the file, one piece after the other."""
     arrays = {name: _stored(array) for name, array in contents.arrays.items()}
-    entries: dict[str, Any] = {}
-    pieces: list[Any] = []
+    entries: dict[str, object] = {}
+    pieces: list[object] = []
     end = 0
 
     def append(name: str, array: NDArray[Any]) -> None:
@@ -185,7 +185,7 @@ def _read_header(path: Path, file: Any, size: int) -> tuple[dict[str, Any], byte
     return header, text
 
 
-def _read_texts(path: Path, header: dict[str, Any], text: bytes) -> dict[str, str]:
+def _read_texts(path: Path, header: dict[str, object], text: bytes) -> dict[str, str]:
     texts = header.get("__metadata__")
     if not isinstance(texts, dict) or texts.get("format") != FORMAT:
         raise _foreign(path, "its header does not say that it is a model of lsgp")

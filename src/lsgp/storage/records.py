@@ -307,7 +307,7 @@ TUNING_VALUES = (
     "is_complete",
 )
 #: Values that version 0.1.0 did not know, and what they were.
-LATER_VALUES: dict[str, Any] = {"n_copies": 0, "at_bounds": {}, "boosted_share": 0.0}
+LATER_VALUES: dict[str, object] = {"n_copies": 0, "at_bounds": {}, "boosted_share": 0.0}
 
 
 def read_tuning(record: Record, arrays: dict[str, Array], n_inputs: int) -> TuningResult:

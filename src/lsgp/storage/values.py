@@ -45,7 +45,7 @@ ARRAY_DTYPES = (
 LARGEST_INTEGER = 10**300
 
 
-def encode(value: Any, name: str) -> Any:
+def encode(value: object, name: str) -> Any:
     """The value as JSON; ``name`` says in errors whose value it is.
 
     Examples
@@ -112,7 +112,7 @@ def _encode_array(array: np.ndarray, name: str) -> dict[str, Any]:
     return {"type": "array", "dtype": dtype, "shape": list(array.shape), "items": items}
 
 
-def decode(value: Any) -> Any:
+def decode(value: object) -> Any:
     """The value that was encoded; ValueError, TypeError or KeyError if there is none.
 
     Examples

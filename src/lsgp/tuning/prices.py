@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from lsgp.method.contract import LocalModel
+from lsgp.tuning.admission import Admission
 from lsgp.tuning.contender import Contender
-from lsgp.tuning.given import Given
 from lsgp.tuning.plan import (
     FIRST_N_NEIGHBORS,
     LEAST_NOISE_IN_SINGLE,
@@ -37,7 +37,7 @@ def price_of_exact(n_rows: int, is_single: bool) -> float:
     return n_rows * n_rows / (speed * OPERATIONS_PER_MILLISECOND)
 
 
-def price(problem: Given, contender: Contender) -> float:
+def price(problem: Admission, contender: Contender) -> float:
     """Milliseconds of a prediction by what tuning considers."""
     n, d = problem.rows.X.shape
     if contender.system is not None:
@@ -46,7 +46,7 @@ def price(problem: Given, contender: Contender) -> float:
     return price_of(min(contender.n_neighbors or FIRST_N_NEIGHBORS, n), d)
 
 
-def toll_of(problem: Given, contenders: Sequence[Contender]) -> Toll:
+def toll_of(problem: Admission, contenders: Sequence[Contender]) -> Toll:
     """What they must lower the loss by for the time that they take, as fractions of it."""
     level, worth = problem.level, problem.worth_of_millisecond
     costs = worth * np.array([price(problem, contender) for contender in contenders])
@@ -54,7 +54,7 @@ def toll_of(problem: Given, contenders: Sequence[Contender]) -> Toll:
     return Toll(costs, most if worth > 0 else math.inf)
 
 
-def in_due_precision(problem: Given, model: LocalModel) -> LocalModel:
+def in_due_precision(problem: Admission, model: LocalModel) -> LocalModel:
     """An exact GP's, with a factor in single precision where that changes next to nothing.
 
     Not where users have asked for the exact GP, and not where the time goes to a device.

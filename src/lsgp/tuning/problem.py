@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The problem that tuning solves: the rows in each input transform, and how models are judged.
+"""The problem that tuning solves: the rows in each input transform, and where it starts.
 
 It is frozen: stages read it, and return what they found.
 """
@@ -7,7 +7,6 @@ It is frozen: stages read it, and return what they found.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -24,38 +23,29 @@ from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
 from lsgp.search.approximate import approximate
 from lsgp.search.index import SearchIndex, build_index
-from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.boosting import WarmTrees
-from lsgp.tuning.classification import LabelComparison, Labels
+from lsgp.tuning.classification import Labels
 from lsgp.tuning.clock import Clock
-from lsgp.tuning.comparison import Comparison, Judgement
-from lsgp.tuning.contender import Contender, Start, name_of
-from lsgp.tuning.given import Given
+from lsgp.tuning.contender import Start
+from lsgp.tuning.given import COMPARISON_STREAM, IMITATION_STREAM, RADIUS_STREAM, REGION_STREAM
 from lsgp.tuning.imitation import imitate_queries
+from lsgp.tuning.judging import Judging
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.levels import LEVELS, Level
 from lsgp.tuning.mirrors import mirror_gaps
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import (
     FIRST_N_NEIGHBORS,
-    LESS_COMPARED_WARM,
     MOST_WITHIN,
     N_ASKED,
-    N_COMPARED_SLOWLY,
     N_NEIGHBORS_IN_GAPS,
     POLISHED_WARM,
     seconds_on_host,
 )
-from lsgp.tuning.prices import in_due_precision
-from lsgp.tuning.regions import hold_out_regions, leave_regions_out
-from lsgp.tuning.result import Candidate
+from lsgp.tuning.regions import hold_out_regions
 
 Array = NDArray[np.float64]
 Space = TypeVar("Space", bound=LeaveOneOut)
-
-#: Numbers of the random streams of a tuning run; stages have theirs, by their place in the list.
-IMITATION_STREAM, COMPARISON_STREAM, FIRST_STAGE_STREAM, RADIUS_STREAM = 0, 1, 2, 1000
-REGION_STREAM = 1001
 
 
 class WarmStart(NamedTuple):
@@ -69,7 +59,7 @@ class WarmStart(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class TuningProblem(Given):
+class TuningProblem(Judging):
     """What is given, and how models of it are made and judged."""
 
     plain: TuningProblem | None = None  # then, the same problem without queries
@@ -338,83 +328,3 @@ class TuningProblem(Given):
         X = np.ascontiguousarray(transform.transform(self.rows.X), dtype=float)
         index = self._index(X)
         return replace(space, transform=transform, X=X, index=index, share=None, scorer=None)
-
-    # -- how models are judged -------------------------------------------------------------
-
-    def compare_on(self, rows: NDArray[np.int32]) -> Comparison:
-        given, ranges = self.specification.given, self.parameters.signal_range
-        y, noise = self.y[rows], self.rows.noise[rows]
-        if self.labels is None:
-            return Comparison(rows, y, noise, self.objective, given, ranges)
-        return LabelComparison(rows, y, noise, self.objective, given, ranges, self.labels)
-
-    def comparison(self) -> Comparison:
-        if self.regions is not None:
-            return replace(self.compare_on(self.regions.targets), regions=self.regions)
-        if self.judged is not None:
-            return self.compare_on(self.judged)
-        # Those that are scores of predictions are fast to compute, whatever tuning takes.
-        n_compared = self.level.n_compared
-        if self.is_warm:
-            # Most of what is compared was chosen before.
-            n_compared = max(1, n_compared // LESS_COMPARED_WARM)
-        if not self.objective.judges_predictions:
-            n_compared = min(n_compared, N_COMPARED_SLOWLY)
-        return self.compare_on(self.draw(n_compared, self.random(COMPARISON_STREAM)))
-
-    def evaluate(self, start: Start, comparison: Comparison, began: float) -> Contender:
-        """Leave-one-out predictions of the compared points, calibrated, and their loss."""
-        space, model, n_neighbors = start
-        if comparison.regions is None:
-            sample = space.sample(model, comparison.rows, n_neighbors)
-        else:
-            sample = space.sample_regions(model, comparison.regions, n_neighbors)
-        part, sample = space.at_hand(sample)
-        predictions = part.predict(model, sample)
-        judged = comparison.judge(
-            model, predictions, self.objective.calibrates_scale, part.problem(model), sample
-        )
-        return _contender(start, judged, began)
-
-    def evaluate_exact(
-        self, start: Start, comparison: Comparison, calibrates_scale: bool = True
-    ) -> Contender:
-        """The same from all rows, by one system, which is kept."""
-        began = time.monotonic()
-        start = start._replace(model=in_due_precision(self, start.model))
-        system = ExactSystem.solve(start.space.problem(start.model), self.backend.dense)
-        return self.judge_exact(start, system, comparison, calibrates_scale, began)
-
-    def judge_exact(
-        self,
-        start: Start,
-        system: ExactSystem,
-        comparison: Comparison,
-        calibrates_scale: bool,
-        began: float,
-    ) -> Contender:
-        """What a system of all rows is worth."""
-        if comparison.regions is None:
-            predictions = system.leave_out(comparison.rows)
-        else:
-            predictions = leave_regions_out(system, comparison.regions)
-        judged = comparison.judge(start.model, predictions, calibrates_scale)
-        # Its factor knows nothing of the scale, but it says what it is when asked again.
-        calibrated = replace(system, problem=system.problem._replace(model=judged.model))
-        return _contender(start, judged, began, calibrated)
-
-
-def _contender(
-    start: Start, judged: Judgement, began: float, system: ExactSystem | None = None
-) -> Contender:
-    candidate = Candidate(
-        input_transform=name_of(start.space.kinds),
-        n_neighbors=start.n_neighbors,
-        model=judged.model,
-        predicted=judged.predicted,
-        loss=judged.loss,
-        standard_error=judged.standard_error,
-        seconds=time.monotonic() - began,
-        link=judged.link,
-    )
-    return Contender(start.space, candidate, system)

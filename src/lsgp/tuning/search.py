@@ -26,6 +26,7 @@ from lsgp.tuning.class_plan import LAPLACE_SHARE
 from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.contender import Contender
+from lsgp.tuning.given import FIRST_STAGE_STREAM
 from lsgp.tuning.narrowing import Widening, inputs_of_previous, narrow
 from lsgp.tuning.outcome import (
     Tuned,
@@ -39,7 +40,7 @@ from lsgp.tuning.outcome import (
     with_share,
 )
 from lsgp.tuning.plan import SMALLEST_ODDS
-from lsgp.tuning.problem import FIRST_STAGE_STREAM, TuningProblem
+from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.boost import Boost, BoostRegions, fitting_beside
 from lsgp.tuning.stages.coarsen import Coarsen
 from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore

@@ -21,12 +21,12 @@ class Cells(NamedTuple):
     name: str
     type: str  # "number", "flag", "date", "time", "duration", or "object": of any types
     values: Array  # (n,) NaN is missing; of objects, places in `distinct`
-    distinct: tuple[Any, ...] = ()  # of objects, each once
+    distinct: tuple[object, ...] = ()  # of objects, each once
     order: tuple[str, ...] | None = None  # of an ordered category, from low to high
     zone: str | None = None  # of dates whose wall clock this is
 
 
-def is_frame(X: Any) -> bool:
+def is_frame(X: object) -> bool:
     """Whether X is a data frame of a library that narwhals knows."""
     return bool(nw.dependencies.is_into_dataframe(X))
 
@@ -81,7 +81,7 @@ def cells_of(X: Any) -> list[Cells]:
     return [_of_array(column, name) for column, name in zip(array.T, names, strict=True)]
 
 
-def _as_array(X: Any) -> NDArray[Any] | None:
+def _as_array(X: object) -> NDArray[Any] | None:
     if hasattr(X, "dtype") and hasattr(X, "shape"):
         return np.asarray(X)
     if not hasattr(X, "__len__") and not hasattr(X, "__array__"):
@@ -94,7 +94,7 @@ def _as_array(X: Any) -> NDArray[Any] | None:
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
 
-def _has_moment(cell: Any) -> bool:
+def _has_moment(cell: object) -> bool:
     return hasattr(cell, "isoformat") or hasattr(cell, "total_seconds")
 
 
@@ -157,15 +157,15 @@ def _of_array(column: NDArray[Any], name: str) -> Cells:
     return Cells(name, "flag" if kind == "b" else "number", column.astype(np.float64))
 
 
-def key_of(cell: Any) -> Any:
+def key_of(cell: object) -> Any:
     """What tells a cell from others in a dictionary."""
     # True is 1 to a dictionary, but not to people.
     return (True, cell) if isinstance(cell, bool | np.bool_) else cell
 
 
-def _of_objects(cells: Sequence[Any], name: str) -> Cells:
+def _of_objects(cells: Sequence[object], name: str) -> Cells:
     """Number the distinct cells, so that each is read once."""
-    places: dict[Any, int] = {}
+    places: dict[object, int] = {}
     codes = np.empty(len(cells))
     try:
         for row, cell in enumerate(cells):

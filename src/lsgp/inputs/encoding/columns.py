@@ -72,7 +72,7 @@ class Reading(NamedTuple):
 
     kind: str
     levels: tuple[str, ...] = ()  # of a category
-    values: Mapping[Any, float] | None = None  # of each distinct cell; None of typed numbers
+    values: Mapping[object, float] | None = None  # of each distinct cell; None of typed numbers
     zone: str | None = None
     note: str = ""
 
@@ -229,11 +229,11 @@ def _read_each(
     return values
 
 
-def _is_marked(cell: Any) -> bool:
+def _is_marked(cell: object) -> bool:
     return isinstance(cell, str) and cell.strip() in MISSING
 
 
-def _are_codes(distinct: tuple[Any, ...]) -> bool:
+def _are_codes(distinct: tuple[object, ...]) -> bool:
     """Whether all cells are texts of digits, some of which start with a zero: 02134."""
     texts = [cell.strip() for cell in distinct if isinstance(cell, str)]
     if len(texts) < len(distinct):
@@ -244,7 +244,7 @@ def _are_codes(distinct: tuple[Any, ...]) -> bool:
     )
 
 
-def _is_aware(cell: Any) -> bool:
+def _is_aware(cell: object) -> bool:
     if isinstance(cell, str):
         time = cell.strip()[10:]
         return time.endswith("Z") or "+" in time or "-" in time

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +72,7 @@ class Encoder:
         ends = np.cumsum([0, *(len(each.inputs) for each in self.encodings)])
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
-    def encode(self, X: Any) -> Array:
+    def encode(self, X: object) -> Array:
         """The inputs (n, e) of queries: a frame with the same columns in any order, or an array."""
         return self.assemble([each.encode(column) for each, column in self._read(X)])
 
@@ -83,7 +82,7 @@ class Encoder:
         return self.assemble([each.encode(column) for each, column in pairs])
 
     def extend(
-        self, X: Any, y: Array, weight: Array, groups: NDArray[np.integer] | None
+        self, X: object, y: Array, weight: Array, groups: NDArray[np.integer] | None
     ) -> tuple[Encoder, Array]:
         """With more training rows, of which levels may be new; and their inputs."""
         read = self._read(X)
@@ -125,7 +124,7 @@ class Encoder:
                 total += each.extra_variance(X[:, span])
         return total
 
-    def _read(self, X: Any) -> list[tuple[Encoding, Column]]:
+    def _read(self, X: object) -> list[tuple[Encoding, Column]]:
         by_place = cells_of_queries(X, self.names, self.has_names, self._left_out())
         pairs = [
             (each, read_as(cells, each.kind, each.zone))
@@ -156,7 +155,7 @@ class Encoder:
 
 
 def cells_of_queries(
-    X: Any, names: list[str], has_names: bool, left_out: set[str]
+    X: object, names: list[str], has_names: bool, left_out: set[str]
 ) -> list[Cells | None]:
     """Cells of the columns by name, or by place; columns that are left out may be missing."""
     found = cells_of(X)

@@ -39,7 +39,7 @@ class Table(NamedTuple):
         return self._replace(columns=tuple(columns))
 
 
-def read_table(X: Any, categorical: Sequence[int | str] | None = None) -> Table:
+def read_table(X: object, categorical: Sequence[int | str] | None = None) -> Table:
     """Read a table that a model is to be fitted on.
 
     ``categorical`` are columns that are categories, whatever they look like, by name or number.

@@ -8,7 +8,6 @@ import re
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
@@ -74,7 +73,7 @@ def seconds_of(moment: date) -> float:
     return (moment - _EPOCH).total_seconds()
 
 
-def is_missing(cell: Any) -> bool:
+def is_missing(cell: object) -> bool:
     """Whether a cell of whatever type holds nothing: None, NaN, NaT, NA, or an empty text."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return True
@@ -86,7 +85,7 @@ def is_missing(cell: Any) -> bool:
     return type(cell).__name__ in ("NaTType", "NAType")
 
 
-def number_of(cell: Any) -> float | None:
+def number_of(cell: object) -> float | None:
     """The number that a cell is, or None; truths are 0 and 1, durations are in seconds."""
     if isinstance(cell, str):
         return None
@@ -97,21 +96,21 @@ def number_of(cell: Any) -> float | None:
     return cell.total_seconds() if isinstance(cell, timedelta) else None
 
 
-def date_of(cell: Any) -> float | None:
+def date_of(cell: object) -> float | None:
     """Seconds from 1970 of a cell that is a moment, or None."""
     if isinstance(cell, np.datetime64):
         return float(cell.astype("datetime64[us]").astype(np.int64)) * 1e-6
     return seconds_of(cell) if isinstance(cell, date) else None
 
 
-def time_of(cell: Any) -> float | None:
+def time_of(cell: object) -> float | None:
     """Seconds from midnight of a cell that is a time of the day, or None."""
     if not isinstance(cell, time):
         return None
     return 3600.0 * cell.hour + 60.0 * cell.minute + cell.second + 1e-6 * cell.microsecond
 
 
-def level_of(cell: Any) -> str:
+def level_of(cell: object) -> str:
     """The name of a level: 3 and 3.0 are one.
 
     Examples
