@@ -207,6 +207,31 @@ def test_what_comes_beyond_the_price_must_gain_several_times_as_much():
     assert Toll(costs, 0.12).of(np.array([0, 1])) == pytest.approx(0.16 + 3 * 0.04)
 
 
+def test_no_model_is_kept_that_the_others_do_better_without():
+    # Cheap ones are picked early: once the dear ones are there, they may be of no more use.
+    rng = np.random.default_rng(3)
+
+    def loss(combined):
+        return float(np.abs(combined.mean).mean())
+
+    for _ in range(10):
+        errors = rng.normal(size=(6, 12)) * np.array([1.0, 1.0, 1.4, 1.4, 1.8, 1.8])[:, None]
+        toll = Toll(0.05 * np.array([1.0, 1.0, 0.3, 0.3, 0.1, 0.1]), 0.06)
+
+        def priced_by(members, errors=errors, toll=toll):
+            predicted = [
+                PredictiveDistribution(errors[k][:, None], np.ones((12, 1))) for k in members
+            ]
+            weights = choose_weights(predicted, loss, 6, Toll(toll.costs[members], toll.most))
+            kept = members[np.flatnonzero(weights)]
+            mean = weights @ errors[members]
+            return float(np.abs(mean).mean()) + toll.of(kept), kept
+
+        value, kept = priced_by(np.arange(6))
+        for k in range(len(kept) if len(kept) > 1 else 0):
+            assert priced_by(np.delete(kept, k))[0] >= value - 1e-12
+
+
 def test_more_neighbors_must_gain_what_they_cost():
     crps, density = OBJECTIVES["crps"], OBJECTIVES["log_density"]
     assert crps.is_worthwhile(0.98, 1.0)
@@ -269,7 +294,7 @@ def test_where_there_is_no_time_for_two_the_best_alone_is_enlarged(
 
 def test_neighborhoods_that_others_start_from_are_tuned_thoroughly():
     efforts = {m: effort_of_larger(m, 2000) for m in (64, 128, 256, 384)}
-    assert efforts[256].work > 2 * max(efforts[m].work for m in (64, 128, 384))
+    assert efforts[256].work > 2 * max(efforts[m].work for m in (128, 384))
     assert effort_of_larger(256, 2000, is_in_gaps=True).work < efforts[128].work
     assert effort_of_larger(256, 300).n_targets == 300
 
