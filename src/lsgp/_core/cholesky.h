@@ -27,7 +27,7 @@ constexpr int TILE = 3;
 
 // Tile columns per panel: a tile row's share of it stays in the first-level cache.
 constexpr int PANEL = 16;
-// Tile rows whose shares of a panel are in that cache at once.
+// Tile rows whose shares of a panel are used together: in that cache, or next to it with AVX-512.
 constexpr int GROUP = 4;
 
 template <class V> struct TiledTriangle {
@@ -121,8 +121,8 @@ inline void solve_panel(const TiledTriangle<V> &A, int R, int begin, int end) {
 
 // [E3] Factor in place, right-hand sides included. Every entry is accumulated in the order of
 // the columns whatever the panel width, so a lane's result depends on its own numbers only.
-// Tile rows below a panel are taken GROUP at a time: their shares of it stay in the first-level
-// cache while those of the rows above, which fit no cache together, are read once for all of them.
+// Tile rows below a panel are taken GROUP at a time: their shares of it stay near while those of the
+// rows above, which fit no near cache together, are read once for all of them.
 template <class V, class I>
 void factor(const TiledTriangle<V> &A, V smallest, I &failed, V &least) {
   const int n_rows = A.n_tiles + A.n_rhs_tiles;
