@@ -18,8 +18,9 @@ from lsgp.tuning.descent import in_fewest_digits
 from lsgp.tuning.given import Given
 from lsgp.tuning.levels import LEVELS, plan_efforts
 from lsgp.tuning.objective import OBJECTIVES
-from lsgp.tuning.prices import price_of, price_of_exact
-from lsgp.tuning.stages import rank
+from lsgp.tuning.plan import effort_of_larger
+from lsgp.tuning.prices import affords_several, price_of, price_of_exact
+from lsgp.tuning.stages import enlarge, rank
 from lsgp.tuning.weights import Toll, choose_weights
 
 #: Of these, 0 is all.
@@ -206,6 +207,31 @@ def test_what_comes_beyond_the_price_must_gain_several_times_as_much():
     assert Toll(costs, 0.12).of(np.array([0, 1])) == pytest.approx(0.16 + 3 * 0.04)
 
 
+def test_no_model_is_kept_that_the_others_do_better_without():
+    # Cheap ones are picked early: once the dear ones are there, they may be of no more use.
+    rng = np.random.default_rng(3)
+
+    def loss(combined):
+        return float(np.abs(combined.mean).mean())
+
+    for _ in range(10):
+        errors = rng.normal(size=(6, 12)) * np.array([1.0, 1.0, 1.4, 1.4, 1.8, 1.8])[:, None]
+        toll = Toll(0.05 * np.array([1.0, 1.0, 0.3, 0.3, 0.1, 0.1]), 0.06)
+
+        def priced_by(members, errors=errors, toll=toll):
+            predicted = [
+                PredictiveDistribution(errors[k][:, None], np.ones((12, 1))) for k in members
+            ]
+            weights = choose_weights(predicted, loss, 6, Toll(toll.costs[members], toll.most))
+            kept = members[np.flatnonzero(weights)]
+            mean = weights @ errors[members]
+            return float(np.abs(mean).mean()) + toll.of(kept), kept
+
+        value, kept = priced_by(np.arange(6))
+        for k in range(len(kept) if len(kept) > 1 else 0):
+            assert priced_by(np.delete(kept, k))[0] >= value - 1e-12
+
+
 def test_more_neighbors_must_gain_what_they_cost():
     crps, density = OBJECTIVES["crps"], OBJECTIVES["log_density"]
     assert crps.is_worthwhile(0.98, 1.0)
@@ -216,6 +242,61 @@ def test_more_neighbors_must_gain_what_they_cost():
 
 
 # ---- single precision ----
+
+
+def priced(level="balanced", worth=None):
+    """What the price of neighbors reads of a tuning problem."""
+    own = LEVELS[level].worth_of_millisecond if worth is None else worth
+    rows = types.SimpleNamespace(X=np.zeros((1, 8)))
+    return types.SimpleNamespace(level=LEVELS[level], worth_of_millisecond=own, rows=rows)
+
+
+def test_two_models_of_the_largest_neighborhoods_are_too_dear_but_for_the_best_and_for_devices():
+    sizes = (128, 256, 384, 512)
+    assert [affords_several(priced(), m) for m in sizes] == [True, True, False, False]
+    assert not affords_several(priced("fast"), 256)
+    for problem in (priced("best"), priced(worth=0.01 / 300), priced(worth=0.0)):
+        assert all(affords_several(problem, m) for m in sizes)
+
+
+@pytest.mark.parametrize(
+    ("reached", "losses", "expected"),
+    [
+        ((256, 256), (0.3, 0.2), [256, 384]),  # the better one goes on alone
+        ((256, 128), (0.3, 0.2), [256, 128]),  # it was left at the size that is best
+        ((256,), (0.3,), [384]),
+    ],
+)
+def test_where_there_is_no_time_for_two_the_best_alone_is_enlarged(
+    monkeypatch, reached, losses, expected
+):
+    made = [
+        types.SimpleNamespace(n_neighbors=m, loss=loss)
+        for m, loss in zip(reached, losses, strict=True)
+    ]
+
+    def larger(_, contender, most, is_alone):
+        size = most if is_alone else contender.n_neighbors
+        return types.SimpleNamespace(n_neighbors=size, loss=contender.loss)
+
+    numbers = []
+
+    def run(tasks, keep, first_number=0):
+        numbers.extend(range(first_number, first_number + len(tasks)))
+        return [task(None) for task in tasks]
+
+    monkeypatch.setattr(enlarge, "enlarge", larger)
+    runner = types.SimpleNamespace(run=run)
+    found = enlarge.enlarge_all(priced(), made, 384, runner, [])
+    assert [each.n_neighbors for each in found] == expected
+    assert len(set(numbers)) == len(numbers)  # none draws the rows of another
+
+
+def test_neighborhoods_that_others_start_from_are_tuned_thoroughly():
+    efforts = {m: effort_of_larger(m, 2000) for m in (64, 128, 256, 384)}
+    assert efforts[256].work > 2 * max(efforts[m].work for m in (128, 384))
+    assert effort_of_larger(256, 2000, is_in_gaps=True).work < efforts[128].work
+    assert effort_of_larger(256, 300).n_targets == 300
 
 
 def space_of(model, X, y):

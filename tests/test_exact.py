@@ -23,6 +23,7 @@ from lsgp.search.index import build_index
 from lsgp.solvers.choose import choose_solver
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_gradient import differentiate
+from lsgp.solvers.exact_query import query_system
 from lsgp.solvers.exact_system import FARTHEST, ExactSystem, exact_bytes
 from lsgp.tuning.stages import exact as exact_stage
 
@@ -96,7 +97,7 @@ def test_local_systems_are_those_of_the_reference(trend, left_out):
     rows = np.arange(32, dtype=np.int32)
     rows = np.delete(rows, left_out)
     expected = solve_system(problem, queries[0], rows, with_derivatives=False)
-    system = ExactSystem.solve(problem).local_system(queries[0], np.array(left_out, int))
+    system = query_system(ExactSystem.solve(problem), queries[0], np.array(left_out, int))
     names = ("rows", "y", "z", "weight", "noise", "alpha", "beta", "mean", "variance", "misfit")
     for name in (*names, "status"):
         value, wanted = getattr(system, name), getattr(expected, name)
@@ -193,7 +194,7 @@ def test_query_that_is_not_finite_spoils_no_other():
     status = system.predict(queries).status
     assert status.tolist() == [STATUS_OK, STATUS_NOT_FINITE, *[STATUS_OK] * 3]
     assert np.array_equal(system.predict(queries).mean[2:], expected.mean[2:])
-    assert system.local_system(queries[1]).status == STATUS_NOT_FINITE
+    assert query_system(system, queries[1]).status == STATUS_NOT_FINITE
 
 
 def test_only_all_rows_with_weight_1_share_a_system():

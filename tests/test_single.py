@@ -164,6 +164,32 @@ def test_joint_predictions_are_those_of_double_precision():
     np.testing.assert_allclose(*means, atol=1e-4 * stds[0].min())
 
 
+def test_explanations_are_those_of_predictions():
+    _, single = fitted()
+    mean, std = single.predict(QUERIES[:4], return_std=True)
+    explained = single.explain(QUERIES[:4])
+    np.testing.assert_allclose(explained.predicted.mean, mean, atol=1e-9 * std.min())
+    np.testing.assert_allclose(explained.predicted.std, std, rtol=1e-9)
+    summed = explained.baseline + explained.contributions.sum(axis=1)
+    np.testing.assert_allclose(summed, mean, atol=1e-7 * std.min())
+
+
+def test_memory_of_both_precisions_is_counted_and_given_back_where_there_is_no_room():
+    double, single = fitted()
+    (one,), (other,) = double.ensemble_.models, single.ensemble_.models
+    assert other.solver.nbytes == one.solver.nbytes // 2
+    expected = single.predict(QUERIES)
+    joint = single.sample_y(QUERIES[:3], random_state=0)
+    both = other.solver.nbytes
+    assert both == one.solver.nbytes + one.solver.nbytes // 2
+    single.predict(QUERIES)
+    assert other.solver.nbytes == both  # there is room
+    single.memory_budget = both - 1
+    np.testing.assert_array_equal(single.predict(QUERIES), expected)
+    assert other.solver.nbytes == one.solver.nbytes // 2
+    np.testing.assert_array_equal(single.sample_y(QUERIES[:3], random_state=0), joint)
+
+
 def test_files_and_updates_keep_the_precision(tmp_path):
     _, single = fitted()
     single.save(tmp_path / "model.lsgp")

@@ -27,6 +27,8 @@ constexpr int TILE = 3;
 
 // Tile columns per panel: a tile row's share of it stays in the first-level cache.
 constexpr int PANEL = 16;
+// Tile rows whose shares of a panel are used together: in that cache, or next to it with AVX-512.
+constexpr int GROUP = 4;
 
 template <class V> struct TiledTriangle {
   V *data;
@@ -109,27 +111,37 @@ inline void update_tile(V *__restrict__ c, const V *__restrict__ x, const V *__r
   for (int e = 0; e < TILE * TILE; e++) c[e] = acc[e];
 }
 
+// Columns of a panel, begin .. end - 1, of one tile row below those that are above it.
+template <class V>
+inline void solve_panel(const TiledTriangle<V> &A, int R, int begin, int end) {
+  for (int J = begin; J < end; J++)
+    update_tile<true>(A.tile(R, J), A.tile(R, begin), A.tile(J, begin), (J - begin) * TILE,
+                      A.tile(J, J));
+}
+
 // [E3] Factor in place, right-hand sides included. Every entry is accumulated in the order of
 // the columns whatever the panel width, so a lane's result depends on its own numbers only.
+// Tile rows below a panel are taken GROUP at a time: their shares of it stay near while those of the
+// rows above, which fit no near cache together, are read once for all of them.
 template <class V, class I>
 void factor(const TiledTriangle<V> &A, V smallest, I &failed, V &least) {
   const int n_rows = A.n_tiles + A.n_rhs_tiles;
   for (int begin = 0; begin < A.n_tiles; begin += PANEL) {
     const int end = begin + PANEL < A.n_tiles ? begin + PANEL : A.n_tiles;
-    for (int J = begin; J < end; J++) {
-      const V *left = A.tile(J, begin);
-      V *diagonal = A.tile(J, J);
-      const int n = (J - begin) * TILE;
-      update_tile<false>(diagonal, left, left, n, left);
-      factor_tile(diagonal, smallest, failed, least);
-      for (int R = J + 1; R < n_rows; R++)
-        update_tile<true>(A.tile(R, J), A.tile(R, begin), left, n, diagonal);
+    for (int R = begin; R < end; R++) {
+      solve_panel(A, R, begin, R);
+      const V *left = A.tile(R, begin);
+      update_tile<false>(A.tile(R, R), left, left, (R - begin) * TILE, left);
+      factor_tile(A.tile(R, R), smallest, failed, least);
     }
-    for (int R = end; R < n_rows; R++) {
-      const V *x = A.tile(R, begin);
-      const int last = R < A.n_tiles ? R : A.n_tiles - 1;
-      for (int J = end; J <= last; J++)
-        update_tile<false>(A.tile(R, J), x, A.tile(J, begin), (end - begin) * TILE, x);
+    for (int first = end; first < n_rows; first += GROUP) {
+      const int behind = first + GROUP < n_rows ? first + GROUP : n_rows;
+      for (int R = first; R < behind; R++) solve_panel(A, R, begin, end);
+      for (int J = end; J < behind && J < A.n_tiles; J++) {
+        const V *above = A.tile(J, begin);
+        for (int R = first > J ? first : J; R < behind; R++)
+          update_tile<false>(A.tile(R, J), A.tile(R, begin), above, (end - begin) * TILE, above);
+      }
     }
   }
 }

@@ -36,6 +36,9 @@ class InverseFactor(Protocol):
     def diagonal(self, rows: NDArray[np.integer]) -> Array:
         """Of C, of these rows (r,)."""
 
+    def correlate(self, z: Array) -> Array:
+        """Correlations (q, n) of points z (q, d) with the rows, with the digits of `products`."""
+
     def products(self, z: Array, right: Array, mean_only: bool) -> tuple[Array, Array]:
         """Of the correlations k of points z (q, d) with the rows: kᵀC k (q,), and k right (q, c).
 

@@ -124,6 +124,9 @@ class HostFactor:
     def _diagonal(self) -> Array:
         return np.asarray(np.einsum("ij,ij->j", self.values, self.values))
 
+    def correlate(self, z: Array) -> Array:
+        return correlate(self.model, z, self.z)
+
     def products(self, z: Array, right: Array, mean_only: bool) -> tuple[Array, Array]:
         n, q = len(self.z), len(z)
         squares, products = np.empty(q), np.empty((q, right.shape[1]))

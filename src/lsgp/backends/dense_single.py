@@ -90,19 +90,26 @@ class SingleFactor:
                 self.known[some] = _squares(self._substitute(units, first))[places]
         return self.known[rows]
 
+    def correlate(self, z: Array) -> Array:
+        parts = [k[:, places].T for _, places, k in self._correlated(z)]
+        return np.concatenate([np.empty((0, len(self.z))), *parts], dtype=float)
+
     def products(self, z: Array, right: Array, mean_only: bool) -> tuple[Array, Array]:
-        q = len(z)
-        squares, products = np.zeros(q), np.empty((q, right.shape[1]))
-        for start in range(0, q, TILE):
-            some = slice(start, min(start + TILE, q))
-            width, places = _tile(some.stop - start)
-            tile = np.zeros((width, z.shape[1]))
-            tile[places] = z[some]
-            k = _correlate(self.model, self.z, tile)
+        squares, products = np.zeros(len(z)), np.empty((len(z), right.shape[1]))
+        for some, places, k in self._correlated(z):
             products[some] = (k.T.astype(float) @ right)[places]
             if not mean_only:
                 squares[some] = _squares(self._substitute(k))[places]
         return squares, products
+
+    def _correlated(self, z: Array) -> Iterator[tuple[slice, slice, Singles]]:
+        """Points of a tile, their places in it, and correlations of the rows with it (n, c)."""
+        for start in range(0, len(z), TILE):
+            some = slice(start, min(start + TILE, len(z)))
+            width, places = _tile(some.stop - start)
+            tile = np.zeros((width, z.shape[1]))
+            tile[places] = z[some]
+            yield some, places, _correlate(self.model, self.z, tile)
 
     def extended(self, z: Array, noise: Array) -> SingleFactor | None:
         """By bordering."""

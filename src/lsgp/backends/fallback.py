@@ -157,6 +157,9 @@ class FallbackFactor:
     def diagonal(self, rows: NDArray[np.integer]) -> Matrix:
         return self._run(lambda factor: factor.diagonal(rows))
 
+    def correlate(self, z: Matrix) -> Matrix:
+        return self._run(lambda factor: factor.correlate(z))
+
     def products(self, z: Matrix, right: Matrix, mean_only: bool) -> tuple[Matrix, Matrix]:
         return self._run(lambda factor: factor.products(z, right, mean_only))
 

@@ -24,6 +24,7 @@ from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.shape import AS_THEY_ARE, Shape
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import change_backend
+from lsgp.solvers.exact import ExactSolver
 from lsgp.tuning.result import TuningResult
 
 Array = NDArray[np.float64]
@@ -155,6 +156,13 @@ class Ensemble:
     def nbytes(self) -> int:
         """Memory that its solvers keep for all queries."""
         return sum(model.solver.nbytes for model in self.models)
+
+    def let_go(self) -> None:
+        """Of what solvers keep for joint predictions alone, to make room for others."""
+        for fitted in self.models:
+            for _, solver in fitted.solver.parts():
+                if isinstance(solver, ExactSolver):
+                    solver.let_go()
 
     def combine(
         self,

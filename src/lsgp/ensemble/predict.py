@@ -68,9 +68,10 @@ def aside_of(ensemble: Ensemble, X: Array) -> Aside:
 def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
     """Means (q,) or (q, t) alone, which saves the time of the variances of exact GPs.
 
-    Unless there are boosted trees, whose share goes by the scales.
+    Unless there are boosted trees whose share goes by the scales.
     """
-    mean, mean_only = _room(X, ensemble.n_targets), ensemble.boosted is None
+    mean, boosted = _room(X, ensemble.n_targets), ensemble.boosted
+    mean_only = boosted is None or boosted.usual_scale is None
 
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
         queries = fitted.inputs_of(X[start:stop])
@@ -226,6 +227,8 @@ def in_blocks(
     returns which queries (q,) those were.
     """
     models = ensemble.models
+    if ensemble.nbytes > resources.memory_budget:
+        ensemble.let_go()
     left = resources.memory_budget - ensemble.nbytes
     if left < 0:
         n_exact = sum(model.solver.nbytes > 0 for model in models)

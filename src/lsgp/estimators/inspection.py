@@ -98,8 +98,8 @@ class Inspection(FittedEstimator):
     def explain(self, X: ArrayLike, exclude: ArrayLike | None = None) -> Explanation:
         """Neighbors of each query, what each contributes to the mean, and how far the data are.
 
-        Solved one query at a time in double precision: for a few queries of interest rather
-        than for all of a large file.
+        Solved one query at a time in double precision, and exact GPs with the digits of their
+        predictions: for a few queries of interest rather than for all of a large file.
 
         Parameters
         ----------

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends import backend_named
 from lsgp.backends.contract import Backend, Plan, Resources
+from lsgp.backends.dense_single import SingleFactor
 from lsgp.backends.local_system import LocalSystem
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.locks import ForkableLock
@@ -25,6 +26,7 @@ from lsgp.method.contract import (
 )
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.exact_gradient import differentiate
+from lsgp.solvers.exact_query import query_system
 from lsgp.solvers.exact_system import ExactSystem, LeftOut
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver, Standing
@@ -62,7 +64,16 @@ class ExactSolver:
 
     @property
     def nbytes(self) -> int:
-        return self.backend.dense.host_bytes(len(self.problem.X))
+        whole = self.backend.dense.host_bytes(len(self.problem.X))
+        own = whole // 2 if self._is_single else whole
+        return own if self._joint_system is None else own + whole
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether the factor is in single precision, as far as it is known."""
+        system = self._system
+        is_asked_for = self.problem.model.is_single
+        return is_asked_for if system is None else isinstance(system.factor, SingleFactor)
 
     @property
     def keeps_factor(self) -> bool:
@@ -94,6 +105,11 @@ class ExactSolver:
                 with one_blas_thread():
                     self._joint_system = ExactSystem.solve(problem, self.backend.dense)
             return self._joint_system
+
+    def let_go(self) -> None:
+        """Of the system for joint predictions, which is made again when there is room for it."""
+        with self._lock:
+            self._joint_system = None
 
     def extend(self, previous: ExactSolver) -> ExactSolver:
         """The same solver, from what another one has solved of its first rows."""
@@ -199,7 +215,7 @@ class ExactSolver:
             without = np.array([row]) if row >= 0 else np.empty(0, np.int64)
             if row >= 0 and groups is not None and groups[row] >= 0:
                 without = np.flatnonzero(groups == groups[row])
-            system = self.system.local_system(query, without)
+            system = query_system(self.system, query, without)
             failures.note(i, np.array([system.status]), self.problem, system.rows[None])
             yield system.rows, system
 

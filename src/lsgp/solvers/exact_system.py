@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from lsgp.backends.dense import Dense, InverseFactor, matrix_bytes
 from lsgp.backends.dense_host import HOST, are_finite, correlate
-from lsgp.backends.local_system import SMALLEST_VARIANCE, Covariance, LocalSystem, unsolved
+from lsgp.backends.local_system import SMALLEST_VARIANCE
 from lsgp.method import contract
 from lsgp.method.contract import LocalProblem, Predictions
-from lsgp.method.trend import TrendPosterior, trend_basis
 from lsgp.solvers.exact_trend import QueryTrends, solve_free, solve_with_prior
 
 Array = NDArray[np.float64]
@@ -126,7 +125,7 @@ class ExactSystem:
         z = self.scale(queries)
         is_finite = are_finite(z)
         z = np.where(is_finite[:, None], z, 0.0)
-        k_by_factor2, k_by_alpha, k_by_trend = self._products(z, mean_only)
+        k_by_factor2, k_by_alpha, k_by_trend = self.products(z, mean_only)
         T = self.centering(z)
         trend = self.trend(T, self.gram, self.moment)
         # How far the trend's basis at the query is from what the correlations predict of it.
@@ -155,7 +154,7 @@ class ExactSystem:
         z_center, z = self.scale(center[None]), self.scale(points)
         if not (are_finite(z).all() and are_finite(z_center).all()):
             return self._unsolved(1)._replace(status=np.array([contract.STATUS_NOT_FINITE]))
-        k = self._correlate(z).mean(axis=0)
+        k = self.factor.correlate(z).mean(axis=0)
         prior = float(correlate(self.problem.model, z, z).mean())
         T = self.centering(z_center)
         trend = self.trend(T, self.gram, self.moment)
@@ -174,7 +173,7 @@ class ExactSystem:
         trend has kappaᵀB⁻¹kappa.
         """
         z = self.scale(queries)
-        k = self._correlate(z)
+        k = self.factor.correlate(z)
         solved = self.factor.half(k.T)
         T = self.centering(z)
         trend = self.trend(T, self.gram, self.moment)
@@ -209,10 +208,10 @@ class ExactSystem:
         z = self.scale(queries)
         is_finite = are_finite(z)
         z = np.where(is_finite[:, None], z, 0.0)
-        k = self._correlate(z)
+        k = self.factor.correlate(z)
         distinct, position = np.unique(rows, return_inverse=True)
         columns = self.factor.inverse_columns(distinct)
-        # What leaving the row out takes from C y and C H, as in `local_system`.
+        # What leaving the row out takes from C y and C H, as in `exact_query`.
         share = np.einsum("qn,nq->q", k, columns[:, position]) / self.factor.diagonal(rows)
         k_by_alpha = k @ self.alpha - share[:, None] * self.alpha[rows]
         k_by_trend = k @ self.by_trend - share[:, None] * self.by_trend[rows]
@@ -262,74 +261,12 @@ class ExactSystem:
         status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
         return self._predictions(mean, variance, misfit, self.n - len(left_out.members), status)
 
-    def local_system(
-        self, query: Array, left_out: NDArray[np.integer] | None = None
-    ) -> LocalSystem:
-        """The system of one query, as the reference backend solves it, perhaps without rows."""
-        problem = self.problem
-        point = self.scale(query[None])
-        if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
-            return unsolved(problem, self.status)
-        if not are_finite(point).all():
-            return unsolved(problem, contract.STATUS_NOT_FINITE)
-        correlation = self._correlate(point)[0]
-        T = self.centering(point)
-        gram, moment = self.gram, self.moment
-        by_k = self.multiply(correlation)
-        solved = np.column_stack([by_k, self.alpha, self.by_trend])
-        rows = np.arange(self.n, dtype=np.int32)
-        if left_out is not None and len(left_out):
-            columns = self.factor.inverse_columns(left_out)
-            by_block = np.linalg.solve(columns[left_out], solved[left_out])
-            t = self.alpha.shape[1]
-            gram = gram - self.by_trend[left_out].T @ by_block[:, 1 + t :]
-            moment = moment - self.by_trend[left_out].T @ by_block[:, 1 : 1 + t]
-            solved -= columns @ by_block
-            rows = np.delete(rows, left_out)
-        t = self.alpha.shape[1]
-        by_k, alpha, by_trend = np.split(solved[rows], [1, 1 + t], axis=1)
-        trend = self.trend(T, gram, moment)
-        by_trend, k = by_trend @ T[0], correlation[rows]
-        rest = self.at_center() - k @ by_trend
-        variance = 1.0 - k @ by_k[:, 0] + trend.variance(rest[None])[0]
-        theta, kappa = trend.mean[0], trend.solve(rest[None, :, None])[0, :, 0]
-        status = np.where(trend.determines(rest[None]), self.status, contract.STATUS_UNDETERMINED)
-        explained = trend.explained[0]
-        none = np.empty((len(rows), 0))
-        return LocalSystem(
-            rows=rows,
-            y=problem.y[rows].astype(float),
-            z=self.z[rows] - point,
-            weight=np.ones(len(rows)),
-            weight_by_log_lengthscale=none,
-            weight_by_decay=np.zeros(len(rows)),
-            noise=problem.noise[rows].astype(float),
-            covariance=Covariance(np.empty((0, 0)), k, 1.0, np.empty((0, 0, 0)), none, np.empty(0)),
-            factor=(np.empty((0, 0)), True),
-            alpha=alpha - by_trend @ theta,
-            beta=by_k[:, 0] + by_trend @ kappa,
-            mean=k @ alpha + rest @ theta,
-            variance=max(variance, SMALLEST_VARIANCE),
-            misfit=(problem.y[rows] * alpha).sum(axis=0) - explained,
-            trend=self._posterior(self.z[rows] - point, theta, kappa, rest),
-            status=int(status[0]),
-        )
-
-    def _posterior(self, z: Array, theta: Array, kappa: Array, rest: Array) -> TrendPosterior:
-        a, unknown = len(kappa), np.full((len(kappa), len(kappa)), np.nan)
-        basis = trend_basis(self.problem.model, z)
-        assert len(basis.precision) == a
-        return TrendPosterior(basis, theta, kappa, float(rest @ kappa), unknown, np.nan, True)
-
     # -- parts of them ---------------------------------------------------------------------
 
     def scale(self, queries: NDArray[np.floating]) -> Array:
         """Queries in the metric of the system, around its center."""
         with np.errstate(over="ignore", invalid="ignore"):
             return (np.asarray(queries, dtype=float) - self.center) / self.problem.model.lengthscale
-
-    def _correlate(self, z: Array) -> Array:
-        return correlate(self.problem.model, z, self.z)
 
     def multiply(self, column: Array) -> Array:
         """C times a column, or several."""
@@ -341,7 +278,7 @@ class ExactSystem:
         gram = self.gram - u * u.transpose(0, 2, 1) / own
         return gram, self.moment - u * self.alpha[rows][:, None, :] / own
 
-    def _products(self, z: Array, mean_only: bool) -> tuple[Array, Array, Array]:
+    def products(self, z: Array, mean_only: bool) -> tuple[Array, Array, Array]:
         """Of the correlations k with the rows: kᵀC k (q,), kᵀC y (q, t), kᵀC H (q, d + 1)."""
         right = np.column_stack([self.alpha, self.by_trend])
         squares, products = self.factor.products(z, right, mean_only)

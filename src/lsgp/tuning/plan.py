@@ -40,6 +40,14 @@ MOST_TRIED_WORK = 4e8
 TARGETS_TIMES_NEIGHBORS = 64_000
 #: but with fewer than these their noise is what is optimized.
 FEWEST_TARGETS = 128
+#: Neighborhoods of so many rows are tuned thoroughly: where they pay, they have much of the weight,
+#: still larger ones start from them, and the loss of a function without much noise falls for long.
+#: The arm of 36,000 rows (`benchmarks/gpu_curve.py`, another draw), two leaders: with 250 targets
+#: and 10 steps .0205 and .0213, with 600 and 20 .0189 and .0191; 384 neighbors then .0177 as they
+#: are, where they had been .0189 after steps of their own. Thorough steps there, which take twice
+#: as long, made them no better.
+THOROUGH_N_NEIGHBORS = 256
+THOROUGH_TARGETS, THOROUGH_ITERATIONS = 600, 20
 
 #: An optimization ends where a step lowers the loss by less than this fraction: a small part of the
 #: loss's standard error.
@@ -297,8 +305,13 @@ def first_effort(ranking: Effort) -> Effort:
     return Effort(min(ranking.n_targets, FEWEST_TARGETS), 1, 10)
 
 
-def effort_of_larger(n_neighbors: int, n_tuning_points: int) -> Effort:
-    """How hard a larger neighborhood is tuned, from the optimum of a smaller one on."""
+def effort_of_larger(n_neighbors: int, n_tuning_points: int, is_in_gaps: bool = False) -> Effort:
+    """How hard a larger neighborhood is tuned, from the optimum of a smaller one on.
+
+    In gaps the first is as large as those that are tuned thoroughly elsewhere.
+    """
+    if n_neighbors == THOROUGH_N_NEIGHBORS and not is_in_gaps:
+        return Effort(min(n_tuning_points, THOROUGH_TARGETS), 1, THOROUGH_ITERATIONS)
     n_targets = max(FEWEST_TARGETS, TARGETS_TIMES_NEIGHBORS // n_neighbors)
     return Effort(min(n_tuning_points, n_targets), 1, 10)
 

@@ -54,6 +54,13 @@ def toll_of(problem: Admission, contenders: Sequence[Contender]) -> Toll:
     return Toll(costs, most if worth > 0 else math.inf)
 
 
+def affords_several(problem: Admission, n_neighbors: int) -> bool:
+    """Whether predictions may take the time of two local models of so many neighbors."""
+    worth, level = problem.worth_of_millisecond, problem.level
+    cost = 2.0 * worth * price_of(n_neighbors, problem.rows.X.shape[1])
+    return worth == 0.0 or cost <= level.worth_of_millisecond * level.most_milliseconds
+
+
 def in_due_precision(problem: Admission, model: LocalModel) -> LocalModel:
     """An exact GP's, with a factor in single precision where that changes next to nothing.
 

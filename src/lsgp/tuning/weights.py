@@ -39,7 +39,8 @@ def choose_weights(
 
     Starts from the best single model; a model picked k times of ``n_picks`` has weight
     k / ``n_picks``. Few picks keep the choice from fitting the noise of the loss. The ``toll`` is
-    added to the loss, once for each model that is used.
+    added to the loss, once for each model that is used; at the end, those that the others do better
+    without are left out: what is cheap is picked early, and dear ones later may do its work.
     """
 
     def priced(counts: Array) -> float:
@@ -48,7 +49,21 @@ def choose_weights(
         return loss(combined) + (0.0 if toll is None else toll.of(used))
 
     one = np.eye(len(predicted))
-    counts = np.zeros(len(predicted))
-    for _ in range(n_picks):
-        counts += one[int(np.argmin([priced(counts + each) for each in one]))]
+
+    def pick(among: NDArray[np.integer]) -> Array:
+        counts = np.zeros(len(predicted))
+        for _ in range(n_picks):
+            best = int(np.argmin([priced(counts + one[k]) for k in among]))
+            counts += one[among[best]]
+        return counts
+
+    counts = pick(np.arange(len(predicted)))
+    while toll is not None and np.count_nonzero(counts) > 1:
+        used = np.flatnonzero(counts)
+        fewer = [pick(np.delete(used, k)) for k in range(len(used))]
+        values = [priced(each) for each in fewer]
+        best = int(np.argmin(values))
+        if values[best] >= priced(counts):
+            break
+        counts = fewer[best]
     return counts / n_picks

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.cuda.residence import DeviceArray
 from lsgp.backends.dense import AdjointSums, Covariance, Inverted, matrix_bytes
-from lsgp.backends.dense_host import HOST, are_finite
+from lsgp.backends.dense_host import HOST, are_finite, correlate
 from lsgp.backends.local_system import SMALLEST_PIVOT
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
@@ -159,6 +159,10 @@ class DeviceFactor:
             for rows in _blocks(len(self.z)):
                 total[: rows.stop] += (self.values[rows, : rows.stop] ** 2).sum(axis=0)
             return self.algebra.to_host(total)
+
+    def correlate(self, z: Array) -> Array:
+        with self.place():
+            return correlate(self.model, z, self.algebra.to_host(self.z))
 
     def products(self, z: Array, right: Array, mean_only: bool) -> tuple[Array, Array]:
         q, n = len(z), len(self.z)

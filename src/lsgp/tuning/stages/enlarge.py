@@ -8,7 +8,7 @@ from functools import partial
 
 from lsgp.tuning.contender import Contender
 from lsgp.tuning.plan import FIRST_N_NEIGHBORS, effort_of_larger
-from lsgp.tuning.prices import price_of
+from lsgp.tuning.prices import affords_several, price_of
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import (
     ENLARGE_MORE_STREAM,
@@ -43,8 +43,7 @@ class Enlarge:
         if problem.admits_large_exact:
             most = min(2 * FIRST_N_NEIGHBORS, most)
         leaders = found.enlargeable[: problem.level.n_enlarged]
-        tasks = [partial(enlarge, contender=c, most=most) for c in leaders]
-        found.frontier += runner.run(tasks, found.enlarged)
+        found.frontier += enlarge_all(problem, leaders, most, runner, found.enlarged)
 
 
 class EnlargeMore:
@@ -62,12 +61,38 @@ class EnlargeMore:
         pays = lowest < found.leaders[0].loss
         if pays and all(exact.loss > lowest for exact in found.exact):
             larger = [c for c in found.frontier if c in found.enlarged]
-            most = problem.most_neighbors
-            tasks = [partial(enlarge, contender=c, most=most) for c in larger]
-            runner.run(tasks, found.enlarged)
+            enlarge_all(problem, larger, problem.most_neighbors, runner, found.enlarged)
 
 
-def enlarge(job: Job, contender: Contender, most: int) -> Contender:
+def enlarge_all(
+    problem: TuningProblem,
+    contenders: list[Contender],
+    most: int,
+    runner: Runner,
+    keep: list[Contender],
+) -> list[Contender]:
+    """Each of them, while that pays; the best alone where predictions have no time for two.
+
+    Then a smaller one of another kind beside it does as much, and tuning has time to be thorough.
+    """
+    is_alone = len(contenders) <= 1
+    tasks = [partial(enlarge, contender=c, most=most, is_alone=is_alone) for c in contenders]
+    enlarged = runner.run(tasks, keep)
+    if is_alone:
+        return enlarged
+    best = min(enlarged, key=lambda c: c.loss)
+    if best.n_neighbors is None or affords_several(problem, _doubled(best.n_neighbors, most)):
+        return enlarged  # it was left at the size that is best
+    task = partial(enlarge, contender=best, most=most, is_alone=True)
+    (further,) = runner.run([task], keep, first_number=len(tasks))
+    return [further if c is best else c for c in enlarged]
+
+
+def _doubled(n_neighbors: int, most: int) -> int:
+    return min(2 * n_neighbors, most)
+
+
+def enlarge(job: Job, contender: Contender, most: int, is_alone: bool) -> Contender:
     """Double the neighborhood while that pays, and tune each on fewer targets: solves cost m³."""
     problem = job.problem
     if problem.specification.n_neighbors is not None or contender.n_neighbors is None:
@@ -83,7 +108,9 @@ def enlarge(job: Job, contender: Contender, most: int) -> Contender:
     largest = min(most, len(problem.y) - 1, plan.max_neighbors)
     best = contender
     while best.n_neighbors is not None and best.n_neighbors < largest:
-        n_neighbors = min(2 * best.n_neighbors, largest)
+        n_neighbors = _doubled(best.n_neighbors, largest)
+        if not (is_alone or affords_several(problem, n_neighbors)):
+            break
         larger = job.evaluate(resized(problem, best.start, n_neighbors), time.monotonic())
         d = problem.rows.X.shape[1]
         dearer = price_of(n_neighbors, d) - price_of(best.n_neighbors, d)
@@ -91,6 +118,7 @@ def enlarge(job: Job, contender: Contender, most: int) -> Contender:
         if not problem.objective.is_worthwhile(larger.loss, best.loss, cost):
             break
         job.found.append(larger)
-        tuned = job.optimize(larger.start, effort_of_larger(n_neighbors, problem.n_tuning_points))
+        effort = effort_of_larger(n_neighbors, problem.n_tuning_points, problem.is_in_gaps)
+        tuned = job.optimize(larger.start, effort)
         best = min(larger, tuned, key=lambda c: c.loss)
     return best
