@@ -188,6 +188,7 @@ def test_tuning_leaves_copies_and_groups_out_and_imitates_queries_as_one_machine
     X, y = tuned_data()
     X[100:200], y[100:200] = X[:100], y[:100]
     settings = {**TUNED, "input_transform": "standardize", "n_models": 1, "n_tuning_points": 30}
+    settings["effort"] = "fast"
     groups = rng.integers(50, size=MANY)
     # Among the rows: beyond them, one machine also holds regions out, which a cluster does not.
     near = X[:40] + 0.01

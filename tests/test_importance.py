@@ -93,7 +93,13 @@ def test_ranking_agrees_on_real_tables(name):
     train, test = split(len(data.X), 10)
     X, y = data.X[train[:2000]], data.y[train[:2000]]
     model = LSGPRegressor(
-        kernel="matern32", n_models=1, n_neighbors=64, n_tuning_points=100, random_state=0
+        kernel="matern32",
+        n_models=1,
+        n_neighbors=64,
+        n_tuning_points=100,
+        # Few rows tell but one of yacht's inputs from the others: as well as it can be fitted.
+        effort="balanced" if name == "yacht" else "fast",
+        random_state=0,
     ).fit(X, y)
     permuted = permutation_importance(
         model, data.X[test[:500]], data.y[test[:500]], n_repeats=10, random_state=0

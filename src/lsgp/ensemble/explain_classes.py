@@ -26,6 +26,7 @@ from lsgp.ensemble.explain import (
     kilometers_of,
     pad,
 )
+from lsgp.ensemble.explanation import ExplainedQueries
 from lsgp.ensemble.predict import widen_scaled
 from lsgp.inputs.frames import make_frame, name_columns
 from lsgp.method.link import Latent, Link, latent_of, log_pool
@@ -50,7 +51,7 @@ class ClassNeighbors(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ClassExplanation:
+class ClassExplanation(ExplainedQueries):
     """What the probabilities of q queries are made of; from `LSGPClassifier.explain`.
 
     Arrays of neighbors have shape (q, w), nearest first, padded to the largest number w of
@@ -103,15 +104,6 @@ class ClassExplanation:
     input_names: list[str]
     kilometers: Array | None = None
 
-    def __len__(self) -> int:
-        """Number of queries."""
-        return len(self.rows)
-
-    @property
-    def n_neighbors(self) -> NDArray[np.int64]:
-        """Number of training rows that each prediction is made from, (q,)."""
-        return np.count_nonzero(self.rows >= 0, axis=1)
-
     def of_query(self, query: int) -> ClassNeighbors:
         """The neighbors of one query, without padding."""
         kept = self.rows[query] >= 0
@@ -130,9 +122,7 @@ class ClassExplanation:
         columns: dict[str, object] = {
             "query": np.nonzero(kept)[0],
             "row": self.rows[kept],
-            "distance": self.distances[kept],
-            **({} if self.kilometers is None else {"kilometers": self.kilometers[kept]}),
-            "weight": self.weights[kept],
+            **self._distance_columns(),
             "label": self.classes[self.codes[kept]],
         }
         names = [str(label) for label in self.classes.tolist()]
@@ -150,11 +140,7 @@ class ClassExplanation:
         columns |= name_columns("start", self.start, names)
         columns["n_neighbors"] = self.n_neighbors
         columns["n_effective"] = self.n_effective
-        columns["extrapolation"] = self.extrapolation
-        columns["is_extrapolating"] = self.is_extrapolating
-        inputs = np.array(self.input_names, dtype=object)
-        columns["beyond_range"] = [", ".join(inputs[beyond]) for beyond in self.is_beyond_range]
-        return make_frame(columns, library)
+        return make_frame(columns | self._extrapolation_columns(), library)
 
 
 def explain_classes(

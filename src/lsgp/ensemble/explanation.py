@@ -52,8 +52,49 @@ class NeighborContributions(NamedTuple):
         return f"a group of {self.n_rows[k]:,} rows around {row}"
 
 
+class ExplainedQueries:
+    """What explanations of numbers and of classes share: neighbors, and how far they are."""
+
+    rows: NDArray[np.int64]  # (q, w)
+    distances: Array  # (q, w)
+    weights: Array  # (q, w)
+    n_effective: Array  # (q,)
+    extrapolation: Array  # (q,)
+    is_extrapolating: NDArray[np.bool_]  # (q,)
+    is_beyond_range: NDArray[np.bool_]  # (q, d)
+    input_names: list[str]
+    kilometers: Array | None  # (q, w)
+
+    def __len__(self) -> int:
+        """Number of queries."""
+        return len(self.rows)
+
+    @property
+    def n_neighbors(self) -> NDArray[np.int64]:
+        """Number of neighbors that each prediction is made from, (q,): of rows, or groups."""
+        return np.count_nonzero(self.rows >= 0, axis=1)
+
+    def _distance_columns(self) -> dict[str, object]:
+        """How far each neighbor is, and what it weighs."""
+        kept = self.rows >= 0
+        return {
+            "distance": self.distances[kept],
+            **({} if self.kilometers is None else {"kilometers": self.kilometers[kept]}),
+            "weight": self.weights[kept],
+        }
+
+    def _extrapolation_columns(self) -> dict[str, object]:
+        """How far each query is from the data."""
+        names = np.array(self.input_names, dtype=object)
+        return {
+            "extrapolation": self.extrapolation,
+            "is_extrapolating": self.is_extrapolating,
+            "beyond_range": [", ".join(names[beyond]) for beyond in self.is_beyond_range],
+        }
+
+
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(ExplainedQueries):
     """What the predictions of q queries are made of; from `LSGPRegressor.explain`.
 
     Arrays of neighbors have shape (q, w), nearest first, padded to the largest number w of
@@ -138,15 +179,6 @@ class Explanation:
             f"{np.count_nonzero(self.is_extrapolating)} extrapolating)"
         )
 
-    def __len__(self) -> int:
-        """Number of queries."""
-        return len(self.rows)
-
-    @property
-    def n_neighbors(self) -> NDArray[np.int64]:
-        """Number of neighbors that each prediction is made from, (q,): of rows, or groups."""
-        return np.count_nonzero(self.rows >= 0, axis=1)
-
     def of_query(self, query: int) -> NeighborContributions:
         """The neighbors of one query, without padding."""
         kept = self.rows[query] >= 0
@@ -168,9 +200,7 @@ class Explanation:
             "query": np.nonzero(kept)[0],
             "row": self.rows[kept],
             **({} if self.n_rows is None else {"n_rows": self.n_rows[kept]}),
-            "distance": self.distances[kept],
-            **({} if self.kilometers is None else {"kilometers": self.kilometers[kept]}),
-            "weight": self.weights[kept],
+            **self._distance_columns(),
         }
         columns |= name_columns("coefficient", self.coefficients[kept], self.target_names)
         columns |= name_columns("observed", self.observed[kept], self.target_names)
@@ -188,8 +218,4 @@ class Explanation:
         columns["n_effective"] = self.n_effective
         columns |= name_columns("local_scale", self.local_scale, self.target_names)
         columns["dof"] = self.dof
-        columns["extrapolation"] = self.extrapolation
-        columns["is_extrapolating"] = self.is_extrapolating
-        names = np.array(self.input_names, dtype=object)
-        columns["beyond_range"] = [", ".join(names[beyond]) for beyond in self.is_beyond_range]
-        return make_frame(columns, library)
+        return make_frame(columns | self._extrapolation_columns(), library)
