@@ -26,7 +26,7 @@ def correlate_pairs(z: Array, model: LocalModel) -> tuple[Array, Array]:
     trend = (0.0, 0.0)
     if not model.has_large_trend:
         trend = float(model.constant_variance), float(model.slope_variance)
-    _core.core.correlate_pairs_float64(_KERNEL_CODES[model.kernel], z, *trend, A, by_r2)
+    _core.core.correlate_pairs(_KERNEL_CODES[model.kernel], z, *trend, A, by_r2)
     return A, by_r2
 
 
@@ -38,7 +38,7 @@ def sum_pairs(
     diagonal, pairs, pairs_by_z = np.empty(n), np.zeros(n), np.zeros((n, d))
     by_z = np.zeros((0 if has_trend else n, d))
     thin = (np.ascontiguousarray(side) for side in (left, right))
-    total = _core.core.sum_pairs_float64(
+    total = _core.core.sum_pairs(
         inverse, by_r2, *thin, z, diagonal, by_z, pairs, pairs_by_z
     )
     return AdjointSums(diagonal, total, by_z, pairs, pairs_by_z)
