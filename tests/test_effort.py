@@ -302,3 +302,19 @@ def test_quick_settings_still_begin_warm():
     first = model.tuning_.loss
     model.fit(X, y)
     assert model.tuning_.loss < 1.05 * first
+
+
+def test_no_model_of_several_searches_is_there_twice():
+    # Exact GPs draw no rows, so that all searches have the same ones: three factors of 7,373 rows
+    # were more than the memory budget of the fit.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(50, 1))
+    y = np.sin(6.0 * X[:, 0]) + 0.1 * rng.normal(size=50)
+    quick = dict(kernel="matern52", input_transform="standardize", n_tuning_points=25)
+    model = LSGPRegressor(effort="best", boosting=False, random_state=0, **quick).fit(X, y)
+    members = [
+        (fitted.n_neighbors, *fitted.model.lengthscale, fitted.model.noise_variance)
+        for fitted in model.ensemble_.models
+    ]
+    assert len(set(members)) == len(members) > 1
+    assert sum(fitted.weight for fitted in model.ensemble_.models) == pytest.approx(1.0)

@@ -38,7 +38,5 @@ def sum_pairs(
     diagonal, pairs, pairs_by_z = np.empty(n), np.zeros(n), np.zeros((n, d))
     by_z = np.zeros((0 if has_trend else n, d))
     thin = (np.ascontiguousarray(side) for side in (left, right))
-    total = _core.core.sum_pairs(
-        inverse, by_r2, *thin, z, diagonal, by_z, pairs, pairs_by_z
-    )
+    total = _core.core.sum_pairs(inverse, by_r2, *thin, z, diagonal, by_z, pairs, pairs_by_z)
     return AdjointSums(diagonal, total, by_z, pairs, pairs_by_z)
