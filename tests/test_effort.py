@@ -310,7 +310,7 @@ def test_no_model_of_several_searches_is_there_twice():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(50, 1))
     y = np.sin(6.0 * X[:, 0]) + 0.1 * rng.normal(size=50)
-    quick = dict(kernel="matern52", input_transform="standardize", n_tuning_points=25)
+    quick = {"kernel": "matern52", "input_transform": "standardize", "n_tuning_points": 25}
     model = LSGPRegressor(effort="best", boosting=False, random_state=0, **quick).fit(X, y)
     members = [
         (fitted.n_neighbors, *fitted.model.lengthscale, fitted.model.noise_variance)
