@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 N_HALF_PROVEN = 800
 #: Bounds of the logarithm of the factor, of the tail and of the contrast.
 SHAPE_BOUNDS = ((-2.3, 2.3), (-0.95, 1.0), (-0.5, 1.0))
-#: Degrees of freedom from which on slopes of densities are those of the Gaussian.
+#: Degrees of freedom from which on slopes in them are those of the Gaussian.
 NEARLY_GAUSSIAN = 1e4
 #: Standardized errors beyond, whose fourth powers would overflow, count as these in slopes.
 FARTHEST = 1e60
@@ -184,9 +184,10 @@ def _log_density_slopes(
     z = np.clip(z, -FARTHEST, FARTHEST)
     dof = predicted.dof[of]
     nu = np.minimum(dof, NEARLY_GAUSSIAN)
+    finite = np.minimum(dof, 1e15)
+    by_scale = (finite + 1.0) * z * z / (finite + z * z) - 1.0
     ratio = z * z / nu
     share = ratio / (1.0 + ratio)
-    by_scale = np.where(dof < NEARLY_GAUSSIAN, (nu + 1.0) * share, z * z) - 1.0
     by_dof = digamma(0.5 * (nu + 1.0)) - digamma(0.5 * nu) - np.log1p(ratio)
     by_dof = 0.5 * (by_dof + ((nu + 1.0) * share - 1.0) / nu)
     # Towards the Gaussian, the two logarithms and all else cancel but for this.
