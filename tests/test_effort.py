@@ -14,7 +14,7 @@ from tuned import assert_same_predictions, make_data, regressor
 from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.method.contract import LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.tuning.descent import in_fewest_digits
+from lsgp.tuning.descent import descend_vector, in_fewest_digits
 from lsgp.tuning.given import Given
 from lsgp.tuning.levels import LEVELS, plan_efforts
 from lsgp.tuning.objective import OBJECTIVES
@@ -383,3 +383,33 @@ def test_quick_settings_still_begin_warm():
     first = model.tuning_.loss
     model.fit(X, y)
     assert model.tuning_.loss < 1.05 * first
+
+
+def test_no_model_of_several_searches_is_there_twice():
+    # Exact GPs draw no rows, so that all searches have the same ones: three factors of 7,373 rows
+    # were more than the memory budget of the fit.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(50, 1))
+    y = np.sin(6.0 * X[:, 0]) + 0.1 * rng.normal(size=50)
+    quick = {"kernel": "matern52", "input_transform": "standardize", "n_tuning_points": 25}
+    model = LSGPRegressor(effort="best", boosting=False, random_state=0, **quick).fit(X, y)
+    members = [
+        (fitted.n_neighbors, *fitted.model.lengthscale, fitted.model.noise_variance)
+        for fitted in model.ensemble_.models
+    ]
+    assert len(set(members)) == len(members) > 1
+    assert sum(fitted.weight for fitted in model.ensemble_.models) == pytest.approx(1.0)
+
+
+def test_a_descent_whose_losses_are_noisy_ends():
+    # As of single precision: steps find nothing, and look for it 20 times each.
+    rng, n_asked = np.random.default_rng(0), []
+
+    def noisy(vector):
+        n_asked.append(1)
+        return float(vector @ vector) + 0.1 * rng.normal(), 2.0 * vector
+
+    bounds = [(-5.0, 5.0)] * 4
+    descend_vector(noisy, np.full(4, 3.0), bounds, 50, most_evaluations=30)
+    # No step but the last one goes beyond.
+    assert len(n_asked) <= 30 + 21

@@ -17,6 +17,7 @@
 namespace nb = nanobind;
 
 void bind_boosted(nb::module_ &m);
+void bind_pairs(nb::module_ &m);
 void bind_solve(nb::module_ &m);
 void bind_tree(nb::module_ &m);
 
@@ -65,6 +66,7 @@ NB_MODULE(LSGP_MODULE_NAME, m) {
         "The instruction sets that this processor and operating system can run, built or not.");
   m.attr("vector_bytes") = LSGP_VECTOR_BYTES;
   bind_boosted(m);
+  bind_pairs(m);
   bind_solve(m);
   bind_tree(m);
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from types import ModuleType
 
 import numpy as np
@@ -68,6 +69,12 @@ _KERNEL_CODES = {name: code for code, name in enumerate(KERNELS)}
 _LOCALIZER_CODES = {name: code for code, name in enumerate(LOCALIZERS)}
 _KNOWN = [Stationary(name) for name in KERNELS]
 _OBJECTIVE_CODES = {name: code for code, name in enumerate(OBJECTIVES)}
+
+
+@cache
+def _name_of(dtype: np.dtype) -> str:
+    """NumPy makes the name anew each time, which takes as long as a small system."""
+    return dtype.name
 
 
 def knows(kernel: Kernel) -> bool:
@@ -140,7 +147,7 @@ def _predict(
     core: ModuleType,
 ) -> Predictions:
     result = _no_predictions(problem, len(queries))
-    solve = getattr(core, f"predict_{problem.X.dtype.name}")
+    solve = getattr(core, f"predict_{_name_of(problem.X.dtype)}")
     model, arrays = _pack(problem.model, is_trend_apart), result[:5]
     solve(problem.X, problem.y, problem.noise, model, queries, points, neighbors, *arrays)
     return result._replace(noise_unit=noise_unit(problem, queries, neighbors))
@@ -156,7 +163,7 @@ def _differentiate(
     dtype, t = problem.X.dtype, problem.y.shape[1]
     result = _no_predictions(problem, len(queries))
     gradients = QueryGradients.empty(len(queries), t, queries.shape[1], dtype)
-    solve = getattr(core, f"differentiate_{dtype.name}")
+    solve = getattr(core, f"differentiate_{_name_of(dtype)}")
     model, arrays = _pack(problem.model, is_trend_apart), (*result[:5], *gradients)
     solve(problem.X, problem.y, problem.noise, model, queries, neighbors, *arrays)
     return result._replace(noise_unit=noise_unit(problem, queries, neighbors)), gradients
@@ -252,7 +259,7 @@ def _score(
         gradient=np.empty((n_targets, n_parameters)),
         status=np.empty(n_targets, np.int32),
     )
-    evaluate = getattr(core, f"score_{problem.X.dtype.name}")
+    evaluate = getattr(core, f"score_{_name_of(problem.X.dtype)}")
     evaluate(
         problem.X,
         problem.y,
@@ -270,7 +277,7 @@ def workspace_bytes(
     n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool
 ) -> int:
     """Memory that one thread needs beside its block's arrays, also with the trend apart."""
-    size: int = getattr(_core.core, f"workspace_bytes_{dtype.name}")(
+    size: int = getattr(_core.core, f"workspace_bytes_{_name_of(dtype)}")(
         n_neighbors, n_inputs, n_targets, 1 + n_inputs, gradient
     )
     return size

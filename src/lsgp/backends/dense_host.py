@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ from lsgp.backends.dense import (
 )
 from lsgp.backends.dense_single import factor_in_single
 from lsgp.backends.local_system import SMALLEST_PIVOT
+from lsgp.backends.pairs import correlate_pairs, sum_pairs
 from lsgp.compute import lapack
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
@@ -168,7 +168,7 @@ class HostCovariance:
     """As `Covariance`."""
 
     z: Array
-    factor: Array  # in the lower triangle
+    factor: Array  # in the lower triangle; above it is anything, here and in the next
     by_r2: Array  # derivatives of the correlations
 
     @property
@@ -186,28 +186,7 @@ class HostCovariance:
         left = right = alpha / math.sqrt(unit)
         if trend is not None:
             left, right = np.column_stack([left, trend[0]]), np.column_stack([right, trend[1]])
-        z, n = self.z, len(self.z)
-        diagonal, pairs = np.empty(n), np.zeros(n)
-        total, by_z, pairs_by_z = 0.0, np.zeros_like(z), np.zeros_like(z)
-        for rows, below in _blocks(n):
-            adjoint = self.factor[rows, below]
-            adjoint -= left[rows] @ right[below].T
-            adjoint *= 0.5
-            diagonal[rows] = np.diag(adjoint, rows.start)
-            size = rows.stop - rows.start
-            adjoint[:, rows] *= np.tri(size, size, -1)  # each pair once
-            if trend is None:
-                total += 2.0 * float(adjoint.sum())
-                _add_both(by_z, adjoint, z, rows, below)
-            adjoint *= self.by_r2[rows, below]
-            pairs[rows] += adjoint.sum(axis=1)
-            pairs[below] += adjoint.sum(axis=0)
-            _add_both(pairs_by_z, adjoint, z, rows, below)
-        if trend is None:
-            total += float(diagonal.sum())
-            by_z += diagonal[:, None] * z
-        # The diagonal of the pairs is left out: a row is at no distance from itself.
-        return AdjointSums(diagonal, total, by_z, pairs, pairs_by_z)
+        return sum_pairs(self.factor, self.by_r2, left, right, self.z, trend is not None)
 
 
 class HostDense:
@@ -253,33 +232,10 @@ class HostDense:
     def covariance(
         self, z: Array, model: LocalModel, noise: NDArray[np.floating]
     ) -> HostCovariance | None:
-        formula = model.correlation.formula
-        assert formula is not None, "the evidence is one of correlations of the scaled distance"
-        n = len(z)
-        A, by_r2 = np.empty((n, n)), np.empty((n, n))
-        for rows, below in _blocks(n):
-            A[rows, below], by_r2[rows, below] = formula(cdist(z[rows], z[below], "sqeuclidean"))
-            if not model.has_large_trend:
-                A[rows, below] += model.constant_variance
-                A[rows, below] += model.slope_variance * (z[rows] @ z[below].T)
-        A[np.diag_indices(n)] += model.noise_variance * noise
+        z = np.ascontiguousarray(z)
+        A, by_r2 = correlate_pairs(z, model)
+        A[np.diag_indices(len(z))] += model.noise_variance * noise
         return HostCovariance(z, A, by_r2) if lapack.factor(A) else None
-
-
-def _blocks(n: int) -> Iterator[tuple[slice, slice]]:
-    """Rows of a lower triangle, a few at a time, and the columns that they have.
-
-    Matrices are symmetric: of all of them only that is made, in parts that stay in the cache.
-    """
-    for start in range(0, n, TILE):
-        stop = min(start + TILE, n)
-        yield slice(start, stop), slice(0, stop)
-
-
-def _add_both(sums: Array, strict: Array, z: Array, rows: slice, below: slice) -> None:
-    """Products with z of rows of a symmetric matrix, whose lower triangle alone is there."""
-    sums[rows] += strict @ z[below]
-    sums[below] += strict.T @ z[rows]
 
 
 def _no_factor(model: LocalModel, z: Array, status: int) -> Inverted:

@@ -85,6 +85,12 @@ class Shape(NamedTuple):
             return np.full(np.shape(inverse), 1.0 + self.tail)
         return np.where(inverse < HEAVIEST_INVERSE_DOF, 1.0 - self.tail, 1.0)
 
+    def inverse_dof_by_tail(self, inverse: Array) -> Array:
+        """Derivative of `inverse_dof` by the tail; at 0, of lighter tails."""
+        if self.tail <= 0.0:
+            return inverse
+        return np.maximum(HEAVIEST_INVERSE_DOF - inverse, 0.0)
+
     def apply(
         self, predicted: PredictiveDistribution, observed: PredictiveDistribution | None = None
     ) -> PredictiveDistribution:

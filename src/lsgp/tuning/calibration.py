@@ -28,6 +28,10 @@ Array = NDArray[np.float64]
 N_HALF_PROVEN = 800
 #: Bounds of the logarithm of the factor, of the tail and of the contrast.
 SHAPE_BOUNDS = ((-2.3, 2.3), (-0.95, 1.0), (-0.5, 1.0))
+#: Degrees of freedom from which on slopes in them are those of the Gaussian.
+NEARLY_GAUSSIAN = 1e4
+#: Standardized errors beyond, whose fourth powers would overflow, count as these in slopes.
+FARTHEST = 1e60
 #: Scales, as quantiles of those that were compared, between which the contrast is learnt.
 CONTRAST_RANGE = (0.02, 0.98)
 
@@ -141,15 +145,51 @@ def calibrate_combination(
         log_factor, tail, contrast = vector.tolist()
         return ScaleAndShape(math.exp(log_factor), start._replace(tail=tail, contrast=contrast))
 
-    def loss(vector: Array) -> float:
-        changed = unpack(vector).apply(predicted)
-        return -float(changed.logpdf(observed)[is_positive].mean())
+    logarithms = np.clip(logarithms, low, high) - start.log_typical
+    inverse = 1.0 / predicted.dof[is_positive]
+    y = np.broadcast_to(observed, predicted.mean.shape)[is_positive]
+
+    def loss(vector: Array) -> tuple[float, Array]:
+        calibration = unpack(vector)
+        changed = calibration.apply(predicted)
+        by_scale, by_inverse_dof = _log_density_slopes(changed, is_positive, y)
+        slopes = (
+            by_scale,
+            by_inverse_dof * calibration.shape.inverse_dof_by_tail(inverse),
+            by_scale * logarithms,
+        )
+        value = changed.logpdf(observed)[is_positive].mean()
+        return -float(value), -np.array([slope.mean() for slope in slopes])
 
     # From one side of the kink that the loss has at a tail of 0, and from the other.
     starts = (np.array([-0.1, 0.2, 0.0]), np.array([0.1, -0.2, 0.0]))
-    found = [minimize(loss, each, method="L-BFGS-B", bounds=SHAPE_BOUNDS) for each in starts]
+    found = [
+        minimize(loss, each, jac=True, method="L-BFGS-B", bounds=SHAPE_BOUNDS) for each in starts
+    ]
     best = min(found, key=lambda one: float(one.fun))
     if not math.isfinite(best.fun):
         return ScaleAndShape()
     n = len(observed)
     return unpack(best.x).shrunk(n**2 / (n**2 + n_half_proven**2))
+
+
+def _log_density_slopes(
+    predicted: PredictiveDistribution, of: NDArray[np.bool_], observed: Array
+) -> tuple[Array, Array]:
+    """Of log densities, by the logarithm of the scale and by the inverse degrees of freedom.
+
+    Of those distributions that are asked for, each at what was observed.
+    """
+    z = (observed - predicted.mean[of]) / predicted.scale[of]
+    z = np.clip(z, -FARTHEST, FARTHEST)
+    dof = predicted.dof[of]
+    nu = np.minimum(dof, NEARLY_GAUSSIAN)
+    finite = np.minimum(dof, 1e15)
+    by_scale = (finite + 1.0) * z * z / (finite + z * z) - 1.0
+    ratio = z * z / nu
+    share = ratio / (1.0 + ratio)
+    by_dof = digamma(0.5 * (nu + 1.0)) - digamma(0.5 * nu) - np.log1p(ratio)
+    by_dof = 0.5 * (by_dof + ((nu + 1.0) * share - 1.0) / nu)
+    # Towards the Gaussian, the two logarithms and all else cancel but for this.
+    gaussian = 0.25 * (z**4 - 2.0 * z * z - 1.0)
+    return by_scale, np.where(dof < NEARLY_GAUSSIAN, -nu * nu * by_dof, gaussian)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -16,7 +17,8 @@ from lsgp.tuning.objective import Objective
 from lsgp.tuning.parameters import Parameters
 from lsgp.tuning.plan import (
     BAD_LOSS,
-    LEAST_NOISE_IN_SINGLE,
+    EVALUATIONS_PER_ITERATION,
+    LEAST_NOISE_OF_DESCENT_IN_SINGLE,
     N_CHECKED_IN_SINGLE,
     NEGLIGIBLE_GAIN,
     SAME_IN_SINGLE,
@@ -25,8 +27,9 @@ from lsgp.tuning.priors import LENGTHSCALE_PRIOR, lengthscale_deviation
 
 Array = NDArray[np.float64]
 
-#: That of SciPy.
+#: Those of SciPy.
 LEAST_GAIN = 2.2e-9
+MOST_EVALUATIONS = 15_000
 
 
 def descend(
@@ -36,17 +39,18 @@ def descend(
     n_iterations: int,
     shortest_lengthscale: float = 0.0,
     gain: Callable[[float], float] = lambda value: 0.0,
+    most_evaluations: int = MOST_EVALUATIONS,
 ) -> tuple[LocalModel, float]:
     """L-BFGS-B within the bounds, from a model on: the model that it finds, and its value.
 
-    It ends where a step gains less than ``gain``, a function of the value at the start. If time is
-    up in between, the best so far.
+    It ends where a step gains less than ``gain``, a function of the value at the start, and with
+    the step that comes to ``most_evaluations``. If time is up in between, the best so far.
     """
     start = parameters.pack(model)
     if not len(start):
         return model, function(start)[0]
     bounds = parameters.bounds(model, shortest_lengthscale)
-    vector, value = descend_vector(function, start, bounds, n_iterations, gain)
+    vector, value = descend_vector(function, start, bounds, n_iterations, gain, most_evaluations)
     return parameters.unpack(vector, model), value
 
 
@@ -56,6 +60,7 @@ def descend_vector(
     bounds: Sequence[tuple[float, float]],
     n_iterations: int,
     gain: Callable[[float], float] = lambda value: 0.0,
+    most_evaluations: int = MOST_EVALUATIONS,
 ) -> tuple[Array, float]:
     """The same of a vector."""
     start = np.clip(start, *np.transpose(bounds))
@@ -79,6 +84,7 @@ def descend_vector(
             # What it compares with is relative to the value, or to 1 if that is less.
             options={
                 "maxiter": n_iterations,
+                "maxfun": most_evaluations,
                 "ftol": max(gain(first[0]) / max(abs(first[0]), 1.0), LEAST_GAIN),
             },
         )
@@ -121,7 +127,8 @@ def descend_on_sample(
     def gain(value: float) -> float:
         return NEGLIGIBLE_GAIN * objective.unit(value)
 
-    return descend(function, parameters, model, n_iterations, space.gap_width, gain)[0]
+    most = math.ceil(EVALUATIONS_PER_ITERATION * n_iterations)
+    return descend(function, parameters, model, n_iterations, space.gap_width, gain, most)[0]
 
 
 def in_fewest_digits(
@@ -131,7 +138,7 @@ def in_fewest_digits(
 
     A solve takes less than half of the time. Candidates are judged in double precision.
     """
-    if space.backend.is_slow or model.noise_variance < LEAST_NOISE_IN_SINGLE:
+    if space.backend.is_slow or model.noise_variance < LEAST_NOISE_OF_DESCENT_IN_SINGLE:
         return space
     few = Sample(sample.targets[:N_CHECKED_IN_SINGLE], sample.neighbors[:N_CHECKED_IN_SINGLE])
     # Around the mean of the targets, which is the same however the rows are gathered.

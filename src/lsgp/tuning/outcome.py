@@ -109,8 +109,18 @@ def _is_noiseless(contenders: list[Contender], weights: Array) -> bool:
 
 def mean_of(comparison: Comparison, weighed: list[Weighed]) -> Weighed:
     """What several searches have chosen, all with the same weight: their mean errs less."""
-    contenders = [contender for one in weighed for contender in one.contenders]
-    weights = np.concatenate([one.choice.weights / len(weighed) for one in weighed])
+    contenders: list[Contender] = []
+    shares: list[float] = []
+    for one in weighed:
+        for contender, weight in zip(one.contenders, one.choice.weights.tolist(), strict=True):
+            # What all searches have, as exact GPs, is one model of what weight they give it.
+            place = next((k for k, own in enumerate(contenders) if own is contender), None)
+            if place is None:
+                contenders.append(contender)
+                shares.append(weight)
+            else:
+                shares[place] += weight
+    weights = np.array(shares) / len(weighed)
     predicted = [contender.candidate.predicted for contender in contenders]
     return Weighed(contenders, comparison.combined(predicted, weights))
 

@@ -20,6 +20,7 @@ from lsgp.tuning.plan import (
     MOST_TRIED_WORK,
     N_FIRST_EVIDENCE,
     N_TRIED,
+    N_TRIED_OF_FEW,
     WARM_EVIDENCE_ITERATIONS,
 )
 from lsgp.tuning.problem import TuningProblem
@@ -46,12 +47,16 @@ class Exact:
             return
         leaders = found.leaders
         lowest = min((c.loss for c in found.frontier), default=np.inf)
-        if lowest < leaders[0].loss or len(problem.y) <= ALWAYS_EXACT:
+        if lowest < leaders[0].loss or _is_made_anyway(problem):
             contenders = [*leaders, *(c for c in found.frontier if c in found.enlarged)]
             runner.report(0, "exact GP of all rows")
             trial = _Trial(problem, contenders, runner)
             if trial.pays:
                 runner.run([trial.make_exact], found.exact)
+
+
+def _is_made_anyway(problem: TuningProblem) -> bool:
+    return len(problem.y) <= ALWAYS_EXACT
 
 
 def _again(start: Start, job: Job) -> None:
@@ -76,7 +81,8 @@ class _Trial:
         self, problem: TuningProblem, contenders: Sequence[Contender], runner: Runner
     ) -> None:
         self.problem = problem
-        self.rows = problem.draw(N_TRIED, problem.random(runner.stream))
+        n_wanted = N_TRIED_OF_FEW if _is_made_anyway(problem) else N_TRIED
+        self.rows = problem.draw(n_wanted, problem.random(runner.stream))
         n_tried = len(self.rows)
         n_judged = max(1, int(MOST_TRIED_WORK / (1 + problem.rows.X.shape[1]) ** 3))
         #: Those of the rows that are predicted, by their places.
@@ -102,7 +108,7 @@ class _Trial:
     @property
     def pays(self) -> bool:
         """Whether the best is better than the best local model of the same rows."""
-        if len(self.problem.y) <= ALWAYS_EXACT:
+        if _is_made_anyway(self.problem):
             return True
         k = int(np.argmin([c.loss for c in self.contenders]))
         start = self.contenders[k].start

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// All pairs of n rows: the covariance of an exact GP, and sums over its adjoint, for the evidence and
+// its gradient. Matrices are symmetric: of each only the lower triangle is written and read, by rows;
+// what lies above the diagonal may be anything. Vectors run along the columns of a row.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "simd.h"
+#include "vector_math.h"
+
+#include "formulas.h"
+
+namespace lsgp {
+
+constexpr int64_t LANES = Simd<double>::W;
+
+inline VecD load_any(const double *from) {
+  VecD v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+
+inline void store_any(double *to, VecD v) { std::memcpy(to, &v, sizeof v); }
+
+// The first `count` elements of a row that may end there, and zeros.
+inline VecD load_some(const double *from, int64_t count) {
+  if (count >= LANES) return load_any(from);
+  VecD v = {};
+  std::memcpy(&v, from, size_t(count) * sizeof(double));
+  return v;
+}
+
+inline double sum_of(VecD v) {
+  double total = 0;
+  for (int64_t l = 0; l < LANES; ++l) total += v[l];
+  return total;
+}
+
+// Columns of a matrix (n, c) one behind the other, each of `stride` elements, with zeros at its end.
+struct Columns {
+  int64_t n, c, stride;
+  std::vector<double> values;
+
+  Columns(int64_t n, int64_t c)
+      : n(n), c(c), stride((n / LANES + 1) * LANES), values(size_t(c * stride)) {}
+
+  Columns(const double *rows, int64_t n, int64_t c) : Columns(n, c) {
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t k = 0; k < c; ++k) values[size_t(k * stride + i)] = rows[i * c + k];
+  }
+
+  double *at(int64_t k, int64_t i) { return values.data() + k * stride + i; }
+  const double *at(int64_t k, int64_t i) const { return values.data() + k * stride + i; }
+
+  void add_to(double *rows) const {  // (n, c)
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t k = 0; k < c; ++k) rows[i * c + k] += values[size_t(k * stride + i)];
+  }
+};
+
+// [E1] of rows z (n, d): correlations, with a constant and slopes, and their derivatives by r².
+inline void correlate_pairs(Kernel kernel, const double *z, int64_t n, int64_t d, double constant,
+                            double slope, double *covariance, double *by_r2) {
+  const Columns columns(z, n, d);
+  with_kernel(kernel, [&](auto formula) {
+    for (int64_t i = 0; i < n; ++i) {
+      const double *own = z + i * d;
+      for (int64_t j = 0; j <= i; j += LANES) {
+        VecD r2 = {}, product = {};
+        for (int64_t k = 0; k < d; ++k) {
+          const VecD other = load_any(columns.at(k, j));
+          const VecD difference = other - own[k];
+          r2 += difference * difference;
+          product += other * own[k];
+        }
+        const auto rho = decltype(formula)::at(r2);
+        const VecD value = rho.value + (product * slope + constant);
+        const int64_t left = i + 1 - j;
+        const size_t bytes = size_t(left < LANES ? left : LANES) * sizeof(double);
+        std::memcpy(covariance + i * n + j, &value, bytes);
+        std::memcpy(by_r2 + i * n + j, &rho.derivative, bytes);
+      }
+    }
+  });
+}
+
+// What sums over pairs leave; all but `total` are added to.
+struct PairSums {
+  double *diagonal;     // (n,) of G
+  double total;         // of all of G
+  double *by_z;         // (n, d) G z; null: nobody asks for these two
+  double *pairs;        // (n,) of the rows of P
+  double *pairs_by_z;   // (n, d) P z
+};
+
+// Sums of G = ½ (inverse - left rightᵀ) and of its products P with by_r2, whose diagonal is left out:
+// a row is at no distance from itself. left, right (n, r).
+inline void sum_pairs(const double *inverse, const double *by_r2, const double *left,
+                      const double *right, int64_t r, const double *z, int64_t n, int64_t d,
+                      PairSums &sums) {
+  constexpr int64_t TOGETHER = 4;
+  const Columns columns(z, n, d), others(right, n, r);
+  Columns pairs(n, 1), pairs_by_z(n, d), by_z(n, sums.by_z ? d : 0);
+  std::vector<VecD> of_rows(size_t(2 * TOGETHER * d));
+  VecD total = {};
+  double total_of_diagonal = 0;
+  VecD lanes = {};
+  for (int64_t l = 0; l < LANES; ++l) lanes[l] = double(l);
+  for (int64_t first = 0; first < n; first += TOGETHER) {
+    const int64_t size = n - first < TOGETHER ? n - first : TOGETHER;
+    VecD *row_pairs_by_z = of_rows.data(), *row_by_z = of_rows.data() + TOGETHER * d;
+    for (VecD &v : of_rows) v = VecD{};
+    VecD row_pairs[TOGETHER] = {};
+    for (int64_t j = 0; j < first + size; j += LANES) {
+      VecD G[TOGETHER] = {}, P[TOGETHER] = {};
+      VecD column_pairs = load_any(pairs.at(0, j));
+      for (int64_t a = 0; a < size; ++a) {
+        const int64_t i = first + a;
+        if (j > i) continue;
+        VecD g = load_some(inverse + i * n + j, n - j);
+        for (int64_t k = 0; k < r; ++k) g -= load_any(others.at(k, j)) * left[i * r + k];
+        g *= 0.5;
+        if (i < j + LANES) {
+          sums.diagonal[i] = g[i - j];
+          total_of_diagonal += g[i - j];
+          g = lanes < double(i - j) ? g : VecD{};
+        }
+        VecD derivative = load_some(by_r2 + i * n + j, n - j);
+        if (i < j + LANES) derivative = lanes < double(i - j) ? derivative : VecD{};
+        G[a] = g;
+        P[a] = g * derivative;
+        row_pairs[a] += P[a];
+        column_pairs += P[a];
+        total += g;
+      }
+      store_any(pairs.at(0, j), column_pairs);
+      for (int64_t k = 0; k < d; ++k) {
+        const VecD other = load_any(columns.at(k, j));
+        VecD column = load_any(pairs_by_z.at(k, j));
+        for (int64_t a = 0; a < size; ++a) {
+          column += P[a] * z[(first + a) * d + k];
+          row_pairs_by_z[a * d + k] += P[a] * other;
+        }
+        store_any(pairs_by_z.at(k, j), column);
+        if (!sums.by_z) continue;
+        column = load_any(by_z.at(k, j));
+        for (int64_t a = 0; a < size; ++a) {
+          column += G[a] * z[(first + a) * d + k];
+          row_by_z[a * d + k] += G[a] * other;
+        }
+        store_any(by_z.at(k, j), column);
+      }
+    }
+    for (int64_t a = 0; a < size; ++a) {
+      const int64_t i = first + a;
+      sums.pairs[i] += sum_of(row_pairs[a]);
+      for (int64_t k = 0; k < d; ++k) {
+        sums.pairs_by_z[i * d + k] += sum_of(row_pairs_by_z[a * d + k]);
+        if (sums.by_z)
+          sums.by_z[i * d + k] += sum_of(row_by_z[a * d + k]) + sums.diagonal[i] * z[i * d + k];
+      }
+    }
+  }
+  pairs.add_to(sums.pairs);
+  pairs_by_z.add_to(sums.pairs_by_z);
+  if (sums.by_z) by_z.add_to(sums.by_z);
+  sums.total = 2.0 * sum_of(total) + total_of_diagonal;
+}
+
+}  // namespace lsgp
