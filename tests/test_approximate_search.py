@@ -187,11 +187,12 @@ def test_of_many_inputs_the_exact_search_is_exact_whichever_matter():
 
 def test_the_core_refuses_codes_of_another_tree(uniform):
     _, index, near = uniform
-    arrays = (index.leaves, index.order, index.boxes)
-    with pytest.raises(ValueError, match=r"codes must have shape \(n_leaves, d, L\)"):
-        _core.core.encode_tree(*arrays, near.codes[1:].copy(), near.bounds.copy())
-    with pytest.raises(ValueError, match="bounds must have shape"):
-        _core.core.encode_tree(*arrays, near.codes.copy(), near.bounds[1:].copy())
+    for name, array in near.codes._asdict().items():
+        wrong = near.codes._replace(**{name: array[1:].copy()})
+        with pytest.raises(ValueError, match=f"{name} must have shape"):
+            _core.core.encode_tree(index.leaves, index.order, index.boxes, *wrong)
+        with pytest.raises(ValueError, match=f"{name} must have shape"):
+            replace(near, codes=wrong).nearest(np.zeros((1, D)), np.ones(D), 1)
     with pytest.raises(ValueError, match=r"reach must be in \(0, 1\]"):
         replace(near, reach=0.0).nearest(np.zeros((1, D)), np.ones(D), 1)
 
