@@ -75,6 +75,31 @@ inline float enter_box(const double *box, const Query &query, int64_t m, double 
   return squared_diagonal;
 }
 
+// The squared distance of a point in codes. codes: (m,); metric: (2, m)
+inline float coded_distance(const uint8_t *codes, const float *metric, int64_t m) {
+  const float *width = metric, *at = metric + m;
+  float sum = 0;
+  int64_t j = 0;
+#if defined(__AVX2__)
+  // Eight at a time, however wide registers are: points have few inputs.
+  __m256 sums = _mm256_setzero_ps();
+  for (; j + 8 <= m; j += 8) {
+    const __m256i code = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(codes + j)));
+    const __m256 gap = _mm256_fmsub_ps(_mm256_cvtepi32_ps(code), _mm256_loadu_ps(width + j),
+                                       _mm256_loadu_ps(at + j));
+    sums = _mm256_fmadd_ps(gap, gap, sums);
+  }
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1));
+  four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  sum = _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+#endif
+  for (; j < m; j++) {
+    const float gap = float(codes[j]) * width[j] - at[j];
+    sum += gap * gap;
+  }
+  return sum;
+}
+
 // The squared distances of a group of boxes in codes.
 // bounds: (2, m, GROUP); metric: (2, m); distances: (GROUP,), written
 inline void coded_box_distances(const uint8_t *bounds, const Query &query, int64_t m,
@@ -126,13 +151,14 @@ class NearLeaves {
 
   // Nearest first, as far as bins of equal width tell.
   void sort() {
-    constexpr int N_BINS = 64;
+    constexpr int MOST_BINS = 64;
+    const int n_bins = count > MOST_BINS ? MOST_BINS : 16;
     float farthest = 0;
     for (int64_t i = 0; i < count; i++) farthest = std::max(farthest, all[i].distance);
-    const float scale = farthest > 1e-30f ? (N_BINS - 1) / farthest : 0.0f;
-    int64_t starts[N_BINS + 1] = {};
+    const float scale = farthest > 1e-30f ? float(n_bins - 1) / farthest : 0.0f;
+    int64_t starts[MOST_BINS + 1] = {};
     for (int64_t i = 0; i < count; i++) starts[int(all[i].distance * scale) + 1]++;
-    for (int b = 0; b < N_BINS; b++) starts[b + 1] += starts[b];
+    for (int b = 0; b < n_bins; b++) starts[b + 1] += starts[b];
     for (int64_t i = 0; i < count; i++)
       sorted[starts[int(all[i].distance * scale)]++] = all[i];
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The points of a tree in half a byte per input: what an approximate search scans.
 //
-// The first half of a code (see `codes.h`) tells in which sixteenth of the group's box a point is.
-// So there are sixteen squared differences from a query per input and group; they are tabulated, in
+// A half code is a point's place in the box of its group in fifteenths, so that inputs of two
+// values, as of categories, have no error. There are sixteen squared differences from a query per input and group; they are tabulated, in
 // a byte each, and an instruction looks up those of 32 points at once. The whole codes, a point's
 // next to each other, are for the few points that may be near by these sums.
 #pragma once
@@ -20,7 +20,11 @@ namespace lsgp {
 
 constexpr int64_t BLOCK = LEAF_MULTIPLE;  // points whose half codes are in one place
 constexpr int N_HALVES = 16;
-constexpr int CODES_PER_HALF = 256 / N_HALVES;
+constexpr int CODES_PER_HALF = int(CODE_STEPS) / (N_HALVES - 1);
+
+inline uint8_t half_of(uint8_t code) {
+  return uint8_t((code + CODES_PER_HALF / 2) / CODES_PER_HALF);
+}
 
 // Groups come in regions, as leaves come in groups: all that are below one node, four levels up.
 struct Regions {
@@ -65,8 +69,8 @@ inline void encode_halves(const Tree &tree, uint8_t *halves, uint8_t *points, ui
         for (int64_t j = 0; j < d; j++)
           for (int64_t l = 0; l < BLOCK / 2; l++) {
             const uint8_t *pair = codes.data() + j * L + begin + l;
-            halves[(leaf * L + begin) * d / 2 + j * (BLOCK / 2) + l] = uint8_t(
-                pair[0] / CODES_PER_HALF + pair[BLOCK / 2] / CODES_PER_HALF * N_HALVES);
+            halves[(leaf * L + begin) * d / 2 + j * (BLOCK / 2) + l] =
+                uint8_t(half_of(pair[0]) + half_of(pair[BLOCK / 2]) * N_HALVES);
           }
     }
   }
@@ -82,7 +86,7 @@ inline void encode_halves(const Tree &tree, uint8_t *halves, uint8_t *points, ui
 }
 
 // The squared differences of all halves of an input, rounded; 255 and more are one.
-// width: of a half; at: the query's distance from the middle of the first one
+// width: of a half; at: the query's distance from the first one
 // table: (N_HALVES,), written
 inline void tabulate(float width, float at, uint8_t *table) {
 #if defined(__AVX2__)

@@ -17,7 +17,6 @@
 #include "half_codes.h"
 #include "query.h"
 #include "search.h"
-#include "simd.h"
 
 namespace lsgp {
 
@@ -27,7 +26,7 @@ template <bool SCALED> class NearSearch {
   NearSearch(const HalfCodedTree &coded, double reach, const double *factor)
       : coded(coded), tree(coded.tree), groups(tree.n_leaves), regions(groups), reach(reach),
         unit(unit_of_codes(tree.box(0), tree.d, SCALED ? factor : nullptr)),
-        rounding(N_ERRORS * std::sqrt(float(tree.d) / 12)), in_region(2 * tree.d) {}
+        rounding(std::min(N_ERRORS * std::sqrt(float(tree.d) / 12), LEAST_SUM)), in_region(2 * tree.d) {}
 
   // Places in the tree of the n_kept nearest by their codes, in no order.
   const Rough *find(const Query &query, int64_t n_kept_, int64_t &n_found) {
@@ -41,7 +40,6 @@ template <bool SCALED> class NearSearch {
   }
 
  private:
-  static constexpr int W = Simd<float>::W;
   // Groups that are scanned before others are looked at: what they hold tells which.
   static constexpr int N_FIRST = 8;
   // A point has a chance if its sum is too large by no more than so many standard errors of it.
@@ -59,7 +57,7 @@ template <bool SCALED> class NearSearch {
   // A group: how sums of its half codes differ from squared distances.
   struct Opened {
     float bias;    // on average
-    float error;   // N_ERRORS standard errors, for points at distance 1
+    float near, far;  // variance, of points at distance 0, and what is added at distance 1
     float scale;   // of the sums
     int64_t size;  // inputs whose table is there
   };
@@ -73,12 +71,13 @@ template <bool SCALED> class NearSearch {
   const Regions regions;
   const double reach, unit;
   const float rounding;  // of the numbers of tables, in a sum: N_ERRORS standard errors
-  // Squared distance by codes above which points are dropped, its root, and the same of boxes.
-  float limit = 0, root = 0, bound = 0;
+  // Squared distances by codes above which points are dropped, and boxes.
+  float limit = 0, bound = 0;
   int64_t n_kept = 0, patience = 0, count = 0;
   uint32_t n_opened = 0;
   int64_t n_waiting = 0;
   Waiting waiting[MANY_WAITING + BLOCK];
+  Rough near[MANY_WAITING + BLOCK];
   std::vector<Rough> found, scratch;
   std::vector<FarNode> heap;
   std::vector<int64_t> to_open;
@@ -92,13 +91,13 @@ template <bool SCALED> class NearSearch {
     n_kept = n_kept_, patience = n_kept + std::max<int64_t>(n_kept / 2, 32);
     found.resize(patience + MANY_WAITING + BLOCK);
     scratch.resize(found.size());
-    limit = root = bound = float(INFINITE), count = 0, n_opened = 0;
+    limit = bound = float(INFINITE), count = 0, n_opened = 0;
     heap.clear(), to_open.clear(), leaves.clear(), opened.clear();
   }
 
   void keep_nearest() {
     limit = distance_of(select(found.data(), count, n_kept, scratch.data()));
-    root = std::sqrt(limit), bound = float(reach * limit);
+    bound = float(reach * limit);
     count = n_kept;
   }
 
@@ -174,11 +173,13 @@ template <bool SCALED> class NearSearch {
     const float squares = enter_box<SCALED>(tree.box(node), query, d, unit, own);
     float fourths = 0;
     for (int64_t j = 0; j < d; j++) fourths += own[j] * own[j] * own[j] * own[j];
-    // A point is anywhere in its half, so the variance of its place along an input is a twelfth of
-    // the squared width; differences are taken to be as large, in proportion, as widths are.
-    constexpr float share = CODES_PER_HALF * CODES_PER_HALF / 12.0f;
-    const float variance = squares > 0 ? share * fourths / squares : 0.0f;
-    opened.push_back({share * squares, 2 * N_ERRORS * std::sqrt(variance), 0, 0});
+    // The error e of a place along an input is anywhere in a half of width w: the mean of e^2 is a
+    // twelfth of w^2, its variance w^4 / 180; that of 2 e times a difference depends on differences,
+    // which are taken to be as large, in proportion, as widths are.
+    constexpr float share = CODES_PER_HALF * CODES_PER_HALF;
+    const float twelfth = share / 12;
+    opened.push_back({twelfth * squares, share * share / 180 * fourths,
+                      squares > 0 ? 4 * twelfth * fourths / squares : 0.0f, 0, 0});
     float distances[GROUP];
     coded_box_distances(coded.leaf_boxes + (node - groups.first) * 2 * d * GROUP, query, d, own,
                         distances);
@@ -218,8 +219,9 @@ template <bool SCALED> class NearSearch {
   uint64_t with_a_chance(int64_t first, uint32_t number, const Query &query) {
     const int64_t d = tree.d;
     Opened &group = opened[number];
-    const float farthest = limit + group.error * root + group.bias;
-    if (!(farthest * group.scale > LEAST_SUM - rounding)) {
+    const float error = std::sqrt(group.near + limit * group.far);
+    const float farthest = limit + group.bias + N_ERRORS * error;
+    if (!(farthest * group.scale > LEAST_SUM)) {
       group.scale = (LARGEST_SUM - rounding) / std::max(farthest, 1e-30f);
       group.size = 0;
     }
@@ -251,9 +253,7 @@ template <bool SCALED> class NearSearch {
     const float scale = std::sqrt(group.scale);
     for (int64_t i = group.size; i < stop; i++) {
       const int64_t j = query.by_spread ? query.by_spread[i] : i;
-      constexpr float middle = (CODES_PER_HALF - 1) / 2.0f;
-      tabulate(CODES_PER_HALF * width[j] * scale, (at[j] - middle * width[j]) * scale,
-               table + i * N_HALVES);
+      tabulate(CODES_PER_HALF * width[j] * scale, at[j] * scale, table + i * N_HALVES);
     }
     group.size = stop;
   }
@@ -261,38 +261,22 @@ template <bool SCALED> class NearSearch {
   // Of the points that have a chance, those that are near enough by their codes.
   void compare_codes(const Query &query) {
     const int64_t d = tree.d, L = tree.L;
-    for (int64_t i = 0; i < n_waiting; i++) {
-      const int64_t place = waiting[i].place;
-      const float distance =
-          coded_distance(coded.points + place * d, metric.data() + waiting[i].opened * 2 * d);
-      if (!(distance < limit)) continue;
-      const int32_t row = tree.order[place];
-      if (row >= 0 && query.admits(row, tree.leaves + place / L * d * L + place % L, d, L))
-        found[count++] = rough_of(distance, uint32_t(place));
+    int64_t n_near = 0;
+    for (int64_t i = 0; i < n_waiting; i++) {  // without a branch that nobody could predict
+      const uint32_t place = waiting[i].place;
+      const float *own = metric.data() + waiting[i].opened * 2 * d;
+      const float distance = coded_distance(coded.points + place * d, own, d);
+      near[n_near] = rough_of(distance, place);
+      n_near += distance < limit;
     }
     n_waiting = 0;
+    for (int64_t i = 0; i < n_near; i++) {
+      const int64_t place = uint32_t(near[i]);
+      const int32_t row = tree.order[place];
+      if (row >= 0 && query.admits(row, tree.leaves + place / L * d * L + place % L, d, L))
+        found[count++] = near[i];
+    }
     if (count >= patience || (count >= n_kept && limit == float(INFINITE))) keep_nearest();
-  }
-
-  // codes: (d,); own: (2, d), metric of the group
-  float coded_distance(const uint8_t *codes, const float *own) const {
-    const float *width = own, *at = own + tree.d;
-    VecF sums = {};
-    int64_t j = 0;
-    for (; j + W <= tree.d; j += W) {
-      VecF w, q;
-      std::memcpy(&w, width + j, sizeof w);
-      std::memcpy(&q, at + j, sizeof q);
-      const VecF gap = load_codes(codes + j) * w - q;
-      sums += gap * gap;
-    }
-    float sum = 0;
-    for (int l = 0; l < W; l++) sum += sums[l];
-    for (; j < tree.d; j++) {
-      const float gap = float(codes[j]) * width[j] - at[j];
-      sum += gap * gap;
-    }
-    return sum;
   }
 };
 
