@@ -91,6 +91,42 @@ def test_equal_distances_are_ordered_by_row():
     assert np.all(np.diff(found.neighbors, axis=1)[same] > 0)
 
 
+def many_points_of(kind, n, d):
+    rng = np.random.default_rng(3)
+    if kind == "normal":
+        return rng.normal(size=(n, d))
+    if kind == "heavy tails":
+        return rng.standard_t(3, size=(n, d))
+    if kind == "lattice":  # limits of 0, and many equal distances
+        return rng.integers(0, 2, size=(n, d)) * np.where(np.arange(d) < 10, 1.0, 0.0)
+    return 1e-150 * (1.0 + rng.normal(size=(n, 4)) @ rng.normal(size=(4, d)))  # a tiny plane
+
+
+@pytest.fixture(params=_core.available_instruction_sets())
+def instruction_set(request, monkeypatch):
+    monkeypatch.setattr(_core, "core", _core.load(request.param))
+
+
+@pytest.mark.parametrize("matter", ["all", "few"])
+@pytest.mark.parametrize("kind", ["normal", "heavy tails", "lattice", "plane"])
+@pytest.mark.usefixtures("instruction_set")
+def test_half_codes_lose_hardly_any_neighbor(kind, matter):
+    """At full reach nothing else does: in any metric, of however many inputs."""
+    n, k = 5000, 30
+    for d in (9, 16, 40):
+        X = many_points_of(kind, n, d)
+        lengthscale = np.where(np.arange(d) % 7 == 3, 1.0, 12.0 if matter == "few" else 1.5)
+        queries = np.concatenate([X[:20], X[20:40] + 0.1 * X.std(), 3.0 * X[40:50]])
+        for unit in (lengthscale, np.ones(d)):
+            index = build_index(X, unit)
+            near = encode(index, reach=1.0, recall=1.0)
+            true = index.nearest_with_squares(queries, lengthscale, k)
+            found = near.nearest_with_squares(queries, lengthscale, k)
+            # Of equally distant ones, up to rounding, any counts. Tails alone make codes coarse.
+            is_near = found.distances <= true.distances[:, -1:] * (1 + 1e-12)
+            assert np.mean(is_near) > (0.98 if kind == "heavy tails" else 0.999)
+
+
 def exclusions_of(kind, rows, n):
     rng = np.random.default_rng(2)
     if kind == "rows":
@@ -187,11 +223,12 @@ def test_of_many_inputs_the_exact_search_is_exact_whichever_matter():
 
 def test_the_core_refuses_codes_of_another_tree(uniform):
     _, index, near = uniform
-    arrays = (index.leaves, index.order, index.boxes)
-    with pytest.raises(ValueError, match=r"codes must have shape \(n_leaves, d, L\)"):
-        _core.core.encode_tree(*arrays, near.codes[1:].copy(), near.bounds.copy())
-    with pytest.raises(ValueError, match="bounds must have shape"):
-        _core.core.encode_tree(*arrays, near.codes.copy(), near.bounds[1:].copy())
+    for name, array in near.codes._asdict().items():
+        wrong = near.codes._replace(**{name: array[1:].copy()})
+        with pytest.raises(ValueError, match=f"{name} must have shape"):
+            _core.core.encode_tree(index.leaves, index.order, index.boxes, *wrong)
+        with pytest.raises(ValueError, match=f"{name} must have shape"):
+            replace(near, codes=wrong).nearest(np.zeros((1, D)), np.ones(D), 1)
     with pytest.raises(ValueError, match=r"reach must be in \(0, 1\]"):
         replace(near, reach=0.0).nearest(np.zeros((1, D)), np.ones(D), 1)
 

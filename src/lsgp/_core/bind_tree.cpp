@@ -94,40 +94,54 @@ void build_tree(Array<double, 2> points, int64_t n, Array<int32_t, 2> order,
       .build(n_threads);
 }
 
-template <class Codes, class Bounds>
-void require_codes(const lsgp::Tree &tree, const Codes &codes, const Bounds &bounds) {
-  require(tree.L % lsgp::LEAF_MULTIPLE == 0, "the points of a leaf do not fill whole vectors");
-  require(int64_t(codes.shape(0)) == tree.n_leaves && int64_t(codes.shape(1)) == tree.d &&
-              int64_t(codes.shape(2)) == tree.L,
-          "codes must have shape (n_leaves, d, L)");
-  require(int64_t(bounds.shape(0)) == lsgp::Groups(tree.n_leaves).n_groups &&
-              bounds.shape(1) == 2 && int64_t(bounds.shape(2)) == tree.d &&
-              int64_t(bounds.shape(3)) == lsgp::GROUP,
-          "bounds must have shape (n_groups, 2, d, GROUP)");
+// T: of a byte, written or read
+template <class T>
+void require_codes(const lsgp::Tree &tree, const Array<T, 3> &halves, const Array<T, 3> &points,
+                   const Array<T, 4> &leaf_boxes, const Array<T, 4> &group_boxes) {
+  require(tree.L == lsgp::BLOCK, "the points of a leaf do not fill a block");
+  require(tree.n_leaves * tree.L <= std::numeric_limits<int32_t>::max(),
+          "too many points for 32-bit places");
+  const auto has_shape = [](const auto &array, int64_t a, int64_t b, int64_t c) {
+    return int64_t(array.shape(0)) == a && int64_t(array.shape(1)) == b &&
+           int64_t(array.shape(2)) == c;
+  };
+  require(has_shape(halves, tree.n_leaves, tree.d, tree.L / 2),
+          "halves must have shape (n_leaves, d, L / 2)");
+  require(has_shape(points, tree.n_leaves, tree.L, tree.d),
+          "points must have shape (n_leaves, L, d)");
+  const lsgp::Groups groups(tree.n_leaves);
+  require(has_shape(leaf_boxes, groups.n_groups, 2, tree.d) &&
+              int64_t(leaf_boxes.shape(3)) == lsgp::GROUP,
+          "leaf_boxes must have shape (n_groups, 2, d, GROUP)");
+  require(has_shape(group_boxes, lsgp::Regions(groups).n_regions, 2, tree.d) &&
+              int64_t(group_boxes.shape(3)) == lsgp::GROUP,
+          "group_boxes must have shape (n_regions, 2, d, GROUP)");
 }
 
 // The codes of a tree, for `find_near`: leaves, order, boxes as of find_nearest
-// codes: (n_leaves, d, L), written; bounds: (n_groups, 2, d, GROUP), written
+// halves: (n_leaves, d, L / 2), points: (n_leaves, L, d), leaf_boxes: (n_groups, 2, d, GROUP),
+// group_boxes: (n_regions, 2, d, GROUP), all written
 void encode_tree(Array<const double, 3> leaves, Array<const int32_t, 2> order,
-                 Array<const double, 3> boxes, Array<uint8_t, 3> codes,
-                 Array<uint8_t, 4> bounds) {
+                 Array<const double, 3> boxes, Array<uint8_t, 3> halves, Array<uint8_t, 3> points,
+                 Array<uint8_t, 4> leaf_boxes, Array<uint8_t, 4> group_boxes) {
   const lsgp::Tree tree = tree_of(leaves, order, boxes);
-  require_codes(tree, codes, bounds);
+  require_codes(tree, halves, points, leaf_boxes, group_boxes);
   nb::gil_scoped_release release;
-  lsgp::encode_tree(tree, tree.boxes, nullptr, tree.d, codes.data(), bounds.data());
+  lsgp::encode_halves(tree, halves.data(), points.data(), leaf_boxes.data(), group_boxes.data());
 }
 
-// Arguments as of find_nearest; codes, bounds: as of encode_tree
+// Arguments as of find_nearest; halves, points, leaf_boxes, group_boxes: as of encode_tree
 // reach: a leaf is opened up to this share of the farthest neighbor's squared distance
 void find_near(Array<const double, 3> leaves, Array<const int32_t, 2> order,
-               Array<const double, 3> boxes, Array<const uint8_t, 3> codes,
-               Array<const uint8_t, 4> bounds, double reach, Array<const double, 2> queries,
+               Array<const double, 3> boxes, Array<const uint8_t, 3> halves,
+               Array<const uint8_t, 3> points, Array<const uint8_t, 4> leaf_boxes,
+               Array<const uint8_t, 4> group_boxes, double reach, Array<const double, 2> queries,
                MaybeArray<double, 1> factor, MaybeArray<int32_t, 1> exclude,
                MaybeArray<double, 1> exclusion_radius, MaybeArray<double, 1> unit,
                MaybeArray<int32_t, 1> groups, MaybeArray<int32_t, 1> query_groups,
                Array<int32_t, 2> neighbors, std::optional<Array<double, 2>> distances) {
   const lsgp::Tree tree = tree_of(leaves, order, boxes);
-  require_codes(tree, codes, bounds);
+  require_codes(tree, halves, points, leaf_boxes, group_boxes);
   const size_t q = queries.shape(0), k = neighbors.shape(1);
   require(reach > 0 && reach <= 1, "reach must be in (0, 1]");
   require(int64_t(queries.shape(1)) == tree.d, "queries must have shape (q, d)");
@@ -137,7 +151,8 @@ void find_near(Array<const double, 3> leaves, Array<const int32_t, 2> order,
   const lsgp::Exclusions exclusions =
       exclusions_of(tree, q, exclude, exclusion_radius, unit, groups, query_groups);
   const double *scaling = factor_of(tree, factor);
-  const lsgp::CodedTree coded{tree, codes.data(), bounds.data(), tree.boxes, tree.d};
+  const lsgp::HalfCodedTree coded{tree, halves.data(), points.data(), leaf_boxes.data(),
+                                  group_boxes.data()};
   nb::gil_scoped_release release;
   const auto find = scaling ? &lsgp::find_near<true> : &lsgp::find_near<false>;
   find(coded, reach, queries.data(), int64_t(q), scaling, int64_t(k), exclusions,
@@ -270,13 +285,18 @@ void bind_tree(nb::module_ &m) {
         nb::arg("order").noconvert(), nb::arg("boxes").noconvert(), nb::arg("n_threads"));
   m.def("n_groups", [](int64_t n_leaves) { return lsgp::Groups(n_leaves).n_groups; },
         nb::arg("n_leaves"));
+  m.def("n_regions",
+        [](int64_t n_leaves) { return lsgp::Regions(lsgp::Groups(n_leaves)).n_regions; },
+        nb::arg("n_leaves"));
   m.attr("GROUP") = lsgp::GROUP;
   m.def("encode_tree", &encode_tree, nb::arg("leaves").noconvert(), nb::arg("order").noconvert(),
-        nb::arg("boxes").noconvert(), nb::arg("codes").noconvert(),
-        nb::arg("bounds").noconvert());
+        nb::arg("boxes").noconvert(), nb::arg("halves").noconvert(),
+        nb::arg("points").noconvert(), nb::arg("leaf_boxes").noconvert(),
+        nb::arg("group_boxes").noconvert());
   m.def("find_near", &find_near, nb::arg("leaves").noconvert(), nb::arg("order").noconvert(),
-        nb::arg("boxes").noconvert(), nb::arg("codes").noconvert(),
-        nb::arg("bounds").noconvert(), nb::arg("reach"), nb::arg("queries").noconvert(),
+        nb::arg("boxes").noconvert(), nb::arg("halves").noconvert(),
+        nb::arg("points").noconvert(), nb::arg("leaf_boxes").noconvert(),
+        nb::arg("group_boxes").noconvert(), nb::arg("reach"), nb::arg("queries").noconvert(),
         nb::arg("factor").noconvert().none(), nb::arg("exclude").noconvert().none(),
         nb::arg("exclusion_radius").noconvert().none(), nb::arg("unit").noconvert().none(),
         nb::arg("groups").noconvert().none(), nb::arg("query_groups").noconvert().none(),

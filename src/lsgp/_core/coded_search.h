@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The nearest points by their codes: what exact and approximate searches of many inputs share.
+// The nearest points by their codes: what an exact search of many inputs asks first.
 //
 // Nearest leaves first: a few groups of them tell how far to go, then all others are collected that
-// are near enough, and scanned in the order of their distance. A leaf is near enough if its squared
-// distance is at most `reach` times that of the farthest point kept so far.
+// are near enough, and scanned in the order of their distance. A leaf is near enough if it is no
+// farther than the farthest point kept so far.
 #pragma once
 
 #include <algorithm>
@@ -13,25 +13,13 @@
 #include <vector>
 
 #include "candidates.h"
+#include "coded_boxes.h"
 #include "codes.h"
 #include "query.h"
 #include "search.h"
 #include "simd.h"
 
 namespace lsgp {
-
-// Bytes as floats, a vector of them.
-inline VecF load_codes(const uint8_t *p) {
-#if defined(__AVX512F__)
-  return (VecF)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
-#elif defined(__AVX2__)
-  return (VecF)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)));
-#else
-  VecF x;
-  for (int l = 0; l < Simd<float>::W; l++) x[l] = p[l];
-  return x;
-#endif
-}
 
 inline unsigned true_lanes(Simd<float>::Int mask) {
 #if defined(__AVX512DQ__)
@@ -47,41 +35,18 @@ inline unsigned true_lanes(Simd<float>::Int mask) {
 #endif
 }
 
-// A squared distance and a place, packed as in `Candidate`.
-typedef uint64_t Rough;
-
-inline Rough rough_of(float distance, uint32_t place) {
-  uint32_t bits;
-  std::memcpy(&bits, &distance, sizeof bits);
-  return Rough(bits) << 32 | place;
-}
-inline float distance_of(Rough rough) {
-  const uint32_t bits = uint32_t(rough >> 32);
-  float distance;
-  std::memcpy(&distance, &bits, sizeof distance);
-  return distance;
-}
-
 template <bool SCALED> class CodedSearch {
  public:
-  // What distances are multiplied by here: the inverse width of the widest input, so that squares
-  // of single precision are finite numbers.
-  double unit;
+  const double unit;  // what distances are multiplied by here
   // Squared distance by codes above which points and boxes were dropped, of the last search.
-  float limit = 0, bound = 0;
+  float limit = 0;
   // The most by which codes moved a point or a box, in all that was opened.
   float error = 0;
 
   // factor: (m,) of the inputs that have codes, or null where SCALED is false
-  CodedSearch(const CodedTree &coded, double reach, const double *factor)
-      : coded(coded), tree(coded.tree), groups(tree.n_leaves), reach(reach) {
-    double widest = 0;
-    for (int64_t j = 0; j < coded.m; j++) {
-      const double width = coded.box(0)[coded.m + j] - coded.box(0)[j];
-      widest = std::max(widest, SCALED ? width * factor[j] : width);
-    }
-    unit = widest > 0 && std::isfinite(1 / widest) ? 1 / widest : 1.0;
-  }
+  CodedSearch(const CodedTree &coded, const double *factor)
+      : unit(unit_of_codes(coded.box(0), coded.m, SCALED ? factor : nullptr)), coded(coded),
+        tree(coded.tree), groups(tree.n_leaves) {}
 
   // Places in the tree of the n_kept nearest by their codes, in no order.
   // query: in the inputs that have codes; whole: in all, which tells what it admits
@@ -100,30 +65,15 @@ template <bool SCALED> class CodedSearch {
   static constexpr int W = Simd<float>::W;
   // Groups that are scanned before others are looked at: what they hold tells which.
   static constexpr int N_FIRST = 8;
-  static constexpr int N_BINS = 64;
-
-  struct Leaf {
-    float distance;
-    uint32_t opened;  // number of its group among those that were opened
-    int64_t leaf;
-  };
-  struct Node {
-    double distance;
-    int64_t node;
-    bool operator<(const Node &other) const {  // as a heap, the nearest is the first
-      return distance > other.distance || (distance == other.distance && node > other.node);
-    }
-  };
 
   const CodedTree coded;
   const Tree tree;
   const Groups groups;
-  const double reach;
   const Query *whole = nullptr;
   int64_t n_kept = 0, patience = 0, count = 0;
   std::vector<Rough> found, scratch;
-  std::vector<Node> heap, to_open;
-  std::vector<Leaf> leaves, sorted;
+  std::vector<FarNode> heap, to_open;
+  NearLeaves leaves;
   std::vector<float> metric;  // (n_opened, 2, m) width of a code, and the query's place
   uint32_t n_opened = 0;
 
@@ -131,14 +81,13 @@ template <bool SCALED> class CodedSearch {
     n_kept = n_kept_, patience = n_kept + std::max<int64_t>(n_kept / 2, 32);
     found.resize(patience + tree.L);
     scratch.resize(patience + tree.L);
-    count = 0, limit = bound = float(INFINITE), n_opened = 0, error = 0;
+    count = 0, limit = float(INFINITE), n_opened = 0, error = 0;
     heap.clear(), to_open.clear(), leaves.clear(), metric.clear();
   }
 
   void keep_nearest() {
     limit = distance_of(select(found.data(), count, n_kept, scratch.data()));
     count = n_kept;
-    bound = float(reach * limit);
   }
 
   double distance_to(int64_t node, const Query &query) const {
@@ -150,7 +99,7 @@ template <bool SCALED> class CodedSearch {
     heap.push_back({0.0, 0});
     for (int n_scanned = 0; !heap.empty() && (n_scanned < N_FIRST || limit == float(INFINITE));) {
       const int64_t node = heap.front().node;
-      if (!(heap.front().distance <= bound)) break;
+      if (!(heap.front().distance <= limit)) break;
       std::pop_heap(heap.begin(), heap.end());
       heap.pop_back();
       if (groups.is_group(node)) {
@@ -170,9 +119,9 @@ template <bool SCALED> class CodedSearch {
   // All other leaves that are near enough.
   void collect_leaves(const Query &query) {
     while (!heap.empty()) {
-      const Node top = heap.back();
+      const FarNode top = heap.back();
       heap.pop_back();
-      if (!(top.distance <= bound)) continue;
+      if (!(top.distance <= limit)) continue;
       if (groups.is_group(top.node)) {
         to_open.push_back(top);
         continue;
@@ -183,8 +132,7 @@ template <bool SCALED> class CodedSearch {
     for (size_t i = 0; i < to_open.size(); i++) {
       if (i + 2 < to_open.size()) {
         const int64_t size = 2 * coded.m * GROUP;
-        const uint8_t *next = coded.bounds + (to_open[i + 2].node - groups.first) * size;
-        for (int64_t b = 0; b < size; b += 64) __builtin_prefetch(next + b);
+        prefetch_bytes(coded.bounds + (to_open[i + 2].node - groups.first) * size, size);
       }
       open(to_open[i].node, query);
     }
@@ -193,65 +141,29 @@ template <bool SCALED> class CodedSearch {
   // Which leaves of a group are near enough.
   void open(int64_t node, const Query &query) {
     const int64_t m = coded.m;
-    const double *lower = coded.box(node), *upper = lower + m;
     metric.resize((n_opened + 1) * 2 * m);
-    float *width = metric.data() + n_opened * 2 * m, *at = width + m;
-    constexpr double step = 1 / CODE_STEPS;
-    float squared_diagonal = 0;
-    for (int64_t j = 0; j < m; j++) {
-      const double f = SCALED ? query.factor[j] * unit : unit;
-      width[j] = float((upper[j] - lower[j]) * (f * step));
-      at[j] = float((query.z[j] - lower[j]) * f);
-      squared_diagonal += width[j] * width[j];
-    }
+    float *own = metric.data() + n_opened * 2 * m;
+    const float squared_diagonal = enter_box<SCALED>(coded.box(node), query, m, unit, own);
     error = std::max(error, 0.5f * std::sqrt(squared_diagonal));  // codes are rounded
-    const uint8_t *least = coded.bounds + (node - groups.first) * 2 * m * GROUP;
-    const uint8_t *largest = least + m * GROUP;
-    VecF sums[GROUP / W] = {};
-    const VecF zero = {};
-    for (int64_t i = 0; i < (query.by_spread ? MANY_INPUTS : m); i++) {
-      const int64_t j = query.by_spread ? query.by_spread[i] : i;
-      const VecF w = splat(width[j]), q = splat(at[j]);
-#pragma GCC unroll 4
-      for (int v = 0; v < GROUP / W; v++) {
-        const VecF below = load_codes(least + j * GROUP + v * W) * w - q;
-        const VecF above = q - load_codes(largest + j * GROUP + v * W) * w;
-        VecF gap = below > above ? below : above;
-        gap = gap > zero ? gap : zero;
-        sums[v] += gap * gap;
-      }
-    }
     float distances[GROUP];
-    std::memcpy(distances, sums, sizeof distances);
+    coded_box_distances(coded.bounds + (node - groups.first) * 2 * m * GROUP, query, m, own,
+                        distances);
     int64_t n_leaves;
     const int64_t first = groups.first_leaf(node, n_leaves);
-    // Not those whose distance overflows, of queries that are very far away.
-    for (int64_t i = 0; i < n_leaves; i++)
-      if (distances[i] <= bound && distances[i] < float(INFINITE))
-        leaves.push_back({distances[i], n_opened, first + i});
-    n_opened++;
+    leaves.add(distances, n_leaves, n_opened++, first, limit);
   }
 
-  // Nearest first, as far as bins of equal width tell.
   void scan_leaves(const Query &query) {
-    float farthest = 0;
-    for (const Leaf &leaf : leaves) farthest = std::max(farthest, leaf.distance);
-    const float scale = farthest > 1e-30f ? (N_BINS - 1) / farthest : 0.0f;
-    int64_t starts[N_BINS + 1] = {};
-    for (const Leaf &leaf : leaves) starts[int(leaf.distance * scale) + 1]++;
-    for (int b = 0; b < N_BINS; b++) starts[b + 1] += starts[b];
-    sorted.resize(leaves.size());
-    for (const Leaf &leaf : leaves) sorted[starts[int(leaf.distance * scale)]++] = leaf;
-    for (size_t i = 0; i < sorted.size(); i++) {
-      if (i + 2 < sorted.size() && sorted[i + 2].distance <= bound) {
-        const uint8_t *next = coded.codes + sorted[i + 2].leaf * coded.m * tree.L;
-        for (int64_t b = 0; b < coded.m * tree.L; b += 64) __builtin_prefetch(next + b);
-      }
-      if (sorted[i].distance <= bound) scan(sorted[i], query);
+    leaves.sort();
+    const int64_t size = coded.m * tree.L;
+    for (int64_t i = 0; i < leaves.size(); i++) {
+      if (i + 2 < leaves.size() && leaves[i + 2].distance <= limit)
+        prefetch_bytes(coded.codes + leaves[i + 2].leaf * size, size);
+      if (leaves[i].distance <= limit) scan(leaves[i], query);
     }
   }
 
-  void scan(const Leaf &leaf, const Query &query) {
+  void scan(const NearLeaf &leaf, const Query &query) {
     constexpr int U = W == 4 ? 4 : 64 / W < 8 ? 64 / W : 8;  // vectors in flight
     const int64_t m = coded.m, d = tree.d, L = tree.L;
     const float *width = metric.data() + leaf.opened * 2 * m, *at = width + m;

@@ -50,37 +50,47 @@ struct CodedTree {
   const double *box(int64_t node) const { return boxes + node * 2 * m; }
 };
 
+// The code of a value in a box of this width; a value that is NaN, as padding is, has none.
+inline bool encode(double value, double lower, double width, uint8_t &code) {
+  const double share = width > 0 ? (value - lower) / width : 0.0;
+  const bool is_value = share >= 0;
+  code = is_value ? uint8_t(std::min(share, 1.0) * CODE_STEPS + 0.5) : 0;
+  return is_value;
+}
+
+// The codes of a leaf in the box of its group, and its own box in codes.
+// box: (2, m), of these inputs, (m,); null: of all
+// codes: (m, L), written; least, largest: (m, GROUP), of which column i is written
+inline void encode_leaf(const Tree &tree, int64_t leaf, const double *box, const int32_t *inputs,
+                        int64_t m, int64_t i, uint8_t *codes, uint8_t *least, uint8_t *largest) {
+  const int64_t L = tree.L;
+  for (int64_t j = 0; j < m; j++) {
+    const double *points = tree.leaves + (leaf * tree.d + (inputs ? inputs[j] : j)) * L;
+    const double lower = box[j], width = box[m + j] - lower;
+    uint8_t *code = codes + j * L;
+    int low = 255, high = 0;
+    for (int64_t l = 0; l < L; l++) {
+      const bool is_point = encode(points[l], lower, width, code[l]);
+      low = is_point && code[l] < low ? code[l] : low;
+      high = is_point && code[l] > high ? code[l] : high;
+    }
+    least[j * GROUP + i] = uint8_t(low), largest[j * GROUP + i] = uint8_t(high);
+  }
+}
+
 // boxes: (n_nodes, 2, m), of these inputs, (m,); null: of all
 // codes, bounds: as above, written
 inline void encode_tree(const Tree &tree, const double *boxes, const int32_t *inputs, int64_t m,
                         uint8_t *codes, uint8_t *bounds) {
   const Groups groups(tree.n_leaves);
-  const int64_t L = tree.L;
+  std::fill(bounds, bounds + groups.n_groups * 2 * m * GROUP, 0);
   for (int64_t g = 0; g < groups.n_groups; g++) {
-    const int64_t node = groups.first + g;
-    const double *lower = boxes + node * 2 * m, *upper = lower + m;
     int64_t count;
-    const int64_t first = groups.first_leaf(node, count);
+    const int64_t node = groups.first + g, first = groups.first_leaf(node, count);
     uint8_t *least = bounds + g * 2 * m * GROUP, *largest = least + m * GROUP;
-    std::fill(least, least + 2 * m * GROUP, 0);
     for (int64_t i = 0; i < count; i++)
-      for (int64_t j = 0; j < m; j++) {
-        const double width = upper[j] - lower[j];
-        const int64_t input = inputs ? inputs[j] : j;
-        const double *points = tree.leaves + ((first + i) * tree.d + input) * L;
-        uint8_t *code = codes + ((first + i) * m + j) * L;
-        int low = 255, high = 0;
-        for (int64_t l = 0; l < L; l++) {
-          const double share = width > 0 ? (points[l] - lower[j]) / width : 0.0;
-          // Padding is NaN.
-          const bool is_point = share >= 0;
-          const int step = is_point ? int(std::min(share, 1.0) * CODE_STEPS + 0.5) : 0;
-          code[l] = uint8_t(step);
-          low = is_point && step < low ? step : low;
-          high = is_point && step > high ? step : high;
-        }
-        least[j * GROUP + i] = uint8_t(low), largest[j * GROUP + i] = uint8_t(high);
-      }
+      encode_leaf(tree, first + i, boxes + node * 2 * m, inputs, m, i,
+                  codes + (first + i) * m * tree.L, least, largest);
   }
 }
 

@@ -116,7 +116,7 @@ template <bool SCALED> class ProvedSearch {
  public:
   ProvedSearch(const Tree &tree, const double *factor, int64_t k)
       : tree(tree), positions(tree.n_leaves), leading(tree, factor),
-        factor(leading.factor_of(factor)), search_codes(leading.coded, 1.0, this->factor), k(k),
+        factor(leading.factor_of(factor)), search_codes(leading.coded, this->factor), k(k),
         n_kept(k + k / 4 + 8), own(leading.coded.m) {
     const CodedTree &part = leading.coded;
     const Tree boxes{nullptr, nullptr, part.boxes, tree.n_leaves, part.m, tree.L};

@@ -351,6 +351,11 @@ inline std::vector<int64_t> in_tree_order(const Tree &tree, const double *querie
 
 constexpr int TOGETHER = 4;  // points whose distances are summed side by side: hides latency
 
+inline void prefetch_point(const Tree &tree, int64_t place) {
+  const double *point = tree.leaves + place / tree.L * tree.d * tree.L + place % tree.L;
+  for (int64_t j = 0; j < tree.d; j++) __builtin_prefetch(point + j * tree.L);
+}
+
 // The squares of some points' distances, as the search above rounds them.
 // places: (TOGETHER,); squares: (TOGETHER,), written
 template <bool SCALED>

@@ -4,7 +4,8 @@
 Leaves that touch the ball of the neighbors at its rim hold hardly any of them, and in many inputs
 they are most of those that an exact search opens. This one opens a leaf only if its squared
 distance is at most `reach` times that of the farthest neighbor so far, nearest first, and compares
-points in a byte per input (see `_core/approximate.h` and `coded_search.h`). The reach is the least
+points in half a byte per input, then in a byte (see `_core/approximate.h` and `near_search.h`). The
+reach is the least
 that finds `CHOSEN_RECALL` of the neighbors of some rows, without themselves, and `recall` is
 measured on others. A reach rather than a number of leaves, because it serves as well for other
 numbers of neighbors, in sparse regions, and around points that are left out. Distances and their
@@ -15,6 +16,7 @@ the query alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ from numpy.typing import NDArray
 from lsgp import _core
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.growing import grow
-from lsgp.search.index import NeighborIndex, SearchIndex, build_index
+from lsgp.search.index import LEAF_SIZE, NeighborIndex, SearchIndex, build_index
 from lsgp.search.nearest import NearestSearch
 
 #: With fewer inputs an exact search opens few leaves more, and is nearly as fast: see
@@ -39,13 +41,32 @@ N_PROBES = 200
 REACHES = np.linspace(0.02, 1.0, 50)
 
 
+class Codes(NamedTuple):
+    """The points of a tree, and its boxes, in few bits: see `_core/half_codes.h`."""
+
+    halves: NDArray[np.uint8]  # (n_leaves, d, LEAF_SIZE / 2)
+    points: NDArray[np.uint8]  # (n_leaves, LEAF_SIZE, d)
+    leaf_boxes: NDArray[np.uint8]  # (n_groups, 2, d, GROUP)
+    group_boxes: NDArray[np.uint8]  # (n_regions, 2, d, GROUP)
+
+
+def code_shapes(n_leaves: int, d: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of the arrays of `Codes`."""
+    boxes = 2, d, _core.core.GROUP
+    return {
+        "halves": (n_leaves, d, LEAF_SIZE // 2),
+        "points": (n_leaves, LEAF_SIZE, d),
+        "leaf_boxes": (_core.core.n_groups(n_leaves), *boxes),
+        "group_boxes": (_core.core.n_regions(n_leaves), *boxes),
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class ApproximateIndex(NearestSearch):
     """A tree with its points in codes, a `SearchIndex`."""
 
     tree: NeighborIndex
-    codes: NDArray[np.uint8]  # (n_leaves, d, LEAF_SIZE)
-    bounds: NDArray[np.uint8]  # (n_groups, 2, d, GROUP) codes of the boxes of leaves, by groups
+    codes: Codes
     reach: float
     recall: float
 
@@ -131,8 +152,7 @@ class ApproximateIndex(NearestSearch):
             self.tree.leaves,
             self.tree.order,
             self.tree.boxes,
-            self.codes,
-            self.bounds,
+            *self.codes,
             self.reach,
             in_units,
             factor,
@@ -149,14 +169,10 @@ class ApproximateIndex(NearestSearch):
 
 def encode(tree: NeighborIndex, reach: float, recall: float) -> ApproximateIndex:
     """The tree with its points in codes."""
-    codes = np.empty(tree.leaves.shape, np.uint8)
-    bounds = np.empty(bounds_shape(len(tree.leaves), tree.d), np.uint8)
-    _core.core.encode_tree(tree.leaves, tree.order, tree.boxes, codes, bounds)
-    return ApproximateIndex(tree, codes, bounds, reach, recall)
-
-
-def bounds_shape(n_leaves: int, d: int) -> tuple[int, int, int, int]:
-    return _core.core.n_groups(n_leaves), 2, d, _core.core.GROUP
+    shapes = code_shapes(len(tree.leaves), tree.d)
+    codes = Codes(**{name: np.empty(shape, np.uint8) for name, shape in shapes.items()})
+    _core.core.encode_tree(tree.leaves, tree.order, tree.boxes, *codes)
+    return ApproximateIndex(tree, codes, reach, recall)
 
 
 def approximate(

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.search.approximate import ApproximateIndex, bounds_shape
+from lsgp.search.approximate import ApproximateIndex, Codes, code_shapes, encode
 from lsgp.search.index import LEAF_SIZE, NeighborIndex, SearchIndex
 from lsgp.storage.checks import require
 
 #: Leaves of a tree that are checked at a time: they stay in the cache.
 LEAVES_AT_A_TIME = 64
+#: Before the names of arrays of codes.
+CODES = "code_"
 
 Array = NDArray[Any]
 Arrays = dict[str, Array]
@@ -22,7 +24,8 @@ Arrays = dict[str, Array]
 def index_arrays(index: SearchIndex) -> Arrays:
     """Of an index in one tree."""
     if isinstance(index, ApproximateIndex):
-        return {**index_arrays(index.tree), "codes": index.codes, "bounds": index.bounds}
+        codes = {CODES + name: array for name, array in index.codes._asdict().items()}
+        return {**index_arrays(index.tree), **codes}
     if not isinstance(index, NeighborIndex):
         raise TypeError(f"{index.describe()} is not in one tree.")
     arrays: Arrays = {name: getattr(index, name) for name in ("leaves", "order", "boxes")}
@@ -117,9 +120,11 @@ def read_search(record: dict[str, Any], arrays: Arrays, tree: NeighborIndex) -> 
     reach, recall = (record["search"][name] for name in ("reach", "recall"))
     for name, value in (("reach", reach), ("recall", recall)):
         require(isinstance(value, float) and 0 < value <= 1, f"{name} is {value!r}")
-    codes, bounds = arrays["codes"], arrays["bounds"]
-    require(codes.dtype == bounds.dtype == np.uint8, f"codes are of {codes.dtype}")
-    require(codes.shape == tree.leaves.shape, f"codes have shape {codes.shape}")
-    expected = bounds_shape(len(tree.leaves), tree.d)
-    require(bounds.shape == expected, f"bounds have shape {bounds.shape}")
-    return ApproximateIndex(tree, codes, bounds, reach, recall)
+    shapes = code_shapes(len(tree.leaves), tree.d)
+    if CODES + "halves" not in arrays:  # codes of an earlier form
+        return encode(tree, reach, recall)
+    codes = {name: arrays[CODES + name] for name in shapes}
+    for name, array in codes.items():
+        is_right = array.dtype == np.uint8 and array.shape == shapes[name]
+        require(is_right, f"{CODES}{name} is {array.dtype} of shape {array.shape}")
+    return ApproximateIndex(tree, Codes(**codes), reach, recall)

@@ -30,6 +30,7 @@ TRUSTED_TYPES = (
     "lsgp.method.contract.LocalProblem",
     "lsgp.method.distribution.PredictiveDistribution",
     "lsgp.search.approximate.ApproximateIndex",
+    "lsgp.search.approximate.Codes",
     "lsgp.method.shape.Shape",
     "lsgp.search.growing.GrowingIndex",
     "lsgp.search.index.NeighborIndex",
