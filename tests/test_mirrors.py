@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gaps of a map that are mirrored to tune for, and what is tuned on them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
@@ -8,8 +10,16 @@ from scipy.spatial import cKDTree
 import lsgp.tuning.mirrors
 from lsgp import LSGPRegressor
 from lsgp.inputs.transforms import Rotation
+from lsgp.method.contract import LocalModel
+from lsgp.method.distribution import PredictiveDistribution
 from lsgp.search.index import build_index
+from lsgp.tuning.beyond import _in_gaps
+from lsgp.tuning.beyond_plan import SHARE_ACROSS_GAPS, SHORT_IN_GAPS
+from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.mirrors import draw_alike, mirror_gaps
+from lsgp.tuning.objective import OBJECTIVES
+from lsgp.tuning.regions import Layer, Regions
+from lsgp.tuning.stages.gaps import _across_gaps, _thinned, _within_gaps
 
 #: A map of few rows: all of it is for maps of many.
 FEW = 1500
@@ -156,3 +166,75 @@ def test_a_fit_for_gaps_is_saved_with_its_direction(fitted, tmp_path):
     known.save(tmp_path / "map.lsgp")
     loaded = LSGPRegressor.load(tmp_path / "map.lsgp")
     assert np.array_equal(loaded.predict(queries), known.predict(queries))
+
+
+def starts_of(lengthscale, given=frozenset()):
+    """Where models of gaps of width .5 begin, from one with this lengthscale."""
+    space = SimpleNamespace(gap_width=0.5, transform=None, imitation=None)
+    model = LocalModel(kernel="matern12", localizer="smooth", lengthscale=np.full(2, lengthscale))
+    problem = SimpleNamespace(
+        starts=[Start(space, model, 9)],
+        parameters=SimpleNamespace(given=given),
+        specification=SimpleNamespace(admits_coarse=True, n_neighbors=None),
+        rows=SimpleNamespace(X=np.zeros((1000, 2))),
+        y=np.zeros((1000, 1)),
+    )
+    return problem, Contender(space, SimpleNamespace(model=model)), problem.starts[0]
+
+
+@pytest.mark.parametrize("lengthscale", [0.01, 0.2, 3.0])
+def test_some_models_vary_across_gaps_and_some_within_whatever_was_found_first(
+    lengthscale, monkeypatch
+):
+    monkeypatch.setattr("lsgp.tuning.stages.gaps._bare", lambda space: space)
+    across, within = (make(*starts_of(lengthscale)) for make in (_across_gaps, _within_gaps))
+    assert len(across) == 1
+    assert all((start.model.lengthscale > 0.5 - 1e-9).all() for start in across)
+    assert all((start.model.lengthscale < SHORT_IN_GAPS * 0.5 + 1e-9).all() for start in within)
+    steepness = [s.model.signal_variance / s.model.lengthscale[0] for s in (*across, *within)]
+    assert np.ptp(steepness) < 1e-9 * steepness[0]
+    assert _across_gaps(*starts_of(lengthscale, frozenset({"lengthscale"}))) == []
+
+
+def test_each_model_is_tuned_on_other_rows_of_all_gaps():
+    number = np.zeros(200, dtype=np.int32)
+    regions = Regions(tuple(Layer(number, np.arange(n, dtype=np.int32) + 5) for n in (120, 40, 2)))
+    parts = [_thinned(regions, 41, k) for k in range(8)]
+    for k, layer in enumerate(regions.layers[:2]):
+        targets = [part.layers[k].targets for part in parts]
+        assert np.array_equal(np.sort(np.concatenate(targets[:4])), layer.targets)
+        assert np.array_equal(targets[0], targets[4])
+    assert all(len(part.layers[2].targets) == 1 for part in parts)
+
+
+def weigh_in_gaps(errors, n_models=8, losses=(0.0, 0.05, 0.5, 0.3)):
+    """Weights of three models within gaps and one across, which are wrong by so much."""
+    observed = np.zeros((50, 1))
+    contenders = [
+        Contender(
+            SimpleNamespace(gap_width=0.0 if k < 3 else 0.5),
+            SimpleNamespace(
+                loss=loss,
+                predicted=PredictiveDistribution(observed + error, 1.0 + observed, np.inf),
+            ),
+        )
+        for k, (loss, error) in enumerate(zip(losses, errors, strict=True))
+    ]
+    problem = SimpleNamespace(n_models=n_models, objective=OBJECTIVES["log_density"])
+    crps = OBJECTIVES["crps"]
+    return _in_gaps(problem, contenders, crps, lambda one: crps.criterion(one, observed))
+
+
+def test_what_varies_across_gaps_has_its_share_unless_it_is_far_off():
+    rest = (1.0 - SHARE_ACROSS_GAPS) / 2.0
+    # Though it is not as likely as those within, which are promising or have no weight.
+    alike = weigh_in_gaps([1.0, 1.0, 1.0, -1.0])
+    np.testing.assert_allclose(alike, [rest, rest, 0.0, SHARE_ACROSS_GAPS])
+    np.testing.assert_allclose(weigh_in_gaps([1.0, 1.0, 1.0, 9.0]), [0.5, 0.5, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("n_models", [1, 2, 3, 5])
+def test_no_more_models_have_weight_in_gaps_than_are_wanted(n_models):
+    weights = weigh_in_gaps([1.0, 1.0, 1.0, -1.0], n_models, (0.0, 0.05, 0.06, 0.3))
+    assert (weights > 0).sum() == min(n_models, 4)
+    assert weights.sum() == pytest.approx(1.0)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,10 +21,11 @@ from numpy.typing import NDArray
 
 from lsgp.method.combination import combine, lean, share_at
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.tuning.beyond_plan import CLEARLY, MANY_REGIONS, N_TAKEN_ON
+from lsgp.tuning.beyond_plan import CLEARLY, MANY_REGIONS, N_TAKEN_ON, SHARE_ACROSS_GAPS
 from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import Found
@@ -104,7 +106,7 @@ def choose_beyond(
 
     weights = np.zeros(len(contenders))
     if problem.gaps_to_tune_on is not None and usable:
-        weights[n_plain:] = _alike(problem, usable)
+        weights[n_plain:] = _in_gaps(problem, usable, objective, loss)
     elif has_many and usable:
         # Picks among many single models follow the chance of few regions: on the map of a
         # satellite, CRPS was .76 or .86 by the random state. The likeliest alone, then.
@@ -137,16 +139,43 @@ def _of_one_direction(contenders: list[Contender]) -> list[Contender]:
     return [c for c in contenders if c.space.transform.projection is best]
 
 
-def _alike(problem: TuningProblem, contenders: list[Contender]) -> Array:
-    """The same weight for all that are promising, which are tuned for the same and differ in kind.
+def _in_gaps(
+    problem: TuningProblem,
+    contenders: list[Contender],
+    objective: Objective,
+    loss: Callable[[PredictiveDistribution], float],
+) -> Array:
+    """Equal weights of what varies within gaps, and a share for what varies across them.
+
+    The share is given, unless gaps that are held out speak clearly against it.
+    """
+    is_across = np.array([c.space.gap_width > 0 for c in contenders])
+    if is_across.all() or not is_across.any() or problem.n_models == 1:
+        return _alike(problem, contenders, np.ones_like(is_across), problem.n_models)
+    within = _alike(problem, contenders, ~is_across, problem.n_models - 1)
+    across = _alike(problem, contenders, is_across, 1)
+    both = (1.0 - SHARE_ACROSS_GAPS) * within + SHARE_ACROSS_GAPS * across
+    losses = []
+    for weights in (within, both):
+        used = np.flatnonzero(weights).tolist()
+        combined = combine([contenders[k].candidate.predicted for k in used], weights[used])
+        losses.append(loss(combined))
+    return both if objective.is_promising(losses[1], losses[0]) else within
+
+
+def _alike(
+    problem: TuningProblem, contenders: list[Contender], is_eligible: NDArray[np.bool_], n: int
+) -> Array:
+    """The same weight for those that are promising, at most n, which are tuned for the same.
 
     Picks follow the chance of few gaps: RMSE 1.501 and CRPS .773, and with equal weights 1.486 and
     .768 (`benchmarks/gaps.py`, masks 2, 3 and 7, tuned and picked on 0 and 1).
     """
     losses = np.array([c.loss for c in contenders])
-    is_promising = [problem.objective.is_promising(c.loss, losses.min()) for c in contenders]
-    order = np.argsort(losses, kind="stable")
-    chosen = [k for k in order.tolist() if is_promising[k] or k == order[0]][: problem.n_models]
+    order = [k for k in np.argsort(losses, kind="stable").tolist() if is_eligible[k]]
+    lowest = losses[order[0]]
+    is_promising = problem.objective.is_promising
+    chosen = [k for k in order if k == order[0] or is_promising(losses[k], lowest)][:n]
     weights = np.zeros(len(contenders))
     weights[chosen] = 1.0 / len(chosen)
     return weights

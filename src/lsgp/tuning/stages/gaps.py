@@ -3,12 +3,14 @@
 
 Kernels are ranked with few neighbors. The best is tried along other directions than the axes, since
 what a map shows is seldom alike along and across. Then the best kernels are tuned with more
-neighbors, and what is combined of them, other rows of the gaps say (`lsgp.tuning.beyond`).
+neighbors, each on other rows, as what varies within gaps, and one as what varies across them; what
+is combined of them, `lsgp.tuning.beyond` says.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -27,9 +29,9 @@ from lsgp.tuning.beyond_plan import (
     N_MIRRORED_TARGETS,
     N_TARGETS_TRIED_IN_GAPS,
     N_TRIED_IN_GAPS,
-    RELAYED_LENGTHSCALE,
     RELAYED_NOISE,
     ROUGH_KERNEL,
+    SHORT_IN_GAPS,
     STRETCH_ALONG,
     WORTH_TURNING,
 )
@@ -38,7 +40,7 @@ from lsgp.tuning.descent import descend_on_sample
 from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
 from lsgp.tuning.plan import Effort
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.regions import Regions
+from lsgp.tuning.regions import Layer, Regions
 from lsgp.tuning.stages.stage import GAPS_STREAM, Found, Job, Runner, resized
 
 Array = NDArray[np.float64]
@@ -48,24 +50,26 @@ class Gaps:
     stream = GAPS_STREAM
 
     def work(self, problem: TuningProblem) -> int:
-        n_last = 2 * min(N_KERNELS_IN_GAPS, len(problem.starts)) + 1
-        n_tried = 2 * len(problem.starts)
-        return n_tried * _trying(problem).work + n_last * problem.efforts.polishing.work
+        n_kernels = len(problem.starts)
+        n_last = 2 * min(N_KERNELS_IN_GAPS, n_kernels) + 1
+        return 2 * n_kernels * _trying(problem).work + n_last * problem.efforts.polishing.work
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         try:
             every = _rank(problem, found, runner)
             along = _turned(problem, every[0], runner)
-            starts = [
-                start
-                for contender in every[:N_KERNELS_IN_GAPS]
-                for start in _variants(problem, contender, along)
-            ]
             rough = kernel_of(ROUGH_KERNEL)
             roughest = next((c for c in every if rough.is_like(c.model.kernel)), every[0])
-            starts += _as_long_as_gaps(problem, _carried(roughest, along), along.space)
+            kinds = [roughest, *(c for c in every if c is not roughest)][:N_KERNELS_IN_GAPS]
+            starts = [
+                start for contender in kinds for start in _within_gaps(problem, contender, along)
+            ]
+            starts += _across_gaps(problem, roughest, along)
             effort = problem.efforts.polishing
-            tasks = [partial(_tune_and_enlarge, start=start, effort=effort) for start in starts]
+            tasks = [
+                partial(_tune_and_enlarge, start=start, effort=effort, part=k)
+                for k, start in enumerate(starts)
+            ]
             runner.run(tasks, found.polished, first_number=2 * len(problem.starts))
         finally:
             # When time is up or on Ctrl-C, what there is.
@@ -74,34 +78,45 @@ class Gaps:
 
 
 def _rank(problem: TuningProblem, found: Found, runner: Runner) -> list[Contender]:
-    """All kernels, best first, each from its own start or from the optimum of the best."""
+    """All kernels, best first, each from its own start, or short from the optimum of the best."""
     m, effort = _n_neighbors(problem, N_TRIED_IN_GAPS), _trying(problem)
     starts = [Start(_bare(s.space), s.model, m) for s in problem.starts]
     tasks = [partial(_tune, start=start, effort=effort) for start in starts]
     first = runner.run(tasks, found.outlined)
     best = min(first, key=lambda c: c.loss)
-    others = [c for c in first if c is not best]
-    again = [best.start._replace(model=_relayed(problem, best.model, c.model)) for c in others]
+    again = [best.start._replace(model=_relayed(problem, best.model, c.model)) for c in first]
     tasks = [partial(_tune, start=start, effort=effort) for start in again]
     second = runner.run(tasks, found.outlined, first_number=len(starts))
-    of_each = [min(pair, key=lambda c: c.loss) for pair in zip(others, second, strict=True)]
-    return sorted([best, *of_each], key=lambda c: c.loss)
+    of_each = [min(pair, key=lambda c: c.loss) for pair in zip(first, second, strict=True)]
+    return sorted(of_each, key=lambda c: c.loss)
 
 
 def _relayed(problem: TuningProblem, best: LocalModel, other: LocalModel) -> LocalModel:
-    """The best with the kernel of another, where that may go on from."""
-    changes = {
-        "lengthscale": RELAYED_LENGTHSCALE * np.asarray(best.lengthscale),
-        "noise_variance": max(best.noise_variance, RELAYED_NOISE),
-    }
-    free = {name: value for name, value in changes.items() if name not in problem.parameters.given}
-    return best.replace(kernel=other.kernel, **free)
+    """The best with the kernel of another, short, where that may go on from."""
+    short = _sized(problem, best, SHORT_IN_GAPS, np.minimum)
+    if "noise_variance" not in problem.parameters.given:
+        short = short.replace(noise_variance=max(best.noise_variance, RELAYED_NOISE))
+    return short.replace(kernel=other.kernel)
 
 
-def _variants(problem: TuningProblem, contender: Contender, along: Start) -> list[Start]:
-    """From the nearest rows, and from units all around."""
+def _sized(
+    problem: TuningProblem, model: LocalModel, share: float, bound: Callable[[float, float], float]
+) -> LocalModel:
+    """As steep as before, with lengthscales of at most, or at least, a share of the gaps' width."""
+    if problem.parameters.given & {"lengthscale", "signal_variance"}:
+        return model
+    width, length = problem.starts[0].space.gap_width, np.exp(np.log(model.lengthscale).mean())
+    growth = float(bound(share * width / length, 1.0))
+    return model.replace(
+        lengthscale=growth * np.asarray(model.lengthscale),
+        signal_variance=growth * model.signal_variance,
+    )
+
+
+def _within_gaps(problem: TuningProblem, contender: Contender, along: Start) -> list[Start]:
+    """Short, from the nearest rows, and from units all around."""
     m, space = _n_neighbors(problem, N_COMBINED_IN_GAPS), _bare(along.space)
-    model = _carried(contender, along)
+    model = _sized(problem, _carried(contender, along), SHORT_IN_GAPS, np.minimum)
     starts = [Start(space, model, m)]
     if problem.specification.admits_coarse:
         reach = float(FACTOR_IN_GAPS ** (1.0 / problem.rows.X.shape[1]))
@@ -109,19 +124,16 @@ def _variants(problem: TuningProblem, contender: Contender, along: Start) -> lis
     return starts
 
 
-def _as_long_as_gaps(problem: TuningProblem, model: LocalModel, space: LeaveOneOut) -> list[Start]:
-    """With lengthscales no shorter than the gaps, and as steep as before.
+def _across_gaps(problem: TuningProblem, contender: Contender, along: Start) -> list[Start]:
+    """With lengthscales no shorter than the gaps.
 
-    What varies within gaps and what varies across them seldom have one lengthscale.
+    What varies within gaps and what varies across them seldom have one lengthscale. Whether what
+    was found first is short or long is chance: there are models of both kinds in any case.
     """
-    growth = space.gap_width / float(np.exp(np.log(model.lengthscale).mean()))
-    if growth <= 1.0 or problem.parameters.given & {"lengthscale", "signal_variance"}:
+    if problem.parameters.given & {"lengthscale", "signal_variance"}:
         return []
-    long = model.replace(
-        lengthscale=growth * np.asarray(model.lengthscale),
-        signal_variance=growth * model.signal_variance,
-    )
-    return [Start(space, long, _n_neighbors(problem, N_COMBINED_IN_GAPS))]
+    model = _sized(problem, _carried(contender, along), 1.0, np.maximum)
+    return [Start(along.space, model, _n_neighbors(problem, N_COMBINED_IN_GAPS))]
 
 
 def _trying(problem: TuningProblem) -> Effort:
@@ -138,20 +150,20 @@ def _bare(space: LeaveOneOut) -> LeaveOneOut:
     return replace(space, imitation=None)
 
 
-def _tune(job: Job, start: Start, effort: Effort) -> Contender:
-    """As `Job.optimize`, by the rows of gaps that are for tuning."""
+def _tune(job: Job, start: Start, effort: Effort, part: int = 0) -> Contender:
+    """As `Job.optimize`, by a part of the rows of gaps that are for tuning."""
     began, model = time.monotonic(), start.model
     for _ in range(effort.n_rounds):
-        model = _descend(job, start._replace(model=model), effort)
+        model = _descend(job, start._replace(model=model), effort, part)
     found = job.evaluate(start._replace(model=model), began)
     job.found.append(found)
     job.report(effort.work, found)
     return found
 
 
-def _tune_and_enlarge(job: Job, start: Start, effort: Effort) -> Contender:
+def _tune_and_enlarge(job: Job, start: Start, effort: Effort, part: int) -> Contender:
     """With twice the neighbors if that is better, and they may be chosen."""
-    found, problem = _tune(job, start, effort), job.problem
+    found, problem = _tune(job, start, effort, part), job.problem
     n_neighbors = found.n_neighbors
     if problem.specification.n_neighbors is None and n_neighbors is not None:
         larger = min(2 * n_neighbors, problem.level.most_in_gaps, len(problem.y) - 1)
@@ -160,28 +172,31 @@ def _tune_and_enlarge(job: Job, start: Start, effort: Effort) -> Contender:
     return job.found[-1]
 
 
-def _descend(job: Job, start: Start, effort: Effort) -> LocalModel:
+def _descend(job: Job, start: Start, effort: Effort, part: int) -> LocalModel:
     problem = job.problem
     problem.clock.check()
-    space, sample = _sample(job, start, effort.n_targets)
+    space, sample = _sample(job, start, effort.n_targets, part)
     n_iterations, clock = effort.n_iterations, problem.clock
     parameters, objective = problem.parameters, problem.objective
     return descend_on_sample(space, sample, start.model, parameters, objective, n_iterations, clock)
 
 
-def _sample(job: Job, start: Start, n_targets: int) -> tuple[LeaveOneOut, Sample]:
+def _sample(job: Job, start: Start, n_targets: int, part: int = 0) -> tuple[LeaveOneOut, Sample]:
     """Rows of gaps that are for tuning, and what they are predicted from."""
     regions = job.problem.gaps_to_tune_on
     assert regions is not None
     space = job.take(start.space).suited(start.model)
-    few = _thinned(regions, n_targets)
+    few = _thinned(regions, n_targets, part)
     return space, space.sample_regions(start.model, few, start.n_neighbors)
 
 
-def _thinned(regions: Regions, n_targets: int) -> Regions:
-    """With about so many targets, of all gaps."""
+def _thinned(regions: Regions, n_targets: int, part: int) -> Regions:
+    """With about so many targets, of all gaps: of parts of them, the one of this number."""
     step = -(-len(regions.targets) // n_targets)
-    layers = [layer._replace(targets=layer.targets[::step].copy()) for layer in regions.layers]
+    layers = []
+    for number, targets in regions.layers:
+        first = part % min(step, len(targets))
+        layers.append(Layer(number, targets[first::step].copy()))
     return Regions(tuple(layers))
 
 
