@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from lsgp.method.contract import LocalModel
 from lsgp.tuning.clock import Clock, OutOfTimeError
@@ -25,8 +25,10 @@ from lsgp.tuning.priors import LENGTHSCALE_PRIOR, lengthscale_deviation
 
 Array = NDArray[np.float64]
 
-#: That of SciPy.
-LEAST_GAIN = 2.2e-9
+#: Those of SciPy.
+LEAST_GAIN, LEAST_SLOPE = 2.2e-9, 1e-5
+#: Of logarithms of hyperparameters, together.
+LONGEST_FIRST_STEP = 1.0
 
 
 def descend(
@@ -62,12 +64,23 @@ def descend_vector(
     first = function(start)
     known = [first]  # where L-BFGS-B begins
     lowest: list[tuple[float, Array]] = []
+    # Within bounds, its first step is the whole gradient: of a log evidence, that is to where the
+    # bounds are, and what the line search makes of the values there may be no step at all.
+    unit = min(1.0, LONGEST_FIRST_STEP / max(float(np.linalg.norm(first[1])), 1e-300))
+    least_gain, before = gain(first[0]), [first[0]]
 
     def watched(vector: Array) -> tuple[float, Array]:
         value, gradient = known.pop() if known else function(vector)
         if not lowest or value < lowest[0][0]:
             lowest[:] = [(value, vector.copy())]
-        return value, gradient
+        return unit * value, unit * gradient
+
+    def end_step(intermediate_result: OptimizeResult) -> None:
+        # Not by `ftol`, which is relative to a value that may begin near 0 and end far from it.
+        value = float(intermediate_result.fun) / unit
+        gained, before[0] = before[0] - value, value
+        if gained < least_gain:
+            raise StopIteration
 
     try:
         found = minimize(
@@ -76,10 +89,11 @@ def descend_vector(
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            # What it compares with is relative to the value, or to 1 if that is less.
+            callback=end_step,
             options={
                 "maxiter": n_iterations,
-                "ftol": max(gain(first[0]) / max(abs(first[0]), 1.0), LEAST_GAIN),
+                "ftol": unit * LEAST_GAIN,
+                "gtol": unit * LEAST_SLOPE,
             },
         )
     except OutOfTimeError:
@@ -87,7 +101,7 @@ def descend_vector(
             raise
         value, vector = lowest[0]
         return vector, value
-    return np.asarray(found.x), float(found.fun)
+    return np.asarray(found.x), float(found.fun) / unit
 
 
 def descend_on_sample(
