@@ -166,7 +166,9 @@ def maximize_bent_evidence(
     best, value = vector, math.inf
     for _ in range(MOST_DESCENTS):
         before, failures[0] = value, 0
-        best, value = descend_vector(function, best, bounds, n_iterations, lambda _: least_gain)
+        best, value = descend_vector(
+            function, best, bounds, n_iterations, lambda _: least_gain, is_steep=True
+        )
         if not failures[0] or before - value < WORTH_DESCENT:
             break
     bends = best[n_own:] if bends_inputs else start.bends

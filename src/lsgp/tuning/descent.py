@@ -58,16 +58,22 @@ def descend_vector(
     bounds: Sequence[tuple[float, float]],
     n_iterations: int,
     gain: Callable[[float], float] = lambda value: 0.0,
+    is_steep: bool = False,
 ) -> tuple[Array, float]:
-    """The same of a vector."""
+    """The same of a vector; ``is_steep`` says that values differ by far more than at the start."""
     start = np.clip(start, *np.transpose(bounds))
     first = function(start)
     known = [first]  # where L-BFGS-B begins
     lowest: list[tuple[float, Array]] = []
     # Within bounds, its first step is the whole gradient: of a log evidence, that is to where the
     # bounds are, and what the line search makes of the values there may be no step at all.
-    unit = min(1.0, LONGEST_FIRST_STEP / max(float(np.linalg.norm(first[1])), 1e-300))
+    unit = (
+        1.0
+        if not is_steep
+        else min(1.0, LONGEST_FIRST_STEP / max(float(np.linalg.norm(first[1])), 1e-300))
+    )
     least_gain, before = gain(first[0]), [first[0]]
+    relative_gain = max(least_gain / max(abs(first[0]), 1.0), LEAST_GAIN)
 
     def watched(vector: Array) -> tuple[float, Array]:
         value, gradient = known.pop() if known else function(vector)
@@ -79,7 +85,7 @@ def descend_vector(
         # Not by `ftol`, which is relative to a value that may begin near 0 and end far from it.
         value = float(intermediate_result.fun) / unit
         gained, before[0] = before[0] - value, value
-        if gained < least_gain:
+        if is_steep and gained < least_gain:
             raise StopIteration
 
     try:
@@ -92,7 +98,7 @@ def descend_vector(
             callback=end_step,
             options={
                 "maxiter": n_iterations,
-                "ftol": unit * LEAST_GAIN,
+                "ftol": unit * LEAST_GAIN if is_steep else relative_gain,
                 "gtol": unit * LEAST_SLOPE,
             },
         )
