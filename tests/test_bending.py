@@ -137,3 +137,26 @@ def test_inputs_are_bent_by_default_and_not_where_their_transform_is_given(steep
     errors = [float(np.std(one.predict(at) - truth)) for one in (by_default, given)]
     assert errors[0] < 0.7 * errors[1]
     assert set(given.ensemble_.models[0].transform.kinds) == {"standardize"}
+
+
+def test_noise_is_no_less_than_rounding_where_signals_are_large(steep):
+    # Relative to a signal of a million, the noise of the targets is less than rounding leaves of a
+    # factor: evidences were infinite, and descents ended where they began.
+    inputs, _, function = steep
+    targets = function(inputs)
+    rows = rows_of(inputs, (targets - targets.mean()) / targets.std())
+    large = model(
+        1,
+        signal_variance=1e6,
+        noise_variance=TINY_NOISE / 1e6,
+        lengthscale=[5.0],
+        constant_variance=1e6,
+        slope_variance=0.0,
+    )
+    start = Bent(large, np.zeros(1), -math.inf)
+    parameters = noiseless(Parameters(NOT_TUNED))
+    without = evidence_of(LocalProblem(rows.X, rows.y, rows.noise, large), HOST)
+    assert not math.isfinite(without.value)
+    first = maximize_bent_evidence(rows, start, parameters, 0, Clock(), HOST, False)
+    found = maximize_bent_evidence(rows, start, parameters, 100, Clock(), HOST, False)
+    assert -math.inf < first.log_evidence < found.log_evidence - 1e3

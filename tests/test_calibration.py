@@ -189,6 +189,18 @@ def test_factor_of_few_points_stays_near_one():
     assert factor(N_HALF_PROVEN) == pytest.approx(math.sqrt(2.0), rel=0.1)
 
 
+def test_without_contrast_scales_keep_their_ratios():
+    rng = np.random.default_rng(5)
+    scale = np.exp(rng.normal(size=(3000, 1)))
+    predicted = PredictiveDistribution(np.zeros((3000, 1)), scale)
+    observed = scale**1.4 * rng.normal(size=(3000, 1))
+    assert calibrate_combination(predicted, observed).shape.contrast > 0.1
+    found = calibrate_combination(predicted, observed, 1.0, has_contrast=False)
+    assert found.shape.contrast == 0.0
+    applied = found.apply(predicted).scale / scale
+    np.testing.assert_allclose(applied, applied.mean())
+
+
 def test_factor_covers_the_share_of_all_targets():
     rng = np.random.default_rng(2)
     n = 20_000

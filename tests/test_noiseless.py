@@ -3,14 +3,19 @@
 
 import math
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from lsgp import LSGPRegressor
+from lsgp.tuning import outcome, search
+from lsgp.tuning.calibration import ScaleAndShape
+from lsgp.tuning.noiseless_plan import N_HALF_PROVEN_UNSEEN
 from lsgp.tuning.parameters import SHARED_BOUNDS
 from lsgp.tuning.plan import SMALLEST_ODDS, integrated_share
-from lsgp.tuning.stages.noiseless import odds_of
+from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.stages.noiseless import Tuned, _finished, odds_of
 
 FLOOR = math.exp(SHARED_BOUNDS["noise_variance"][0])
 
@@ -62,6 +67,40 @@ def test_intervals_of_a_function_cover_it(fitted, data):
 def test_models_with_noise_have_no_share_where_none_is_found(fitted):
     assert integrated_share(120) > 0
     assert not any(one.is_integrated for one in fitted.ensemble_.models)
+
+
+def test_rows_that_were_not_seen_set_the_scale_and_make_other_searches_needless(data, monkeypatch):
+    # Whatever leave-one-out says: it was half of the errors of other rows.
+    seen, numbers, search_once = [], [], search._search
+
+    def calibrate(predicted, observed, n_half_proven, has_contrast):
+        seen.append((len(observed), n_half_proven, has_contrast))
+        return ScaleAndShape(7.0)
+
+    def count(problem, comparison, found, watch, number=0):
+        numbers.append(number)
+        return search_once(problem, comparison, found, watch, number)
+
+    monkeypatch.setattr(outcome, "calibrate_combination", calibrate)
+    monkeypatch.setattr(search, "_search", count)
+    monkeypatch.setattr(TuningProblem, "n_searches", 3)
+    model = regressor().fit(data[0], function(data[0]))
+    assert seen == [(120, N_HALF_PROVEN_UNSEEN, False)]
+    assert model.ensemble_.scale_factor == 7.0
+    assert numbers == [0]
+
+
+def test_bends_that_are_less_likely_than_none_are_left_out():
+    def tuned(space, kernel, log_evidence, is_bent):
+        model = SimpleNamespace(kernel=kernel)
+        return Tuned(space, SimpleNamespace(model=model, log_evidence=log_evidence), is_bent)
+
+    one, other = object(), object()
+    plain = tuned(one, "rbf", 5.0, False)
+    kept = [plain, tuned(one, "matern52", 4.0, True), tuned(other, "rbf", 3.0, True)]
+    assert _finished([*kept, tuned(one, "rbf", 4.9, True)]) == kept
+    better = tuned(one, "rbf", 5.1, True)
+    assert _finished([plain, better]) == [plain, better]
 
 
 def test_a_kernel_that_is_much_less_likely_still_has_a_say():

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lsgp.backends.dense import Dense
 from lsgp.inputs.transforms import InputTransform
 from lsgp.inputs.transforms.yeo_johnson import differentiate_by_power, log_slope, yeo_johnson
-from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.contract import SHARED_PARAMETERS, LocalModel, LocalProblem
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.descent import descend_vector
 from lsgp.tuning.evidence import evidence_of
@@ -32,6 +32,7 @@ from lsgp.tuning.noiseless_plan import (
     LARGEST_NOISELESS_SIGNAL,
     MOST_DESCENTS,
     MOST_POWER,
+    ROUNDING_NOISE,
     TINY_NOISE,
     WORTH_DESCENT,
 )
@@ -40,6 +41,9 @@ from lsgp.tuning.plan import BAD_EVIDENCE, NEGLIGIBLE_EVIDENCE
 from lsgp.tuning.priors import negative_log_prior
 
 Array = NDArray[np.float64]
+
+#: Of the shared hyperparameters.
+NOISE_ENTRY = SHARED_PARAMETERS.index("noise_variance")
 
 
 class Bent(NamedTuple):
@@ -118,14 +122,23 @@ def maximize_bent_evidence(
     clock: Clock,
     dense: Dense,
     bends_inputs: bool,
+    least_gain: float = NEGLIGIBLE_EVIDENCE,
 ) -> Bent:
-    """Tune from ``start`` on, by the marginal likelihood and the priors."""
+    """Tune from ``start`` on, by the marginal likelihood and the priors.
+
+    Until a step gains less than ``least_gain``; without a step if there are no iterations.
+    """
     model, n_own = start.model, len(parameters.pack(start.model))
     lowest, failures = [BAD_EVIDENCE], [0]
+    # With less, rounding decides whether there is a factor, and descents end at the first without.
+    least_noise = ROUNDING_NOISE * len(rows.X)
 
     def function(vector: Array) -> tuple[float, Array]:
         clock.check()
         changed, bends = parameters.unpack(vector[:n_own], model), vector[n_own:]
+        is_rounded = changed.noise_variance < least_noise
+        if is_rounded:
+            changed = changed.replace(noise_variance=least_noise)
         X, by_bends = rows.bent(bends) if bends_inputs else (rows.X, np.empty((0, 0)))
         found = evidence_of(LocalProblem(X, rows.y, rows.noise, changed), dense)
         if not math.isfinite(found.value) or not np.isfinite(found.gradient).all():
@@ -134,8 +147,10 @@ def maximize_bent_evidence(
             failures[0] += 1
             return lowest[0] + FAILED_EVIDENCE, np.zeros(len(vector))
         prior, by_prior = negative_log_prior(changed, parameters.groups, has_noise=False)
-        value = found.value + prior
-        gradient = parameters.restrict(found.gradient + by_prior, changed)
+        value, gradient = found.value + prior, found.gradient + by_prior
+        if is_rounded:
+            gradient[NOISE_ENTRY - len(SHARED_PARAMETERS)] = 0.0  # the signal does not change it
+        gradient = parameters.restrict(gradient, changed)
         if bends_inputs:
             value += 0.5 * float(bends @ bends) / BEND_SPREAD**2
             by_bend = np.einsum("ij,ij->j", found.by_rows, by_bends) + bends / BEND_SPREAD**2
@@ -144,7 +159,7 @@ def maximize_bent_evidence(
         return value, gradient
 
     vector = np.concatenate([parameters.pack(model), start.bends if bends_inputs else []])
-    if not len(vector):
+    if not len(vector) or not n_iterations:
         return start._replace(log_evidence=-function(vector)[0])
     bounds = parameters.bounds(model)
     bounds += [(-LARGEST_BEND, LARGEST_BEND)] * (len(vector) - n_own)
@@ -152,7 +167,7 @@ def maximize_bent_evidence(
     for _ in range(MOST_DESCENTS):
         before, failures[0] = value, 0
         best, value = descend_vector(
-            function, best, bounds, n_iterations, lambda _: NEGLIGIBLE_EVIDENCE
+            function, best, bounds, n_iterations, lambda _: least_gain, is_steep=True
         )
         if not failures[0] or before - value < WORTH_DESCENT:
             break

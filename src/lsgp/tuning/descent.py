@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from lsgp.method.contract import LocalModel
 from lsgp.tuning.clock import Clock, OutOfTimeError
@@ -28,8 +28,10 @@ from lsgp.tuning.priors import LENGTHSCALE_PRIOR, lengthscale_deviation
 Array = NDArray[np.float64]
 
 #: Those of SciPy.
-LEAST_GAIN = 2.2e-9
+LEAST_GAIN, LEAST_SLOPE = 2.2e-9, 1e-5
 MOST_EVALUATIONS = 15_000
+#: Of logarithms of hyperparameters, together.
+LONGEST_FIRST_STEP = 1.0
 
 
 def descend(
@@ -61,18 +63,35 @@ def descend_vector(
     n_iterations: int,
     gain: Callable[[float], float] = lambda value: 0.0,
     most_evaluations: int = MOST_EVALUATIONS,
+    is_steep: bool = False,
 ) -> tuple[Array, float]:
-    """The same of a vector."""
+    """The same of a vector; ``is_steep`` says that values differ by far more than at the start."""
     start = np.clip(start, *np.transpose(bounds))
     first = function(start)
     known = [first]  # where L-BFGS-B begins
     lowest: list[tuple[float, Array]] = []
+    # Within bounds, its first step is the whole gradient: of a log evidence, that is to where the
+    # bounds are, and what the line search makes of the values there may be no step at all.
+    unit = (
+        1.0
+        if not is_steep
+        else min(1.0, LONGEST_FIRST_STEP / max(float(np.linalg.norm(first[1])), 1e-300))
+    )
+    least_gain, before = gain(first[0]), [first[0]]
+    relative_gain = max(least_gain / max(abs(first[0]), 1.0), LEAST_GAIN)
 
     def watched(vector: Array) -> tuple[float, Array]:
         value, gradient = known.pop() if known else function(vector)
         if not lowest or value < lowest[0][0]:
             lowest[:] = [(value, vector.copy())]
-        return value, gradient
+        return unit * value, unit * gradient
+
+    def end_step(intermediate_result: OptimizeResult) -> None:
+        # Not by `ftol`, which is relative to a value that may begin near 0 and end far from it.
+        value = float(intermediate_result.fun) / unit
+        gained, before[0] = before[0] - value, value
+        if is_steep and gained < least_gain:
+            raise StopIteration
 
     try:
         found = minimize(
@@ -81,11 +100,12 @@ def descend_vector(
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            # What it compares with is relative to the value, or to 1 if that is less.
+            callback=end_step,
             options={
                 "maxiter": n_iterations,
                 "maxfun": most_evaluations,
-                "ftol": max(gain(first[0]) / max(abs(first[0]), 1.0), LEAST_GAIN),
+                "ftol": unit * LEAST_GAIN if is_steep else relative_gain,
+                "gtol": unit * LEAST_SLOPE,
             },
         )
     except OutOfTimeError:
@@ -93,7 +113,7 @@ def descend_vector(
             raise
         value, vector = lowest[0]
         return vector, value
-    return np.asarray(found.x), float(found.fun)
+    return np.asarray(found.x), float(found.fun) / unit
 
 
 def descend_on_sample(

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from lsgp.compute.warn import warn_user
 from lsgp.solvers.boosted import BoostedTrees
-from lsgp.tuning.calibration import ScaleAndShape
+from lsgp.tuning.calibration import ScaleAndShape, calibrate_combination
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
 from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.linear import LinearCandidate
-from lsgp.tuning.noiseless_plan import N_HALF_PROVEN_NOISELESS
+from lsgp.tuning.noiseless_plan import N_HALF_PROVEN_NOISELESS, N_HALF_PROVEN_UNSEEN
 from lsgp.tuning.parameters import finds_no_noise, is_below_floor
 from lsgp.tuning.plan import BAD_LOSS, exact_share
 from lsgp.tuning.prices import toll_of
@@ -71,9 +71,9 @@ def weigh(problem: TuningProblem, comparison: Comparison, found: Found) -> Weigh
     if likely:
         fixed[-len(likely) :] = [odds for _, odds in likely]
         fixed /= fixed.sum()
-    share = max(exact_share(len(problem.y)), found.likely_share) if likely else 0.0
-    if not tried:
-        share = 1.0  # they are what was asked for
+    share = exact_share(len(problem.y)) if likely else 0.0
+    if not tried or found.unseen is not None:
+        share = 1.0  # they are what was asked for, or nothing is left to leave-one-out
     candidates = [c.candidate for c in usable]
     if problem.objective.judges_predictions or not tried:
         toll = toll_of(problem, usable)
@@ -81,9 +81,11 @@ def weigh(problem: TuningProblem, comparison: Comparison, found: Found) -> Weigh
     else:
         # The best is kept as it is: the first of those that are sorted.
         choice = Choice(np.eye(len(usable))[0], usable[0].loss, ScaleAndShape())
-    # Those that have all of the share are judged by rows that they have not seen.
-    is_judged = found.likely_share == 1.0
-    if not is_judged and problem.finds_noise and _is_noiseless(usable, choice.weights):
+    if found.unseen is not None:
+        n_half, y = N_HALF_PROVEN_UNSEEN, comparison.y
+        calibration = calibrate_combination(found.unseen, y, n_half, has_contrast=False)
+        choice = choice._replace(calibration=calibration)
+    elif problem.finds_noise and _is_noiseless(usable, choice.weights):
         predicted = [candidate.predicted for candidate in candidates]
         choice = comparison.combined(predicted, choice.weights, N_HALF_PROVEN_NOISELESS)
     weights, of_linear = np.split(choice.weights, [len(usable)])

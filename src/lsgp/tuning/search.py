@@ -217,8 +217,8 @@ def _tune_once(problem: TuningProblem, watch: Callable[[float], None] | None) ->
             is_complete = _search(problem, comparison, found, part, k)
             if k == 0 or is_complete:
                 searched.append(found)
-            if not is_complete:
-                break
+            if not is_complete or found.unseen is not None:
+                break  # in the second case, nothing else would have a share
         first = searched[0]
         have_one(problem, comparison, first)
         weighed = [weigh(problem, comparison, found) for found in searched]

@@ -17,6 +17,7 @@ from lsgp.backends.contract import Resources
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.interrupts import ThreadPool, wait_some
 from lsgp.method.contract import LocalModel
+from lsgp.method.distribution import PredictiveDistribution
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.tuning.boosting import Folds
 from lsgp.tuning.clock import OutOfTimeError
@@ -70,8 +71,9 @@ class Found:
     #: What trees say of targets of regions (k, t) that they have not seen; None: not known.
     boosted_regions: NDArray[np.float64] | None = None
     is_noiseless: bool = False  # whether the likely ones have no noise
-    #: The share that the likely ones have at least.
-    likely_share: float = 0.0
+    #: What the likely ones together say of the compared rows, where hyperparameters have not seen
+    #: them: then nothing else has a share. None: not known.
+    unseen: PredictiveDistribution | None = None
 
     def of_all_searches(self) -> Found:
         """What searches that draw other rows would find again."""
@@ -80,7 +82,6 @@ class Found:
             likely=self.likely,
             exact=self.exact,
             is_noiseless=self.is_noiseless,
-            likely_share=self.likely_share,
         )
 
     @property
