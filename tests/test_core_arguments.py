@@ -193,5 +193,6 @@ def test_workspace_grows_with_every_size(core, dtype):
     assert base < workspace(32, 3, 9, 0, False)
     assert base < workspace(32, 3, 1, 4, False)
     assert base < workspace(32, 3, 1, 0, True)
-    for backend in BACKENDS_HERE.values():
+    # What a device works with is not of this machine's memory.
+    for backend in (each for each in BACKENDS_HERE.values() if not each.is_device):
         assert backend.workspace_bytes(32, 3, 1, np.dtype(dtype), True) > 0

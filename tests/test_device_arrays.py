@@ -71,12 +71,14 @@ def make_data(q=40):
 class Steps:
     """In the place of boosted trees, which the host sums."""
 
+    usual_scale = 0.5
+
     def locate(self, X):
         assert type(X) is np.ndarray
         return (X[:, :1] > 0).astype(float)
 
     def share_at(self, scale):
-        return share_at(0.3, 0.5, scale)
+        return share_at(0.3, self.usual_scale, scale)
 
 
 def combine(*models, **changes):
