@@ -19,7 +19,9 @@ from lsgp.tuning.plan import (
     LAST_EVIDENCE_ITERATIONS,
     MOST_TRIED_WORK,
     N_FIRST_EVIDENCE,
+    N_RIVALS,
     N_TRIED,
+    N_TRIED_CLOSELY,
     N_TRIED_OF_FEW,
     WARM_EVIDENCE_ITERATIONS,
 )
@@ -74,6 +76,18 @@ def _again(start: Start, job: Job) -> None:
     job.found.append(problem.evaluate_exact(start, job.comparison))
 
 
+class _Part:
+    """Some of the rows, and which of them are predicted."""
+
+    def __init__(self, problem: TuningProblem, n_wanted: int, stream: int) -> None:
+        self.rows = problem.draw(n_wanted, problem.random(stream))
+        n = len(self.rows)
+        n_judged = max(1, int(MOST_TRIED_WORK / (1 + problem.rows.X.shape[1]) ** 3))
+        #: Those of the rows that are predicted, by their places.
+        self.places = np.arange(0, n, -(-n // min(n_judged, N_TRIED)), dtype=np.int32)
+        self.comparison = problem.compare_on(self.rows[self.places])
+
+
 class _Trial:
     """Exact GPs of part of the rows, one for each contender."""
 
@@ -81,29 +95,36 @@ class _Trial:
         self, problem: TuningProblem, contenders: Sequence[Contender], runner: Runner
     ) -> None:
         self.problem = problem
-        n_wanted = N_TRIED_OF_FEW if _is_made_anyway(problem) else N_TRIED
-        self.rows = problem.draw(n_wanted, problem.random(runner.stream))
-        n_tried = len(self.rows)
-        n_judged = max(1, int(MOST_TRIED_WORK / (1 + problem.rows.X.shape[1]) ** 3))
-        #: Those of the rows that are predicted, by their places.
-        self.places = np.arange(0, n_tried, -(-n_tried // n_judged), dtype=np.int32)
-        self.comparison = problem.compare_on(self.rows[self.places])
         self.contenders = contenders
         self.models = [problem.make_exact(c.model) for c in contenders]
+        is_made_anyway = _is_made_anyway(problem)
+        self.part = _Part(problem, N_TRIED_OF_FEW if is_made_anyway else N_TRIED, runner.stream)
         began = time.monotonic()
-        tasks = [partial(self._judge, k) for k in range(len(contenders))]
+        tasks = [partial(self._judge, k, self.part) for k in range(len(contenders))]
         self.losses = runner.run(tasks, [])
         #: That one of them took.
         self.seconds = (time.monotonic() - began) / len(contenders)
-        self.best = int(np.argmin(self.losses))
+        order = np.argsort(self.losses, kind="stable").tolist()
+        # The smoother of two kernels is the better one only where rows are dense enough.
+        rivals: list[int] = []
+        for k in order:
+            if all(self.models[k].kernel != self.models[other].kernel for other in rivals):
+                rivals.append(k)
+        rivals = rivals[:N_RIVALS]
+        if not is_made_anyway and len(rivals) > 1:
+            larger = _Part(problem, N_TRIED_CLOSELY, runner.stream)
+            closely = runner.run([partial(self._judge, k, larger) for k in rivals], [])
+            self.best = rivals[int(np.argmin(closely))]
+        else:
+            self.best = order[0]
 
-    def _judge(self, k: int, job: Job) -> float:
-        """Loss of the exact GP of the compared points alone."""
+    def _judge(self, k: int, part: _Part, job: Job) -> float:
+        """Loss of the exact GP of these rows alone."""
         self.problem.clock.check()
-        part = self.contenders[k].space.part(self.rows)
-        system = ExactSystem.solve(part.problem(self.models[k]), self.problem.backend.dense)
-        predictions = system.leave_out(self.places)
-        return self.comparison.judge(self.models[k], predictions, calibrates_scale=True).loss
+        space, model = self.contenders[k].space.part(part.rows), self.models[k]
+        system = ExactSystem.solve(space.problem(model), self.problem.backend.dense)
+        predictions = system.leave_out(part.places)
+        return part.comparison.judge(model, predictions, calibrates_scale=True).loss
 
     @property
     def pays(self) -> bool:
@@ -112,16 +133,16 @@ class _Trial:
             return True
         k = int(np.argmin([c.loss for c in self.contenders]))
         start = self.contenders[k].start
-        part = start.space.part(self.rows).indexed()
-        sample = part.sample(start.model, self.places, start.n_neighbors)
+        part = start.space.part(self.part.rows).indexed()
+        sample = part.sample(start.model, self.part.places, start.n_neighbors)
         predictions = part.predict(start.model, sample)
         is_open = self.problem.objective.calibrates_scale
-        local = self.comparison.judge(start.model, predictions, is_open)
+        local = self.part.comparison.judge(start.model, predictions, is_open)
         return self.losses[self.best] <= local.loss
 
     def _seconds_of_all(self) -> float:
         """What the exact GP of all rows may take: time goes with the cube of the rows."""
-        n, n_tried = len(self.problem.y), len(self.rows)
+        n, n_tried = len(self.problem.y), len(self.part.rows)
         if self.problem.backend.dense.is_fast:  # a part is over before it has begun
             return self.seconds + n**3 / FAST_RATE
         return float(self.seconds * (n / n_tried) ** 3)
