@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import lsgp.distributed.fitting as cluster_fitting
+import lsgp.storage.records as records
 from lsgp import LSGPClassifier, LSGPRegressor, _core
 from lsgp.search.approximate import CHOSEN_RECALL, ApproximateIndex, approximate, encode
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import build_index
+from lsgp.storage.searches import CODES, index_arrays
 
 N, D, K = 20_000, 8, 64
 
@@ -125,6 +127,19 @@ def test_half_codes_lose_hardly_any_neighbor(kind, matter):
             # Of equally distant ones, up to rounding, any counts. Tails alone make codes coarse.
             is_near = found.distances <= true.distances[:, -1:] * (1 + 1e-12)
             assert np.mean(is_near) > (0.98 if kind == "heavy tails" else 0.999)
+
+
+@pytest.mark.parametrize(("n_values", "d"), [(2, 200), (3, 300)])
+@pytest.mark.usefixtures("instruction_set")
+def test_many_inputs_of_few_values_lose_hardly_any_neighbor(n_values, d):
+    # Their differences are the same number in each input: rounded alike, they were lost together.
+    X = np.random.default_rng(4).integers(0, n_values, size=(12_000, d)).astype(float)
+    index = build_index(X, np.ones(d))
+    near = encode(index, reach=1.0, recall=1.0)
+    for k in (16, 256):
+        true = index.nearest_with_squares(X[:10] + 0.05, np.ones(d), k)
+        found = near.nearest_with_squares(X[:10] + 0.05, np.ones(d), k)
+        assert np.mean(found.distances <= true.distances[:, -1:] * (1 + 1e-12)) > 0.99
 
 
 def exclusions_of(kind, rows, n):
@@ -298,3 +313,31 @@ def test_rows_on_a_cluster_are_refused(monkeypatch):
         pytest.raises(ValueError, match="neighbors='approximate' is for rows in the memory"),
     ):
         cluster_fitting.fit(model, X, X.sum(axis=1), client=client)
+
+
+def test_models_with_codes_of_an_earlier_form_load_and_predict_the_same(tmp_path, monkeypatch):
+    # Whole codes and one array of bounds were kept, before there were half codes.
+    X = np.random.default_rng(0).uniform(size=(10_000, 8))
+    settings = {"lengthscale": np.ones(8), "noise_variance": 0.1, "n_neighbors": 16}
+    model = LSGPRegressor(objective=None, neighbors="approximate", **settings).fit(X, X.sum(axis=1))
+
+    def earlier_arrays(index):
+        arrays = {k: v for k, v in index_arrays(index).items() if not k.startswith(CODES)}
+        if isinstance(index, ApproximateIndex):
+            arrays["codes"] = np.ascontiguousarray(index.codes.points.transpose(0, 2, 1))
+            arrays["bounds"] = index.codes.leaf_boxes
+        return arrays
+
+    monkeypatch.setattr(records, "index_arrays", earlier_arrays)
+    model.save(tmp_path / "earlier.lsgp")
+    monkeypatch.undo()
+    loaded = LSGPRegressor.load(tmp_path / "earlier.lsgp")
+    own, made = (m.ensemble_.models[0].solver.index for m in (model, loaded))
+    assert isinstance(made, ApproximateIndex)
+    assert (made.reach, made.recall) == (own.reach, own.recall)
+    for made_of, own_of in zip(made.codes, own.codes, strict=True):
+        np.testing.assert_array_equal(made_of, own_of)
+    np.testing.assert_array_equal(loaded.predict(X[:50] + 0.01), model.predict(X[:50] + 0.01))
+    loaded.save(tmp_path / "again.lsgp")  # in the present form
+    again = LSGPRegressor.load(tmp_path / "again.lsgp")
+    np.testing.assert_array_equal(again.predict(X[:50] + 0.01), model.predict(X[:50] + 0.01))

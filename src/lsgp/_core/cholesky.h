@@ -28,7 +28,7 @@ constexpr int TILE = 3;
 // Tile columns per panel: a tile row's share of it stays in the first-level cache.
 constexpr int PANEL = 16;
 // Tile rows whose shares of a panel are used together: in that cache, or next to it with AVX-512.
-constexpr int GROUP = 4;
+constexpr int ROWS_TOGETHER = 4;
 
 template <class V> struct TiledTriangle {
   V *data;
@@ -121,7 +121,7 @@ inline void solve_panel(const TiledTriangle<V> &A, int R, int begin, int end) {
 
 // [E3] Factor in place, right-hand sides included. Every entry is accumulated in the order of
 // the columns whatever the panel width, so a lane's result depends on its own numbers only.
-// Tile rows below a panel are taken GROUP at a time: their shares of it stay near while those of the
+// Tile rows below a panel are taken ROWS_TOGETHER at a time: their shares of it stay near while those of the
 // rows above, which fit no near cache together, are read once for all of them.
 template <class V, class I>
 void factor(const TiledTriangle<V> &A, V smallest, I &failed, V &least) {
@@ -134,8 +134,8 @@ void factor(const TiledTriangle<V> &A, V smallest, I &failed, V &least) {
       update_tile<false>(A.tile(R, R), left, left, (R - begin) * TILE, left);
       factor_tile(A.tile(R, R), smallest, failed, least);
     }
-    for (int first = end; first < n_rows; first += GROUP) {
-      const int behind = first + GROUP < n_rows ? first + GROUP : n_rows;
+    for (int first = end; first < n_rows; first += ROWS_TOGETHER) {
+      const int behind = first + ROWS_TOGETHER < n_rows ? first + ROWS_TOGETHER : n_rows;
       for (int R = first; R < behind; R++) solve_panel(A, R, begin, end);
       for (int J = end; J < behind && J < A.n_tiles; J++) {
         const V *above = A.tile(J, begin);

@@ -87,22 +87,25 @@ inline void encode_halves(const Tree &tree, uint8_t *halves, uint8_t *points, ui
 
 // The squared differences of all halves of an input, rounded; 255 and more are one.
 // width: of a half; at: the query's distance from the first one
+// offset: below 1, added before the rest is cut off. Another one for each input: where inputs have
+// few values, their differences are the same number, and would all be rounded the same way.
 // table: (N_HALVES,), written
-inline void tabulate(float width, float at, uint8_t *table) {
+inline void tabulate(float width, float at, float offset, uint8_t *table) {
 #if defined(__AVX2__)
   const __m256 w = _mm256_set1_ps(width), q = _mm256_set1_ps(at), most = _mm256_set1_ps(255);
   __m256 low = _mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7), high = _mm256_add_ps(low, _mm256_set1_ps(8));
   low = _mm256_fmsub_ps(low, w, q), high = _mm256_fmsub_ps(high, w, q);
   // What is not a number comes second.
-  low = _mm256_min_ps(_mm256_mul_ps(low, low), most);
-  high = _mm256_min_ps(_mm256_mul_ps(high, high), most);
-  __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(low), _mm256_cvtps_epi32(high));
+  const __m256 more = _mm256_set1_ps(offset);
+  low = _mm256_min_ps(_mm256_fmadd_ps(low, low, more), most);
+  high = _mm256_min_ps(_mm256_fmadd_ps(high, high, more), most);
+  __m256i words = _mm256_packs_epi32(_mm256_cvttps_epi32(low), _mm256_cvttps_epi32(high));
   words = _mm256_permute4x64_epi64(words, 0xd8);  // the halves of each came side by side
   _mm_storeu_si128((__m128i *)table, _mm_packus_epi16(_mm256_castsi256_si128(words),
                                                       _mm256_extracti128_si256(words, 1)));
 #else
   for (int h = 0; h < N_HALVES; h++) {
-    const float gap = float(h) * width - at, square = gap * gap + 0.5f;
+    const float gap = float(h) * width - at, square = gap * gap + offset;
     table[h] = uint8_t(int(square < 255.0f ? square : 255.0f));
   }
 #endif

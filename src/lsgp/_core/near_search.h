@@ -253,7 +253,10 @@ template <bool SCALED> class NearSearch {
     const float scale = std::sqrt(group.scale);
     for (int64_t i = group.size; i < stop; i++) {
       const int64_t j = query.by_spread ? query.by_spread[i] : i;
-      tabulate(CODES_PER_HALF * width[j] * scale, at[j] * scale, table + i * N_HALVES);
+      // Multiples of the golden ratio are spread evenly, however many there are.
+      const float turn = float(i) * 0.618034f;
+      tabulate(CODES_PER_HALF * width[j] * scale, at[j] * scale, turn - std::floor(turn),
+               table + i * N_HALVES);
     }
     group.size = stop;
   }

@@ -87,7 +87,7 @@ inline void correlate_pairs(Kernel kernel, const double *z, int64_t n, int64_t d
   });
 }
 
-// What sums over pairs leave; all but `total` are added to.
+// What sums over pairs leave: `diagonal` and `total` are written, the others added to.
 struct PairSums {
   double *diagonal;     // (n,) of G
   double total;         // of all of G
