@@ -169,17 +169,20 @@ def test_a_fit_for_gaps_is_saved_with_its_direction(fitted, tmp_path):
 
 
 def starts_of(lengthscale, given=frozenset()):
-    """Where models of gaps of width .5 begin, from one with this lengthscale."""
+    """Where models of gaps of width .5 begin, from one with this lengthscale.
+
+    In the scale of the fit without them, the gaps are wider.
+    """
     space = SimpleNamespace(gap_width=0.5, transform=None, imitation=None)
     model = LocalModel(kernel="matern12", localizer="smooth", lengthscale=np.full(2, lengthscale))
     problem = SimpleNamespace(
-        starts=[Start(space, model, 9)],
+        starts=[Start(SimpleNamespace(gap_width=0.9), model, 9)],
         parameters=SimpleNamespace(given=given),
         specification=SimpleNamespace(admits_coarse=True, n_neighbors=None),
         rows=SimpleNamespace(X=np.zeros((1000, 2))),
         y=np.zeros((1000, 1)),
     )
-    return problem, Contender(space, SimpleNamespace(model=model)), problem.starts[0]
+    return problem, Contender(space, SimpleNamespace(model=model)), Start(space, model, 9)
 
 
 @pytest.mark.parametrize("lengthscale", [0.01, 0.2, 3.0])

@@ -190,6 +190,20 @@ def test_memory_of_both_precisions_is_counted_and_given_back_where_there_is_no_r
     np.testing.assert_array_equal(single.sample_y(QUERIES[:3], random_state=0), joint)
 
 
+def test_what_joint_predictions_keep_leaves_room_for_the_local_models_beside_it():
+    _, single = fitted()
+    X, y = make_problem()[:2]
+    local = LSGPRegressor(objective=None, n_neighbors=40, scale="global").fit(X, y[:, 0])
+    models = [replace(m.ensemble_.models[0], weight=0.5) for m in (single, local)]
+    single.ensemble_ = replace(single.ensemble_, models=tuple(models))
+    expected = single.predict(QUERIES)
+    before = single.ensemble_.nbytes
+    single.sample_y(QUERIES[:3], n_samples=20, random_state=0)
+    assert single.ensemble_.nbytes > before
+    single.memory_budget = single.ensemble_.nbytes  # of both systems, and of nothing else
+    np.testing.assert_array_equal(single.predict(QUERIES), expected)
+
+
 def test_files_and_updates_keep_the_precision(tmp_path):
     _, single = fitted()
     single.save(tmp_path / "model.lsgp")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import Resources
+from lsgp.backends.contract import Plan, Resources
 from lsgp.compute.progress import progress_bar
 from lsgp.compute.text import placed
 from lsgp.compute.threads import run_blocks
@@ -226,18 +226,13 @@ def in_blocks(
     LinAlgError at the end if a local system could not be solved, and warns if one needed jitter;
     returns which queries (q,) those were.
     """
-    models = ensemble.models
-    if ensemble.nbytes > resources.memory_budget:
+    try:
+        rest = _beside_systems(ensemble, resources)
+        _plans(ensemble, n_queries, rest, gradient)
+    except ValueError:
+        # What joint predictions have left behind may be what there is no room beside.
         ensemble.let_go()
-    left = resources.memory_budget - ensemble.nbytes
-    if left < 0:
-        n_exact = sum(model.solver.nbytes > 0 for model in models)
-        raise ValueError(
-            f"memory_budget={resources.memory_budget} bytes is less than the {ensemble.nbytes} "
-            f"bytes that {n_exact} exact GPs of {ensemble.n_rows} rows need. Increase "
-            "memory_budget, or fit again with this one."
-        )
-    rest = resources._replace(memory_budget=left)
+        rest = _beside_systems(ensemble, resources)
     while True:
         try:
             return _in_planned_blocks(ensemble, answer, n_queries, consume, rest, gradient)
@@ -248,6 +243,23 @@ def in_blocks(
             rest = rest._replace(n_threads=rest.n_threads // 2)
 
 
+def _beside_systems(ensemble: Ensemble, resources: Resources) -> Resources:
+    """With the memory that the systems of exact GPs leave."""
+    left = resources.memory_budget - ensemble.nbytes
+    if left < 0:
+        n_exact = sum(model.solver.nbytes > 0 for model in ensemble.models)
+        raise ValueError(
+            f"memory_budget={resources.memory_budget} bytes is less than the {ensemble.nbytes} "
+            f"bytes that {n_exact} exact GPs of {ensemble.n_rows} rows need. Increase "
+            "memory_budget, or fit again with this one."
+        )
+    return resources._replace(memory_budget=left)
+
+
+def _plans(ensemble: Ensemble, n_queries: int, resources: Resources, gradient: bool) -> list[Plan]:
+    return [model.solver.plan(n_queries, resources, gradient) for model in ensemble.models]
+
+
 def _in_planned_blocks(
     ensemble: Ensemble,
     answer: Answer[Said],
@@ -256,8 +268,7 @@ def _in_planned_blocks(
     resources: Resources,
     gradient: bool = False,
 ) -> NDArray[np.bool_]:
-    models = ensemble.models
-    plans = [model.solver.plan(n_queries, resources, gradient) for model in models]
+    models, plans = ensemble.models, _plans(ensemble, n_queries, resources, gradient)
     failures = Failures()
 
     def work(start: int, stop: int) -> None:

@@ -93,20 +93,20 @@ def _rank(problem: TuningProblem, found: Found, runner: Runner) -> list[Contende
 
 def _relayed(problem: TuningProblem, best: LocalModel, other: LocalModel) -> LocalModel:
     """The best with the kernel of another, short, where that may go on from."""
-    short = _sized(problem, best, SHORT_IN_GAPS, np.minimum)
+    width = problem.starts[0].space.gap_width
+    short = _sized(problem, best, SHORT_IN_GAPS * width, np.minimum)
     if "noise_variance" not in problem.parameters.given:
         short = short.replace(noise_variance=max(best.noise_variance, RELAYED_NOISE))
     return short.replace(kernel=other.kernel)
 
 
 def _sized(
-    problem: TuningProblem, model: LocalModel, share: float, bound: Callable[[float, float], float]
+    problem: TuningProblem, model: LocalModel, wanted: float, bound: Callable[[float, float], float]
 ) -> LocalModel:
-    """As steep as before, with lengthscales of at most, or at least, a share of the gaps' width."""
+    """As steep as before, with lengthscales of at most, or at least, what is wanted."""
     if problem.parameters.given & {"lengthscale", "signal_variance"}:
         return model
-    width, length = problem.starts[0].space.gap_width, np.exp(np.log(model.lengthscale).mean())
-    growth = float(bound(share * width / length, 1.0))
+    growth = float(bound(wanted / np.exp(np.log(model.lengthscale).mean()), 1.0))
     return model.replace(
         lengthscale=growth * np.asarray(model.lengthscale),
         signal_variance=growth * model.signal_variance,
@@ -116,7 +116,8 @@ def _sized(
 def _within_gaps(problem: TuningProblem, contender: Contender, along: Start) -> list[Start]:
     """Short, from the nearest rows, and from units all around."""
     m, space = _n_neighbors(problem, N_COMBINED_IN_GAPS), _bare(along.space)
-    model = _sized(problem, _carried(contender, along), SHORT_IN_GAPS, np.minimum)
+    longest = SHORT_IN_GAPS * along.space.gap_width  # in the scale of this space
+    model = _sized(problem, _carried(contender, along), longest, np.minimum)
     starts = [Start(space, model, m)]
     if problem.specification.admits_coarse:
         reach = float(FACTOR_IN_GAPS ** (1.0 / problem.rows.X.shape[1]))
@@ -132,7 +133,7 @@ def _across_gaps(problem: TuningProblem, contender: Contender, along: Start) -> 
     """
     if problem.parameters.given & {"lengthscale", "signal_variance"}:
         return []
-    model = _sized(problem, _carried(contender, along), 1.0, np.maximum)
+    model = _sized(problem, _carried(contender, along), along.space.gap_width, np.maximum)
     return [Start(along.space, model, _n_neighbors(problem, N_COMBINED_IN_GAPS))]
 
 
