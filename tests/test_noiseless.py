@@ -15,7 +15,9 @@ from lsgp.tuning.noiseless_plan import N_HALF_PROVEN_UNSEEN
 from lsgp.tuning.parameters import SHARED_BOUNDS
 from lsgp.tuning.plan import SMALLEST_ODDS, integrated_share
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.noiseless import Tuned, _finished, odds_of
+from lsgp.tuning.stages.first import First
+from lsgp.tuning.stages.likely import Likely
+from lsgp.tuning.stages.noiseless import Noiseless, Tuned, _finished, odds_of
 
 FLOOR = math.exp(SHARED_BOUNDS["noise_variance"][0])
 
@@ -62,6 +64,17 @@ def test_intervals_of_a_function_cover_it(fitted, data):
     low, high = fitted.predict_interval(data[1], level=0.9, kind="latent")
     truth = function(data[1])
     assert np.mean((low <= truth) & (truth <= high)) > 0.8
+
+
+def test_intervals_of_a_smooth_function_are_no_wider_than_its_errors(monkeypatch):
+    # Folds were solved with another noise than what they calibrate: standardized errors of .35.
+    monkeypatch.setattr(search, "STAGES", (First(), Likely(), Noiseless()))
+    rng = np.random.default_rng(0)
+    X, queries = rng.uniform(size=(150, 6)), rng.uniform(size=(300, 6))
+    model = regressor().fit(X, (X**2).sum(axis=1))
+    mean, std = model.predict(queries, return_std=True)
+    z = ((queries**2).sum(axis=1) - mean) / std
+    assert 0.5 < math.sqrt(np.mean(z**2)) < 2.0
 
 
 def test_models_with_noise_have_no_share_where_none_is_found(fitted):
