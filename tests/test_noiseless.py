@@ -3,6 +3,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from lsgp.tuning.noiseless_plan import N_HALF_PROVEN_UNSEEN
 from lsgp.tuning.parameters import SHARED_BOUNDS
 from lsgp.tuning.plan import SMALLEST_ODDS, integrated_share
 from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.stages import noiseless
 from lsgp.tuning.stages.first import First
 from lsgp.tuning.stages.likely import Likely
 from lsgp.tuning.stages.noiseless import Noiseless, Tuned, _finished, odds_of
@@ -66,15 +68,59 @@ def test_intervals_of_a_function_cover_it(fitted, data):
     assert np.mean((low <= truth) & (truth <= high)) > 0.8
 
 
-def test_intervals_of_a_smooth_function_are_no_wider_than_its_errors(monkeypatch):
-    # Folds were solved with another noise than what they calibrate: standardized errors of .35.
+@pytest.fixture
+def short(monkeypatch):
+    """Only the stages that functions without noise need."""
     monkeypatch.setattr(search, "STAGES", (First(), Likely(), Noiseless()))
+
+
+def test_intervals_of_a_smooth_function_are_no_wider_than_its_errors(short):
+    # Folds were solved with another noise than what they calibrate: standardized errors of .35.
     rng = np.random.default_rng(0)
     X, queries = rng.uniform(size=(150, 6)), rng.uniform(size=(300, 6))
     model = regressor().fit(X, (X**2).sum(axis=1))
     mean, std = model.predict(queries, return_std=True)
     z = ((queries**2).sum(axis=1) - mean) / std
     assert 0.5 < math.sqrt(np.mean(z**2)) < 2.0
+
+
+def predictions_of_folds(monkeypatch, change=lambda found: found):
+    """What folds say in the fits to come, as changed, and what is judged."""
+    told, judged, predict, add = [], [], noiseless._predict_unseen, noiseless._add
+
+    def watched(*arguments):
+        told.append(change(predict(*arguments)))
+        return told[-1]
+
+    def adding(problem, found, runner, those):
+        judged.extend(those)
+        add(problem, found, runner, those)
+
+    monkeypatch.setattr(noiseless, "_predict_unseen", watched)
+    monkeypatch.setattr(noiseless, "_add", adding)
+    return told, judged
+
+
+def test_what_a_fold_cannot_be_predicted_by_is_left_out(data, short, monkeypatch):
+    # No number is less than none, and all of the weight was that of such a model.
+    def break_first(found):
+        predicted, variance = found
+        mean = np.where(np.arange(len(predicted.mean))[:, None] < 5, np.nan, predicted.mean)
+        return replace(predicted, mean=mean), variance
+
+    _, judged = predictions_of_folds(monkeypatch, break_first)
+    model = regressor().fit(data[0], function(data[0]))
+    assert not judged
+    assert np.isfinite(model.predict(data[1])).all()
+
+
+def test_a_signal_that_is_given_is_not_widened_by_folds_alone(data, short, monkeypatch):
+    # The folds had a factor that the model did not get.
+    told, judged = predictions_of_folds(monkeypatch)
+    regressor(signal_variance=1.0).fit(data[0], function(data[0]))
+    assert judged
+    assert [variance for _, variance in told] == [1.0] * len(told)
+    assert {each.contender.model.signal_variance for each in judged} == {1.0}
 
 
 def test_models_with_noise_have_no_share_where_none_is_found(fitted):

@@ -126,8 +126,8 @@ def maximize_bent_evidence(
 ) -> Bent:
     """Tune from ``start`` on, by the marginal likelihood and the priors.
 
-    Until a step gains less than ``least_gain``; without a step if there are no iterations. The model
-    has the noise that it was evaluated with.
+    Until a step gains less than ``least_gain``; without a step if there are no iterations. What is
+    found has the noise that it was evaluated with.
     """
     model, n_own = start.model, len(parameters.pack(start.model))
     lowest, failures = [BAD_EVIDENCE], [0]

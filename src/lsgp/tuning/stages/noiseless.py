@@ -308,7 +308,7 @@ def _maximize(
 
 
 def _judge(job: Job, tuned: Tuned) -> Judged | None:
-    """Of all rows; None if they cannot be factored without more noise."""
+    """Of all rows; None if they, or those of a fold, cannot be factored without more noise."""
     problem, n, began = job.problem, len(job.problem.y), time.monotonic()
     solved = _solve(problem, tuned)
     if solved is None:
@@ -317,6 +317,8 @@ def _judge(job: Job, tuned: Tuned) -> Judged | None:
     unseen, variance = None, n / max(n - _n_tuned(problem, tuned), n / 2)
     if n <= MOST_REFITTED:
         unseen, of_unseen = _predict_unseen(job, tuned, start.model)
+        if not np.isfinite(unseen.mean).all() or not np.isfinite(unseen.scale).all():
+            return None
         variance *= of_unseen
     else:
         judged = problem.judge_exact(start, system, job.comparison, True, began)
@@ -353,11 +355,12 @@ def _predict_unseen(
 ) -> tuple[PredictiveDistribution, float]:
     """Rows of folds from the others, which alone have tuned it, and the variance of the errors.
 
-    That is relative to what was predicted, and the predictions have it. Tuning goes on from what
-    all rows have found: from nothing, one fold in ten ends elsewhere, 20 in the log evidence
-    lower, and tells of errors that the model does not make. The noise is that of the model of all
-    rows, in the units of the targets: of smooth functions it is most of what is predicted. The
-    signal is no larger than rounding allows for with it (`ROUNDING_NOISE`).
+    That is relative to what was predicted, and the predictions have it, unless the signal is given:
+    then the model does not get it either. Tuning goes on from what all rows have found: from
+    nothing, one fold in ten ends elsewhere, 20 in the log evidence lower, and tells of errors that
+    the model does not make. The noise is that of the model of all rows, in the units of the
+    targets: of smooth functions it is most of what is predicted. The signal is no larger than
+    rounding allows for with it (`ROUNDING_NOISE`).
     """
     problem, comparison = job.problem, job.comparison
     rows, y = _bendable(problem, tuned.space), problem.y
@@ -377,8 +380,8 @@ def _predict_unseen(
         predicted = distribution_of(system.predict(X[held]), noise)
         mean[held], scale[held] = predicted.mean, predicted.scale
     variance = float(np.mean(((y - mean) / scale) ** 2))
-    if not 0.0 < variance < math.inf:
-        variance = 1.0  # nothing to learn from
+    if not 0.0 < variance < math.inf or "signal_variance" in problem.specification.given:
+        variance = 1.0  # nothing to learn from, or to change by it
     compared = comparison.rows
     return PredictiveDistribution(mean[compared], math.sqrt(variance) * scale[compared]), variance
 
