@@ -15,7 +15,7 @@ from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.bending import BendableRows, Bent, maximize_bent_evidence, noiseless
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.evidence import NOT_TUNED, evidence_of
-from lsgp.tuning.noiseless_plan import TINY_NOISE
+from lsgp.tuning.noiseless_plan import ROUNDING_NOISE, TINY_NOISE
 from lsgp.tuning.parameters import Parameters
 
 SMALL = 1e-6
@@ -160,3 +160,19 @@ def test_noise_is_no_less_than_rounding_where_signals_are_large(steep):
     first = maximize_bent_evidence(rows, start, parameters, 0, Clock(), HOST, False)
     found = maximize_bent_evidence(rows, start, parameters, 100, Clock(), HOST, False)
     assert -math.inf < first.log_evidence < found.log_evidence - 1e3
+    # What comes back is what was evaluated: the noise is not less.
+    for one in (first, found):
+        own = LocalProblem(rows.X, rows.y, rows.noise, one.model)
+        assert one.model.noise_variance >= ROUNDING_NOISE * len(inputs)
+        assert math.isfinite(evidence_of(own, HOST).value)
+    # And what goes on from there has no more than it needs.
+    again = maximize_bent_evidence(
+        rows,
+        first._replace(model=large.replace(noise_variance=1e-3)),
+        parameters,
+        0,
+        Clock(),
+        HOST,
+        False,
+    )
+    assert again.model.noise_variance == first.model.noise_variance

@@ -168,3 +168,13 @@ def test_models_that_err_differently_are_both_used():
 def test_the_first_of_equals_is_picked():
     (only,) = make_predictions(1)
     assert choose_weights([only, only, only], crps_loss(np.zeros((40, 2))), 1).tolist() == [1, 0, 0]
+
+
+def test_a_model_without_a_loss_is_never_picked():
+    models = make_predictions(3)
+    mean = models[0].mean.copy()
+    mean[0] = np.nan
+    unknown = PredictiveDistribution(mean, models[0].scale)
+    weights = choose_weights([models[1], unknown, models[2]], crps_loss(np.zeros((40, 2))), 4)
+    assert weights[1] == 0.0
+    assert weights.sum() == 1.0

@@ -126,19 +126,23 @@ def maximize_bent_evidence(
 ) -> Bent:
     """Tune from ``start`` on, by the marginal likelihood and the priors.
 
-    Until a step gains less than ``least_gain``; without a step if there are no iterations.
+    Until a step gains less than ``least_gain``; without a step if there are no iterations. What is
+    found has the noise that it was evaluated with.
     """
     model, n_own = start.model, len(parameters.pack(start.model))
     lowest, failures = [BAD_EVIDENCE], [0]
     # With less, rounding decides whether there is a factor, and descents end at the first without.
     least_noise = ROUNDING_NOISE * len(rows.X)
 
+    def rounded(vector: Array) -> tuple[LocalModel, bool]:
+        changed = parameters.unpack(vector[:n_own], model)
+        if changed.noise_variance >= least_noise:
+            return changed, False
+        return changed.replace(noise_variance=least_noise), True
+
     def function(vector: Array) -> tuple[float, Array]:
         clock.check()
-        changed, bends = parameters.unpack(vector[:n_own], model), vector[n_own:]
-        is_rounded = changed.noise_variance < least_noise
-        if is_rounded:
-            changed = changed.replace(noise_variance=least_noise)
+        (changed, is_rounded), bends = rounded(vector), vector[n_own:]
         X, by_bends = rows.bent(bends) if bends_inputs else (rows.X, np.empty((0, 0)))
         found = evidence_of(LocalProblem(X, rows.y, rows.noise, changed), dense)
         if not math.isfinite(found.value) or not np.isfinite(found.gradient).all():
@@ -159,10 +163,14 @@ def maximize_bent_evidence(
         return value, gradient
 
     vector = np.concatenate([parameters.pack(model), start.bends if bends_inputs else []])
-    if not len(vector) or not n_iterations:
-        return start._replace(log_evidence=-function(vector)[0])
+    if not len(vector):
+        return start._replace(model=rounded(vector)[0], log_evidence=-function(vector)[0])
     bounds = parameters.bounds(model)
     bounds += [(-LARGEST_BEND, LARGEST_BEND)] * (len(vector) - n_own)
+    if not n_iterations:
+        # Its noise may be that of other rows, which rounding left more of, or less.
+        vector = np.clip(vector, *np.transpose(bounds))
+        return start._replace(model=rounded(vector)[0], log_evidence=-function(vector)[0])
     best, value = vector, math.inf
     for _ in range(MOST_DESCENTS):
         before, failures[0] = value, 0
@@ -172,4 +180,4 @@ def maximize_bent_evidence(
         if not failures[0] or before - value < WORTH_DESCENT:
             break
     bends = best[n_own:] if bends_inputs else start.bends
-    return Bent(parameters.unpack(best[:n_own], model), bends, -value)
+    return Bent(rounded(best)[0], bends, -value)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lsgp.compute.warn import warn_user
 from lsgp.solvers.boosted import BoostedTrees
-from lsgp.tuning.calibration import ScaleAndShape, calibrate_combination
+from lsgp.tuning.calibration import N_HALF_PROVEN, ScaleAndShape, calibrate_combination
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
 from lsgp.tuning.laplace import LaplaceCandidate
@@ -58,7 +58,14 @@ class Weighed(NamedTuple):
     linear: tuple[tuple[LinearCandidate, float], ...] = ()
 
 
-def weigh(problem: TuningProblem, comparison: Comparison, found: Found) -> Weighed:
+def weigh(problem: TuningProblem, comparison: Comparison, searched: list[Found]) -> Weighed:
+    """What searches have found, and beside it those that are integrated over, which all share."""
+    weighed = [_weigh_search(problem, comparison, found) for found in searched]
+    chosen = weighed[0] if len(weighed) == 1 else _mean_of(problem, comparison, weighed)
+    return _with_integrated(problem, comparison, chosen, searched[0])
+
+
+def _weigh_search(problem: TuningProblem, comparison: Comparison, found: Found) -> Weighed:
     """Combine candidates as far as their leave-one-out predictions say that it pays."""
     tried = found.all
     usable = usable_ones(tried) or tried[:1]
@@ -72,7 +79,8 @@ def weigh(problem: TuningProblem, comparison: Comparison, found: Found) -> Weigh
         fixed[-len(likely) :] = [odds for _, odds in likely]
         fixed /= fixed.sum()
     share = exact_share(len(problem.y)) if likely else 0.0
-    if not tried or found.unseen is not None:
+    unseen = found.unseen if likely else None  # of those
+    if not tried or unseen is not None:
         share = 1.0  # they are what was asked for, or nothing is left to leave-one-out
     candidates = [c.candidate for c in usable]
     if problem.objective.judges_predictions or not tried:
@@ -81,35 +89,41 @@ def weigh(problem: TuningProblem, comparison: Comparison, found: Found) -> Weigh
     else:
         # The best is kept as it is: the first of those that are sorted.
         choice = Choice(np.eye(len(usable))[0], usable[0].loss, ScaleAndShape())
-    if found.unseen is not None:
+    if unseen is not None:
         n_half, y = N_HALF_PROVEN_UNSEEN, comparison.y
-        calibration = calibrate_combination(found.unseen, y, n_half, has_contrast=False)
+        calibration = calibrate_combination(unseen, y, n_half, has_contrast=False)
         choice = choice._replace(calibration=calibration)
-    elif problem.finds_noise and _is_noiseless(usable, choice.weights):
+    elif _is_noiseless(problem, usable, choice.weights):
         predicted = [candidate.predicted for candidate in candidates]
         choice = comparison.combined(predicted, choice.weights, N_HALF_PROVEN_NOISELESS)
     weights, of_linear = np.split(choice.weights, [len(usable)])
     linear = tuple((c, float(w)) for c, w in zip(found.linear, of_linear, strict=True) if w)
-    # Those have noise, no less than its floor: of a function without any, they would be most of
-    # the error (three functions of 50 rows: three times that of the others).
-    integrated = [] if found.is_noiseless else usable_ones(found.integrated)
-    if integrated:
-        # Never of labels: there is no linear candidate beside them.
-        predicted = [candidate.predicted for candidate in candidates]
-        also = [c.candidate.predicted for c in integrated]
-        choice = comparison.blend(choice, predicted, also, problem.integrated_share)
-        weights = choice.weights
-        usable += integrated
     return Weighed(usable, choice._replace(weights=weights), linear)
 
 
-def _is_noiseless(contenders: list[Contender], weights: Array) -> bool:
-    """Whether most of the weight is that of models with less noise than its floor."""
+def _with_integrated(
+    problem: TuningProblem, comparison: Comparison, weighed: Weighed, found: Found
+) -> Weighed:
+    """With models that are integrated over beside what was chosen, if there are any."""
+    # Those have noise, no less than its floor: of a function without any, they would be most of
+    # the error (three functions of 50 rows: three times that of the others).
+    integrated = [] if found.is_noiseless else usable_ones(found.integrated)
+    if not integrated:
+        return weighed
+    # Never of labels: there is no linear candidate beside them.
+    predicted = [contender.candidate.predicted for contender in weighed.contenders]
+    also = [contender.candidate.predicted for contender in integrated]
+    choice = comparison.blend(weighed.choice, predicted, also, problem.integrated_share)
+    return weighed._replace(contenders=[*weighed.contenders, *integrated], choice=choice)
+
+
+def _is_noiseless(problem: TuningProblem, contenders: list[Contender], weights: Array) -> bool:
+    """Whether most of the weight is that of models with less noise than its floor, as found."""
     pairs = zip(contenders, weights, strict=False)  # linear ones, of labels, are behind them
-    return sum(w for c, w in pairs if is_below_floor(c.model)) > 0.5
+    return problem.finds_noise and sum(w for c, w in pairs if is_below_floor(c.model)) > 0.5
 
 
-def mean_of(comparison: Comparison, weighed: list[Weighed]) -> Weighed:
+def _mean_of(problem: TuningProblem, comparison: Comparison, weighed: list[Weighed]) -> Weighed:
     """What several searches have chosen, all with the same weight: their mean errs less."""
     contenders: list[Contender] = []
     shares: list[float] = []
@@ -124,7 +138,9 @@ def mean_of(comparison: Comparison, weighed: list[Weighed]) -> Weighed:
                 shares[place] += weight
     weights = np.array(shares) / len(weighed)
     predicted = [contender.candidate.predicted for contender in contenders]
-    return Weighed(contenders, comparison.combined(predicted, weights))
+    is_noiseless = _is_noiseless(problem, contenders, weights)
+    n_half = N_HALF_PROVEN_NOISELESS if is_noiseless else N_HALF_PROVEN
+    return Weighed(contenders, comparison.combined(predicted, weights, n_half))
 
 
 def finish(

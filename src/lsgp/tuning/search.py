@@ -32,7 +32,6 @@ from lsgp.tuning.outcome import (
     Tuned,
     finish,
     have_one,
-    mean_of,
     merge,
     result_of,
     usable_ones,
@@ -217,19 +216,22 @@ def _tune_once(problem: TuningProblem, watch: Callable[[float], None] | None) ->
             is_complete = _search(problem, comparison, found, part, k)
             if k == 0 or is_complete:
                 searched.append(found)
-            if not is_complete or found.unseen is not None:
-                break  # in the second case, nothing else would have a share
+            if not is_complete:
+                break
+            if found.unseen is not None:
+                if watch is not None:
+                    watch(1.0)
+                break  # nothing else would have a share
         first = searched[0]
         have_one(problem, comparison, first)
-        weighed = [weigh(problem, comparison, found) for found in searched]
-        chosen = weighed[0] if len(weighed) == 1 else mean_of(comparison, weighed)
-        return finish(problem, comparison, chosen, first.boosted, is_complete)
+        weighed = weigh(problem, comparison, searched)
+        return finish(problem, comparison, weighed, first.boosted, is_complete)
 
 
 def _stopped(problem: TuningProblem, comparison: Comparison, found: Found) -> Tuned:
     """What there is when the search was cut short before its stages."""
     have_one(problem, comparison, found)
-    return finish(problem, comparison, weigh(problem, comparison, found), None, False)
+    return finish(problem, comparison, weigh(problem, comparison, [found]), None, False)
 
 
 @contextmanager

@@ -40,13 +40,15 @@ def choose_weights(
     Starts from the best single model; a model picked k times of ``n_picks`` has weight
     k / ``n_picks``. Few picks keep the choice from fitting the noise of the loss. The ``toll`` is
     added to the loss, once for each model that is used; at the end, those that the others do better
-    without are left out: what is cheap is picked early, and dear ones later may do its work.
+    without are left out: what is cheap is picked early, and dear ones later may do its work. What
+    has no loss, as it is not finite, is the worst.
     """
 
     def priced(counts: Array) -> float:
         used = np.flatnonzero(counts)
         combined = combine([predicted[int(j)] for j in used], counts[used] / counts.sum())
-        return loss(combined) + (0.0 if toll is None else toll.of(used))
+        value = loss(combined) + (0.0 if toll is None else toll.of(used))
+        return math.inf if math.isnan(value) else value
 
     one = np.eye(len(predicted))
 

@@ -36,6 +36,8 @@ class Boost:
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
         if not problem.admits_boosting or not found.all:
             return
+        if found.unseen is not None:
+            return  # nothing else has a share, and leave-one-out says nothing of theirs
         runner.report(0, "boosted trees")
         folds = found.folds or Folds(_boosting(problem, runner.stream), problem.clock)
         if not folds.boosting.is_possible:

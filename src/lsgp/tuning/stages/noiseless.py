@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.combination import combine
-from lsgp.method.contract import STATUS_OK, LocalProblem
+from lsgp.method.contract import STATUS_OK, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.bending import BendableRows, Bent, maximize_bent_evidence, noiseless
@@ -308,7 +308,7 @@ def _maximize(
 
 
 def _judge(job: Job, tuned: Tuned) -> Judged | None:
-    """Of all rows; None if they cannot be factored without more noise."""
+    """Of all rows; None if they, or those of a fold, cannot be factored without more noise."""
     problem, n, began = job.problem, len(job.problem.y), time.monotonic()
     solved = _solve(problem, tuned)
     if solved is None:
@@ -316,7 +316,9 @@ def _judge(job: Job, tuned: Tuned) -> Judged | None:
     start, system = solved
     unseen, variance = None, n / max(n - _n_tuned(problem, tuned), n / 2)
     if n <= MOST_REFITTED:
-        unseen, of_unseen = _predict_unseen(job, tuned)
+        unseen, of_unseen = _predict_unseen(job, tuned, start.model)
+        if not np.isfinite(unseen.mean).all() or not np.isfinite(unseen.scale).all():
+            return None
         variance *= of_unseen
     else:
         judged = problem.judge_exact(start, system, job.comparison, True, began)
@@ -348,15 +350,21 @@ def _n_tuned(problem: TuningProblem, tuned: Tuned) -> int:
     return n_own + len(tuned.found.bends) if tuned.is_bent else n_own
 
 
-def _predict_unseen(job: Job, tuned: Tuned) -> tuple[PredictiveDistribution, float]:
+def _predict_unseen(
+    job: Job, tuned: Tuned, of_all: LocalModel
+) -> tuple[PredictiveDistribution, float]:
     """Rows of folds from the others, which alone have tuned it, and the variance of the errors.
 
-    That is relative to what was predicted, and the predictions have it. Tuning goes on from what
-    all rows have found: from nothing, one fold in ten ends elsewhere, 20 in the log evidence
-    lower, and tells of errors that the model does not make.
+    That is relative to what was predicted, and the predictions have it, unless the signal is given:
+    then the model does not get it either. Tuning goes on from what all rows have found: from
+    nothing, one fold in ten ends elsewhere, 20 in the log evidence lower, and tells of errors that
+    the model does not make. The noise is that of the model of all rows, in the units of the
+    targets: of smooth functions it is most of what is predicted. The signal is no larger than
+    rounding allows for with it (`ROUNDING_NOISE`).
     """
     problem, comparison = job.problem, job.comparison
     rows, y = _bendable(problem, tuned.space), problem.y
+    noise_size = of_all.noise_variance * of_all.signal_variance
     numbers = job.rng.permutation(len(y)) % N_REFITTED
     mean, scale = np.empty_like(y), np.empty_like(y)
     for number in range(N_REFITTED):
@@ -364,14 +372,16 @@ def _predict_unseen(job: Job, tuned: Tuned) -> tuple[PredictiveDistribution, flo
         part = rows.part(seen)
         found = _maximize(problem, part, tuned.found, tuned.is_bent)
         X = rows.bent(found.bends)[0] if tuned.is_bent else rows.X
-        own = LocalProblem(X[seen], part.y, part.noise, found.model)
+        signal = min(found.model.signal_variance, noise_size / found.model.noise_variance)
+        model = found.model.replace(signal_variance=signal, noise_variance=noise_size / signal)
+        own = LocalProblem(X[seen], part.y, part.noise, model)
         system = ExactSystem.solve(own, problem.backend.dense)
-        noise = found.model.noise_of(rows.noise[held])
+        noise = model.noise_of(rows.noise[held])
         predicted = distribution_of(system.predict(X[held]), noise)
         mean[held], scale[held] = predicted.mean, predicted.scale
     variance = float(np.mean(((y - mean) / scale) ** 2))
-    if not 0.0 < variance < math.inf:
-        variance = 1.0  # nothing to learn from
+    if not 0.0 < variance < math.inf or "signal_variance" in problem.specification.given:
+        variance = 1.0  # nothing to learn from, or to change by it
     compared = comparison.rows
     return PredictiveDistribution(mean[compared], math.sqrt(variance) * scale[compared]), variance
 
