@@ -56,6 +56,7 @@ from lsgp.tuning.stages.mix import Mix
 from lsgp.tuning.stages.narrow import Narrow
 from lsgp.tuning.stages.noiseless import Noiseless
 from lsgp.tuning.stages.polish import Polish
+from lsgp.tuning.stages.products import Products
 from lsgp.tuning.stages.rank import Rank
 from lsgp.tuning.stages.stage import Found, Runner, Stage
 from lsgp.tuning.stages.vary import Vary
@@ -79,6 +80,7 @@ STAGES: tuple[Stage, ...] = (
     EnlargeMore(),
     Vary(),
     Noiseless(),
+    Products(),
     Boost(),
 )
 
