@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// As pairs.h, of a product over inputs of a constant and a correlation of that input alone:
+// As pairs.h, of a product over inputs of a constant and a correlation of that input alone [E12]:
 //   rho = prod_j (c_j + rho_j) / (c_j + 1).
 #pragma once
 

@@ -268,7 +268,7 @@ class KernelObject:
 
 @dataclass(frozen=True)
 class ProductKernel:
-    """A product over inputs, each of which has a part that does not vary with it.
+    """[E12] A product over inputs, each of which has a part that does not vary with it.
 
     rho = prod_j (c_j + rho_j) / (c_j + 1), with rho_j the correlation ``name`` of the j-th scaled
     difference alone and c_j its constant. Multiplied out, it is a sum over all subsets of the
