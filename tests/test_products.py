@@ -21,6 +21,7 @@ from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_query import query_system
 from lsgp.solvers.exact_system import ExactSystem
+from lsgp.storage.records import local_model_record, read_local_model
 from lsgp.tuning.evidence import NOT_TUNED, evidence_of
 from lsgp.tuning.parameters import Parameters
 from lsgp.tuning.priors import negative_log_prior
@@ -211,6 +212,24 @@ def test_a_device_leaves_products_to_the_host():
     problem, _ = problem_of()
     assert ExactSystem.solve(problem, Device()).dense is HOST
     assert math.isfinite(evidence_of(problem, Device()).value)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ProductKernel("matern52", (1.0, 2.0)),
+        ProductKernel("matern52", (1.0, 2.0, math.inf)),
+        ProductKernel("matern52", (1.0, 2.0, 0.0)),
+        ProductKernel("spherical", CONSTANTS),
+        ProductKernel("none", CONSTANTS),
+    ],
+)
+def test_files_with_other_products_are_refused(kernel):
+    model = problem_of()[0].model
+    assert read_local_model(local_model_record(model), 3).kernel == model.kernel
+    record = local_model_record(model.replace(kernel=kernel))
+    with pytest.raises(ValueError, match=r"product|constant"):
+        read_local_model(record, 3)
 
 
 @pytest.fixture(scope="module")
