@@ -3,6 +3,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from sklearn.gaussian_process.kernels import RationalQuadratic
 from untuned import combined_model
 
 from lsgp import LSGPClassifier, LSGPRegressor
-from lsgp.method.kernels import KERNELS
+from lsgp.method.kernels import KERNELS, ProductKernel
 from lsgp.method.localizers import LOCALIZERS
+from lsgp.solvers.choose import choose_solver
 
 NEEDS = "needs the extra botorch: run make test-botorch"
 torch = pytest.importorskip("torch", reason=NEEDS)
@@ -35,7 +37,14 @@ QUERIES = torch.tensor(X[:12].reshape(3, 4, 2) + 0.02)
 
 def fitted(targets=Y, **settings):
     settings = {"n_neighbors": 30, "lengthscale": 0.7, "noise_variance": 0.01, **settings}
-    return LSGPRegressor(objective=None, **settings).fit(X, targets)
+    kernel = settings.pop("product", None)
+    estimator = LSGPRegressor(objective=None, **settings).fit(X, targets)
+    if kernel is not None:  # which is tuned, and cannot be given
+        (own,) = estimator.ensemble_.models
+        problem = own.problem._replace(model=own.model.replace(kernel=kernel))
+        solver = choose_solver(problem, own.index, own.n_neighbors, own.solver.backend)
+        estimator.ensemble_ = replace(estimator.ensemble_, models=(own.with_solver(solver),))
+    return estimator
 
 
 SETTINGS = {
@@ -53,6 +62,11 @@ SETTINGS = {
     "ordinary": {"trend": (np.inf, 0.0)},
     "universal": {"trend": (np.inf, np.inf), "scale": "global"},
     "exact": {"localizer": "rectangular", "n_neighbors": 300},
+    "exact product": {
+        "localizer": "rectangular",
+        "n_neighbors": 300,
+        "product": ProductKernel("matern52", (0.4, 3.0)),
+    },
     "exact universal": {
         "localizer": "rectangular",
         "n_neighbors": 300,

@@ -75,12 +75,12 @@ def choose_backend(name: str, model: LocalModel, seconds: float = 0.0) -> Backen
         chosen: Backend = next(
             backend
             for backend in FASTEST
-            if backend.knows(model.correlation) and backend.knows_metric(model.localizer_metric)
+            if _solves(backend, model) and backend.knows_metric(model.localizer_metric)
         )
         is_worth = chosen is BACKENDS["cpu"] and seconds > WORTH
         return cuda_or_cpu if is_worth and _has_device() else chosen
     backend = _require(name)
-    if not backend.knows(model.correlation):
+    if not _solves(backend, model):
         raise ValueError(
             f"backend={name!r} does not know the kernel {model.kernel}. Use backend='auto', which "
             "runs it on the reference backend, or a kernel that the native core knows."
@@ -92,6 +92,12 @@ def choose_backend(name: str, model: LocalModel, seconds: float = 0.0) -> Backen
             "backend, or one lengthscale."
         )
     return backend
+
+
+def _solves(backend: Backend, model: LocalModel) -> bool:
+    """Whether local systems can be solved, or one of all rows, which takes more kernels."""
+    kernel = model.correlation
+    return backend.knows(kernel) or (backend.factors_once and kernel.is_stationary)
 
 
 def is_automatic(backend: Backend) -> bool:

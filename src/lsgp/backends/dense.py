@@ -69,6 +69,24 @@ class AdjointSums(NamedTuple):
     pairs: Array  # (n,) of the rows of P
     pairs_by_z: Array  # (n, d) P z
 
+    def through_correlations(self, z: Array) -> tuple[Array, Array]:
+        """G times derivatives of the correlations: in the kernel's logarithms, and in z (n, d)."""
+        by_lengthscale = -4.0 * (self.pairs @ (z * z) - np.einsum("ij,ij->j", z, self.pairs_by_z))
+        return by_lengthscale, 4.0 * (self.pairs[:, None] * z - self.pairs_by_z)
+
+
+class ProductSums(NamedTuple):
+    """The same of a product of correlations, whose inputs have derivatives of their own."""
+
+    diagonal: Array
+    total: float
+    by_z: Array
+    by_logarithms: Array  # (2 d,)
+    by_rows: Array  # (n, d)
+
+    def through_correlations(self, z: Array) -> tuple[Array, Array]:
+        return self.by_logarithms, self.by_rows
+
 
 class Covariance(Protocol):
     """A covariance of all rows, factored, for the evidence."""
@@ -81,7 +99,7 @@ class Covariance(Protocol):
 
     def adjoint_sums(
         self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
-    ) -> AdjointSums:
+    ) -> AdjointSums | ProductSums:
         """Of G = ½ (inverse - left rightᵀ - alpha alphaᵀ / unit), with the trend (left, right).
 
         The factor is gone afterwards. With a trend apart, nobody asks for ``total`` and ``by_z``.

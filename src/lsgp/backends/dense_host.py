@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,15 +18,23 @@ from scipy.spatial.distance import cdist
 from lsgp.backends.dense import (
     ROWS_AT_A_TIME,
     AdjointSums,
+    Dense,
     Inverted,
+    ProductSums,
     matrix_bytes,
 )
 from lsgp.backends.dense_single import factor_in_single
 from lsgp.backends.local_system import SMALLEST_PIVOT
-from lsgp.backends.pairs import correlate_pairs, sum_pairs
+from lsgp.backends.pairs import (
+    correlate_pairs,
+    correlate_products,
+    sum_pairs,
+    sum_products,
+)
 from lsgp.compute import lapack
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.kernels import ProductKernel
 
 Array = NDArray[np.float64]
 
@@ -51,19 +60,44 @@ def are_finite(z: Array) -> NDArray[np.bool_]:
 
 
 def correlate(model: LocalModel, left: Array, right: Array) -> Array:
-    formula = model.correlation.formula
-    assert formula is not None, "an exact system is one of correlations of the scaled distance"
-    rho = np.asarray(formula(cdist(left, right, "sqeuclidean"))[0], dtype=float)
+    kernel = model.correlation
+    assert kernel.is_stationary, "an exact system is one of differences of scaled inputs"
+    rho = np.asarray(kernel.cross(left, left, right, right), dtype=float)
     return _drop_below(_TINY, rho)
 
 
-def correlate_with_derivative(model: LocalModel, left: Array, right: Array) -> tuple[Array, Array]:
-    """Correlations, and their derivatives in the squared distance."""
-    formula = model.correlation.formula
-    assert formula is not None, "an exact system is one of correlations of the scaled distance"
-    found = formula(cdist(left, right, "sqeuclidean"))
+#: Weights of rows (q, n, t) to the sums (q, t, d) of derivatives of their correlations with
+#: scaled queries, in these.
+Slopes = Callable[[Array], Array]
+
+
+def correlate_with_slopes(model: LocalModel, z: Array, rows: Array) -> tuple[Array, Slopes]:
+    """Correlations (q, n) of scaled queries and rows, and sums of their derivatives."""
+    kernel = model.correlation
+    if isinstance(kernel, ProductKernel):
+        return correlate(model, z, rows), partial(_sum_product_slopes, kernel, z, rows)
+    formula = kernel.formula
+    assert formula is not None, "an exact system is one of differences of scaled inputs"
+    found = formula(cdist(z, rows, "sqeuclidean"))
     rho, by_r2 = (_drop_below(_TINY, np.asarray(part, dtype=float)) for part in found)
-    return rho, by_r2
+
+    def sum_slopes(weights: Array) -> Array:
+        weighted = (weights * by_r2[:, :, None]).transpose(0, 2, 1)
+        offsets = weighted @ rows - weighted.sum(axis=2)[:, :, None] * z[:, None, :]
+        return np.asarray(-2.0 * offsets)
+
+    return rho, sum_slopes
+
+
+def _sum_product_slopes(kernel: ProductKernel, z: Array, rows: Array, weights: Array) -> Array:
+    total = np.zeros((len(z), weights.shape[2], z.shape[1]))
+    # Those of all rows at a time would be as large as many matrices of theirs.
+    for start in range(0, len(rows), BLOCK):
+        part = slice(start, start + BLOCK)
+        difference = z[:, None, :] - rows[None, part, :]
+        slopes = 2.0 * kernel.expand(z, rows[part])[1] * difference  # (q, n, d)
+        total += weights[:, part].transpose(0, 2, 1) @ slopes
+    return total
 
 
 def clean(matrix: Array) -> Array:
@@ -164,12 +198,11 @@ class HostFactor:
 
 
 @dataclass(frozen=True)
-class HostCovariance:
-    """As `Covariance`."""
+class _Factored:
+    """A covariance of rows z (n, d), factored."""
 
     z: Array
-    factor: Array  # in the lower triangle; above it is anything, here and in the next
-    by_r2: Array  # derivatives of the correlations
+    factor: Array  # in the lower triangle; above it is anything
 
     @property
     def half_log_determinant(self) -> float:
@@ -178,15 +211,41 @@ class HostCovariance:
     def solve(self, columns: NDArray[np.floating]) -> Array:
         return np.asarray(cho_solve((self.factor, True), columns, check_finite=False))
 
+
+@dataclass(frozen=True)
+class HostCovariance(_Factored):
+    """As `Covariance`."""
+
+    by_r2: Array  # derivatives of the correlations, as the factor
+
     def adjoint_sums(
         self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
     ) -> AdjointSums:
         lapack.invert_from_factor(self.factor)
-        # What is taken from the inverse, as a product of two thin matrices.
-        left = right = alpha / math.sqrt(unit)
-        if trend is not None:
-            left, right = np.column_stack([left, trend[0]]), np.column_stack([right, trend[1]])
+        left, right = _taken(alpha, unit, trend)
         return sum_pairs(self.factor, self.by_r2, left, right, self.z, trend is not None)
+
+
+@dataclass(frozen=True)
+class HostProductCovariance(_Factored):
+    """As `Covariance`, of a product of correlations."""
+
+    kernel: ProductKernel
+
+    def adjoint_sums(
+        self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
+    ) -> ProductSums:
+        lapack.invert_from_factor(self.factor)
+        left, right = _taken(alpha, unit, trend)
+        return sum_products(self.factor, left, right, self.z, self.kernel, trend is not None)
+
+
+def _taken(alpha: Array, unit: float, trend: tuple[Array, Array] | None) -> tuple[Array, Array]:
+    """What is taken from the inverse, as a product of two thin matrices."""
+    left = right = alpha / math.sqrt(unit)
+    if trend is None:
+        return left, right
+    return np.column_stack([left, trend[0]]), np.column_stack([right, trend[1]])
 
 
 class HostDense:
@@ -231,8 +290,12 @@ class HostDense:
 
     def covariance(
         self, z: Array, model: LocalModel, noise: NDArray[np.floating]
-    ) -> HostCovariance | None:
-        z = np.ascontiguousarray(z)
+    ) -> HostCovariance | HostProductCovariance | None:
+        z, kernel = np.ascontiguousarray(z), model.correlation
+        if isinstance(kernel, ProductKernel):
+            A = correlate_products(z, model, kernel)
+            A[np.diag_indices(len(z))] += model.noise_variance * noise
+            return HostProductCovariance(z, A, kernel) if lapack.factor(A) else None
         A, by_r2 = correlate_pairs(z, model)
         A[np.diag_indices(len(z))] += model.noise_variance * noise
         return HostCovariance(z, A, by_r2) if lapack.factor(A) else None
@@ -244,3 +307,8 @@ def _no_factor(model: LocalModel, z: Array, status: int) -> Inverted:
 
 #: The one that there is.
 HOST = HostDense()
+
+
+def dense_for(model: LocalModel, dense: Dense) -> Dense:
+    """Where the matrices of a model are made: devices know correlations of the distance alone."""
+    return dense if model.correlation.formula is not None else HOST

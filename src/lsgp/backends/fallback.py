@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from lsgp.backends.contract import Backend
 from lsgp.backends.cuda.device import DeviceError
-from lsgp.backends.dense import AdjointSums, Covariance, Dense, InverseFactor, Inverted
+from lsgp.backends.dense import (
+    AdjointSums,
+    Covariance,
+    Dense,
+    InverseFactor,
+    Inverted,
+    ProductSums,
+)
 from lsgp.backends.forwarding import ForwardingBackend
 from lsgp.compute.warn import warn_user
 from lsgp.method.contract import LocalModel, LocalProblem
@@ -192,5 +199,5 @@ class FallbackCovariance:
 
     def adjoint_sums(
         self, alpha: Matrix, unit: float, trend: tuple[Matrix, Matrix] | None
-    ) -> AdjointSums:
+    ) -> AdjointSums | ProductSums:
         return self._run(lambda covariance: covariance.adjoint_sums(alpha, unit, trend))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,15 @@ from lsgp.botorch.functions import as_tensor, elementwise, inputs_of
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.method import localizers
 from lsgp.method.contract import LocalModel, LocalProblem, jitters
+from lsgp.method.kernels import KERNELS, ProductKernel
 from lsgp.solvers.errors import trend_deviations
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.solver import Solver
 
 Formula = Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
+#: Scaled points (..., p, e) and (..., r, e) to their correlations (..., p, r).
+Correlate = Callable[[Tensor, Tensor], Tensor]
 
 #: Numbers in the largest tensor, for which batches are computed in parts: a quarter of a gigabyte.
 LARGEST_TENSOR = 30_000_000
@@ -80,14 +84,17 @@ def _normalized(covariance: Tensor) -> Tensor:
 
 def _covariance(solver: Solver, queries: Tensor) -> Tensor:
     """[J1] of queries (b, q, e) in the solver's inputs, (b, q, q), relative to the scale."""
-    formula = solver.problem.model.correlation.formula
+    kernel = solver.problem.model.correlation
+    if isinstance(solver, ExactSolver) and isinstance(kernel, ProductKernel):
+        return _exact_covariance(solver, queries, partial(_correlate_product, kernel))
+    formula = kernel.formula
     if formula is None:
         raise ValueError(
             f"The kernel {solver.problem.model.kernel} has no formula of the distance, which the "
             "joint posterior of several points needs. Use q = 1, or a kernel by its name."
         )
     if isinstance(solver, ExactSolver):
-        return _exact_covariance(solver, queries, formula)
+        return _exact_covariance(solver, queries, partial(_correlate, formula))
     return _local_covariance(solver, queries, formula)
 
 
@@ -97,16 +104,25 @@ def _correlate(formula: Formula, left: Tensor, right: Tensor) -> Tensor:
     return elementwise(formula, r2)
 
 
+def _correlate_product(kernel: ProductKernel, left: Tensor, right: Tensor) -> Tensor:
+    """The same of a product over inputs."""
+    rho = torch.ones((), dtype=torch.float64)
+    for j, c in enumerate(kernel.constants):
+        r2 = (left[..., :, None, j] - right[..., None, :, j]) ** 2
+        rho = rho * ((c + elementwise(KERNELS[kernel.name], r2)) / (1.0 + c))
+    return rho
+
+
 # ---- from one system of all rows ----
 
 
-def _exact_covariance(solver: ExactSolver, queries: Tensor, formula: Formula) -> Tensor:
+def _exact_covariance(solver: ExactSolver, queries: Tensor, correlate: Correlate) -> Tensor:
     """As `ExactSystem.covariance`."""
     system, model = solver.joint_system, solver.problem.model
     z = (queries - as_tensor(system.center)) / as_tensor(model.lengthscale)
-    k = _correlate(formula, z, as_tensor(system.z))
+    k = correlate(z, as_tensor(system.z))
     solved = k @ as_tensor(system.inverse_factor).T
-    total = _correlate(formula, z, z) - solved @ solved.transpose(-1, -2)
+    total = correlate(z, z) - solved @ solved.transpose(-1, -2)
     variance = _trend_variance(model)
     is_there = variance > 0
     if not is_there.any():

@@ -132,8 +132,11 @@ def build_tuned(
 
 def needs_center(transform: InputTransform, model: LocalModel, dtype: DTypeLike) -> bool:
     """Whether inputs that are used as they are would lose digits, and may be moved."""
-    is_stationary = model.correlation.formula is not None
-    return is_stationary and None in transform.kinds and np.dtype(dtype) == np.float32
+    return (
+        model.correlation.is_stationary
+        and None in transform.kinds
+        and np.dtype(dtype) == np.float32
+    )
 
 
 def _suitable(index: SearchIndex, X: Array, lengthscale: Array) -> SearchIndex:

@@ -190,7 +190,7 @@ def _draw_errors(
     """Standardized errors [J1] of one model's predictions, of each draw and column."""
     failures = Failures()
     share = len(group.draws) * len(group.columns) / errors.shape[1]
-    if solver.problem.model.correlation.formula is None:
+    if not solver.problem.model.correlation.is_stationary:
         # No waves are known: the errors' covariance it is.
         normal = _joint_errors(fitted, solver, X, group, resources)
         group.put(errors, slice(None), normal)

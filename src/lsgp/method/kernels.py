@@ -5,15 +5,15 @@ Each formula is a function of the *squared* distance ``r2`` in the scaled metric
 its value and its derivative with respect to ``r2``. All have value 1 at distance 0.
 The native core computes the same formulas from ``_core/formulas.h``.
 
-A kernel is one of these by its name, whose parameters are the lengthscales of the metric, or an
-object of scikit-learn, which has parameters of its own: `kernel_of` makes either a `Kernel`, and
-nobody else asks which it is.
+A kernel is one of these by its name, whose parameters are the lengthscales of the metric, a
+`ProductKernel` of them, or an object of scikit-learn, which has parameters of its own: `kernel_of`
+makes each a `Kernel`, and nobody else asks which it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -84,6 +84,10 @@ CHOSEN_FROM = ("rbf", "matern12", "matern32", "matern52")
 #: Inputs up to which a kernel is positive definite, where there is a limit.
 MOST_INPUTS = {"spherical": 3}
 
+#: Of the logarithms of the constants of a product: beyond, an input is as good as in no
+#: interaction, or in all of them.
+CONSTANT_BOUNDS = (-5.0, 5.0)
+
 #: Step of the central differences of scikit-learn kernels, relative to the lengthscale.
 STEP = 1e-5
 
@@ -103,6 +107,14 @@ class Kernel(Protocol):
     @property
     def formula(self) -> Callable[[Array], ValueAndDerivative] | None:
         """Of the squared scaled distance; None if the kernel is of something else."""
+
+    @property
+    def is_stationary(self) -> bool:
+        """Whether it is of differences of scaled inputs alone: then `cross` needs no others."""
+
+    @property
+    def own_logarithms(self) -> Array:
+        """Its log parameters behind the lengthscales, if an evidence has a gradient in them."""
 
     def n_parameters(self, d: int) -> int:
         """Number of log parameters that a gradient has entries for."""
@@ -145,6 +157,9 @@ class Stationary:
     """A correlation function by its name."""
 
     name: str
+
+    is_stationary = True
+    own_logarithms = np.empty(0)
 
     @property
     def formula(self) -> Callable[[Array], ValueAndDerivative]:
@@ -202,6 +217,8 @@ class KernelObject:
     kernel: Any
 
     formula = None
+    is_stationary = False
+    own_logarithms = np.empty(0)
 
     def n_parameters(self, d: int) -> int:
         return int(self.kernel.n_dims)
@@ -249,6 +266,104 @@ class KernelObject:
         return bool(self.kernel.clone_with_theta(other.theta) == other)
 
 
+@dataclass(frozen=True)
+class ProductKernel:
+    """[E12] A product over inputs, each of which has a part that does not vary with it.
+
+    rho = prod_j (c_j + rho_j) / (c_j + 1), with rho_j the correlation ``name`` of the j-th scaled
+    difference alone and c_j its constant. Multiplied out, it is a sum over all subsets of the
+    inputs: with large constants the function is mostly a sum of functions of one input each, with
+    small ones all inputs interact. Exact GPs alone have it, and no backend but the reference.
+    """
+
+    name: str
+    constants: tuple[float, ...]  # (d,), at least 0
+
+    formula = None
+    is_stationary = True
+
+    def __str__(self) -> str:
+        return f"product of {self.name}"
+
+    @property
+    def own_logarithms(self) -> Array:
+        return np.log(self.constants)
+
+    def n_parameters(self, d: int) -> int:
+        return 2 * d
+
+    def factors(self, z: Array, z_other: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """Of each input: its factor (p, r), and derivatives by squared difference and log c."""
+        for j, c in enumerate(self.constants):
+            unit = 1.0 / (1.0 + c)
+            rho, by_r2 = KERNELS[self.name]((z[:, None, j] - z_other[None, :, j]) ** 2)
+            yield c * unit + unit * rho, unit * by_r2, c * unit * unit * (1.0 - rho)
+
+    def correlate(self, X: Array, z: Array, with_derivatives: bool) -> tuple[Array, Array]:
+        if not with_derivatives:
+            return self.cross(X, z, X, z), np.empty((len(z), len(z), 0))
+        rho, by_r2, by_constant = self.expand(z, z)
+        difference2 = (z[:, None, :] - z[None, :, :]) ** 2
+        return rho, np.concatenate([-2.0 * by_r2 * difference2, by_constant], axis=2)
+
+    def expand(self, z: Array, z_other: Array) -> tuple[Array, Array, Array]:
+        """Correlations (p, r), and derivatives by squared differences and log c, (p, r, d).
+
+        By products of the factors before and behind each: nothing is divided by, as it may be 0.
+        """
+        value, by_r2, by_constant = (
+            np.stack(p, axis=2) for p in zip(*self.factors(z, z_other), strict=True)
+        )
+        ones = np.ones_like(value[:, :, :1])
+        before = np.cumprod(np.concatenate([ones, value[:, :, :-1]], axis=2), axis=2)
+        behind = np.cumprod(np.concatenate([ones, value[:, :, :0:-1]], axis=2), axis=2)[:, :, ::-1]
+        others = before * behind
+        return before[:, :, -1] * value[:, :, -1], by_r2 * others, by_constant * others
+
+    def cross(self, X: Array, z: Array, X_other: Array, z_other: Array) -> Array:
+        rho = np.ones((len(z), len(z_other)))
+        for value, _, _ in self.factors(z, z_other):
+            rho *= value
+        return rho
+
+    def by_metric(self, gradient: Array) -> Array:
+        return np.concatenate([gradient, np.zeros(len(self.constants))])
+
+    def differentiate(
+        self, X: Array, query: Array, z: Array, lengthscale: Array
+    ) -> tuple[Array, Array]:
+        by_r2 = self.expand(z, np.zeros_like(z[:1]))[1][:, 0]
+        return by_r2 * (-2.0 * z / lengthscale), np.zeros(len(query))
+
+    def pack(self, lengthscale: Array, groups: Groups) -> Array:
+        return np.concatenate(
+            [Stationary(self.name).pack(lengthscale, groups), self.own_logarithms]
+        )
+
+    def unpack(self, vector: Array, lengthscale: Array, groups: Groups) -> tuple[Any, Array]:
+        own = len(vector) - len(self.constants)
+        changed = replace(self, constants=tuple(np.exp(vector[own:]).tolist()))
+        return changed, Stationary(self.name).unpack(vector[:own], lengthscale, groups)[1]
+
+    def restrict(self, gradient: Array, groups: Groups) -> Array:
+        by_lengthscale, by_constant = np.split(gradient, 2)
+        metric = Stationary(self.name).restrict(by_lengthscale, groups)
+        return np.concatenate([metric, by_constant])
+
+    def bounds(self, groups: Groups, low: float, high: float) -> list[tuple[float, float]]:
+        metric = Stationary(self.name).bounds(groups, low, high)
+        return metric + [CONSTANT_BOUNDS] * len(self.constants)
+
+    def n_lengthscales(self, groups: Groups) -> int:
+        return Stationary(self.name).n_lengthscales(groups)
+
+    def is_like(self, other: Any) -> bool:
+        is_product = isinstance(other, ProductKernel) and other.name == self.name
+        return is_product and len(other.constants) == len(self.constants)
+
+
 def kernel_of(setting: Any) -> Kernel:
-    """What a kernel is, given by its name or as an object of scikit-learn."""
+    """What a kernel is: given by its name, as a product, or as an object of scikit-learn."""
+    if isinstance(setting, ProductKernel):
+        return setting
     return Stationary(setting) if isinstance(setting, str) else KernelObject(setting)

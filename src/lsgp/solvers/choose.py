@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from lsgp.backends import reference
 from lsgp.backends.contract import Backend
 from lsgp.method.contract import LocalProblem
 from lsgp.search.index import SearchIndex
@@ -34,7 +35,7 @@ def choose_solver(
     model, n = problem.model, len(problem.X)
     is_exact = (
         backend.factors_once
-        and model.correlation.formula is not None
+        and model.correlation.is_stationary
         and model.localizer == "rectangular"
         and model.bandwidth is None
         and not model.normalize
@@ -47,7 +48,9 @@ def choose_solver(
         return ExactSolver(problem, index, n_neighbors, backend.name)
     if model.is_coarse and n_neighbors is not None and n > n_neighbors:
         return CoarseSolver(problem, index, n_neighbors, backend.name, LazyNodes(problem))
-    return LocalSolver(problem, index, n_neighbors, backend.name)
+    # What only exact GPs have natively may be of more rows than these take, after updates.
+    name = backend.name if backend.knows(model.correlation) else reference.name
+    return LocalSolver(problem, index, n_neighbors, name)
 
 
 def change_rows(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends import backend_named
 from lsgp.backends.contract import Backend, Plan, Resources
+from lsgp.backends.dense_host import dense_for
 from lsgp.backends.dense_single import SingleFactor
 from lsgp.backends.local_system import LocalSystem
 from lsgp.compute.blas import one_blas_thread
@@ -64,7 +65,8 @@ class ExactSolver:
 
     @property
     def nbytes(self) -> int:
-        whole = self.backend.dense.host_bytes(len(self.problem.X))
+        dense = dense_for(self.problem.model, self.backend.dense)
+        whole = dense.host_bytes(len(self.problem.X))
         own = whole // 2 if self._is_single else whole
         return own if self._joint_system is None else own + whole
 

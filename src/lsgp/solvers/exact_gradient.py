@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.dense_host import TILE, are_finite, correlate_with_derivative
+from lsgp.backends.dense_host import TILE, are_finite, correlate_with_slopes
 from lsgp.backends.local_system import SMALLEST_VARIANCE
 from lsgp.method.contract import Predictions, QueryGradients
 from lsgp.solvers.exact_system import ExactSystem
@@ -48,7 +48,7 @@ def differentiate(system: ExactSystem, queries: Array) -> tuple[Predictions, Que
 def _differentiate_tile(system: ExactSystem, z: Array) -> tuple[Array, Array, Array]:
     """Of mean (q, t, d), variance (q, d) and misfit (q, t, d) at scaled queries (q, d)."""
     model, d = system.problem.model, z.shape[1]
-    k, by_r2 = correlate_with_derivative(model, z, system.z)
+    k, sum_slopes = correlate_with_slopes(model, z, system.z)
     T = system.centering(z)
     trend = system.trend(T, system.gram, system.moment)
     rest = system.at_center() - np.einsum("qp,qpa->qa", k @ system.by_trend, T)
@@ -64,9 +64,7 @@ def _differentiate_tile(system: ExactSystem, z: Array) -> tuple[Array, Array, Ar
 
     def through_k(solution: Array) -> Array:
         """Solution (q, n, t) times the derivatives of the correlations [E1], (q, t, d)."""
-        weighted = (solution * by_r2[:, :, None]).transpose(0, 2, 1)
-        offsets = weighted @ system.z - weighted.sum(axis=2)[:, :, None] * z[:, None, :]
-        return np.asarray(-2.0 * offsets * unit)
+        return np.asarray(sum_slopes(solution) * unit)
 
     def through_A(left: int, right: int) -> Array:
         """leftᵀ dA right, (q, t, d), through the center of the slope."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.dense import Dense, InverseFactor, matrix_bytes
-from lsgp.backends.dense_host import HOST, are_finite, correlate
+from lsgp.backends.dense_host import HOST, are_finite, correlate, dense_for
 from lsgp.backends.local_system import SMALLEST_VARIANCE
 from lsgp.method import contract
 from lsgp.method.contract import LocalProblem, Predictions
@@ -74,6 +74,7 @@ class ExactSystem:
         with np.errstate(over="ignore", invalid="ignore"):
             center = X.mean(axis=0)
             z = (X - center) / problem.model.lengthscale
+            dense = dense_for(problem.model, dense)
             return cls._of_factor(problem, dense, center, z, *dense.invert(z, problem))
 
     def extend(self, problem: LocalProblem) -> ExactSystem:

@@ -24,7 +24,7 @@ from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import KINDS, InputTransform, Projection
 from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.kernels import KERNELS
+from lsgp.method.kernels import CHOSEN_FROM, KERNELS, ProductKernel
 from lsgp.method.localizers import LOCALIZERS
 from lsgp.solvers.choose import choose_solver
 from lsgp.storage.checks import InvalidRecord as InvalidRecord
@@ -69,8 +69,7 @@ def local_model_record(model: LocalModel) -> Record:
 
 def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     model = LocalModel(**{name: decode(value) for name, value in record.items()})
-    is_object = sklearn_kernels.is_kernel(model.kernel)
-    require(is_object or model.kernel in KERNELS, f"unknown kernel {model.kernel!r}")
+    _require_kernel(model.kernel, n_inputs)
     require(model.localizer in LOCALIZERS, f"unknown localizer {model.localizer!r}")
     scales: Any = model.lengthscale
     require(isinstance(scales, np.ndarray) and scales.dtype.kind == "f", "lengthscale is no array")
@@ -99,6 +98,19 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     metric = model.localizer_metric
     require(metric in LOCALIZER_METRICS, f"unknown localizer_metric {metric!r}")
     return model
+
+
+def _require_kernel(kernel: Any, n_inputs: int) -> None:
+    if isinstance(kernel, ProductKernel):
+        require(kernel.name in CHOSEN_FROM, f"unknown kernel {kernel.name!r} of a product")
+        n = len(kernel.constants)
+        require(n == n_inputs, f"a product has {n} constants")
+        for constant in kernel.constants:
+            require_number("a constant of a product", constant)
+            require(constant > 0, "a constant of a product is not positive")
+        return
+    is_object = sklearn_kernels.is_kernel(kernel)
+    require(is_object or kernel in KERNELS, f"unknown kernel {kernel!r}")
 
 
 def require_real(name: str, value: Any) -> None:

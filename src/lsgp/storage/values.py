@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings as JSON, exactly: numbers, arrays, containers and scikit-learn's kernels.
+"""Settings as JSON, exactly: numbers, arrays, containers and kernels that are no names.
 
 Numbers, strings, lists and None are themselves; anything else is a table with its ``type``.
 Decoding knows these types and the kernel classes listed here, and nothing else.
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
+from lsgp.method.kernels import ProductKernel
 from lsgp.storage.model_file import ModelFileError
 
 KERNEL_CLASSES = {
@@ -78,6 +79,9 @@ def encode(value: object, name: str) -> Any:
         return {"type": "dict", "items": items}
     if isinstance(value, sk.Kernel):
         return _encode_kernel(value, name)
+    if isinstance(value, ProductKernel):
+        constants = [encode(c, name) for c in value.constants]
+        return {"type": "product_kernel", "name": value.name, "constants": constants}
     if isinstance(value, np.random.RandomState):
         state = value.get_state(legacy=True)
         return {"type": "random_state", "state": encode(tuple(state), name)}
@@ -138,6 +142,8 @@ def decode(value: object) -> Any:
     if kind == "kernel":
         parts = {str(key): decode(part) for key, part in value["parameters"].items()}
         return KERNEL_CLASSES[value["class"]](**parts)
+    if kind == "product_kernel":
+        return ProductKernel(value["name"], tuple(decode(value["constants"])))
     if kind == "random_state":
         random = np.random.RandomState()
         random.set_state(decode(value["state"]))

@@ -33,6 +33,12 @@ from lsgp.tuning.plan import (
     exact_share,
     integrated_share,
 )
+from lsgp.tuning.product_plan import (
+    FEWEST_FOR_PRODUCT,
+    FEWEST_PRODUCT_INPUTS,
+    MOST_FOR_PRODUCT,
+    MOST_PRODUCT_INPUTS,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +147,27 @@ class Admission(Given):
     def has_few_rows(self) -> bool:
         """Whether exact GPs have a share in any case."""
         return self.exact_room > 0 and len(self.y) <= FEW_ROWS
+
+    @property
+    def admits_product(self) -> bool:
+        """Whether an exact GP may be tried whose inputs need not interact, of few rows."""
+        (n, d), own = self.rows.X.shape, self.specification
+        return (
+            FEWEST_FOR_PRODUCT <= n <= MOST_FOR_PRODUCT
+            and FEWEST_PRODUCT_INPUTS <= d <= MOST_PRODUCT_INPUTS
+            and self.exact_room > 2 * N_AVERAGED
+            and self.backend.factors_once
+            and self.labels is None
+            and self.queries is None
+            and not self.is_exact_on_request
+            and len(own.kernels) > 1
+            and own.projection is None
+            and own.bounds is None
+            # Inputs of one lengthscale are coordinates: what is near is so in all directions.
+            and not own.is_isotropic
+            and len(set(own.groups)) == len(own.groups)
+            and self.level.n_averaged > 1
+        )
 
     @property
     def admits_large_exact(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.dense import Dense
-from lsgp.backends.dense_host import HOST
+from lsgp.backends.dense_host import HOST, dense_for
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel, LocalProblem
 from lsgp.method.trend import solve_trend, trend_basis
 from lsgp.tuning.clock import Clock
@@ -105,10 +105,12 @@ def evidence_of(problem: LocalProblem, dense: Dense = HOST) -> Evidence:
     s2 = model.signal_variance
     z = (X - X.mean(axis=0)) / model.lengthscale
     is_apart = model.has_large_trend
+    dense = dense_for(model, dense)
     with dense.alone():
         A = dense.covariance(z, model, noise)
         if A is None:
-            nothing = np.zeros(X.shape[1] + len(SHARED_PARAMETERS))
+            n_own = model.correlation.n_parameters(X.shape[1])
+            nothing = np.zeros(n_own + len(SHARED_PARAMETERS))
             return Evidence(math.inf, nothing, np.zeros_like(z))
         alpha = A.solve(y)
         misfit = float((y * alpha).sum()) / n_targets
@@ -125,8 +127,7 @@ def evidence_of(problem: LocalProblem, dense: Dense = HOST) -> Evidence:
             by_basis = by_H @ trend.inverse_precision, by_H
         value = 0.5 * (misfit / s2 + n * math.log(2.0 * math.pi * s2)) + half_log_determinant
         sums = A.adjoint_sums(alpha, s2 * n_targets, by_basis)
-    by_z = 4.0 * (sums.pairs[:, None] * z - sums.pairs_by_z)
-    by_lengthscale = -4.0 * (sums.pairs @ (z * z) - np.einsum("ij,ij->j", z, sums.pairs_by_z))
+    by_kernel, by_z = sums.through_correlations(z)
     if by_basis is not None:
         by_constant, by_slopes = trend.evidence_by_variance(s2)
         if by_slopes.size:
@@ -138,7 +139,7 @@ def evidence_of(problem: LocalProblem, dense: Dense = HOST) -> Evidence:
         by_slopes = model.slope_variance * np.einsum("ij,ij->j", z, sums.by_z)
         by_z += 2.0 * model.slope_variance * sums.by_z
     if by_slopes.size:
-        by_lengthscale -= 2.0 * by_slopes
+        by_kernel[: X.shape[1]] -= 2.0 * by_slopes
     shared = [
         0.5 * (n - misfit / s2),
         model.noise_variance * float(sums.diagonal @ noise),
@@ -149,4 +150,4 @@ def evidence_of(problem: LocalProblem, dense: Dense = HOST) -> Evidence:
     ]
     # All are centered, so that a row moves the others too.
     by_rows = (by_z - by_z.mean(axis=0)) / model.lengthscale
-    return Evidence(value, np.concatenate([by_lengthscale, shared]), by_rows)
+    return Evidence(value, np.concatenate([by_kernel, shared]), by_rows)

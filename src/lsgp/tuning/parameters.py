@@ -133,8 +133,9 @@ class Parameters:
         kernel = model.correlation.bounds(self.groups_of(model), low, high)
         own = self.bounds_of("lengthscale")
         if own is not None:
-            wanted = np.broadcast_to(own, (len(kernel), 2))
-            kernel = [
+            n = self.n_lengthscales(model) if model.correlation.is_stationary else len(kernel)
+            wanted = np.broadcast_to(own, (n, 2))
+            kernel[:n] = [
                 (max(a, min(low, b)) if low > LENGTHSCALE_BOUNDS[0] else a, b) for a, b in wanted
             ]
         return [*kernel, *(self._shared_bounds(name) for name in self.free_of(model))]
@@ -160,7 +161,8 @@ class Parameters:
     def at_bounds(self, model: LocalModel) -> list[str]:
         """Names of the free hyperparameters at a bound, as often as they are."""
         n_kernel = len(self.pack(model)) - len(self.free_of(model))
-        names = [*["lengthscale"] * n_kernel, *self.free_of(model)]
+        n_own = len(model.correlation.own_logarithms)
+        names = ["lengthscale"] * (n_kernel - n_own) + ["constant"] * n_own + self.free_of(model)
         pairs = zip(names, self.pack(model), self.bounds(model), strict=True)
         return [
             name for name, value, ends in pairs if min(abs(value - end) for end in ends) < AT_BOUND

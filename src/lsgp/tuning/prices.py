@@ -71,6 +71,7 @@ def in_due_precision(problem: Admission, model: LocalModel) -> LocalModel:
     is_single = (
         not problem.level.factors_in_double
         and n > MOST_IN_DOUBLE
+        and model.correlation.formula is not None
         and not problem.backend.dense.is_fast
         and not problem.is_exact_on_request
         and noise >= LEAST_NOISE_IN_SINGLE * math.sqrt(n)

@@ -24,6 +24,9 @@ LENGTHSCALE_SPREAD = 1.5
 MEAN_LENGTHSCALE_SPREAD = 1.0
 NOISE_SPREAD = 2.0
 USUAL_NOISE = 0.1
+#: The same of the log constants of a product about 0, where half of each input's variance does not
+#: vary with it.
+CONSTANT_SPREAD = 1.0
 
 
 class IntegratedPrior(NamedTuple):
@@ -61,7 +64,7 @@ def lengthscale_deviation(vector: Array, n_lengthscales: int) -> tuple[float, Ar
 def negative_log_prior(
     model: LocalModel, groups: Groups | None = None, has_noise: bool = True
 ) -> tuple[float, Array]:
-    """Of an exact GP's lengthscales and noise, but for a constant, and its gradient.
+    """Of an exact GP's lengthscales, constants and noise, but for a constant, and its gradient.
 
     A lengthscale that a group of inputs shares counts once: the gradient is in its first.
     """
@@ -74,9 +77,11 @@ def negative_log_prior(
     noise = 0.0
     if has_noise:
         noise = (math.log(model.noise_variance) - math.log(USUAL_NOISE)) / NOISE_SPREAD
-    value = 0.5 * (float(deviation @ deviation) + shift**2 + noise**2)
-    gradient = np.zeros(d + len(SHARED_PARAMETERS))
+    own = model.correlation.own_logarithms / CONSTANT_SPREAD
+    value = 0.5 * (float(deviation @ deviation) + shift**2 + noise**2 + float(own @ own))
+    gradient = np.zeros(d + len(own) + len(SHARED_PARAMETERS))
     by_mean = shift / (MEAN_LENGTHSCALE_SPREAD * len(first))
     gradient[first] = deviation / LENGTHSCALE_SPREAD + by_mean
-    gradient[d + 1] = noise / NOISE_SPREAD
+    gradient[d : d + len(own)] = own / CONSTANT_SPREAD
+    gradient[d + len(own) + 1] = noise / NOISE_SPREAD
     return value, gradient

@@ -55,6 +55,7 @@ from lsgp.tuning.stages.mix import Mix
 from lsgp.tuning.stages.narrow import Narrow
 from lsgp.tuning.stages.noiseless import Noiseless
 from lsgp.tuning.stages.polish import Polish
+from lsgp.tuning.stages.products import Products
 from lsgp.tuning.stages.rank import Rank
 from lsgp.tuning.stages.stage import Found, Runner, Stage
 from lsgp.tuning.stages.vary import Vary
@@ -78,6 +79,7 @@ STAGES: tuple[Stage, ...] = (
     EnlargeMore(),
     Vary(),
     Noiseless(),
+    Products(),
     Boost(),
 )
 

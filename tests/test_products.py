@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels that are products over inputs: exact GPs of them, their evidence, and what they gain."""
+
+import math
+from copy import copy, deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from backend_checks import TOLERANCES, assert_close
+
+from lsgp import LSGPRegressor
+from lsgp.backends import cpu, reference
+from lsgp.backends.dense_host import HOST
+from lsgp.method.contract import STATUS_OK, LocalModel, LocalProblem
+from lsgp.method.kernels import CHOSEN_FROM, KERNELS, ProductKernel
+from lsgp.method.spectral import draw_waves
+from lsgp.search.index import build_index
+from lsgp.solvers.choose import change_rows, choose_solver
+from lsgp.solvers.exact import ExactSolver
+from lsgp.solvers.exact_gradient import differentiate
+from lsgp.solvers.exact_query import query_system
+from lsgp.solvers.exact_system import ExactSystem
+from lsgp.storage.records import local_model_record, read_local_model
+from lsgp.tuning.evidence import NOT_TUNED, evidence_of
+from lsgp.tuning.parameters import Parameters
+from lsgp.tuning.priors import negative_log_prior
+
+EXACT = TOLERANCES["float64"]
+CONSTANTS = (0.2, 1.5, 7.0)
+
+
+def problem_of(name="matern52", constants=CONSTANTS, n=23, t=2, **changes):
+    rng, d = np.random.default_rng(5), len(constants)
+    X = rng.standard_normal((n, d))
+    y = np.column_stack([np.sin(X[:, 0]) + X[:, 1] * X[:, -1], X.sum(axis=1)])[:, :t]
+    own = {
+        "kernel": ProductKernel(name, tuple(constants)),
+        "localizer": "rectangular",
+        "lengthscale": np.linspace(0.7, 1.9, d),
+        "signal_variance": 1.3,
+        "noise_variance": 0.05,
+        "constant_variance": 2.0,
+        "slope_variance": 0.3,
+    }
+    model = LocalModel(**{**own, **changes})
+    return LocalProblem(X, y, rng.uniform(0.5, 2.0, n), model), rng.standard_normal((6, d))
+
+
+def covariance(problem, left, right):
+    """By the definition, one pair after another."""
+    model, kernel = problem.model, problem.model.kernel
+    found = np.empty((len(left), len(right)))
+    for i, a in enumerate(left):
+        for k, b in enumerate(right):
+            u = (a - b) / model.lengthscale
+            rho = [KERNELS[kernel.name](np.array(v * v))[0] for v in u]
+            pairs = zip(rho, kernel.constants, strict=True)
+            found[i, k] = math.prod((c + r) / (c + 1.0) for r, c in pairs)
+    return found
+
+
+def everyone(n, q):
+    return np.tile(np.arange(n, dtype=np.int32), (q, 1))
+
+
+@pytest.mark.parametrize("name", CHOSEN_FROM)
+def test_predictions_are_those_of_a_gaussian_process_with_that_covariance(name):
+    problem, queries = problem_of(name, constant_variance=0.0, slope_variance=0.0)
+    model, X = problem.model, problem.X
+    A = covariance(problem, X, X) + model.noise_variance * np.diag(problem.noise)
+    k = covariance(problem, queries, X)
+    system = ExactSystem.solve(problem)
+    predicted = system.predict(queries)
+    np.testing.assert_allclose(predicted.mean, k @ np.linalg.solve(A, problem.y), rtol=1e-9)
+    variance = 1.0 - np.einsum("qn,nq->q", k, np.linalg.solve(A, k.T))
+    np.testing.assert_allclose(predicted.variance, variance, rtol=1e-8)
+    joint = covariance(problem, queries, queries) - k @ np.linalg.solve(A, k.T)
+    np.testing.assert_allclose(system.covariance(queries), joint, atol=1e-10)
+
+
+@pytest.mark.parametrize("trend", [(0.0, 0.0), (2.0, 0.3), (np.inf, np.inf)])
+def test_exact_systems_are_those_of_the_reference(trend):
+    for dof in (np.inf, 4.0):
+        problem, queries = problem_of(
+            constant_variance=trend[0], slope_variance=trend[1], scale_dof=dof
+        )
+        n, label = len(problem.X), f"{trend}, {dof}"
+        system = ExactSystem.solve(problem)
+        expected = reference.predict(problem, queries, everyone(n, len(queries)))
+        assert_close(system.predict(queries), expected, EXACT, label)
+        others = np.array([np.delete(np.arange(n, dtype=np.int32), i) for i in range(n)])
+        expected = reference.predict(problem, problem.X, others)
+        assert_close(system.leave_out(np.arange(n)), expected, EXACT, label)
+        solved, slopes = differentiate(system, queries)
+        expected, expected_slopes = reference.differentiate(
+            problem, queries, everyone(n, len(queries))
+        )
+        assert_close(solved, expected, EXACT, label)
+        assert_close(slopes, expected_slopes, dict.fromkeys(slopes._fields, 1e-7), label)
+        one = query_system(system, queries[0])
+        np.testing.assert_allclose(one.mean, solved.mean[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", CHOSEN_FROM)
+@pytest.mark.parametrize("trend", [(0.0, 0.0), (2.0, 0.3), (1e6, 0.3), (1e6, 0.0)])
+def test_gradients_of_the_evidence_are_differences_of_it(name, trend):
+    problem, _ = problem_of(name, constant_variance=trend[0], slope_variance=trend[1])
+    parameters = Parameters(NOT_TUNED)
+    vector = parameters.pack(problem.model)
+
+    def value(changed):
+        return evidence_of(problem._replace(model=parameters.unpack(changed, problem.model))).value
+
+    found, step = evidence_of(problem), 1e-5
+    steps = step * np.eye(len(vector))
+    expected = [(value(vector + e) - value(vector - e)) / (2.0 * step) for e in steps]
+    gradient = parameters.restrict(found.gradient, problem.model)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-6)
+    moved = problem.X.copy()
+    moved[3, 1] += step
+    above = evidence_of(problem._replace(X=moved)).value
+    moved[3, 1] -= 2.0 * step
+    below = evidence_of(problem._replace(X=moved)).value
+    np.testing.assert_allclose(found.by_rows[3, 1], (above - below) / (2.0 * step), rtol=1e-4)
+
+
+def test_evidence_is_the_density_of_the_targets():
+    problem, _ = problem_of(t=1)
+    model, z = problem.model, problem.X - problem.X.mean(axis=0)
+    z = z / model.lengthscale
+    A = covariance(problem, problem.X, problem.X) + model.constant_variance
+    A += model.slope_variance * z @ z.T + model.noise_variance * np.diag(problem.noise)
+    A *= model.signal_variance
+    y = problem.y[:, 0]
+    expected = 0.5 * (y @ np.linalg.solve(A, y) + np.linalg.slogdet(2.0 * math.pi * A)[1])
+    assert evidence_of(problem).value == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("constant", [1e-300, 1e-5, 1e5, 1e300])
+@pytest.mark.parametrize("name", CHOSEN_FROM)
+def test_extreme_constants_leave_finite_numbers(name, constant):
+    problem, queries = problem_of(name, constants=(constant, 1.0, constant))
+    for width in (1.0, 1e-6, 1e6):
+        own = problem.model.replace(lengthscale=width * problem.model.lengthscale)
+        found = evidence_of(problem._replace(model=own))
+        assert math.isfinite(found.value)
+        assert np.isfinite(found.gradient).all()
+        assert np.isfinite(found.by_rows).all()
+        solved, slopes = differentiate(ExactSystem.solve(problem._replace(model=own)), queries)
+        assert (solved.status == STATUS_OK).all()
+        assert all(np.isfinite(part).all() for part in (*solved[:3], *slopes))
+
+
+def test_gradients_of_the_prior_are_differences_of_it():
+    problem, _ = problem_of()
+    parameters, model, step = Parameters(NOT_TUNED), problem.model, 1e-6
+    vector = parameters.pack(model)
+    gradient = parameters.restrict(negative_log_prior(model)[1], model)
+    for k in range(len(vector)):
+        e = step * np.eye(len(vector))[k]
+        above, below = (
+            negative_log_prior(parameters.unpack(v, model))[0] for v in (vector + e, vector - e)
+        )
+        assert gradient[k] == pytest.approx((above - below) / (2.0 * step), abs=1e-6)
+
+
+def test_bounds_of_lengthscales_are_not_those_of_constants():
+    problem, _ = problem_of()
+    own = Parameters(NOT_TUNED, own_bounds={"lengthscale": np.array([[-1.0, 1.0]])})
+    bounds = own.bounds(problem.model)
+    assert bounds[:3] == [(-1.0, 1.0)] * 3
+    assert bounds[3:6] == Parameters(NOT_TUNED).bounds(problem.model)[3:6]
+    edge = problem.model.replace(kernel=ProductKernel("rbf", (math.exp(5.0), 1.0, 1.0)))
+    assert "lengthscale" not in own.at_bounds(edge)
+    assert "constant" in own.at_bounds(edge)
+
+
+def test_waves_have_the_covariance_of_the_product():
+    kernel, rng = ProductKernel("matern52", CONSTANTS), np.random.default_rng(0)
+    z = rng.standard_normal((9, 3))
+    total = np.zeros((9, 9))
+    for seed in range(40):
+        waves = draw_waves(kernel, 3, 0.2, np.random.default_rng(seed))
+        phase = z @ waves.frequency.T
+        weight = waves.amplitude**2
+        total += (np.cos(phase) * weight) @ np.cos(phase).T
+        total += (np.sin(phase) * weight) @ np.sin(phase).T
+    np.testing.assert_allclose(total / 40, kernel.cross(z, z, z, z), atol=0.02)
+
+
+def test_rows_are_added_to_the_factor_and_beyond_exact_ones_the_reference_solves():
+    problem, queries = problem_of(n=30)
+    part = LocalProblem(*(a[:20] for a in problem[:3]), problem.model)
+    solver = choose_solver(part, build_index(part.X, np.ones(3), 1), 20, cpu)
+    assert isinstance(solver, ExactSolver)
+    solver.system  # noqa: B018
+    index = build_index(problem.X, np.ones(3), 1)
+    longer = change_rows(solver, problem, index, 30, may_extend=True)
+    assert isinstance(longer, ExactSolver)
+    assert_close(
+        longer.system.predict(queries), ExactSystem.solve(problem).predict(queries), EXACT, "rows"
+    )
+    fewer = change_rows(solver, problem, index, 8, may_extend=True)
+    assert fewer.backend.name == "reference"
+
+
+def test_a_device_leaves_products_to_the_host():
+    class Device:
+        is_fast = True
+
+    problem, _ = problem_of()
+    assert ExactSystem.solve(problem, Device()).dense is HOST
+    assert math.isfinite(evidence_of(problem, Device()).value)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ProductKernel("matern52", (1.0, 2.0)),
+        ProductKernel("matern52", (1.0, 2.0, math.inf)),
+        ProductKernel("matern52", (1.0, 2.0, 0.0)),
+        ProductKernel("spherical", CONSTANTS),
+        ProductKernel("none", CONSTANTS),
+    ],
+)
+def test_files_with_other_products_are_refused(kernel):
+    model = problem_of()[0].model
+    assert read_local_model(local_model_record(model), 3).kernel == model.kernel
+    record = local_model_record(model.replace(kernel=kernel))
+    with pytest.raises(ValueError, match=r"product|constant"):
+        read_local_model(record, 3)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(size=(90, 5))
+    y = 5.0 * np.sin(6.0 * X[:, 0]) + 4.0 * (X[:, 1] - 0.5) ** 2 + 3.0 * X[:, 2] + X[:, 3]
+    return LSGPRegressor(random_state=0, n_jobs=1).fit(X, y + 0.1 * rng.standard_normal(90)), X
+
+
+def test_few_rows_of_a_sum_choose_a_product(fitted, tmp_path):
+    model, X = fitted
+    products = [f for f in model.ensemble_.models if isinstance(f.model.kernel, ProductKernel)]
+    assert products, "a sum of functions of one input each is what products are for"
+    assert "product of matern52" in str(model.describe())
+    model.save(tmp_path / "model.lsgp")
+    again = LSGPRegressor.load(tmp_path / "model.lsgp")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    own = next(f for f in again.ensemble_.models if isinstance(f.model.kernel, ProductKernel))
+    assert own.model.kernel in [f.model.kernel for f in products]
+    assert isinstance(own.solver, ExactSolver)
+    grid = X[:7]
+    draws = model.sample_y(grid, n_samples=300, random_state=0)
+    spread = draws.reshape(7, -1).std(axis=1)
+    _, std = model.predict(grid, return_std=True)
+    np.testing.assert_allclose(spread, std, rtol=0.25)
+
+
+def test_gradients_of_predictions_are_differences_of_them(fitted):
+    model, X = fitted
+    own = next(f for f in model.ensemble_.models if isinstance(f.model.kernel, ProductKernel))
+    alone = copy(model)
+    alone.ensemble_ = replace(model.ensemble_, models=(replace(own, weight=1.0),), boosted=None)
+    query, step = X[:3] + 0.01, 1e-5
+    gradient = alone.predict_gradient(query)
+    for j, e in enumerate(step * np.eye(5)):
+        expected = (alone.predict(query + e) - alone.predict(query - e)) / (2.0 * step)
+        np.testing.assert_allclose(gradient[:, j], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_rows_that_come_later_are_known(fitted):
+    model, X = fitted
+    later = deepcopy(model).partial_fit(X[:5] + 0.03, np.full(5, 9.0))
+    assert len(later.ensemble_.models[0].problem.X) == len(X) + 5
+    assert any(isinstance(f.model.kernel, ProductKernel) for f in later.ensemble_.models)
+    assert (later.predict(X[:5] + 0.03) > model.predict(X[:5] + 0.03)).all()
