@@ -43,8 +43,15 @@ def choose_weights(
     without are left out: what is cheap is picked early, and dear ones later may do its work. What
     has no loss, as it is not finite, is the worst.
     """
+    known: dict[bytes, float] = {}  # picks without one of them are mostly those that were with it
 
     def priced(counts: Array) -> float:
+        key = counts.tobytes()
+        if key not in known:
+            known[key] = price(counts)
+        return known[key]
+
+    def price(counts: Array) -> float:
         used = np.flatnonzero(counts)
         combined = combine([predicted[int(j)] for j in used], counts[used] / counts.sum())
         value = loss(combined) + (0.0 if toll is None else toll.of(used))
