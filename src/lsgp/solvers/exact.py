@@ -217,7 +217,8 @@ class ExactSolver:
             without = np.array([row]) if row >= 0 else np.empty(0, np.int64)
             if row >= 0 and groups is not None and groups[row] >= 0:
                 without = np.flatnonzero(groups == groups[row])
-            system = query_system(self.system, query, without)
+            with one_blas_thread():  # the sums of predictions, to the last digit
+                system = query_system(self.system, query, without)
             failures.note(i, np.array([system.status]), self.problem, system.rows[None])
             yield system.rows, system
 
