@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from lsgp import LSGPRegressor
-from lsgp.tuning import outcome, search
+from lsgp.tuning import judged_functions, outcome, search
 from lsgp.tuning.calibration import ScaleAndShape
+from lsgp.tuning.judged_functions import Tuned
 from lsgp.tuning.noiseless_plan import N_HALF_PROVEN_UNSEEN
 from lsgp.tuning.parameters import SHARED_BOUNDS
 from lsgp.tuning.plan import BAD_LOSS, SMALLEST_ODDS, integrated_share
@@ -21,7 +22,7 @@ from lsgp.tuning.stages.boost import Boost
 from lsgp.tuning.stages.first import First
 from lsgp.tuning.stages.integrate import Integrate
 from lsgp.tuning.stages.likely import Likely
-from lsgp.tuning.stages.noiseless import Noiseless, Tuned, _finished, odds_of
+from lsgp.tuning.stages.noiseless import Noiseless, _finished, odds_of
 
 FLOOR = math.exp(SHARED_BOUNDS["noise_variance"][0])
 
@@ -88,7 +89,7 @@ def test_intervals_of_a_smooth_function_are_no_wider_than_its_errors(short):
 
 def predictions_of_folds(monkeypatch, change=lambda found: found):
     """What folds say in the fits to come, as changed, and what is judged."""
-    told, judged, predict, add = [], [], noiseless._predict_unseen, noiseless._add
+    told, judged, predict, add = [], [], judged_functions._predict_unseen, noiseless._add
 
     def watched(*arguments):
         told.append(change(predict(*arguments)))
@@ -98,7 +99,7 @@ def predictions_of_folds(monkeypatch, change=lambda found: found):
         judged.extend(those)
         add(problem, found, runner, those)
 
-    monkeypatch.setattr(noiseless, "_predict_unseen", watched)
+    monkeypatch.setattr(judged_functions, "_predict_unseen", watched)
     monkeypatch.setattr(noiseless, "_add", adding)
     return told, judged
 

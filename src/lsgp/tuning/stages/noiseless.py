@@ -11,32 +11,31 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.combination import combine
-from lsgp.method.contract import STATUS_OK, LocalModel, LocalProblem
-from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.tuning.bending import BendableRows, Bent, maximize_bent_evidence, noiseless
+from lsgp.tuning.bending import Bent
 from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.judged_functions import (
+    Judged,
+    Tuned,
+    bendable_rows,
+    judge_function,
+    maximize_noiseless,
+    solve_function,
+)
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.noiseless_plan import (
     FEWEST_EVIDENCE_ROWS,
     LITTLE_NOISE,
-    MOST_REFITTED,
     N_FIRST_NOISELESS,
     N_NOISELESS_ROWS,
-    N_REFITTED,
-    NOISE_STEPS,
     NOISELESS_EVIDENCE_ROWS,
-    NOISELESS_ITERATIONS,
     NOISELESS_KERNELS,
-    ROUNDING_NOISE,
     SMALLEST_FIRST_ODDS,
     TINY_NOISE,
     WORST_UNSEEN,
@@ -47,7 +46,6 @@ from lsgp.tuning.plan import (
     BAD_EVIDENCE,
     FEW_ROWS,
     MOST_FOR_EVIDENCE,
-    NEGLIGIBLE_EVIDENCE,
     SMALLEST_ODDS,
 )
 from lsgp.tuning.problem import TuningProblem
@@ -56,29 +54,6 @@ from lsgp.tuning.weights import choose_weights
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
-
-
-class Tuned(NamedTuple):
-    """An exact GP by the evidence of some rows, not yet judged."""
-
-    space: LeaveOneOut  # that it was bent from
-    found: Bent
-    is_bent: bool
-
-    def start(self, problem: TuningProblem) -> Start:
-        space = self.space
-        if self.is_bent:
-            powers = _bendable(problem, space).powers(self.found.bends)
-            space = problem.bent_space(space, powers)
-        return Start(space, self.found.model, len(problem.y))
-
-
-class Judged(NamedTuple):
-    """A contender, and what it says of rows that its hyperparameters have not seen, if known."""
-
-    contender: Contender
-    log_evidence: float
-    unseen: PredictiveDistribution | None
 
 
 class Noiseless:
@@ -119,7 +94,7 @@ class Noiseless:
             return
         judged = [
             each
-            for each in runner.run([partial(_judge, tuned=each) for each in tuned], [])
+            for each in runner.run([partial(judge_function, tuned=each) for each in tuned], [])
             if each is not None
         ]
         _add(problem, found, runner, judged)
@@ -205,11 +180,6 @@ def _kinds(problem: TuningProblem, best: Contender) -> list[tuple[LeaveOneOut, s
     return found
 
 
-def _bendable(problem: TuningProblem, space: LeaveOneOut) -> BendableRows:
-    inputs = np.asarray(problem.rows.X, dtype=float)
-    return BendableRows.of(inputs, space.X, problem.y, problem.rows.noise, space.transform)
-
-
 def _is_bendable(problem: TuningProblem, space: LeaveOneOut) -> bool:
     return problem.admits_bending and set(space.kinds) == {"standardize"}
 
@@ -244,26 +214,31 @@ def _tune_plain(
 ) -> Tuned:
     """With inputs as they are."""
     problem, (space, kernel) = job.problem, kind
-    part = _bendable(problem, space).part(rows)
+    part = bendable_rows(problem, space).part(rows)
     cold = _cold(problem, kernel)
     # From the metric of the best as well, in whatever transform: all are in standard deviations.
     warm = cold._replace(model=cold.model.replace(lengthscale=best.model.lengthscale))
     starts = [cold, warm]
     if not is_last:
         # More rows go on from there, and from either they come to much the same.
-        starts = [max(starts, key=lambda each: _maximize(problem, part, each, n=0).log_evidence)]
-    found = [_maximize(problem, part, start, is_last=is_last) for start in starts]
+        starts = [
+            max(
+                starts,
+                key=lambda each: maximize_noiseless(problem, part, each, n=0).log_evidence,
+            )
+        ]
+    found = [maximize_noiseless(problem, part, start, is_last=is_last) for start in starts]
     return Tuned(space, max(found, key=lambda each: each.log_evidence), False)
 
 
 def _bend(job: Job, plain: Tuned, rows: Rows, is_last: bool) -> Tuned:
     """From there on with bent inputs."""
     problem, found = job.problem, plain.found
-    part = _bendable(problem, plain.space).part(rows)
-    bent = _maximize(problem, part, found, True, is_last)
+    part = bendable_rows(problem, plain.space).part(rows)
+    bent = maximize_noiseless(problem, part, found, True, is_last)
     if bent.log_evidence < found.log_evidence + WORTH_DESCENT:
         # Where it begins the evidence may be too steep for a step.
-        cold = _maximize(problem, part, _cold(problem, found.model.kernel), True, is_last)
+        cold = maximize_noiseless(problem, part, _cold(problem, found.model.kernel), True, is_last)
         bent = max(bent, cold, key=lambda each: each.log_evidence)
     return Tuned(plain.space, bent, True)
 
@@ -271,11 +246,11 @@ def _bend(job: Job, plain: Tuned, rows: Rows, is_last: bool) -> Tuned:
 def _go_on(job: Job, tuned: Tuned, rows: Rows) -> Tuned:
     """With more rows."""
     problem = job.problem
-    part = _bendable(problem, tuned.space).part(rows)
-    found = _maximize(problem, part, tuned.found, tuned.is_bent)
+    part = bendable_rows(problem, tuned.space).part(rows)
+    found = maximize_noiseless(problem, part, tuned.found, tuned.is_bent)
     if found.log_evidence <= -BAD_EVIDENCE:
         # They cannot be factored where fewer have ended.
-        found = _maximize(problem, part, _cold(problem, found.model.kernel), tuned.is_bent)
+        found = maximize_noiseless(problem, part, _cold(problem, found.model.kernel), tuned.is_bent)
     return tuned._replace(found=found)
 
 
@@ -284,106 +259,6 @@ def _cold(problem: TuningProblem, kernel: str) -> Bent:
     model = problem.make_exact(problem.specification.model)
     model = model.replace(kernel=kernel, noise_variance=TINY_NOISE / model.signal_variance)
     return Bent(model, np.zeros(len(model.lengthscale)), -math.inf)
-
-
-def _maximize(
-    problem: TuningProblem,
-    rows: BendableRows,
-    start: Bent,
-    is_bent: bool = False,
-    is_last: bool = True,
-    n: int = NOISELESS_ITERATIONS,
-) -> Bent:
-    """In steps that gain something, or where others follow, much."""
-    return maximize_bent_evidence(
-        rows,
-        start,
-        noiseless(problem.exact_parameters),
-        n,
-        problem.clock,
-        problem.backend.dense,
-        is_bent,
-        NEGLIGIBLE_EVIDENCE if is_last else WORTH_DESCENT,
-    )
-
-
-def _judge(job: Job, tuned: Tuned) -> Judged | None:
-    """Of all rows; None if they, or those of a fold, cannot be factored without more noise."""
-    problem, n, began = job.problem, len(job.problem.y), time.monotonic()
-    solved = _solve(problem, tuned)
-    if solved is None:
-        return None
-    start, system = solved
-    unseen, variance = None, n / max(n - _n_tuned(problem, tuned), n / 2)
-    if n <= MOST_REFITTED:
-        unseen, of_unseen = _predict_unseen(job, tuned, start.model)
-        if not np.isfinite(unseen.mean).all() or not np.isfinite(unseen.scale).all():
-            return None
-        variance *= of_unseen
-    else:
-        judged = problem.judge_exact(start, system, job.comparison, True, began)
-        start = start._replace(model=judged.model)
-    if "signal_variance" not in problem.specification.given:
-        # By the rows that are left when each hyperparameter has taken one: errors are those of
-        # the rows that they were tuned on, and nothing else widens them here.
-        signal = start.model.signal_variance * variance
-        start = start._replace(model=start.model.replace(signal_variance=signal))
-    system = replace(system, problem=start.space.problem(start.model))
-    contender = problem.judge_exact(start, system, job.comparison, False, began)
-    return Judged(contender, tuned.found.log_evidence, unseen)
-
-
-def _solve(problem: TuningProblem, tuned: Tuned) -> tuple[Start, ExactSystem] | None:
-    """With the least noise that factors need; None if they need more."""
-    start = tuned.start(problem)
-    least = max(start.model.noise_variance, ROUNDING_NOISE * len(problem.y))
-    for step in NOISE_STEPS:
-        model = start.model.replace(noise_variance=step * least)
-        system = ExactSystem.solve(start.space.problem(model), problem.backend.dense)
-        if system.status == STATUS_OK:
-            return start._replace(model=model), system
-    return None
-
-
-def _n_tuned(problem: TuningProblem, tuned: Tuned) -> int:
-    n_own = len(problem.exact_parameters.pack(tuned.found.model)) - 1  # the noise is not
-    return n_own + len(tuned.found.bends) if tuned.is_bent else n_own
-
-
-def _predict_unseen(
-    job: Job, tuned: Tuned, of_all: LocalModel
-) -> tuple[PredictiveDistribution, float]:
-    """Rows of folds from the others, which alone have tuned it, and the variance of the errors.
-
-    That is relative to what was predicted, and the predictions have it, unless the signal is given:
-    then the model does not get it either. Tuning goes on from what all rows have found: from
-    nothing, one fold in ten ends elsewhere, 20 in the log evidence lower, and tells of errors that
-    the model does not make. The noise is that of the model of all rows, in the units of the
-    targets: of smooth functions it is most of what is predicted. The signal is no larger than
-    rounding allows for with it (`ROUNDING_NOISE`).
-    """
-    problem, comparison = job.problem, job.comparison
-    rows, y = _bendable(problem, tuned.space), problem.y
-    noise_size = of_all.noise_variance * of_all.signal_variance
-    numbers = job.rng.permutation(len(y)) % N_REFITTED
-    mean, scale = np.empty_like(y), np.empty_like(y)
-    for number in range(N_REFITTED):
-        seen, held = np.flatnonzero(numbers != number), np.flatnonzero(numbers == number)
-        part = rows.part(seen)
-        found = _maximize(problem, part, tuned.found, tuned.is_bent)
-        X = rows.bent(found.bends)[0] if tuned.is_bent else rows.X
-        signal = min(found.model.signal_variance, noise_size / found.model.noise_variance)
-        model = found.model.replace(signal_variance=signal, noise_variance=noise_size / signal)
-        own = LocalProblem(X[seen], part.y, part.noise, model)
-        system = ExactSystem.solve(own, problem.backend.dense)
-        noise = model.noise_of(rows.noise[held])
-        predicted = distribution_of(system.predict(X[held]), noise)
-        mean[held], scale[held] = predicted.mean, predicted.scale
-    variance = float(np.mean(((y - mean) / scale) ** 2))
-    if not 0.0 < variance < math.inf or "signal_variance" in problem.specification.given:
-        variance = 1.0  # nothing to learn from, or to change by it
-    compared = comparison.rows
-    return PredictiveDistribution(mean[compared], math.sqrt(variance) * scale[compared]), variance
 
 
 def _judge_one(
@@ -415,7 +290,7 @@ def _judge_one(
 
     def make(job: Job) -> None:
         began = time.monotonic()
-        solved = _solve(problem, tuned[k])
+        solved = solve_function(problem, tuned[k])
         if solved is not None:
             start, system = solved
             job.found.append(problem.judge_exact(start, system, comparison_of_all, True, began))
