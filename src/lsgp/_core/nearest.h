@@ -170,7 +170,7 @@ template <bool SCALED> class ProvedSearch {
       try_some(query, n_tried, count, nearest);
     }
     // With fewer, a distance by codes may have overflowed.
-    const float limit = std::min(search_codes.limit, std::numeric_limits<float>::max());
+    const float limit = std::min(search_codes.limit(), std::numeric_limits<float>::max());
     return count == n && nearest.last_square() < least_square(limit);
   }
 
@@ -181,7 +181,7 @@ template <bool SCALED> class ProvedSearch {
     // and has no numbers as small as the last term.
     const double by_codes = std::sqrt(double(square)) * (1 - double(own.size() + 64) * 0x1p-23);
     const double least = by_codes - 1.01 * double(search_codes.error) - 1e-18;
-    const double in_metric = least / search_codes.unit;  // whose square alone may overflow
+    const double in_metric = least / search_codes.unit();  // whose square alone may overflow
     return least > 0 ? in_metric * in_metric : 0.0;
   }
 

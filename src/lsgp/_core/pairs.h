@@ -87,6 +87,49 @@ inline void correlate_pairs(Kernel kernel, const double *z, int64_t n, int64_t d
   });
 }
 
+// The adjoint G = ½ (inverse - left rightᵀ), left, right (n, r), as sums over pairs read it: each pair
+// once, LANES columns of a row at a time.
+class Adjoint {
+public:
+  // diagonal: (n,), written
+  Adjoint(const double *inverse, const double *left, const double *right, int64_t n, int64_t r,
+          double *diagonal)
+      : inverse(inverse), left(left), n(n), r(r), others(right, n, r), diagonal(diagonal) {
+    for (int64_t l = 0; l < LANES; ++l) lanes[l] = double(l);
+  }
+
+  // Row i from column j <= i on: what is left of the diagonal, and zeros.
+  VecD read(int64_t i, int64_t j) {
+    VecD g = load_some(inverse + i * n + j, n - j);
+    for (int64_t k = 0; k < r; ++k) g -= load_any(others.at(k, j)) * left[i * r + k];
+    g *= 0.5;
+    if (i < j + LANES) {
+      diagonal[i] = g[i - j];
+      total_of_diagonal += g[i - j];
+    }
+    g = left_of_diagonal(g, i, j);
+    total += g;
+    return g;
+  }
+
+  // The same of any matrix. What is not left of the diagonal may be anything.
+  VecD left_of_diagonal(VecD v, int64_t i, int64_t j) const {
+    if (i >= j + LANES) return v;
+    return lanes < double(i - j) ? v : VecD{};
+  }
+
+  // Of all that was read, in both triangles.
+  double sum() const { return 2.0 * sum_of(total) + total_of_diagonal; }
+
+private:
+  const double *inverse, *left;
+  int64_t n, r;
+  Columns others;
+  double *diagonal;
+  double total_of_diagonal = 0;
+  VecD total = {}, lanes = {};
+};
+
 // What sums over pairs leave: `diagonal` and `total` are written, the others added to.
 struct PairSums {
   double *diagonal;     // (n,) of G
@@ -96,19 +139,16 @@ struct PairSums {
   double *pairs_by_z;   // (n, d) P z
 };
 
-// Sums of G = ½ (inverse - left rightᵀ) and of its products P with by_r2, whose diagonal is left out:
-// a row is at no distance from itself. left, right (n, r).
+// Sums of G and of its products P with by_r2, whose diagonal is left out: a row is at no distance
+// from itself.
 inline void sum_pairs(const double *inverse, const double *by_r2, const double *left,
                       const double *right, int64_t r, const double *z, int64_t n, int64_t d,
                       PairSums &sums) {
   constexpr int64_t TOGETHER = 4;
-  const Columns columns(z, n, d), others(right, n, r);
+  const Columns columns(z, n, d);
+  Adjoint adjoint(inverse, left, right, n, r, sums.diagonal);
   Columns pairs(n, 1), pairs_by_z(n, d), by_z(n, sums.by_z ? d : 0);
   std::vector<VecD> of_rows(size_t(2 * TOGETHER * d));
-  VecD total = {};
-  double total_of_diagonal = 0;
-  VecD lanes = {};
-  for (int64_t l = 0; l < LANES; ++l) lanes[l] = double(l);
   for (int64_t first = 0; first < n; first += TOGETHER) {
     const int64_t size = n - first < TOGETHER ? n - first : TOGETHER;
     VecD *row_pairs_by_z = of_rows.data(), *row_by_z = of_rows.data() + TOGETHER * d;
@@ -120,21 +160,10 @@ inline void sum_pairs(const double *inverse, const double *by_r2, const double *
       for (int64_t a = 0; a < size; ++a) {
         const int64_t i = first + a;
         if (j > i) continue;
-        VecD g = load_some(inverse + i * n + j, n - j);
-        for (int64_t k = 0; k < r; ++k) g -= load_any(others.at(k, j)) * left[i * r + k];
-        g *= 0.5;
-        if (i < j + LANES) {
-          sums.diagonal[i] = g[i - j];
-          total_of_diagonal += g[i - j];
-          g = lanes < double(i - j) ? g : VecD{};
-        }
-        VecD derivative = load_some(by_r2 + i * n + j, n - j);
-        if (i < j + LANES) derivative = lanes < double(i - j) ? derivative : VecD{};
-        G[a] = g;
-        P[a] = g * derivative;
+        G[a] = adjoint.read(i, j);
+        P[a] = G[a] * adjoint.left_of_diagonal(load_some(by_r2 + i * n + j, n - j), i, j);
         row_pairs[a] += P[a];
         column_pairs += P[a];
-        total += g;
       }
       store_any(pairs.at(0, j), column_pairs);
       for (int64_t k = 0; k < d; ++k) {
@@ -167,7 +196,7 @@ inline void sum_pairs(const double *inverse, const double *by_r2, const double *
   pairs.add_to(sums.pairs);
   pairs_by_z.add_to(sums.pairs_by_z);
   if (sums.by_z) by_z.add_to(sums.by_z);
-  sums.total = 2.0 * sum_of(total) + total_of_diagonal;
+  sums.total = adjoint.sum();
 }
 
 }  // namespace lsgp

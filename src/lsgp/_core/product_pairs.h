@@ -85,18 +85,15 @@ struct ProductSums {
   double *by_rows;       // (n, d) of G with those by z
 };
 
-// Sums of G = ½ (inverse - left rightᵀ), left, right (n, r), with derivatives of the correlations,
-// which are 0 on the diagonal.
+// Sums of G with derivatives of the correlations, which are 0 on the diagonal.
 inline void sum_products(Kernel kernel, const double *inverse, const double *left,
                          const double *right, int64_t r, const double *z, const double *constants,
                          int64_t n, int64_t d, ProductSums &sums) {
-  const Columns columns(z, n, d), others(right, n, r);
+  const Columns columns(z, n, d);
+  Adjoint adjoint(inverse, left, right, n, r, sums.diagonal);
   Columns by_columns(n, d), by_z(n, sums.by_z ? d : 0);
   std::vector<VecD> by_lengthscale(static_cast<size_t>(d)), by_constant(static_cast<size_t>(d));
   std::vector<VecD> by_row(static_cast<size_t>(d)), row_by_z(static_cast<size_t>(d));
-  VecD total = {}, lanes = {};
-  double total_of_diagonal = 0;
-  for (int64_t l = 0; l < LANES; ++l) lanes[l] = double(l);
   with_kernel(kernel, [&](auto formula) {
     Factors<decltype(formula)> factors(constants, d);
     for (int64_t i = 0; i < n; ++i) {
@@ -104,15 +101,7 @@ inline void sum_products(Kernel kernel, const double *inverse, const double *lef
       for (VecD &v : by_row) v = VecD{};
       for (VecD &v : row_by_z) v = VecD{};
       for (int64_t j = 0; j <= i; j += LANES) {
-        VecD g = load_some(inverse + i * n + j, n - j);
-        for (int64_t k = 0; k < r; ++k) g -= load_any(others.at(k, j)) * left[i * r + k];
-        g *= 0.5;
-        if (i < j + LANES) {
-          sums.diagonal[i] = g[i - j];
-          total_of_diagonal += g[i - j];
-          g = lanes < double(i - j) ? g : VecD{};
-        }
-        total += g;
+        const VecD g = adjoint.read(i, j);
         factors.multiply(own, columns, j);
         factors.differentiate([&](int64_t k, VecD difference, VecD by_r2, VecD by_log_constant) {
           const VecD moved = g * by_r2 * difference;
@@ -142,7 +131,7 @@ inline void sum_products(Kernel kernel, const double *inverse, const double *lef
     sums.by_logarithm[k] += -4.0 * sum_of(by_lengthscale[size_t(k)]);
     sums.by_logarithm[d + k] += 2.0 * sum_of(by_constant[size_t(k)]);
   }
-  sums.total = 2.0 * sum_of(total) + total_of_diagonal;
+  sums.total = adjoint.sum();
 }
 
 }  // namespace lsgp
