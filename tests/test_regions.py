@@ -19,7 +19,7 @@ from lsgp.tuning import search
 from lsgp.tuning.beyond import choose_beyond
 from lsgp.tuning.boosting_plan import plan_boosting
 from lsgp.tuning.evidence import make_exact
-from lsgp.tuning.regions import hold_out_regions, leave_regions_out
+from lsgp.tuning.regions import hold_out_regions, leave_regions_out, locate_queries
 from lsgp.tuning.stages.stage import Found
 
 
@@ -28,8 +28,9 @@ def points(n=1500, d=2, seed=0):
 
 
 def regions_of(X, queries, groups=None, seed=0):
-    index = build_index(X, np.ones(X.shape[1]))
-    return hold_out_regions(X, index, queries, groups, np.random.default_rng(seed))
+    index, rng = build_index(X, np.ones(X.shape[1])), np.random.default_rng(seed)
+    where = locate_queries(X, index, queries, groups, rng)
+    return hold_out_regions(X, index, where, groups, rng) if where.are_beyond else None
 
 
 def members_of(regions):
@@ -95,6 +96,41 @@ def test_rows_of_a_group_are_held_out_together():
         held = np.isin(np.arange(600), members)
         for group in np.unique(groups[members]):
             assert group < 0 or held[groups == group].all()
+
+
+@pytest.mark.parametrize("n_of_group", [3, 10, 80])
+def test_regions_with_all_rows_of_their_groups_leave_others_to_predict_them_from(n_of_group):
+    X = points(150, 3)
+    groups = (np.arange(150) // n_of_group).astype(np.int32)
+    regions = regions_of(X, points(100, 3, seed=1) + 0.5, groups)
+    if n_of_group == 80:
+        assert regions is None  # of two groups, none leaves half of the rows
+    elif regions is not None:
+        assert max(len(members) for members, _ in members_of(regions)) <= 75
+
+
+def test_groups_of_many_rows_may_be_fitted_for_queries_beyond_them():
+    X = points(150, 3)
+    settings = {"n_neighbors": 20, "kernel": "matern32", "n_tuning_points": 30}
+    model = regressor(**settings)
+    model.fit(X, X.sum(axis=1), groups=np.arange(150) // 10, queries=points(100, 3, seed=1) + 0.5)
+    assert np.isfinite(model.predict(X + 0.5)).all()
+
+
+@pytest.mark.parametrize("n", [25, 40])
+def test_rows_that_are_too_few_for_regions_are_fitted_as_without_queries(n):
+    # Nothing would say whether what is tuned for the queries is any better.
+    X = points(n)
+    y = np.sin(4.0 * X[:, 0]) + X[:, 1] ** 2
+    queries = points(50, seed=1) + [0.5, 0.0]
+    settings = {"n_tuning_points": 30, "kernel": "matern32", "input_transform": "standardize"}
+    fits = [
+        LSGPRegressor(random_state=0, **settings).fit(X, y, queries=where)
+        for where in (None, queries)
+    ]
+    plain, informed = (model.predict_distribution(queries) for model in fits)
+    assert np.array_equal(plain.mean, informed.mean)
+    assert np.array_equal(plain.scale, informed.scale)
 
 
 def test_an_exact_system_predicts_a_region_as_one_without_its_rows():

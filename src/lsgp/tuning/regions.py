@@ -26,6 +26,7 @@ from lsgp.tuning.beyond_plan import (
     BEYOND_RATIO,
     FEWEST_FOR_REGIONS,
     LARGEST_REGION,
+    LARGEST_WITH_GROUPS,
     N_PROPOSED_REGIONS,
     N_REGION_TARGETS,
 )
@@ -82,31 +83,54 @@ class Regions(NamedTuple):
         return sum(int(layer.number.max()) + 1 for layer in self.layers)
 
 
+class Whereabouts(NamedTuple):
+    """Some of the queries, and how far they are from the rows, and these from each other."""
+
+    queries: Array
+    near: Array
+    usual: float
+
+    @property
+    def are_beyond(self) -> bool:
+        """Whether queries lie beyond the rows, rather than among them."""
+        return bool(np.median(self.near) > BEYOND_RATIO * self.usual)
+
+
 class _Proposal(NamedTuple):
     members: Rows
     mismatch: float
 
 
-def hold_out_regions(
+def locate_queries(
     X: Array,
     index: SearchIndex,
     queries: Array,
     groups: Rows | None,
     rng: np.random.Generator,
-) -> Regions | None:
-    """Regions like those of the queries; None if these lie among the rows, or rows are few.
-
-    Rows of a group are held out together.
-    """
+) -> Whereabouts:
+    """Where queries lie; rows of a group do not count for each other."""
     n = len(X)
-    if n < FEWEST_FOR_REGIONS:
-        return None
     if len(queries) > _N_QUERIES:
         queries = queries[np.sort(rng.choice(len(queries), _N_QUERIES, replace=False))]
     near = nearest_distances(index, queries, Exclusions())
     own = numbered(np.sort(rng.choice(n, min(n, _N_QUERIES), replace=False)), n)
-    usual = float(np.median(nearest_distances(index, X[own], Exclusions.of_rows(own, groups))))
-    if not np.median(near) > BEYOND_RATIO * usual:
+    between = nearest_distances(index, X[own], Exclusions.of_rows(own, groups))
+    return Whereabouts(queries, near, float(np.median(between)))
+
+
+def hold_out_regions(
+    X: Array,
+    index: SearchIndex,
+    where: Whereabouts,
+    groups: Rows | None,
+    rng: np.random.Generator,
+) -> Regions | None:
+    """Regions like those of queries beyond the rows; None if rows, or their groups, are few.
+
+    Rows of a group are held out together.
+    """
+    n, (queries, near, usual) = len(X), where
+    if n < FEWEST_FOR_REGIONS:
         return None
     some = np.sort(rng.choice(n, min(n, _N_ROWS), replace=False))
     count = n_regions(n)
@@ -123,9 +147,12 @@ def hold_out_regions(
         for k in range(N_PROPOSED_REGIONS):
             order = _order(X, int(rng.integers(n)), is_end=bool(k % 2))
             members = _sized(X, index, order, groups, wanted, rng)
-            proposals.append(_Proposal(members, _mismatch(X, index, members, some, wanted, rng)))
-        chosen.append(min(proposals, key=lambda proposal: proposal.mismatch).members)
-    return _layered(n, chosen, rng)
+            if len(members) <= LARGEST_WITH_GROUPS * n:
+                mismatch = _mismatch(X, index, members, some, wanted, rng)
+                proposals.append(_Proposal(members, mismatch))
+        if proposals:
+            chosen.append(min(proposals, key=lambda proposal: proposal.mismatch).members)
+    return _layered(n, chosen, rng) if chosen else None
 
 
 def _mismatch(
