@@ -151,15 +151,23 @@ class Admission(Given):
     @property
     def admits_product(self) -> bool:
         """Whether an exact GP may be tried whose inputs need not interact, of few rows."""
-        (n, d), own = self.rows.X.shape, self.specification
         return (
-            FEWEST_FOR_PRODUCT <= n <= MOST_FOR_PRODUCT
-            and FEWEST_PRODUCT_INPUTS <= d <= MOST_PRODUCT_INPUTS
+            len(self.y) <= MOST_FOR_PRODUCT
             and self.exact_room > 2 * N_AVERAGED
-            and self.backend.factors_once
-            and self.labels is None
             and self.queries is None
             and not self.is_exact_on_request
+            and self.admits_product_beyond
+        )
+
+    @property
+    def admits_product_beyond(self) -> bool:
+        """The same of all rows, where queries lie beyond them."""
+        (n, d), own = self.rows.X.shape, self.specification
+        return (
+            n >= FEWEST_FOR_PRODUCT
+            and FEWEST_PRODUCT_INPUTS <= d <= MOST_PRODUCT_INPUTS
+            and self.backend.factors_once
+            and self.labels is None
             and len(own.kernels) > 1
             and own.projection is None
             and own.bounds is None

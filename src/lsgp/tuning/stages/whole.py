@@ -2,7 +2,8 @@
 """Where queries lie beyond the rows: exact GPs, which return to one trend for all rows.
 
 Their hyperparameters are the likeliest of part of the rows, and their kernel that of fewer. One has
-a slope, one a constant alone.
+a slope, one a constant alone, and one a kernel that is a product over inputs, which need not
+interact: what an input does by itself is known wherever others have any value.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from lsgp.tuning.contender import Start
 from lsgp.tuning.evidence import ExactGP, maximize_evidence
 from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS, N_FIRST_EVIDENCE
 from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.product_plan import PRODUCT_ITERATIONS
+from lsgp.tuning.stages.products import product_of
 from lsgp.tuning.stages.stage import WHOLE_STREAM, Found, Job, Runner
 
 
@@ -44,13 +47,22 @@ class Whole:
         model = problem.make_exact(problem.specification.model)
         exact = [Start(space, model.replace(kernel=kernel), n) for kernel in problem.kernels]
 
-        def maximize(start: Start, part: NDArray[np.int32], job: Job) -> ExactGP:
+        def maximize(
+            start: Start,
+            part: NDArray[np.int32],
+            job: Job,
+            n_iterations: int = FIRST_EVIDENCE_ITERATIONS,
+        ) -> ExactGP:
             return maximize_evidence(
                 start.space.part(part).problem(start.model),
                 problem.exact_parameters,
-                FIRST_EVIDENCE_ITERATIONS,
+                n_iterations,
                 problem.clock,
             )
+
+        def maximize_product(start: Start, job: Job) -> ExactGP:
+            first = maximize(start, few, job, PRODUCT_ITERATIONS)
+            return maximize(start._replace(model=first.model), rows, job)
 
         # Which kernel is likeliest, fewer rows tell.
         tuned = runner.run([partial(maximize, start, few) for start in exact], [])
@@ -59,6 +71,8 @@ class Whole:
         if best.slope_variance > 0:
             bests.append(best.replace(slope_variance=0.0))
         tasks = [partial(maximize, Start(space, model, n), rows) for model in bests]
+        if problem.admits_product_beyond:
+            tasks.append(partial(maximize_product, product_of(space, model, n)))
         models = [one.model for one in runner.run(tasks, [])]
 
         def judge(start: Start, job: Job) -> None:
