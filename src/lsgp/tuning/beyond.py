@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 
 from lsgp.method.combination import combine, lean, share_at
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.tuning.beyond_plan import CLEARLY, MANY_REGIONS, N_TAKEN_ON, SHARE_ACROSS_GAPS
+from lsgp.tuning.beyond_plan import (
+    CLEARLY,
+    MANY_REGIONS,
+    N_TAKEN_ON,
+    SHARE_ACROSS_GAPS,
+    USABLE_BEYOND,
+)
 from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender, Start
@@ -29,7 +35,6 @@ from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import Found
-from lsgp.tuning.weights import choose_weights
 
 Array = NDArray[np.float64]
 
@@ -86,7 +91,7 @@ def _judge(problem: TuningProblem, contender: Contender, comparison: Comparison)
 def choose_beyond(
     problem: TuningProblem, comparison: Comparison, plain: Pool, found: Found
 ) -> tuple[list[Contender], Choice]:
-    """Greedy picks among single models and the whole pool of the fit without queries."""
+    """What regions say is about as good as the best, or the fit without queries."""
     assert problem.plain is not None
     assert comparison.regions is not None
     usable = _of_one_direction([c for c in found.all if c.loss < BAD_LOSS])
@@ -96,8 +101,8 @@ def choose_beyond(
     plain_weights = np.concatenate([plain.weights, np.zeros(len(usable))])
     as_one = combine(predicted[:n_plain], plain.weights)
 
-    # Picks by the objective that is asked for. Models are tuned for queries by their density, by
-    # which picks of 18 development tasks had .923 of an exact GP's CRPS, and by CRPS .914.
+    # By the objective that is asked for. Models are tuned for queries by their density, by which
+    # picks of 18 development tasks had .923 of an exact GP's CRPS, and by CRPS .914.
     objective = problem.plain.objective
     has_many = comparison.regions.n_regions >= MANY_REGIONS
 
@@ -112,9 +117,10 @@ def choose_beyond(
         # satellite, CRPS was .76 or .86 by the random state. The likeliest alone, then.
         weights[n_plain + int(np.argmin([c.loss for c in usable]))] = 1.0
     else:
-        picks = choose_weights([as_one, *predicted], loss, problem.n_models)
-        weights = picks[1:].copy()
-        weights[:n_plain] += picks[0] * plain.weights
+        losses = np.array([loss(each) for each in predicted])
+        losses[~np.isfinite(losses)] = np.inf
+        most = losses.min() + USABLE_BEYOND * objective.unit_of_criterion(float(losses.min()))
+        weights = _equal(losses, losses <= most, problem.n_models)
 
     judge, trees = replace(comparison, objective=objective), found.boosted_regions
     # Beyond the rows, trees say what they say at their edge: none, unless regions have judged them.
@@ -172,11 +178,16 @@ def _alike(
     .768 (`benchmarks/gaps.py`, masks 2, 3 and 7, tuned and picked on 0 and 1).
     """
     losses = np.array([c.loss for c in contenders])
-    order = [k for k in np.argsort(losses, kind="stable").tolist() if is_eligible[k]]
-    lowest = losses[order[0]]
-    is_promising = problem.objective.is_promising
-    chosen = [k for k in order if k == order[0] or is_promising(losses[k], lowest)][:n]
-    weights = np.zeros(len(contenders))
+    lowest, is_promising = losses[is_eligible].min(), problem.objective.is_promising
+    is_usable = [is_promising(loss, lowest) or loss == lowest for loss in losses.tolist()]
+    return _equal(losses, is_eligible & np.array(is_usable), n)
+
+
+def _equal(losses: Array, is_usable: NDArray[np.bool_], n: int) -> Array:
+    """The same weight for the best of those that are usable, at most n."""
+    order = np.argsort(losses, kind="stable")
+    chosen = order[is_usable[order]][:n]
+    weights = np.zeros(len(losses))
     weights[chosen] = 1.0 / len(chosen)
     return weights
 
@@ -204,10 +215,7 @@ def _calibrated(
     if trees is not None:
         share = judge.share_of(trees, combined, judge.y, n_rows, usual)
         combined = lean(combined, trees, share_at(share, usual, combined.scale))
-    factor = _coverage_factor(combined, judge.y)
-    if judge.regions is not None and judge.regions.n_regions < MANY_REGIONS:
-        factor = max(1.0, factor)  # what few regions have picked is no surer than they say
-    calibration = ScaleAndShape(factor)
+    calibration = ScaleAndShape(_coverage_factor(combined, judge.y))
     return _Option(weights, share, calibration, calibration.apply(combined))
 
 
