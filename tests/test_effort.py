@@ -25,6 +25,8 @@ from lsgp.tuning.weights import Toll, choose_weights
 
 #: Of these, 0 is all.
 RELAYS = ("n_relayed", "n_relayed_of_few", "n_relayed_of_many_inputs", "relaying")
+#: What must be gained for what it takes: the less, the more effort.
+WORTHS = ("worth_of_millisecond", "worth_boosting")
 
 
 def cpu_seconds(action):
@@ -69,8 +71,9 @@ def test_more_effort_is_more_of_everything():
     levels = [LEVELS[name] for name in ("fast", "balanced", "best")]
     for less, more in pairwise(levels):
         assert less.worth_of_millisecond > more.worth_of_millisecond
+        assert less.worth_boosting >= more.worth_boosting
         for name in less._fields:
-            if name not in ("worth_of_millisecond", "in_gaps", "slowly", *RELAYS):
+            if name not in (*WORTHS, "in_gaps", "slowly", *RELAYS):
                 assert getattr(less, name) <= getattr(more, name), name
     # Of efforts, the tuples would be compared by their first entries alone.
     works = [[lv.ranking.work, lv.polishing.work, lv.in_gaps.polishing.work] for lv in levels]

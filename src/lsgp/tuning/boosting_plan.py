@@ -29,7 +29,7 @@ MOST_PRIOR_OF_ROWS = 2.0
 #: of trees is lower by up to a quarter, as queries have the mean of all folds. Of more rows than
 #: these, less, by the power.
 OPTIMISM, MOST_OPTIMISTIC, FADING_OF_OPTIMISM = 0.2, 350, 2.0 / 3.0
-#: What trees must lower the loss by, as a fraction, to be worth their time.
+#: What trees must lower the loss by, as a fraction, to be worth their time, where that matters.
 WORTH_BOOSTING = 0.005
 #: Up to this many rows, all folds are fitted, in tenths of a second: a single one of yacht, of 55
 #: rows, said in 4 of 20 splits that trees do not pay, which do.

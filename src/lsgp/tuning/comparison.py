@@ -77,6 +77,8 @@ class Comparison:
     signal_range: Callable[[LocalModel], tuple[float, float]]
     #: With which the points are left out; None: each alone, or with what tuning leaves out.
     regions: Regions | None = field(default=None, kw_only=True)
+    #: What boosted trees must lower the loss by, as a fraction.
+    worth_boosting: float = field(default=WORTH_BOOSTING, kw_only=True)
 
     def judge(
         self,
@@ -191,7 +193,8 @@ class Comparison:
         relative = (losses - losses[0]) / unit
         penalty = n * relative + prior_rows * (shares - BOOSTED_PRIOR_SHARE) ** 2
         best = int(np.argmin(penalty))
-        return float(shares[best]) if penalty[0] - penalty[best] > WORTH_BOOSTING * n else 0.0
+        is_worth_it = penalty[0] - penalty[best] > self.worth_boosting * n
+        return float(shares[best]) if is_worth_it else 0.0
 
     def lean(
         self,

@@ -29,7 +29,8 @@ class Judging(Admission):
         given, ranges = self.specification.given, self.parameters.signal_range
         y, noise = self.y[rows], self.rows.noise[rows]
         if self.labels is None:
-            return Comparison(rows, y, noise, self.objective, given, ranges)
+            worth = self.level.worth_boosting
+            return Comparison(rows, y, noise, self.objective, given, ranges, worth_boosting=worth)
         return LabelComparison(rows, y, noise, self.objective, given, ranges, self.labels)
 
     def comparison(self) -> Comparison:
