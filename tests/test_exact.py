@@ -5,6 +5,7 @@ import itertools
 import pickle
 import threading
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -464,3 +465,13 @@ def test_exact_gps_are_calibrated_and_tuned_for_a_density_too(tuned, monkeypatch
     assert lowest < 0
     assert called
     assert min(c.loss for c in exact) < lowest + 0.1
+
+
+def test_kernels_that_few_neighbors_speak_against_are_tried_of_all_rows_too():
+    def contender(kernel, loss):
+        return SimpleNamespace(model=SimpleNamespace(kernel=kernel), loss=loss)
+
+    leaders = [contender("matern32", 0.1), contender("matern52", 0.2)]
+    others = [contender("rbf", 0.5), contender("matern32", 0.3), contender("rbf", 0.4)]
+    assert exact_stage._of_other_kernels(leaders, others) == [others[2]]
+    assert exact_stage._of_other_kernels(leaders, []) == []
