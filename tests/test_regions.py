@@ -122,7 +122,7 @@ def test_rows_that_are_too_few_for_regions_are_fitted_as_without_queries(n):
     # Nothing would say whether what is tuned for the queries is any better.
     X = points(n)
     y = np.sin(4.0 * X[:, 0]) + X[:, 1] ** 2
-    queries = points(50, seed=1) + [0.5, 0.0]
+    queries = points(50, seed=1) + np.array([0.5, 0.0])
     settings = {"n_tuning_points": 30, "kernel": "matern32", "input_transform": "standardize"}
     fits = [
         LSGPRegressor(random_state=0, **settings).fit(X, y, queries=where)
