@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from lsgp.tuning.boosting_plan import FEWEST_BOOSTED_INPUTS, FEWEST_BOOSTED_ROWS
 from lsgp.tuning.class_plan import MOST_CLASSES_FOR_LAPLACE, MOST_FOR_LINEAR
 from lsgp.tuning.evidence import make_exact
 from lsgp.tuning.given import Given
+from lsgp.tuning.lattice import Lattice
 from lsgp.tuning.plan import (
     FEW_ROWS,
     FEWEST_FOR_COARSE,
@@ -241,6 +243,12 @@ class Admission(Given):
             and specification.projection is None
             and not any(None in kinds for kinds in specification.input_transforms)
         )
+
+    @cached_property
+    def lattice(self) -> Lattice | None:
+        """The levels of the inputs, where rows say nothing of what lies between; None: they do."""
+        is_seen = self.specification.projection is None and self.eligible is None
+        return Lattice.of(np.asarray(self.rows.X, dtype=float)) if is_seen else None
 
     @property
     def finds_noise(self) -> bool:

@@ -24,6 +24,7 @@ from lsgp.method.contract import SHARED_PARAMETERS, LocalModel, LocalProblem
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.descent import descend_vector
 from lsgp.tuning.evidence import evidence_of
+from lsgp.tuning.lattice import Lattice
 from lsgp.tuning.noiseless_plan import (
     BEND_ENDS,
     BEND_SPREAD,
@@ -36,7 +37,7 @@ from lsgp.tuning.noiseless_plan import (
     TINY_NOISE,
     WORTH_DESCENT,
 )
-from lsgp.tuning.parameters import SHARED_BOUNDS, Parameters
+from lsgp.tuning.parameters import LENGTHSCALE_BOUNDS, SHARED_BOUNDS, Parameters
 from lsgp.tuning.plan import BAD_EVIDENCE, NEGLIGIBLE_EVIDENCE
 from lsgp.tuning.priors import negative_log_prior
 
@@ -68,17 +69,29 @@ class BendableRows:
     noise: Array  # (n,)
     transform: InputTransform
     span: Array  # (d,) of the logarithm of the slope, for each 1 of the power; infinite: not bent
+    shortest: Array | None = None  # (d,) that lengthscales are no shorter than, on a lattice
 
     @classmethod
     def of(
-        cls, inputs: Array, X: Array, y: Array, noise: Array, transform: InputTransform
+        cls,
+        inputs: Array,
+        X: Array,
+        y: Array,
+        noise: Array,
+        transform: InputTransform,
+        lattice: Lattice | None = None,
     ) -> BendableRows:
         low, high = log_slope(np.quantile(inputs, BEND_ENDS, axis=0))
         span = high - low
         # Far from 0 slopes hardly differ, and the powers of a bend would overflow.
         largest = np.abs(log_slope(inputs)).max(axis=0)
-        is_near = LARGEST_BEND * largest <= MOST_POWER * span
-        return cls(inputs, X, y, noise, transform, np.where(is_near & (span > 0), span, np.inf))
+        is_bent = (LARGEST_BEND * largest <= MOST_POWER * span) & (span > 0)
+        shortest = None
+        if lattice is not None:
+            is_bent &= lattice.is_bendable
+            shortest = lattice.shortest(X)
+        span = np.where(is_bent, span, np.inf)
+        return cls(inputs, X, y, noise, transform, span, shortest)
 
     def part(self, rows: NDArray[np.integer]) -> BendableRows:
         inputs, X, y, noise = (a[rows] for a in (self.inputs, self.X, self.y, self.noise))
@@ -102,8 +115,11 @@ class BendableRows:
         return X, by_bends
 
 
-def noiseless(parameters: Parameters) -> Parameters:
-    """With next to no noise, in units of the targets, and a signal as large as it may get."""
+def noiseless(parameters: Parameters, shortest: Array | None = None) -> Parameters:
+    """With next to no noise, in units of the targets, and a signal as large as it may get.
+
+    ``shortest`` (d,) are lengthscales that are no shorter, or 0 each.
+    """
     tiny = math.log(TINY_NOISE)
     own = {
         "noise_variance": np.array([[tiny, tiny]]),
@@ -111,6 +127,12 @@ def noiseless(parameters: Parameters) -> Parameters:
             [[SHARED_BOUNDS["signal_variance"][0], LARGEST_NOISELESS_SIGNAL]]
         ),
     }
+    if shortest is not None:
+        low, high = LENGTHSCALE_BOUNDS
+        of = np.array(parameters.groups or range(len(shortest))) * (not parameters.is_isotropic)
+        each = np.array([shortest[of == k].min() for k in range(of.max() + 1)])
+        each = np.log(np.maximum(each, math.exp(low)))
+        own["lengthscale"] = np.column_stack([each, np.full(len(each), high)])
     return replace(parameters, own_bounds=own)
 
 

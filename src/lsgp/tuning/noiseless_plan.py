@@ -63,3 +63,29 @@ N_HALF_PROVEN_NOISELESS = 200
 #: errors of folds have outliers: intervals of 90 % of 12 functions of 100 rows, three draws each,
 #: held .93 of other points, and with half of what folds say .898 (.92 with a fifth, .835 with all).
 N_HALF_PROVEN_UNSEEN = 100
+
+# Of rows on a lattice (`tuning/lattice.py`). RMSE is relative to the standard deviation of the
+# function, at points between levels.
+
+#: Rows of a level, on average, from which on an input is one of levels.
+FEWEST_OF_LEVEL = 3
+#: Share of all combinations of levels that a complete lattice has at least: there, the only queries
+#: other than rows are between levels. Yacht, of 308 of a million, is none.
+LEAST_COMPLETE = 0.5
+#: Levels from which on an input may be bent: fewer tell too little of a bend (3 levels of each of 5
+#: inputs: powers of -6, an RMSE of .49 instead of .06; Branin's function of 8 by 8 rows: .056
+#: instead of .012 with bends of 6 levels on). From 10 on, held-out levels choose well (a rational
+#: function of 12 by 12 rows: .0003 instead of .004; Currin's .006 instead of .007).
+FEWEST_BENT_LEVELS = 10
+#: Lengthscales are no shorter than the spacing of levels, and than this many times it, over one
+#: less than their number: a shorter one is one guess of many (two inputs of three levels beside one
+#: that is continuous: RMSE .24 and .35 with the spacing alone, .04 with three times it).
+SHORTEST_OF_FEW_LEVELS = 6.0
+#: Levels that an input has at least where one of them is held out: without the second of three,
+#: the others say next to nothing of it, and what predicts it best is no good between them.
+FEWEST_HELD_OUT_OF = 4
+#: Levels that are held out of up to `N_NOISELESS_ROWS` rows, and at least, as each takes the cube
+#: of the rows.
+MOST_LEVELS_HELD_OUT, FEWEST_LEVELS_HELD_OUT = 24, 6
+#: So many of them show half of what they say of the scale.
+N_HALF_PROVEN_LEVELS = 4

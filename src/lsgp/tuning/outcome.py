@@ -89,7 +89,9 @@ def _weigh_search(problem: TuningProblem, comparison: Comparison, found: Found) 
     else:
         # The best is kept as it is: the first of those that are sorted.
         choice = Choice(np.eye(len(usable))[0], usable[0].loss, ScaleAndShape())
-    if unseen is not None:
+    if unseen is not None and found.is_on_levels:
+        choice = choice._replace(calibration=ScaleAndShape())
+    elif unseen is not None:
         n_half, y = N_HALF_PROVEN_UNSEEN, comparison.y
         calibration = calibrate_combination(unseen, y, n_half, has_contrast=False)
         choice = choice._replace(calibration=calibration)

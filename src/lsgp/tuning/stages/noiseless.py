@@ -26,15 +26,14 @@ from lsgp.tuning.judged_functions import (
     bendable_rows,
     judge_function,
     maximize_noiseless,
+    odds_of,
     solve_function,
 )
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.noiseless_plan import (
-    FEWEST_EVIDENCE_ROWS,
     LITTLE_NOISE,
     N_FIRST_NOISELESS,
     N_NOISELESS_ROWS,
-    NOISELESS_EVIDENCE_ROWS,
     NOISELESS_KERNELS,
     SMALLEST_FIRST_ODDS,
     TINY_NOISE,
@@ -49,8 +48,8 @@ from lsgp.tuning.plan import (
     SMALLEST_ODDS,
 )
 from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.stages.on_levels import add_on_levels, trends_of, weigh_unseen
 from lsgp.tuning.stages.stage import NOISELESS_STREAM, Found, Job, Runner
-from lsgp.tuning.weights import choose_weights
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
@@ -69,13 +68,22 @@ class Noiseless:
         if best is None or not _may_be_function(problem, found, best):
             return
         runner.report(0, "exact GPs without noise")
+        lattice = problem.lattice
         rows = problem.draw(N_NOISELESS_ROWS, problem.random(runner.stream))
-        some = _few(rows)
+        some = _few(problem, rows, runner)
         is_last = len(some) == len(rows)
         plain = runner.run(
             [
-                partial(_tune_plain, kind=kind, best=best, rows=some, is_last=is_last)
+                partial(
+                    _tune_plain,
+                    kind=kind,
+                    best=best,
+                    rows=some,
+                    is_last=is_last,
+                    has_trend=has_trend,
+                )
                 for kind in _kinds(problem, best)
+                for has_trend in trends_of(problem)
             ],
             [],
         )
@@ -85,7 +93,9 @@ class Noiseless:
             [partial(_bend, plain=each, rows=some, is_last=is_last) for each in bendable], []
         )
         if not is_last:
-            left = _likely(tuned, some, SMALLEST_FIRST_ODDS)
+            # What holds between the levels of a lattice, the evidence does not say.
+            is_told = lattice is None or not lattice.is_complete
+            left = _likely(tuned, some, SMALLEST_FIRST_ODDS) if is_told else tuned
             tuned = _finished(
                 runner.run([partial(_go_on, tuned=each, rows=rows) for each in left], [])
             )
@@ -97,7 +107,10 @@ class Noiseless:
             for each in runner.run([partial(judge_function, tuned=each) for each in tuned], [])
             if each is not None
         ]
-        _add(problem, found, runner, judged)
+        if lattice is not None and lattice.is_complete:
+            add_on_levels(problem, lattice, found, runner, judged)
+        else:
+            _add(problem, found, runner, judged)
 
 
 def _add(problem: TuningProblem, found: Found, runner: Runner, judged: list[Judged]) -> None:
@@ -118,9 +131,7 @@ def _add(problem: TuningProblem, found: Found, runner: Runner, judged: list[Judg
         return
     if is_unseen_known:
         y = runner.comparison.y
-        odds = choose_weights(
-            unseen, lambda each: problem.objective.criterion(each, y), problem.n_models
-        )
+        odds = weigh_unseen(problem, unseen, judged, y)
         used = np.flatnonzero(odds)
         combined = combine([unseen[int(k)] for k in used], odds[used])
         mean_loss = float(problem.objective.losses(combined, y).mean())
@@ -128,7 +139,7 @@ def _add(problem: TuningProblem, found: Found, runner: Runner, judged: list[Judg
             found.exact += contenders
             return
         # What says how well they do on other rows leaves nothing to leave-one-out.
-        found.unseen = combined
+        found.unseen, found.is_on_levels = combined, problem.lattice is not None
     else:
         odds = np.array(odds_of([each.log_evidence for each in judged], len(problem.y)))
     # They have the share of those with noise, which are candidates like any other now. Not by the
@@ -137,12 +148,6 @@ def _add(problem: TuningProblem, found: Found, runner: Runner, judged: list[Judg
     found.is_noiseless = True
     pairs = zip(contenders, odds.tolist(), strict=True)
     found.likely[:] = [(c, one) for c, one in pairs if one > SMALLEST_ODDS]
-
-
-def odds_of(log_evidence: list[float], n_rows: int) -> list[float]:
-    """Of each, relative to the likeliest, by part of the evidence of so many rows."""
-    gaps = np.array(log_evidence) - max(log_evidence)
-    return np.exp(NOISELESS_EVIDENCE_ROWS / max(n_rows, FEWEST_EVIDENCE_ROWS) * gaps).tolist()
 
 
 def _best_exact(found: Found) -> Contender | None:
@@ -181,12 +186,19 @@ def _kinds(problem: TuningProblem, best: Contender) -> list[tuple[LeaveOneOut, s
 
 
 def _is_bendable(problem: TuningProblem, space: LeaveOneOut) -> bool:
-    return problem.admits_bending and set(space.kinds) == {"standardize"}
+    lattice = problem.lattice
+    has_inputs = lattice is None or bool(lattice.is_bendable.any())
+    return problem.admits_bending and set(space.kinds) == {"standardize"} and has_inputs
 
 
-def _few(rows: Rows) -> Rows:
+def _few(problem: TuningProblem, rows: Rows, runner: Runner) -> Rows:
     """Those that are tuned on first: steps cost their cube."""
-    return rows[:: max(1, round(len(rows) / N_FIRST_NOISELESS))]
+    step = max(1, round(len(rows) / N_FIRST_NOISELESS))
+    if problem.lattice is not None and step > 1:
+        # In the order of a table, every second row may have every second level alone.
+        rng = problem.random(runner.stream)
+        return np.sort(rng.choice(rows, len(rows) // step, replace=False))
+    return rows[::step]
 
 
 def _likely(tuned: list[Tuned], rows: Rows, least_odds: float = SMALLEST_ODDS) -> list[Tuned]:
@@ -210,12 +222,17 @@ def _finished(tuned: list[Tuned]) -> list[Tuned]:
 
 
 def _tune_plain(
-    job: Job, kind: tuple[LeaveOneOut, str], best: Contender, rows: Rows, is_last: bool
+    job: Job,
+    kind: tuple[LeaveOneOut, str],
+    best: Contender,
+    rows: Rows,
+    is_last: bool,
+    has_trend: bool = True,
 ) -> Tuned:
     """With inputs as they are."""
     problem, (space, kernel) = job.problem, kind
     part = bendable_rows(problem, space).part(rows)
-    cold = _cold(problem, kernel)
+    cold = _cold(problem, kernel, has_trend)
     # From the metric of the best as well, in whatever transform: all are in standard deviations.
     warm = cold._replace(model=cold.model.replace(lengthscale=best.model.lengthscale))
     starts = [cold, warm]
@@ -238,7 +255,8 @@ def _bend(job: Job, plain: Tuned, rows: Rows, is_last: bool) -> Tuned:
     bent = maximize_noiseless(problem, part, found, True, is_last)
     if bent.log_evidence < found.log_evidence + WORTH_DESCENT:
         # Where it begins the evidence may be too steep for a step.
-        cold = maximize_noiseless(problem, part, _cold(problem, found.model.kernel), True, is_last)
+        start = _cold(problem, found.model.kernel, found.model.constant_variance > 0)
+        cold = maximize_noiseless(problem, part, start, True, is_last)
         bent = max(bent, cold, key=lambda each: each.log_evidence)
     return Tuned(plain.space, bent, True)
 
@@ -250,14 +268,17 @@ def _go_on(job: Job, tuned: Tuned, rows: Rows) -> Tuned:
     found = maximize_noiseless(problem, part, tuned.found, tuned.is_bent)
     if found.log_evidence <= -BAD_EVIDENCE:
         # They cannot be factored where fewer have ended.
-        found = maximize_noiseless(problem, part, _cold(problem, found.model.kernel), tuned.is_bent)
+        start = _cold(problem, found.model.kernel, found.model.constant_variance > 0)
+        found = maximize_noiseless(problem, part, start, tuned.is_bent)
     return tuned._replace(found=found)
 
 
-def _cold(problem: TuningProblem, kernel: str) -> Bent:
+def _cold(problem: TuningProblem, kernel: str, has_trend: bool = True) -> Bent:
     """Where nothing is known yet."""
     model = problem.make_exact(problem.specification.model)
     model = model.replace(kernel=kernel, noise_variance=TINY_NOISE / model.signal_variance)
+    if not has_trend:
+        model = model.replace(constant_variance=0.0, slope_variance=0.0)
     return Bent(model, np.zeros(len(model.lengthscale)), -math.inf)
 
 

@@ -75,6 +75,7 @@ class Found:
     #: What the likely ones together say of the compared rows, where hyperparameters have not seen
     #: them: then nothing else has a share. None: not known.
     unseen: PredictiveDistribution | None = None
+    is_on_levels: bool = False  # whether that is so of levels: then these have set all scales
 
     def of_all_searches(self) -> Found:
         """What searches that draw other rows would find again."""
