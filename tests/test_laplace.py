@@ -224,3 +224,34 @@ def test_covariances_of_draws_are_those_of_the_members(n_classes):
     members = integrate_labels(choices, transforms, labels, np.random.default_rng(0), clock)
     assert sum(weight for _, weight in members) == pytest.approx(1.0)
     assert len(members) <= N_MEMBERS
+
+
+# ---- rows that come and go ----
+
+
+def test_rows_that_come_to_few_are_believed():
+    X, y = make_labels(600, noise=0.1)
+    model = LSGPClassifier(**SETTINGS).fit(X[:12], y[:12])
+    losses = [model.calibration(X[500:], y[500:]).log_loss]
+    for rows in (slice(12, 60), slice(60, 500)):
+        model.partial_fit(X[rows], y[rows])
+        losses.append(model.calibration(X[500:], y[500:]).log_loss)
+        own = model.ensemble_.classification
+        weights = [*model.ensemble_.weights, *(member.weight for member in own.others)]
+        assert sum(weights) == pytest.approx(1.0)
+    assert losses[1] < 0.8 * losses[0]
+    assert losses[2] < losses[1]
+    # Too many to follow: what knows 60 of 500 rows has that share of what it had.
+    assert own.laplace_share == pytest.approx(0.12, abs=0.01)
+
+
+def test_rows_that_go_are_forgotten():
+    X, y = make_labels(60)
+    kept = np.arange(60) >= 10
+    model = LSGPClassifier(**SETTINGS).fit(X, y).forget(~kept)
+    for member in model.ensemble_.classification.laplace:
+        again = LaplaceGP.fit(
+            member.gp.covariance, member.gp.Z, y[kept], np.ones(50), member.gp.prior, 1e-3
+        )
+        np.testing.assert_array_equal(member.gp.codes, y[kept])
+        assert again.log_evidence == pytest.approx(member.gp.log_evidence)
