@@ -7,6 +7,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import ks_2samp
 from tuned import regressor
 
+from lsgp import LSGPRegressor
 from lsgp.search.index import build_index
 from lsgp.tuning.imitation import FEWEST_TARGETS, imitate_queries
 
@@ -104,8 +105,9 @@ def test_the_same_generator_gives_the_same_imitation(map_with_a_hole):
 
 def test_queries_far_outside_get_a_warning_and_tuning_keeps_its_neighbors():
     X = grid(20)
-    with pytest.warns(UserWarning, match="100% of the queries lie outside"):
-        imitation = imitate(X, X + 1000.0)
+    imitation = imitate(X, X + 1000.0)
+    with pytest.warns(UserWarning, match="100% of the queries are farther from all training rows"):
+        imitation.warn_if_far()
     diagonal = 19.0 * np.sqrt(2.0)
     assert imitation.radius.max() < diagonal / 2.0
     assert imitation.gap_width <= diagonal
@@ -115,6 +117,16 @@ def test_model_for_queries_far_outside_still_predicts_inside():
     rng = np.random.default_rng(0)
     X = rng.uniform(0.0, 1.0, (400, 2))
     y = np.sin(4.0 * X[:, 0]) + 0.05 * rng.normal(size=400)
-    with pytest.warns(UserWarning, match="lie outside the training inputs"):
+    with pytest.warns(UserWarning, match="than half of the diagonal of the training inputs"):
         model = regressor().fit(X[:300], y[:300], queries=X + 50.0)
     assert np.sqrt(np.mean((model.predict(X[300:]) - y[300:]) ** 2)) < 0.5 * y.std()
+
+
+def test_that_queries_are_far_is_said_once_whatever_transforms_are_tried():
+    rng = np.random.default_rng(0)
+    X, queries = rng.uniform(size=(40, 2)) ** 3, rng.uniform((1.5, 0.0), (2.5, 1.0), (50, 2))
+    y = np.sin(4.0 * X[:, 0]) + 0.05 * rng.normal(size=40)
+    model = LSGPRegressor(random_state=0, effort="fast", n_tuning_points=20)
+    with pytest.warns(UserWarning, match="of the queries are farther") as warned:
+        model.fit(X, y, queries=queries)
+    assert sum("of the queries" in str(one.message) for one in warned) == 1

@@ -15,6 +15,7 @@ from sklearn.gaussian_process import kernels as sk
 
 from lsgp import LSGPRegressor
 from lsgp.ensemble.draws import normal_of
+from lsgp.ensemble.joint import nearest_correlation
 from lsgp.method.kernels import KERNELS
 from lsgp.method.spectral import SPECTRA, draw_waves
 
@@ -374,3 +375,66 @@ def test_blocks_of_meuse_are_those_of_gstat():
     mean, std = model.predict_block([[181170, 333250]], block=(40, 40), return_std=True)
     assert mean[0] == pytest.approx(268.7324, abs=5e-5)
     assert std[0] ** 2 == pytest.approx(19568.76, abs=5e-3)
+
+
+# ---- functions without noise, whose variances are close to rounding ----
+
+
+def fit_without_noise(name):
+    rng = np.random.default_rng(0)
+    if name == "grid":
+        axis = np.linspace(0.0, 1.0, 10)
+        X = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+        y, queries = np.sin(5 * X[:, 0]) * np.cos(4 * X[:, 1]), rng.uniform(size=(20, 2))
+    else:
+        X, queries = rng.uniform(size=(60, 1)), rng.uniform(size=(20, 1))
+        y = np.sin(6 * X[:, 0])
+    own = {"lengthscale": 1.7, "noise_variance": 1e-12, "localizer": "rectangular"}
+    model = LSGPRegressor(objective=None, kernel="rbf", n_neighbors=len(X), **own)
+    return model.fit(X, y), queries
+
+
+@pytest.mark.parametrize("name", ["grid", "sin"])
+@pytest.mark.parametrize("kind", ["latent", "observation"])
+def test_draws_of_functions_without_noise_have_the_deviations_that_are_predicted(name, kind):
+    model, queries = fit_without_noise(name)
+    mean, std = model.predict(queries, return_std=True, kind=kind)
+    draws = model.sample_y(queries, n_samples=400, random_state=0, kind=kind)
+    assert np.isfinite(draws).all()
+    ratio = draws.std(axis=1) / std
+    assert ratio.min() > 0.7
+    assert ratio.max() < 1.4
+    assert (np.abs(draws.mean(axis=1) - mean) < 0.4 * std).all()
+
+
+def test_draws_at_a_row_without_noise_do_not_depend_on_what_else_is_asked():
+    model, queries = fit_without_noise("sin")
+    _, std = model.predict(queries, return_std=True, kind="latent")
+    all_at_once = model.sample_y(queries, n_samples=5, random_state=1, kind="latent")
+    alone = model.sample_y(queries[3:4], n_samples=5, random_state=1, kind="latent")
+    # The errors are rounding themselves: equal to what they are drawn with.
+    np.testing.assert_allclose(alone[0], all_at_once[3], atol=12 * std[3])
+
+
+@pytest.mark.parametrize("name", ["grid", "sin"])
+def test_covariances_of_functions_without_noise_are_positive(name):
+    model, queries = fit_without_noise(name)
+    _, cov = model.predict(queries, return_cov=True, kind="latent")
+    _, std = model.predict(queries, return_std=True, kind="latent")
+    np.testing.assert_allclose(np.sqrt(np.diag(cov)), std, rtol=1e-12)
+    np.testing.assert_array_equal(cov, cov.T)
+    values = np.linalg.eigvalsh(cov)
+    assert values[0] > -1e-12 * values[-1]
+
+
+def test_what_is_a_correlation_stays_and_what_is_none_becomes_one():
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(6, 9))
+    factor /= np.linalg.norm(factor, axis=1, keepdims=True)
+    fine = factor @ factor.T
+    assert nearest_correlation(fine) is fine
+    broken = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
+    mended = nearest_correlation(broken)
+    np.testing.assert_array_equal(np.diag(mended), 1.0)
+    assert np.linalg.eigvalsh(mended)[0] > -1e-15
+    np.testing.assert_array_equal(np.sign(mended), np.sign(broken))

@@ -11,8 +11,16 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from lsgp import LSGPClassifier
+from lsgp.inputs.transforms import TargetScaler, fit_transform_kind
+from lsgp.method.contract import LocalModel
 from lsgp.solvers.laplace import Covariance, LaplaceGP, find_mode
+from lsgp.tuning.class_plan import least_prior_share
+from lsgp.tuning.classification import Labels, one_hot
+from lsgp.tuning.clock import Clock
+from lsgp.tuning.integration import Choices
+from lsgp.tuning.label_integration import LabelPosterior, integrate_labels, laplace_evidence
 from lsgp.tuning.laplace import laplace_held_out
+from lsgp.tuning.plan import N_MEMBERS
 
 SETTINGS = {
     "random_state": 0,
@@ -133,3 +141,117 @@ def test_files_and_pickles_keep_every_bit(tmp_path):
     for other in (LSGPClassifier.load(tmp_path / "m.lsgp"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(other.predict_proba(X), expected)
         np.testing.assert_array_equal(other.loo().probabilities, model.loo().probabilities)
+
+
+# ---- very few labels ----
+
+
+def make_few(task, n, seed):
+    rng = np.random.default_rng([seed, n])
+    X = rng.normal(size=(n + 300, 4))
+    value = {"noise": 0.0 * X[:, 0], "linear": 2.0 * X[:, 0] + X[:, 1]}[task]
+    y = (value + 0.7 * rng.logistic(size=n + 300) > 0).astype(int)
+    y[:2] = 0, 1
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def class_shares_loss(y, observed):
+    shares = (np.bincount(y, minlength=2) + 1.0) / (len(y) + 2.0)
+    return -np.log(shares[observed]).mean()
+
+
+@pytest.mark.parametrize("n", [6, 12, 30])
+def test_few_labels_that_are_noise_are_not_believed(n):
+    excess = []
+    for seed in range(5):
+        X, y, queries, observed = make_few("noise", n, seed)
+        model = LSGPClassifier(random_state=0).fit(X, y)
+        found = model.calibration(queries, observed).log_loss
+        excess.append(found - class_shares_loss(y, observed))
+    assert np.mean(excess) < 0.03
+
+
+def test_few_labels_that_say_something_are_believed():
+    gained = []
+    for seed in range(5):
+        X, y, queries, observed = make_few("linear", 24, seed)
+        model = LSGPClassifier(random_state=0).fit(X, y)
+        found = model.calibration(queries, observed).log_loss
+        gained.append(class_shares_loss(y, observed) - found)
+    assert np.mean(gained) > 0.1
+
+
+def test_links_of_few_rows_are_close_to_the_class_prior_whatever_is_asked_for():
+    X, y, queries, _ = make_few("noise", 10, 0)
+    model = LSGPClassifier(random_state=0, n_models=1).fit(X, y)
+    link = model.ensemble_.classification.links[0]
+    assert link.prior_share >= least_prior_share(5) > 0.4
+    assert model.predict_proba(queries).max() < 0.8
+
+
+def test_the_least_share_of_the_class_prior_fades_with_the_rows():
+    shares = [least_prior_share(n) for n in range(1, 300)]
+    assert shares == sorted(shares, reverse=True)
+    assert least_prior_share(250) == least_prior_share(10**6) == 0.0
+
+
+def test_evidence_of_many_hyperparameters_is_that_of_each():
+    X, y = make_labels(30)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 30)
+    K = np.stack([make_gp(X, y, amplitude=a).covariance.between(X, X) for a in (0.3, 3.0, 30.0)])
+    expected = [find_mode(own, y.astype(float), weight).log_evidence for own in K]
+    np.testing.assert_allclose(laplace_evidence(K, y.astype(float), weight), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_covariances_of_draws_are_those_of_the_members(n_classes):
+    X, y = make_labels(25, n_classes)
+    labels = Labels.of(y, None, n_classes, TargetScaler.fit(one_hot(y, n_classes)))
+    trend = {"constant_variance": 1.0, "slope_variance": 0.1}
+    model = LocalModel("rbf", "rectangular", lengthscale=np.ones(2), **trend)
+    choices = Choices(model, frozenset(), False, ("matern32", "rbf"), [X], [1.0])
+    clock = Clock()
+    posterior = LabelPosterior(choices, labels, clock)
+    u, kind = np.random.default_rng(0).normal(size=(3, posterior.n_dimensions)), np.array([0, 1, 1])
+    found = posterior.log_evidence(u, kind)
+    for i in range(3):
+        covariance = posterior.covariance(u[i], int(kind[i]))
+        known = (y, np.ones(25), labels.prior, 1e-3)
+        gp = LaplaceGP.fit(covariance, X - X.mean(axis=0), *known)
+        n_counted = 1.0 if n_classes == 2 else n_classes / 2.0
+        assert found[i] == pytest.approx(n_counted * gp.log_evidence, abs=1e-3)
+    transforms = [fit_transform_kind(X, ("standardize",) * 2)]
+    members = integrate_labels(choices, transforms, labels, np.random.default_rng(0), clock)
+    assert sum(weight for _, weight in members) == pytest.approx(1.0)
+    assert len(members) <= N_MEMBERS
+
+
+# ---- rows that come and go ----
+
+
+def test_rows_that_come_to_few_are_believed():
+    X, y = make_labels(600, noise=0.1)
+    model = LSGPClassifier(**SETTINGS).fit(X[:12], y[:12])
+    losses = [model.calibration(X[500:], y[500:]).log_loss]
+    for rows in (slice(12, 60), slice(60, 500)):
+        model.partial_fit(X[rows], y[rows])
+        losses.append(model.calibration(X[500:], y[500:]).log_loss)
+        own = model.ensemble_.classification
+        weights = [*model.ensemble_.weights, *(member.weight for member in own.others)]
+        assert sum(weights) == pytest.approx(1.0)
+    assert losses[1] < 0.8 * losses[0]
+    assert losses[2] < losses[1]
+    # Too many to follow: what knows 60 of 500 rows has that share of what it had.
+    assert own.laplace_share == pytest.approx(0.12, abs=0.01)
+
+
+def test_rows_that_go_are_forgotten():
+    X, y = make_labels(60)
+    kept = np.arange(60) >= 10
+    model = LSGPClassifier(**SETTINGS).fit(X, y).forget(~kept)
+    for member in model.ensemble_.classification.laplace:
+        again = LaplaceGP.fit(
+            member.gp.covariance, member.gp.Z, y[kept], np.ones(50), member.gp.prior, 1e-3
+        )
+        np.testing.assert_array_equal(member.gp.codes, y[kept])
+        assert again.log_evidence == pytest.approx(member.gp.log_evidence)

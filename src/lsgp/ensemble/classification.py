@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,10 @@ from lsgp.method.link import LinearLogits, Link
 from lsgp.solvers.laplace import LaplaceGP
 
 Array = NDArray[np.float64]
+
+
+#: Rows up to which GP classification follows those that come: 22 members of 300 take .6 s.
+MOST_TO_FOLLOW = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +43,25 @@ class LaplaceMember:
     weight: float  # in the pool
 
     def log_proba(self, X: Array) -> Array:
-        Z = np.asarray(self.transform.transform(X), dtype=float) - self.center
-        return self.gp.log_proba(Z)
+        return self.gp.log_proba(self._centered(X))
+
+    def with_rows(self, X: Array, codes: NDArray[np.int64], weight: Array) -> LaplaceMember:
+        gp = self.gp
+        Z = np.concatenate([gp.Z, self._centered(X)])
+        known = (np.concatenate([gp.codes, codes]), np.concatenate([gp.weight, weight]))
+        fitted = LaplaceGP.fit(gp.covariance, Z, *known, gp.prior, gp.prior_share)
+        return replace(self, gp=fitted)
+
+    def keep_rows(self, kept: NDArray[np.bool_]) -> LaplaceMember:
+        gp = self.gp
+        own = kept[: len(gp.Z)]  # of rows that came later it knows nothing
+        if own.all():
+            return self
+        known = (gp.Z[own], gp.codes[own], gp.weight[own], gp.prior, gp.prior_share)
+        return replace(self, gp=LaplaceGP.fit(gp.covariance, *known))
+
+    def _centered(self, X: Array) -> Array:
+        return np.asarray(self.transform.transform(X), dtype=float) - self.center
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,3 +103,35 @@ class Classification:
     def prior(self) -> Array:
         """Shares of the classes (C,)."""
         return self.links[0].prior
+
+    @property
+    def laplace_share(self) -> float:
+        """Of GP classification in the pool."""
+        return sum(member.weight for member in self.laplace)
+
+    def with_rows(
+        self, X: Array, codes: NDArray[np.int64], weight: Array, n: int
+    ) -> Classification:
+        """With rows behind the n that there are.
+
+        Where they are too many for GP classification, it stays what it is, with as much less of a
+        share as it has fewer of the rows; the models' share is what is left.
+        """
+        after = n + len(X)
+        if not self.laplace:
+            return self
+        if after <= MOST_TO_FOLLOW:
+            followed = tuple(member.with_rows(X, codes, weight) for member in self.laplace)
+            return replace(self, laplace=followed)
+        before = self.laplace_share
+        share = before * n / after
+        grown = (1.0 - share) / (1.0 - before)
+        return replace(
+            self,
+            linear=tuple(replace(one, weight=grown * one.weight) for one in self.linear),
+            laplace=tuple(replace(one, weight=n / after * one.weight) for one in self.laplace),
+        )
+
+    def keep_rows(self, kept: NDArray[np.bool_]) -> Classification:
+        """Without the rows that are not kept."""
+        return replace(self, laplace=tuple(member.keep_rows(kept) for member in self.laplace))

@@ -20,7 +20,7 @@ from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import Latent, latent_of, log_pool
 from lsgp.search.arrays import numbered
 from lsgp.solvers.solver import Block
-from lsgp.tuning.classification import Labels, default_link, fit_link
+from lsgp.tuning.classification import Labels, codes_of, default_link, fit_link
 from lsgp.tuning.laplace import laplace_held_out
 from lsgp.tuning.linear import held_out
 from lsgp.tuning.outcome import Tuned
@@ -156,9 +156,7 @@ def leave_one_out_classes(
 def codes_of_rows(ensemble: Ensemble, rows: NDArray[np.integer]) -> NDArray[np.int64]:
     """Which class each of these training rows has, (k,)."""
     columns = view.targets_of_rows(ensemble, rows)
-    if classification_of(ensemble).n_classes == 2:
-        return (columns[:, 0] > 0.5).astype(np.int64)
-    return np.argmax(columns, axis=1)
+    return codes_of(columns, classification_of(ensemble).n_classes)
 
 
 # -- parts of them -----------------------------------------------------------------------------

@@ -5,6 +5,8 @@ A function drawn from the prior, with noise on the rows, is predicted as the tar
 prediction misses of it is a draw of the error [J1]. Divided by its own standard deviation, it takes
 the place of the standard normal in the predictive distribution of each query, so that draws have
 just the means, deviations and quantiles that are predicted, and belong together as the errors do.
+Of functions without noise that deviation may be as small as the rounding of the prediction that is
+drawn, of which the model knows nothing: there it is that of other draws, made in the same way.
 
 A draw is a function: the same seed gives the same values at a point, whatever other points are
 asked for, in whatever order and on however many threads. Each draw follows one of the models,
@@ -18,10 +20,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import special
 
 from lsgp.backends.contract import Resources
+from lsgp.backends.local_system import SMALLEST_VARIANCE
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.progress import progress_bar
 from lsgp.compute.threads import run_blocks
@@ -47,8 +51,13 @@ ROWS_FOR_SPACING = 512
 #: Rows at which functions are evaluated once, rather than in each block where they are neighbors.
 MOST_ROWS_AT_ONCE = 5_000_000
 
+#: Draws that tell how large errors are where rounding matters: to 9 %, anew for each group.
+N_PROBES = 64
+#: No standard normal value of 53 random bits is larger: what is has been made by rounding.
+LARGEST_NORMAL = 8.3
+
 #: What a stream of random numbers is for.
-_MODEL, _WAVES, _FUNCTION, _TREND, _ROW_NOISE, _NOISE = range(6)
+_MODEL, _WAVES, _FUNCTION, _TREND, _ROW_NOISE, _NOISE, _PROBES = range(7)
 
 
 def sample(
@@ -96,7 +105,7 @@ def _by_model(
             yield ensemble.models[k], group[chosen[group] == k]
 
 
-def _stream(seed: int, *path: int) -> np.random.Generator:
+def _stream(seed: int, *path: int) -> Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=path))
 
 
@@ -107,15 +116,24 @@ class _Group(NamedTuple):
     draws: NDArray[np.int64]
     columns: NDArray[np.intp]
 
-    def streams(self, purpose: int) -> list[np.random.Generator]:
+    def streams(self, purpose: int) -> list[Generator]:
         """One for each draw and column."""
         return [
             _stream(self.seed, purpose, int(i), int(j)) for i in self.draws for j in self.columns
         ]
 
+    def probes(self, purpose: int) -> list[Generator]:
+        """One for each of the draws that only tell how large errors are."""
+        path = (_PROBES, purpose, self._number)
+        return [_stream(self.seed, *path, i) for i in range(N_PROBES)]
+
     @property
-    def waves(self) -> np.random.Generator:
-        return _stream(self.seed, _WAVES, int(self.draws[0]) // DRAWS_PER_GROUP)
+    def waves(self) -> Generator:
+        return _stream(self.seed, _WAVES, self._number)
+
+    @property
+    def _number(self) -> int:
+        return int(self.draws[0]) // DRAWS_PER_GROUP
 
     def put(self, errors: Array, queries: slice, values: Array) -> None:
         """Values (q, draws × columns) into those of all (q, t, s)."""
@@ -125,20 +143,24 @@ class _Group(NamedTuple):
 
 @dataclass(frozen=True)
 class _Functions:
-    """Functions drawn from the prior of a problem's model, and noise on its rows."""
+    """Functions drawn from the prior of a problem's model, trends, and noise on its rows."""
 
     problem: LocalProblem
     waves: Waves
     coefficients: Array  # (c, 2, k)
+    trend: Array  # (1 + d, c)
     noise_keys: NDArray[np.uint64]  # (c,)
 
     @classmethod
-    def draw(cls, solver: Solver, group: _Group) -> _Functions:
-        problem = solver.problem
-        waves = draw_waves(problem.model.kernel, problem.X.shape[1], _spacing(solver), group.waves)
-        coefficients = np.array([waves.draw(rng) for rng in group.streams(_FUNCTION)])
-        keys = [rng.integers(2**63, dtype=np.uint64) for rng in group.streams(_ROW_NOISE)]
-        return cls(problem, waves, coefficients, np.array(keys))
+    def draw(
+        cls, problem: LocalProblem, waves: Waves, streams: Callable[[int], list[Generator]]
+    ) -> _Functions:
+        """One for each of the streams that there are for a purpose."""
+        coefficients = np.array([waves.draw(rng) for rng in streams(_FUNCTION)])
+        deviations = trend_deviations(problem.model)
+        trend = [deviations * rng.standard_normal(len(deviations)) for rng in streams(_TREND)]
+        keys = [rng.integers(2**63, dtype=np.uint64) for rng in streams(_ROW_NOISE)]
+        return cls(problem, waves, coefficients, np.column_stack(trend), np.array(keys))
 
     def at(self, points: Array) -> Array:
         """Values (p, c)."""
@@ -188,34 +210,69 @@ def _draw_errors(
     progress: Callable[[int], None],
 ) -> None:
     """Standardized errors [J1] of one model's predictions, of each draw and column."""
-    failures = Failures()
-    share = len(group.draws) * len(group.columns) / errors.shape[1]
     if not solver.problem.model.correlation.is_stationary:
         # No waves are known: the errors' covariance it is.
         normal = _joint_errors(fitted, solver, X, group, resources)
         group.put(errors, slice(None), normal)
         return
-    functions = _Functions.draw(solver, group)
-    smoother = solver.smoother(_remember(functions, len(X), resources))
-    deviations = trend_deviations(solver.problem.model)[:, None]
-    trend = deviations * np.column_stack(
-        [rng.standard_normal(len(deviations)) for rng in group.streams(_TREND)]
-    )
-    plan = solver.plan(len(X), resources)
+    problem = solver.problem
+    waves = draw_waves(problem.model.kernel, problem.X.shape[1], _spacing(solver), group.waves)
+    drawn = _Errors(fitted, solver, _Functions.draw(problem, waves, group.streams), resources)
+    share = len(group.draws) * len(group.columns) / errors.shape[1]
+    variance = np.empty(len(X))
 
-    def work(start: int, stop: int) -> None:
-        queries = fitted.inputs_of(X[start:stop])
-        with one_blas_thread():
-            smoothed = smoother.smooth(queries, Block(plan, start, failures))
-            missed = functions.at(queries) - smoothed.values + smoothed.by_trend @ trend
-        group.put(errors, slice(start, stop), missed / np.sqrt(smoothed.variance)[:, None])
+    def put(queries: slice, missed: Array, expected: Array) -> None:
+        variance[queries] = expected
+        group.put(errors, queries, missed)
+        progress(int(len(missed) * share))
 
-    block_size = min(plan.block_size, LARGEST_BLOCK)
-    for _ in run_blocks(
-        work, len(X), block_size, plan.n_threads, lambda n: progress(int(n * share))
-    ):
-        pass
-    failures.raise_if_any(len(X), solver.problem.model)
+    drawn.visit(X, put)
+    deviation = np.sqrt(variance)
+    faint = np.flatnonzero(variance < np.sqrt(np.finfo(problem.X.dtype).eps))
+    if len(faint):
+        probes = _Functions.draw(problem, waves, group.probes)
+        deviation[faint] = _Errors(fitted, solver, probes, resources).deviations(X[faint])
+    own = np.ix_(np.arange(len(X)), group.columns, group.draws)
+    errors[own] = np.clip(errors[own] / deviation[:, None, None], -LARGEST_NORMAL, LARGEST_NORMAL)
+
+
+class _Errors(NamedTuple):
+    """What predictions of functions by one model miss of them."""
+
+    fitted: FittedModel
+    solver: Solver
+    functions: _Functions
+    resources: Resources
+
+    def visit(self, X: Array, use: Callable[[slice, Array, Array], None]) -> None:
+        """Errors (q, c) of blocks of queries, and the variances (q,) that the model expects."""
+        failures, functions = Failures(), self.functions
+        smoother = self.solver.smoother(_remember(functions, len(X), self.resources))
+        plan = self.solver.plan(len(X), self.resources)
+
+        def work(start: int, stop: int) -> None:
+            queries = self.fitted.inputs_of(X[start:stop])
+            with one_blas_thread():
+                smoothed = smoother.smooth(queries, Block(plan, start, failures))
+                missed = functions.at(queries) - smoothed.values
+                missed += smoothed.by_trend @ functions.trend
+            variance = np.asarray(smoothed.variance, dtype=float)
+            use(slice(start, stop), missed, variance)
+
+        block_size = min(plan.block_size, LARGEST_BLOCK)
+        for _ in run_blocks(work, len(X), block_size, plan.n_threads):
+            pass
+        failures.raise_if_any(len(X), self.solver.problem.model)
+
+    def deviations(self, X: Array) -> Array:
+        """Standard deviations (q,) of the errors, whatever they come from."""
+        found = np.empty(len(X))
+
+        def keep(queries: slice, missed: Array, expected: Array) -> None:
+            found[queries] = np.sqrt(np.maximum((missed**2).mean(axis=1), SMALLEST_VARIANCE**2))
+
+        self.visit(X, keep)
+        return found
 
 
 def _remember(

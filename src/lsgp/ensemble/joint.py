@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import Resources
+from lsgp.compute import lapack
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import check_kind, predict_distribution
@@ -22,6 +23,8 @@ Array = NDArray[np.float64]
 
 #: Matrices of all pairs of queries that are there at once.
 N_MATRICES = 4
+#: Eigenvalues of correlations that are negative by this much are 0.
+ROUNDING = 1e-10
 
 
 def predict_covariance(
@@ -71,6 +74,25 @@ def correlation_of_errors(
     failures.raise_if_any(len(X), solver.problem.model)
     variance = np.diag(covariance).copy()
     unit = 1.0 / np.sqrt(np.where(variance > 0, variance, np.inf))
-    correlation = np.clip(covariance * unit[:, None] * unit[None, :], -1.0, 1.0)
+    covariance = 0.5 * (covariance + covariance.T)
+    correlation = np.clip(covariance * np.outer(unit, unit), -1.0, 1.0)
     correlation[np.diag_indices(len(X))] = 1.0
-    return correlation
+    return nearest_correlation(correlation)
+
+
+def nearest_correlation(matrix: Array) -> Array:
+    """A matrix with ones on the diagonal, without what rounding has made negative of it.
+
+    Variances of functions without noise are differences of much larger numbers, and what is left of
+    these may be no covariance. Eigenvalues below 0 become 0, and the diagonal is 1 again.
+    """
+    shifted = matrix.copy()
+    shifted[np.diag_indices(len(matrix))] += ROUNDING
+    if not np.isfinite(matrix).all() or lapack.factor(shifted):
+        return matrix
+    values, vectors = np.linalg.eigh(matrix)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    root /= np.sqrt((root**2).sum(axis=1, keepdims=True))
+    mended = root @ root.T
+    mended[np.diag_indices(len(matrix))] = 1.0
+    return np.asarray(mended)

@@ -17,6 +17,7 @@ from lsgp.method.contract import LocalProblem
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.choose import change_rows
 from lsgp.solvers.exact_system import exact_bytes, largest_exact
+from lsgp.tuning.classification import codes_of
 
 Array = NDArray[np.float64]
 
@@ -56,7 +57,24 @@ def add_rows(ensemble: Ensemble, rows: TrainingRows, policy: Policy) -> Ensemble
         groups = (groups or Groups.none(n_before)).extend(rows.groups or Groups.none(n_added))
     copies = None if ensemble.copies is None else ensemble.copies.extend(n_added)
     boosted = None if ensemble.boosted is None else ensemble.boosted.with_rows(rows.X)
-    return replace(ensemble, models=tuple(models), groups=groups, copies=copies, boosted=boosted)
+    grown = replace(ensemble, models=tuple(models), groups=groups, copies=copies, boosted=boosted)
+    return _with_labels(grown, rows, n_before)
+
+
+def _with_labels(grown: Ensemble, rows: TrainingRows, n_before: int) -> Ensemble:
+    """The grown ensemble, whose classification has the rows too."""
+    own = grown.classification
+    if own is None or not own.laplace:
+        return grown
+    # The first fit has divided weights by their mean, and noise has not been.
+    unit = own.laplace[0].gp.weight[0] * grown.heaviest.problem.noise[0]
+    codes = codes_of(rows.y, own.n_classes)
+    followed = own.with_rows(rows.X, codes, unit / rows.noise, n_before)
+    factor = (1.0 - followed.laplace_share) / (1.0 - own.laplace_share)
+    if factor == 1.0:
+        return replace(grown, classification=followed)
+    models = tuple(replace(fitted, weight=factor * fitted.weight) for fitted in grown.models)
+    return replace(grown, models=models, classification=followed)
 
 
 def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble:
@@ -80,7 +98,15 @@ def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble
         models.append(sizes.change(fitted, problem, fitted.index.keep_rows(kept)))
     groups = None if ensemble.groups is None else ensemble.groups.keep(kept)
     boosted = None if ensemble.boosted is None else ensemble.boosted.keep_rows(kept)
-    return replace(ensemble, models=tuple(models), groups=groups, copies=copies, boosted=boosted)
+    own = None if ensemble.classification is None else ensemble.classification.keep_rows(kept)
+    return replace(
+        ensemble,
+        models=tuple(models),
+        groups=groups,
+        copies=copies,
+        boosted=boosted,
+        classification=own,
+    )
 
 
 class _Sizes:

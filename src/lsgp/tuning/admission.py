@@ -14,7 +14,12 @@ from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.method.contract import LocalModel
 from lsgp.solvers.exact_system import exact_bytes, largest_exact
 from lsgp.tuning.boosting_plan import FEWEST_BOOSTED_INPUTS, FEWEST_BOOSTED_ROWS
-from lsgp.tuning.class_plan import MOST_CLASSES_FOR_LAPLACE, MOST_FOR_LINEAR
+from lsgp.tuning.class_plan import (
+    MOST_CLASSES_FOR_LAPLACE,
+    MOST_FOR_LINEAR,
+    N_INTEGRATED_LABELS_HALF,
+    N_INTEGRATED_LABELS_LAST,
+)
 from lsgp.tuning.evidence import make_exact
 from lsgp.tuning.given import Given
 from lsgp.tuning.lattice import Lattice
@@ -31,6 +36,7 @@ from lsgp.tuning.plan import (
     N_FOR_EVIDENCE,
     N_FOR_FIRST_EVIDENCE,
     N_MEMBERS,
+    NEGLIGIBLE_SHARE,
     SMALL_SHARE,
     exact_share,
     integrated_share,
@@ -295,6 +301,21 @@ class Admission(Given):
             and specification.bounds is None
             and HOST.evidence_bytes(n) <= self.resources.memory_budget
         )
+
+    @property
+    def integrated_label_share(self) -> float:
+        """The share of GP classification that is integrated over its hyperparameters.
+
+        The models of the ensemble keep a trace of theirs.
+        """
+        n, d = self.rows.X.shape
+        is_admitted = (
+            self.admits_laplace
+            and not self.specification.states_bounds
+            and n * n * d <= MOST_INTEGRATED_PAIRS
+        )
+        share = integrated_share(n, N_INTEGRATED_LABELS_HALF, N_INTEGRATED_LABELS_LAST)
+        return min(share, 1.0 - NEGLIGIBLE_SHARE) if is_admitted else 0.0
 
     @property
     def admits_narrowing(self) -> bool:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from lsgp.tuning.class_plan import (
     LINK_ITERATIONS,
     LINK_SPREAD,
     LINK_START_PRIOR_SHARE,
+    least_prior_share,
 )
 from lsgp.tuning.comparison import Choice, Comparison, Judgement
 from lsgp.tuning.leave_one_out import Sample
@@ -87,6 +88,13 @@ def one_hot(codes: NDArray[np.integer], n_classes: int) -> Array:
     return (codes[:, None] == columns).astype(float)
 
 
+def codes_of(columns: Array, n_classes: int) -> NDArray[np.int64]:
+    """Which class each row has, (n,), of its columns (n, t) as `one_hot` makes them."""
+    if n_classes == 2:
+        return (columns[:, 0] > 0.5).astype(np.int64)
+    return np.argmax(columns, axis=1)
+
+
 def default_link(prior: Array) -> Link:
     """Where the fit of a link starts, and where it stays if there is nothing to fit it to."""
     return Link.of_vector(_start(len(prior)), prior)
@@ -114,7 +122,9 @@ def fit_link(latent: Latent, codes: NDArray[np.integer], weight: Array, prior: A
         bounds=[*LINK_BOUNDS, *[(-BIAS_BOUND, BIAS_BOUND)] * len(prior)],
         options={"maxiter": LINK_ITERATIONS},
     )
-    return Link.of_vector(found.x, prior)
+    link = Link.of_vector(found.x, prior)
+    # Not while it is fitted: what is left would be the surer, to make up for it.
+    return replace(link, prior_share=max(link.prior_share, least_prior_share(n)))
 
 
 def _start(n_classes: int) -> Array:

@@ -32,8 +32,8 @@ CLEARANCE = 0.999
 #: each other, at this quantile of the distances.
 GAP_RATIO = 3.0
 GAP_QUANTILE = 0.99
-#: More queries than this share, outside the data, get a warning.
-OUTSIDE_SHARE = 0.1
+#: More queries than this share, too far away to be imitated, get a warning.
+FAR_SHARE = 0.1
 #: As many targets as there are next to queries are taken from anywhere, and at least these.
 FEWEST_TARGETS = 500
 
@@ -44,6 +44,17 @@ class Imitation(NamedTuple):
     radius: Array  # (n,) exclusion radius of each training point
     targets: NDArray[np.int32]  # training points to predict
     gap_width: float  # 0 if the queries do not lie in gaps
+    far_share: float  # of the queries, those that no target can imitate
+
+    def warn_if_far(self) -> None:
+        """That tuning cannot be for the queries."""
+        if self.far_share > FAR_SHARE:
+            warn_user(
+                f"{self.far_share:.0%} of the queries are farther from all training rows than half "
+                "of the diagonal of the training inputs (in the first input transform): no row is "
+                "like them, so tuning cannot be for them. Predictions there follow the trend; "
+                "check them with explain().",
+            )
 
 
 def imitate_queries(
@@ -54,7 +65,7 @@ def imitate_queries(
     if len(queries) > N_QUERIES:
         queries = queries[np.sort(rng.choice(len(queries), N_QUERIES, replace=False))]
     rows, distances = index.nearest_with_distances(np.ascontiguousarray(queries), as_they_are, 1)
-    distances = _within_reach(X, distances)
+    distances, far_share = _within_reach(X, distances)
     beside = np.unique(rows)
     anywhere = rng.choice(n, size=min(n, max(len(beside), FEWEST_TARGETS)), replace=False)
     targets = np.union1d(beside, anywhere)
@@ -69,20 +80,17 @@ def imitate_queries(
         targets=numbered(targets, n),
         # A query in the middle is as far from the data as half the width.
         gap_width=2.0 * reach if reach > GAP_RATIO * usual else 0.0,
+        far_share=far_share,
     )
 
 
-def _within_reach(X: Array, distances: Array) -> Array:
-    """The distances, but none beyond half the size of the data: no gap in them is wider.
+def _within_reach(X: Array, distances: Array) -> tuple[Array, float]:
+    """The distances, but none beyond half the size of the data, and the share of those that are.
 
-    Targets that left out more than that would have no neighbors to be predicted from.
+    No gap in the data is wider, and targets that left out more than that would have no neighbors to
+    be predicted from.
     """
     largest = 0.5 * float(np.linalg.norm(X.max(axis=0) - X.min(axis=0)))
-    share = float(np.mean(distances > largest)) if largest > 0 else 0.0
-    if share > OUTSIDE_SHARE:
-        warn_user(
-            f"{share:.0%} of the queries lie outside the training inputs, farther away than those "
-            "are wide: no training row is like them, so tuning cannot be for them. Predictions "
-            "there follow the trend; check them with explain().",
-        )
-    return np.minimum(distances, largest) if largest > 0 else distances
+    if largest <= 0:
+        return distances, 0.0
+    return np.minimum(distances, largest), float(np.mean(distances > largest))

@@ -143,13 +143,11 @@ class Posterior:
             return np.full(len(u), own)
         return np.exp(np.clip(math.log(median) + spread * u, *SHARED_BOUNDS[name]))
 
-    def log_evidence(self, u: Array, kind: Kinds) -> Array:
-        """(k,), mean over the targets; ``kind`` (k,) numbers transform and kernel."""
-        self.clock.check()
-        n, t = self.n, self.y.shape[1]
-        kernels = self.choices.kernels
+    def covariances(self, u: Array, kind: Kinds) -> Array:
+        """(k, n, n) of the rows, without their noise."""
+        n, kernels = self.n, self.choices.kernels
         lengthscale, slope = self.lengthscales(u, kind), self.slopes(u)
-        A = np.zeros((len(u), n + t, n + t))
+        covariances = np.empty((len(u), n, n))
         for number in np.unique(kind).tolist():
             of = np.flatnonzero(kind == number)
             x, name = divmod(number, len(kernels))
@@ -158,7 +156,15 @@ class Posterior:
             weight = lengthscale[of] ** -2.0
             K = formula(weight @ self.squares[x])[0]
             K += (slope[of, None] * weight) @ self.products[x] + self.constant
-            A[of, :n, :n] = K.reshape(-1, n, n)
+            covariances[of] = K.reshape(-1, n, n)
+        return covariances
+
+    def log_evidence(self, u: Array, kind: Kinds) -> Array:
+        """(k,), mean over the targets; ``kind`` (k,) numbers transform and kernel."""
+        self.clock.check()
+        n, t = self.n, self.y.shape[1]
+        A = np.zeros((len(u), n + t, n + t))
+        A[:, :n, :n] = self.covariances(u, kind)
         rows, targets = np.arange(n), np.arange(n, n + t)
         jitter = JITTER * n * (1.0 + self.constant)
         A[:, rows, rows] += self.noises(u)[:, None] * self.noise + jitter
@@ -216,14 +222,21 @@ def integrate(
     return [posterior.member(u[i], int(kind[i])) for i in chosen]
 
 
+def draw_prior(
+    n_dimensions: int, kind_weights: Array, k: int, rng: np.random.Generator
+) -> tuple[Array, Kinds]:
+    """k quasi-random points of the prior (k, n_dimensions), and the kind of each."""
+    points = qmc.Sobol(n_dimensions + 1, seed=rng).random(k)
+    u = ndtri(np.clip(points[:, :-1], 1e-6, 1.0 - 1e-6))
+    edges = np.cumsum(kind_weights) / kind_weights.sum()
+    return u, np.minimum(np.searchsorted(edges, points[:, -1]), len(edges) - 1)
+
+
 def sample_posterior(
     posterior: Posterior, kind_weights: Array, k: int, rng: np.random.Generator
 ) -> tuple[Array, Kinds]:
     """k particles of equal weight, and the number of the transform and kernel of each."""
-    points = qmc.Sobol(posterior.n_dimensions + 1, seed=rng).random(k)
-    u = ndtri(np.clip(points[:, :-1], 1e-6, 1.0 - 1e-6))
-    edges = np.cumsum(kind_weights) / kind_weights.sum()
-    kind = np.minimum(np.searchsorted(edges, points[:, -1]), len(edges) - 1)
+    u, kind = draw_prior(posterior.n_dimensions, kind_weights, k, rng)
     value = posterior.log_evidence(u, kind)
     temperature = 0.0
     while temperature < 1.0:

@@ -350,13 +350,15 @@ def transform_weight(n: int) -> float:
     return n * n / (n * n + N_TRANSFORM**2)
 
 
-def integrated_share(n: int) -> float:
+def integrated_share(
+    n: int, n_half: float = N_INTEGRATED_HALF, n_last: float = N_INTEGRATED_LAST
+) -> float:
     """The weight of integrated GPs in a combination; what is chosen has the rest."""
 
     def fading(k: float) -> float:
-        return 1.0 / (1.0 + (k / N_INTEGRATED_HALF) ** 4)
+        return 1.0 / (1.0 + (k / n_half) ** 4)
 
-    last = fading(N_INTEGRATED_LAST)
+    last = fading(n_last)
     share = max(0.0, (fading(n) - last) / (1.0 - last))
     return 1.0 if share > 1.0 - NEGLIGIBLE_SHARE else share
 

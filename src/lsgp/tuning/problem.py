@@ -113,6 +113,7 @@ class TuningProblem(Judging):
             # Where they lie among the rows decides which other transforms are tried.
             first = given.space(specification.input_transforms[0])
             assert first.imitation is not None
+            first.imitation.warn_if_far()
             given = replace(given, eligible=first.imitation.targets)
             if plain_objective is not None:
                 given = given._with_regions(first, plain_objective, warm_starts)

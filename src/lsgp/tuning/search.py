@@ -177,7 +177,10 @@ def _tune_beyond(problem: TuningProblem, watch: Callable[[float], None] | None) 
 
 
 def _with_laplace(problem: TuningProblem, tuned: Tuned) -> Tuned:
-    """Exact GP classification, averaged by its evidence, with its share of the pool."""
+    """Exact GP classification, averaged by its evidence, with its share of the pool.
+
+    Where labels are few, that which is integrated over its hyperparameters has nearly all of it.
+    """
     found = Found()
     with one_blas_thread(), _with_pool(problem) as pooled:
         if not _run_stages((Laplace(),), pooled, pooled.comparison(), found, None):
@@ -185,12 +188,15 @@ def _with_laplace(problem: TuningProblem, tuned: Tuned) -> Tuned:
     log_evidence = np.array([candidate.log_evidence for candidate in found.laplace])
     odds = np.exp(log_evidence - log_evidence.max())
     odds = np.where(odds > SMALLEST_ODDS, odds, 0.0)
-    shares = LAPLACE_SHARE * odds / odds.sum()
-    rest = 1.0 - LAPLACE_SHARE
+    integrated = problem.integrated_label_share
+    shares = (1.0 - integrated) * LAPLACE_SHARE * odds / odds.sum()
+    rest = (1.0 - integrated) * (1.0 - LAPLACE_SHARE)
+    laplace = [(c, float(w)) for c, w in zip(found.laplace, shares, strict=True) if w]
+    laplace += [(c, integrated * w) for c, w in found.integrated_laplace]
     return tuned._replace(
         members=tuple((contender, rest * weight) for contender, weight in tuned.members),
         linear=tuple((candidate, rest * weight) for candidate, weight in tuned.linear),
-        laplace=tuple((c, float(w)) for c, w in zip(found.laplace, shares, strict=True) if w),
+        laplace=tuple(laplace),
         result=replace(
             tuned.result,
             weights=rest * tuned.result.weights,

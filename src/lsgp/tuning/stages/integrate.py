@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -32,25 +33,32 @@ class Integrate:
 
 def _integrate(job: Job) -> None:
     problem, n = job.problem, len(job.problem.y)
-    spaces = _spaces(problem)
-    specification = problem.specification
-    kernels = tuple(k for k in specification.kernels if k in INTEGRATED_KERNELS)
-    choices = Choices(
-        model=make_exact(specification.model, specification.given),
-        given=specification.given,
-        is_isotropic=specification.is_isotropic,
-        kernels=kernels or specification.kernels,
-        inputs=[space.X for space in spaces],
-        input_weights=[1.0, transform_weight(n)][: len(spaces)],
-        groups=specification.groups,
-    )
+    spaces = spaces_of_few(problem)
+    kernels = tuple(k for k in problem.specification.kernels if k in INTEGRATED_KERNELS)
+    choices = choices_of(problem, spaces, kernels or problem.specification.kernels)
     members = integrate(choices, problem.y, problem.rows.noise, job.rng, problem.clock)
     for transform, model in members:
         judged = _judge(job, Start(spaces[transform], model, n))
         job.found.append(judged._replace(candidate=replace(judged.candidate, is_integrated=True)))
 
 
-def _spaces(problem: TuningProblem) -> list[LeaveOneOut]:
+def choices_of(
+    problem: TuningProblem, spaces: list[LeaveOneOut], kernels: tuple[Any, ...]
+) -> Choices:
+    """What hyperparameters are drawn from, as far as the settings leave them open."""
+    specification = problem.specification
+    return Choices(
+        model=make_exact(specification.model, specification.given),
+        given=specification.given,
+        is_isotropic=specification.is_isotropic,
+        kernels=kernels,
+        inputs=[space.X for space in spaces],
+        input_weights=[1.0, transform_weight(len(problem.y))][: len(spaces)],
+        groups=specification.groups,
+    )
+
+
+def spaces_of_few(problem: TuningProblem) -> list[LeaveOneOut]:
     """The rows in each transform that is open, of those that few rows can tell apart."""
     kinds = list(problem.specification.input_transforms)
     if len(kinds) > 1:

@@ -66,6 +66,8 @@ class Found:
     exact: list[Contender] = field(default_factory=list)
     linear: list[LinearCandidate] = field(default_factory=list)  # of labels
     laplace: list[LaplaceCandidate] = field(default_factory=list)  # of labels
+    #: Of labels, with weights that sum to 1.
+    integrated_laplace: list[tuple[LaplaceCandidate, float]] = field(default_factory=list)
     boosted: BoostedTrees | None = None
     folds: Folds | None = None  # of trees that are being fitted
     inputs: Inputs | None = None  # those that matter, of many; None: all of them

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""GP classification of few labels, integrated over its hyperparameters instead of the likeliest.
+
+A label says a bit at most, so that few of them leave nearly all hyperparameters likely, and those
+that are likeliest are too sure. These are drawn from their prior, the one of `integration` with the
+amplitude of the log odds in place of the noise, and weighed by Laplace's evidence [C9]. What comes
+out is a short list of members of equal weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+
+from lsgp.inputs.transforms import InputTransform
+from lsgp.solvers.laplace import (
+    MOST_STEPS,
+    SMALLEST_CURVATURE,
+    Covariance,
+    LaplaceGP,
+)
+from lsgp.tuning.class_plan import (
+    INTEGRATED_AMPLITUDE,
+    INTEGRATED_AMPLITUDE_SPREAD,
+    INTEGRATED_CONSTANT,
+    INTEGRATED_PRIOR_ROWS,
+    n_draws_of_labels,
+)
+from lsgp.tuning.classification import Labels, one_hot
+from lsgp.tuning.clock import Clock
+from lsgp.tuning.integration import Choices, Kinds, Posterior, draw_prior
+from lsgp.tuning.laplace import LaplaceCandidate
+from lsgp.tuning.plan import BAD_EVIDENCE, N_MEMBERS
+
+Array = NDArray[np.float64]
+
+#: Values of the covariances of rows that are there at a time: they stay in the cache.
+VALUES_AT_A_TIME = 250_000
+#: The change of log odds at which Newton's method ends: the evidence changes by its square.
+SMALLEST_STEP = 1e-3
+
+
+class LabelPosterior(Posterior):
+    """Laplace's log evidence of many hyperparameters at a time."""
+
+    def __init__(self, choices: Choices, labels: Labels, clock: Clock) -> None:
+        columns = one_hot(labels.codes, labels.n_classes)
+        super().__init__(choices, columns, np.ones(len(columns)), clock)
+        self.weight = labels.weight
+        self.constant = 0.0  # that of the log odds is beside their amplitude
+
+    def amplitudes(self, u: Array) -> Array:
+        """(k,) variances of the log odds, but for their constant."""
+        spread = INTEGRATED_AMPLITUDE_SPREAD * u[:, self.n_groups + 1]
+        return np.asarray(INTEGRATED_AMPLITUDE * np.exp(spread))
+
+    def log_evidence(self, u: Array, kind: Kinds) -> Array:
+        """(k,), half of the sum over the classes: two of them mirror each other, and count once."""
+        size = max(1, VALUES_AT_A_TIME // self.n**2)
+        values = []
+        for start in range(0, len(u), size):
+            self.clock.check()
+            part = slice(start, start + size)
+            K = self.amplitudes(u[part])[:, None, None] * self.covariances(u[part], kind[part])
+            K += INTEGRATED_CONSTANT
+            of_columns = [laplace_evidence(K, column, self.weight) for column in self.y.T]
+            values.append(np.sum(of_columns, axis=0) / min(2, len(of_columns)))
+        return np.concatenate(values)
+
+    def covariance(self, u: Array, kind: int) -> Covariance:
+        """[C8] of one draw, in the units of its transform."""
+        own = self.member(u, kind).model
+        amplitude = float(self.amplitudes(u[None])[0])
+        lengthscale = np.asarray(own.lengthscale, dtype=float)
+        numbers = (own.slope_variance, amplitude, INTEGRATED_CONSTANT)
+        return Covariance(str(own.kernel), lengthscale, *numbers)
+
+
+def laplace_evidence(K: Array, y: Array, weight: Array) -> Array:
+    """[C9] log Z of zeros and ones y (n,) under each of the covariances K (k, n, n), (k,)."""
+    k, n = K.shape[:2]
+    diagonal = np.arange(n)
+    f, g = np.zeros((k, n)), np.zeros((k, n))
+    left = np.arange(k)
+    for _ in range(MOST_STEPS):
+        own, before = K[left], f[left]
+        p = expit(before)
+        W = np.maximum(weight * p * (1.0 - p), SMALLEST_CURVATURE)
+        root = np.sqrt(W)
+        B = root[:, :, None] * own * root[:, None, :]
+        B[:, diagonal, diagonal] += 1.0
+        b = W * before + weight * (y - p)
+        right = root[:, :, None] * (own @ b[:, :, None])
+        g[left] = b - root * np.linalg.solve(B, right)[:, :, 0]
+        f[left] = (own @ g[left][:, :, None])[:, :, 0]
+        left = left[np.abs(f[left] - before).max(axis=1) > SMALLEST_STEP]
+        if not len(left):
+            break
+    p = expit(f)
+    root = np.sqrt(np.maximum(weight * p * (1.0 - p), SMALLEST_CURVATURE))
+    B = root[:, :, None] * K * root[:, None, :]
+    B[:, diagonal, diagonal] += 1.0
+    likelihood = (weight * log_expit((2.0 * y - 1.0) * f)).sum(axis=1)
+    value = likelihood - 0.5 * (f * g).sum(axis=1) - 0.5 * np.linalg.slogdet(B)[1]
+    return np.where(np.isfinite(value), value, -BAD_EVIDENCE)
+
+
+def integrate_labels(
+    choices: Choices,
+    transforms: Sequence[InputTransform],
+    labels: Labels,
+    rng: np.random.Generator,
+    clock: Clock,
+) -> list[tuple[LaplaceCandidate, float]]:
+    """Members that stand for the posterior of the hyperparameters, with weights that sum to 1."""
+    posterior = LabelPosterior(choices, labels, clock)
+    n_draws = n_draws_of_labels(len(labels.codes))
+    u, kind = draw_prior(posterior.n_dimensions, choices.kind_weights, n_draws, rng)
+    log_evidence = posterior.log_evidence(u, kind)
+    # The middles of equal parts of the weights, sorted: few members that cover all of them.
+    order = np.lexsort((posterior.amplitudes(u), kind))
+    edges = np.cumsum(np.exp(log_evidence - log_evidence.max())[order])
+    middles = (np.arange(N_MEMBERS) + 0.5) / N_MEMBERS
+    chosen = order[np.searchsorted(edges, middles * edges[-1])]
+    share = INTEGRATED_PRIOR_ROWS / (len(labels.codes) + INTEGRATED_PRIOR_ROWS)
+    known = (labels.codes, labels.weight, labels.prior, share)
+    members = []
+    for i, count in zip(*np.unique(chosen, return_counts=True), strict=True):
+        x = int(kind[i]) // len(choices.kernels)
+        center = choices.inputs[x].mean(axis=0)
+        covariance = posterior.covariance(u[i], int(kind[i]))
+        gp = LaplaceGP.fit(covariance, choices.inputs[x] - center, *known)
+        candidate = LaplaceCandidate(transforms[x], center, gp, float(log_evidence[i]))
+        members.append((candidate, float(count) / N_MEMBERS))
+    return members
