@@ -255,7 +255,7 @@ class _Errors(NamedTuple):
             with one_blas_thread():
                 smoothed = smoother.smooth(queries, Block(plan, start, failures))
                 missed = functions.at(queries) - smoothed.values
-                missed += smoothed.by_trend @ functions.trend
+                missed += np.einsum("qa,ac->qc", smoothed.by_trend, functions.trend)
             variance = np.asarray(smoothed.variance, dtype=float)
             use(slice(start, stop), missed, variance)
 

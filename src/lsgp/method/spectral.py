@@ -32,7 +32,9 @@ WAVES_PER_SCALE = 512
 SCALE_STEP = 0.5
 MOST_SCALES = 12
 #: Points for which all waves are computed at a time: they stay in the cache.
-_POINTS_AT_A_TIME = 256
+_POINTS_AT_A_TIME = 240
+#: Points of one product of matrices: a multiple of what libraries of any processor have in a tile.
+_TILE = 48
 
 
 @dataclass(frozen=True)
@@ -100,17 +102,35 @@ class Waves:
         """Values (p, c) at scaled points (p, d) of functions (c, 2, k)."""
         values = np.empty((len(z), len(functions)))
         for start in range(0, len(z), _POINTS_AT_A_TIME):
-            part = slice(start, start + _POINTS_AT_A_TIME)
-            phase = z[part] @ self.frequency.T
-            if len(functions) == 1:
-                # One wave of a shifted phase instead of two.
-                cosine, sine = functions[0]
-                phase -= np.arctan2(sine, cosine)
-                values[part, 0] = np.cos(phase, out=phase) @ np.hypot(cosine, sine)
-            else:
-                values[part] = np.cos(phase) @ functions[:, 0].T
-                values[part] += np.sin(phase, out=phase) @ functions[:, 1].T
+            part = slice(start, min(start + _POINTS_AT_A_TIME, len(z)))
+            values[part] = self._evaluate_tiles(z[part], functions)
         return values
+
+    def _evaluate_tiles(self, z: Array, functions: Array) -> Array:
+        """The same of points that are few, to bits that do not depend on which others there are.
+
+        Libraries add up the last rows of a matrix, which fill no tile, in an order of their own,
+        and all rows of a small one in another: so all matrices have the same shape.
+        """
+        n_full = -(-len(z) // _TILE) * _TILE
+        phase = np.zeros((n_full, len(self.amplitude)))
+        for along, frequency in zip(z.T, self.frequency.T, strict=True):
+            phase[: len(z)] += along[:, None] * frequency
+        if len(functions) == 1:
+            # One wave of a shifted phase instead of two.
+            cosine, sine = functions[0]
+            phase -= np.arctan2(sine, cosine)
+            found = _multiply_tiles(np.cos(phase, out=phase), np.hypot(cosine, sine)[:, None])
+        else:
+            found = _multiply_tiles(np.cos(phase), functions[:, 0].T)
+            found += _multiply_tiles(np.sin(phase, out=phase), functions[:, 1].T)
+        return found[: len(z)]
+
+
+def _multiply_tiles(rows: Array, columns: Array) -> Array:
+    """The product of matrices, by tiles of rows."""
+    tiles = [rows[k : k + _TILE] @ columns for k in range(0, len(rows), _TILE)]
+    return np.concatenate(tiles)
 
 
 def draw_waves(
