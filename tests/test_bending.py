@@ -115,13 +115,13 @@ def test_bent_inputs_are_likelier_and_better_where_a_function_is_steep_at_one_en
         transform = rows.transform.bent(rows.powers(one.bends))
         own = LocalProblem(transform.transform(inputs), rows.y, rows.noise, one.model)
         mean = ExactSystem.solve(own).predict(transform.transform(queries)).mean
-        errors.append(float(np.std(targets.mean() + unit * mean - function(queries))))
+        errors.append(float(np.median(np.abs(targets.mean() + unit * mean - function(queries)))))
         found.append(one)
     plain, bent = found
     assert not plain.bends.any()
     assert bent.bends[0] < -1.0  # it is stretched where it is steep, which is where it is small
     assert bent.log_evidence > plain.log_evidence + 10.0
-    assert errors[1] < 0.5 * errors[0]
+    assert errors[1] < 0.1 * errors[0]  # but between the first two rows, where both guess
     for one in found:  # relative to the targets, whatever the signal
         assert one.model.noise_variance * one.model.signal_variance == pytest.approx(TINY_NOISE)
 
