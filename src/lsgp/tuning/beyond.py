@@ -23,6 +23,7 @@ from lsgp.method.combination import combine, lean, share_at
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.tuning.beyond_plan import (
     CLEARLY,
+    LEAST_FACTOR_BEYOND,
     MANY_REGIONS,
     N_TAKEN_ON,
     SHARE_ACROSS_GAPS,
@@ -215,7 +216,10 @@ def _calibrated(
     if trees is not None:
         share = judge.share_of(trees, combined, judge.y, n_rows, usual)
         combined = lean(combined, trees, share_at(share, usual, combined.scale))
-    calibration = ScaleAndShape(_coverage_factor(combined, judge.y))
+    factor = _coverage_factor(combined, judge.y)
+    if judge.regions is not None and judge.regions.n_regions < MANY_REGIONS:
+        factor = max(LEAST_FACTOR_BEYOND, factor)
+    calibration = ScaleAndShape(factor)
     return _Option(weights, share, calibration, calibration.apply(combined))
 
 
