@@ -13,15 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
 
 from lsgp.inputs.transforms import InputTransform
-from lsgp.solvers.laplace import (
-    MOST_STEPS,
-    SMALLEST_CURVATURE,
-    Covariance,
-    LaplaceGP,
-)
+from lsgp.solvers.laplace import Covariance, LaplaceGP, find_mode
 from lsgp.tuning.class_plan import (
     INTEGRATED_AMPLITUDE,
     INTEGRATED_AMPLITUDE_SPREAD,
@@ -36,11 +30,6 @@ from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.plan import BAD_EVIDENCE, N_MEMBERS
 
 Array = NDArray[np.float64]
-
-#: Values of the covariances of rows that are there at a time: they stay in the cache.
-VALUES_AT_A_TIME = 250_000
-#: The change of log odds at which Newton's method ends: the evidence changes by its square.
-SMALLEST_STEP = 1e-3
 
 
 class LabelPosterior(Posterior):
@@ -59,16 +48,15 @@ class LabelPosterior(Posterior):
 
     def log_evidence(self, u: Array, kind: Kinds) -> Array:
         """(k,), half of the sum over the classes: two of them mirror each other, and count once."""
-        size = max(1, VALUES_AT_A_TIME // self.n**2)
-        values = []
-        for start in range(0, len(u), size):
+        values = np.empty(len(u))
+        for i in range(len(u)):
             self.clock.check()
-            part = slice(start, start + size)
-            K = self.amplitudes(u[part])[:, None, None] * self.covariances(u[part], kind[part])
+            own = slice(i, i + 1)
+            K = self.amplitudes(u[own]) * self.covariances(u[own], kind[own])[0]
             K += INTEGRATED_CONSTANT
-            of_columns = [laplace_evidence(K, column, self.weight) for column in self.y.T]
-            values.append(np.sum(of_columns, axis=0) / min(2, len(of_columns)))
-        return np.concatenate(values)
+            modes = [find_mode(K, column, self.weight) for column in self.y.T]
+            values[i] = sum(mode.log_evidence for mode in modes) / min(2, len(modes))
+        return np.where(np.isfinite(values), values, -BAD_EVIDENCE)
 
     def covariance(self, u: Array, kind: int) -> Covariance:
         """[C8] of one draw, in the units of its transform."""
@@ -77,35 +65,6 @@ class LabelPosterior(Posterior):
         lengthscale = np.asarray(own.lengthscale, dtype=float)
         numbers = (own.slope_variance, amplitude, INTEGRATED_CONSTANT)
         return Covariance(str(own.kernel), lengthscale, *numbers)
-
-
-def laplace_evidence(K: Array, y: Array, weight: Array) -> Array:
-    """[C9] log Z of zeros and ones y (n,) under each of the covariances K (k, n, n), (k,)."""
-    k, n = K.shape[:2]
-    diagonal = np.arange(n)
-    f, g = np.zeros((k, n)), np.zeros((k, n))
-    left = np.arange(k)
-    for _ in range(MOST_STEPS):
-        own, before = K[left], f[left]
-        p = expit(before)
-        W = np.maximum(weight * p * (1.0 - p), SMALLEST_CURVATURE)
-        root = np.sqrt(W)
-        B = root[:, :, None] * own * root[:, None, :]
-        B[:, diagonal, diagonal] += 1.0
-        b = W * before + weight * (y - p)
-        right = root[:, :, None] * (own @ b[:, :, None])
-        g[left] = b - root * np.linalg.solve(B, right)[:, :, 0]
-        f[left] = (own @ g[left][:, :, None])[:, :, 0]
-        left = left[np.abs(f[left] - before).max(axis=1) > SMALLEST_STEP]
-        if not len(left):
-            break
-    p = expit(f)
-    root = np.sqrt(np.maximum(weight * p * (1.0 - p), SMALLEST_CURVATURE))
-    B = root[:, :, None] * K * root[:, None, :]
-    B[:, diagonal, diagonal] += 1.0
-    likelihood = (weight * log_expit((2.0 * y - 1.0) * f)).sum(axis=1)
-    value = likelihood - 0.5 * (f * g).sum(axis=1) - 0.5 * np.linalg.slogdet(B)[1]
-    return np.where(np.isfinite(value), value, -BAD_EVIDENCE)
 
 
 def integrate_labels(
