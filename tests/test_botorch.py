@@ -13,6 +13,7 @@ from untuned import combined_model
 from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.method.kernels import KERNELS, ProductKernel
 from lsgp.method.localizers import LOCALIZERS
+from lsgp.method.sum_kernel import SumKernel
 from lsgp.solvers.choose import choose_solver
 
 NEEDS = "needs the extra botorch: run make test-botorch"
@@ -37,7 +38,7 @@ QUERIES = torch.tensor(X[:12].reshape(3, 4, 2) + 0.02)
 
 def fitted(targets=Y, **settings):
     settings = {"n_neighbors": 30, "lengthscale": 0.7, "noise_variance": 0.01, **settings}
-    kernel = settings.pop("product", None)
+    kernel = settings.pop("composite", None)
     estimator = LSGPRegressor(objective=None, **settings).fit(X, targets)
     if kernel is not None:  # which is tuned, and cannot be given
         (own,) = estimator.ensemble_.models
@@ -65,7 +66,12 @@ SETTINGS = {
     "exact product": {
         "localizer": "rectangular",
         "n_neighbors": 300,
-        "product": ProductKernel("matern52", (0.4, 3.0)),
+        "composite": ProductKernel("matern52", (0.4, 3.0)),
+    },
+    "exact sum": {
+        "localizer": "rectangular",
+        "n_neighbors": 300,
+        "composite": SumKernel(("matern52", "matern12"), 0.5, (0.3, 0.2)),
     },
     "exact universal": {
         "localizer": "rectangular",

@@ -75,13 +75,13 @@ class AdjointSums(NamedTuple):
         return by_lengthscale, 4.0 * (self.pairs[:, None] * z - self.pairs_by_z)
 
 
-class ProductSums(NamedTuple):
-    """The same of a product of correlations, whose inputs have derivatives of their own."""
+class CompositeSums(NamedTuple):
+    """The same of a kernel of several correlations, which have derivatives of their own."""
 
     diagonal: Array
     total: float
     by_z: Array
-    by_logarithms: Array  # (2 d,)
+    by_logarithms: Array  # (k,) lengthscales, and what is behind them
     by_rows: Array  # (n, d)
 
     def through_correlations(self, z: Array) -> tuple[Array, Array]:
@@ -99,7 +99,7 @@ class Covariance(Protocol):
 
     def adjoint_sums(
         self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
-    ) -> AdjointSums | ProductSums:
+    ) -> AdjointSums | CompositeSums:
         """Of G = ½ (inverse - left rightᵀ - alpha alphaᵀ / unit), with the trend (left, right).
 
         The factor is gone afterwards. With a trend apart, nobody asks for ``total`` and ``by_z``.

@@ -18,23 +18,27 @@ from scipy.spatial.distance import cdist
 from lsgp.backends.dense import (
     ROWS_AT_A_TIME,
     AdjointSums,
+    CompositeSums,
     Dense,
     Inverted,
-    ProductSums,
     matrix_bytes,
 )
 from lsgp.backends.dense_single import factor_in_single
 from lsgp.backends.local_system import SMALLEST_PIVOT
 from lsgp.backends.pairs import (
+    SumParts,
     correlate_pairs,
     correlate_products,
+    correlate_sums,
+    sum_of_two,
     sum_pairs,
     sum_products,
 )
 from lsgp.compute import lapack
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.method.kernels import ProductKernel
+from lsgp.method.kernels import Composite, ProductKernel
+from lsgp.method.sum_kernel import SumKernel
 
 Array = NDArray[np.float64]
 
@@ -74,8 +78,8 @@ Slopes = Callable[[Array], Array]
 def correlate_with_slopes(model: LocalModel, z: Array, rows: Array) -> tuple[Array, Slopes]:
     """Correlations (q, n) of scaled queries and rows, and sums of their derivatives."""
     kernel = model.correlation
-    if isinstance(kernel, ProductKernel):
-        return correlate(model, z, rows), partial(_sum_product_slopes, kernel, z, rows)
+    if isinstance(kernel, Composite):
+        return correlate(model, z, rows), partial(_sum_slopes, kernel, z, rows)
     formula = kernel.formula
     assert formula is not None, "an exact system is one of differences of scaled inputs"
     found = formula(cdist(z, rows, "sqeuclidean"))
@@ -89,15 +93,8 @@ def correlate_with_slopes(model: LocalModel, z: Array, rows: Array) -> tuple[Arr
     return rho, sum_slopes
 
 
-def _sum_product_slopes(kernel: ProductKernel, z: Array, rows: Array, weights: Array) -> Array:
-    total = np.zeros((len(z), weights.shape[2], z.shape[1]))
-    # Those of all rows at a time would be as large as many matrices of theirs.
-    for start in range(0, len(rows), BLOCK):
-        part = slice(start, start + BLOCK)
-        difference = z[:, None, :] - rows[None, part, :]
-        slopes = 2.0 * kernel.expand(z, rows[part])[1] * difference  # (q, n, d)
-        total += weights[:, part].transpose(0, 2, 1) @ slopes
-    return total
+def _sum_slopes(kernel: Composite, z: Array, rows: Array, weights: Array) -> Array:
+    return np.asarray(kernel.sum_slopes(z, rows, weights), dtype=float)
 
 
 def clean(matrix: Array) -> Array:
@@ -234,10 +231,27 @@ class HostProductCovariance(_Factored):
 
     def adjoint_sums(
         self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
-    ) -> ProductSums:
+    ) -> CompositeSums:
         lapack.invert_from_factor(self.factor)
         left, right = _taken(alpha, unit, trend)
         return sum_products(self.factor, left, right, self.z, self.kernel, trend is not None)
+
+
+@dataclass(frozen=True)
+class HostSumCovariance(_Factored):
+    """As `Covariance`, of a sum of correlations."""
+
+    kernel: SumKernel
+    parts: SumParts
+
+    def adjoint_sums(
+        self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
+    ) -> CompositeSums:
+        lapack.invert_from_factor(self.factor)
+        left, right = _taken(alpha, unit, trend)
+        return sum_of_two(
+            self.factor, self.parts, left, right, self.z, self.kernel, trend is not None
+        )
 
 
 def _taken(alpha: Array, unit: float, trend: tuple[Array, Array] | None) -> tuple[Array, Array]:
@@ -290,12 +304,16 @@ class HostDense:
 
     def covariance(
         self, z: Array, model: LocalModel, noise: NDArray[np.floating]
-    ) -> HostCovariance | HostProductCovariance | None:
+    ) -> HostCovariance | HostProductCovariance | HostSumCovariance | None:
         z, kernel = np.ascontiguousarray(z), model.correlation
         if isinstance(kernel, ProductKernel):
             A = correlate_products(z, model, kernel)
             A[np.diag_indices(len(z))] += model.noise_variance * noise
             return HostProductCovariance(z, A, kernel) if lapack.factor(A) else None
+        if isinstance(kernel, SumKernel):
+            A, parts = correlate_sums(z, model, kernel)
+            A[np.diag_indices(len(z))] += model.noise_variance * noise
+            return HostSumCovariance(z, A, kernel, parts) if lapack.factor(A) else None
         A, by_r2 = correlate_pairs(z, model)
         A[np.diag_indices(len(z))] += model.noise_variance * noise
         return HostCovariance(z, A, by_r2) if lapack.factor(A) else None

@@ -18,11 +18,11 @@ from lsgp.backends.contract import Backend
 from lsgp.backends.cuda.device import DeviceError
 from lsgp.backends.dense import (
     AdjointSums,
+    CompositeSums,
     Covariance,
     Dense,
     InverseFactor,
     Inverted,
-    ProductSums,
 )
 from lsgp.backends.forwarding import ForwardingBackend
 from lsgp.compute.warn import warn_user
@@ -199,5 +199,5 @@ class FallbackCovariance:
 
     def adjoint_sums(
         self, alpha: Matrix, unit: float, trend: tuple[Matrix, Matrix] | None
-    ) -> AdjointSums | ProductSums:
+    ) -> AdjointSums | CompositeSums:
         return self._run(lambda covariance: covariance.adjoint_sums(alpha, unit, trend))

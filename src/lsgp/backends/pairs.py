@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import _core
-from lsgp.backends.dense import AdjointSums, ProductSums
+from lsgp.backends.dense import AdjointSums, CompositeSums
 from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import KERNELS, ProductKernel
+from lsgp.method.sum_kernel import SumKernel
 
 Array = NDArray[np.float64]
 
@@ -56,7 +59,7 @@ def correlate_products(z: Array, model: LocalModel, kernel: ProductKernel) -> Ar
 
 def sum_products(
     inverse: Array, left: Array, right: Array, z: Array, kernel: ProductKernel, has_trend: bool
-) -> ProductSums:
+) -> CompositeSums:
     """As `sum_pairs`, of a product."""
     n, d = z.shape
     diagonal, by_logarithms, by_rows = np.empty(n), np.zeros(2 * d), np.zeros((n, d))
@@ -65,4 +68,59 @@ def sum_products(
     code, constants = _KERNEL_CODES[kernel.name], np.array(kernel.constants, dtype=float)
     own = diagonal, by_z, by_logarithms, by_rows
     total = _core.core.sum_products(code, inverse, *thin, z, constants, *own)
-    return ProductSums(diagonal, total, by_z, by_logarithms, by_rows)
+    return CompositeSums(diagonal, total, by_z, by_logarithms, by_rows)
+
+
+class SumParts(NamedTuple):
+    """Of both correlations of a sum: lower triangles, as of `correlate_pairs`."""
+
+    by_r2: tuple[Array, Array]
+    difference: Array  # (n, n) the second less the first; zeros above the diagonal
+
+
+def correlate_sums(z: Array, model: LocalModel, kernel: SumKernel) -> tuple[Array, SumParts]:
+    """As `correlate_pairs`, of a sum; derivatives are those of both parts."""
+    (constant, slope), s = _trend_in(model), kernel.share
+    (one, by_one), (other, by_other) = (
+        _correlate_bare(name, points)
+        for name, points in zip(kernel.names, (z, z / np.array(kernel.ratios)), strict=True)
+    )
+    difference = np.tril(other - one)
+    one = np.tril(one)
+    one += s * difference
+    if constant > 0 or slope > 0:
+        one += slope * (z @ z.T) + constant
+    return one, SumParts((by_one, by_other), difference)
+
+
+def _correlate_bare(name: str, z: Array) -> tuple[Array, Array]:
+    """Without a trend."""
+    n = len(z)
+    rho, by_r2 = np.empty((n, n)), np.empty((n, n))
+    _core.core.correlate_pairs(_KERNEL_CODES[name], z, 0.0, 0.0, rho, by_r2)
+    return rho, by_r2
+
+
+def sum_of_two(
+    inverse: Array,
+    parts: SumParts,
+    left: Array,
+    right: Array,
+    z: Array,
+    kernel: SumKernel,
+    has_trend: bool,
+) -> CompositeSums:
+    """As `sum_pairs`, of a sum."""
+    s, ratios = kernel.share, np.array(kernel.ratios)
+    scaled = z / ratios
+    first = sum_pairs(inverse, parts.by_r2[0], left, right, z, has_trend)
+    second = sum_pairs(inverse, parts.by_r2[1], left, right, scaled, True)
+    by_lengthscale, by_rows = first.through_correlations(z)
+    by_ratio, by_scaled = second.through_correlations(scaled)
+    # Twice the lower triangle of G: the difference has nothing on the diagonal.
+    lower = float((np.tril(inverse) * parts.difference).sum())
+    by_share = lower - float((left * (parts.difference @ right)).sum())
+    own = [[s * (1.0 - s) * by_share], s * by_ratio]
+    by_logarithms = np.concatenate([(1.0 - s) * by_lengthscale + s * by_ratio, *own])
+    by_rows = (1.0 - s) * by_rows + s * by_scaled / ratios
+    return CompositeSums(first.diagonal, first.total, first.by_z, by_logarithms, by_rows)

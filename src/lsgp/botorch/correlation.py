@@ -23,6 +23,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.method import localizers
 from lsgp.method.contract import LocalModel, LocalProblem, jitters
 from lsgp.method.kernels import KERNELS, ProductKernel
+from lsgp.method.sum_kernel import SumKernel
 from lsgp.solvers.errors import trend_deviations
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.local import LocalSolver
@@ -87,6 +88,8 @@ def _covariance(solver: Solver, queries: Tensor) -> Tensor:
     kernel = solver.problem.model.correlation
     if isinstance(solver, ExactSolver) and isinstance(kernel, ProductKernel):
         return _exact_covariance(solver, queries, partial(_correlate_product, kernel))
+    if isinstance(solver, ExactSolver) and isinstance(kernel, SumKernel):
+        return _exact_covariance(solver, queries, partial(_correlate_sum, kernel))
     formula = kernel.formula
     if formula is None:
         raise ValueError(
@@ -111,6 +114,14 @@ def _correlate_product(kernel: ProductKernel, left: Tensor, right: Tensor) -> Te
         r2 = (left[..., :, None, j] - right[..., None, :, j]) ** 2
         rho = rho * ((c + elementwise(KERNELS[kernel.name], r2)) / (1.0 + c))
     return rho
+
+
+def _correlate_sum(kernel: SumKernel, left: Tensor, right: Tensor) -> Tensor:
+    """The same of a sum of two correlations."""
+    s, ratios = kernel.share, as_tensor(np.array(kernel.ratios))
+    one, other = (KERNELS[name] for name in kernel.names)
+    scaled = _correlate(other, left / ratios, right / ratios)
+    return (1.0 - s) * _correlate(one, left, right) + s * scaled
 
 
 # ---- from one system of all rows ----

@@ -6,12 +6,14 @@ its value and its derivative with respect to ``r2``. All have value 1 at distanc
 The native core computes the same formulas from ``_core/formulas.h``.
 
 A kernel is one of these by its name, whose parameters are the lengthscales of the metric, a
-`ProductKernel` of them, or an object of scikit-learn, which has parameters of its own: `kernel_of`
-makes each a `Kernel`, and nobody else asks which it is.
+`Composite` of them (a product over inputs, or the sum of `lsgp.method.sum_kernel`), or an object of
+scikit-learn, which has parameters of its own: `kernel_of` makes each a `Kernel`, and nobody else
+asks which it is.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -87,6 +89,9 @@ MOST_INPUTS = {"spherical": 3}
 #: Of the logarithms of the constants of a product: beyond, an input is as good as in no
 #: interaction, or in all of them.
 CONSTANT_BOUNDS = (-5.0, 5.0)
+
+#: Rows at a time whose slopes of each input are summed.
+ROWS_AT_A_TIME = 256
 
 #: Step of the central differences of scikit-learn kernels, relative to the lengthscale.
 STEP = 1e-5
@@ -266,8 +271,31 @@ class KernelObject:
         return bool(self.kernel.clone_with_theta(other.theta) == other)
 
 
+class Composite(Kernel, ABC):
+    """A kernel of several correlations, with parameters of its own behind the lengthscales.
+
+    Exact GPs alone have one, and no backend but the reference.
+    """
+
+    formula = None
+    is_stationary = True
+
+    @property
+    @abstractmethod
+    def usual_logarithms(self) -> Array:
+        """The prior's medians of `own_logarithms`."""
+
+    @abstractmethod
+    def counted(self, groups: Groups | None) -> list[int]:
+        """Which of `own_logarithms` are parameters of their own: groups of inputs share some."""
+
+    @abstractmethod
+    def sum_slopes(self, z: Array, rows: Array, weights: Array) -> Array:
+        """Sums (q, t, d) over rows of weights (q, n, t) times slopes of correlations in z."""
+
+
 @dataclass(frozen=True)
-class ProductKernel:
+class ProductKernel(Composite):
     """[E12] A product over inputs, each of which has a part that does not vary with it.
 
     rho = prod_j (c_j + rho_j) / (c_j + 1), with rho_j the correlation ``name`` of the j-th scaled
@@ -279,15 +307,20 @@ class ProductKernel:
     name: str
     constants: tuple[float, ...]  # (d,), at least 0
 
-    formula = None
-    is_stationary = True
-
     def __str__(self) -> str:
         return f"product of {self.name}"
 
     @property
     def own_logarithms(self) -> Array:
         return np.log(self.constants)
+
+    @property
+    def usual_logarithms(self) -> Array:
+        # Half of each input's variance does not vary with it.
+        return np.zeros(len(self.constants))
+
+    def counted(self, groups: Groups | None) -> list[int]:
+        return list(range(len(self.constants)))
 
     def n_parameters(self, d: int) -> int:
         return 2 * d
@@ -326,6 +359,16 @@ class ProductKernel:
             rho *= value
         return rho
 
+    def sum_slopes(self, z: Array, rows: Array, weights: Array) -> Array:
+        total = np.zeros((len(z), weights.shape[2], z.shape[1]))
+        # Those of all rows at a time would be as large as many matrices of theirs.
+        for start in range(0, len(rows), ROWS_AT_A_TIME):
+            part = slice(start, start + ROWS_AT_A_TIME)
+            difference = z[:, None, :] - rows[None, part, :]
+            slopes = 2.0 * self.expand(z, rows[part])[1] * difference  # (q, n, d)
+            total += weights[:, part].transpose(0, 2, 1) @ slopes
+        return total
+
     def by_metric(self, gradient: Array) -> Array:
         return np.concatenate([gradient, np.zeros(len(self.constants))])
 
@@ -363,7 +406,7 @@ class ProductKernel:
 
 
 def kernel_of(setting: Any) -> Kernel:
-    """What a kernel is: given by its name, as a product, or as an object of scikit-learn."""
-    if isinstance(setting, ProductKernel):
+    """What a kernel is: given by its name, as a composite, or as an object of scikit-learn."""
+    if isinstance(setting, Composite):
         return setting
     return Stationary(setting) if isinstance(setting, str) else KernelObject(setting)

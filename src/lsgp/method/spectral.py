@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.stats import qmc
 
-from lsgp.method.kernels import ProductKernel
+from lsgp.method.kernels import Composite, ProductKernel
+from lsgp.method.sum_kernel import SumKernel
 
 Array = NDArray[np.float64]
 
@@ -134,11 +135,14 @@ def _multiply_tiles(rows: Array, columns: Array) -> Array:
 
 
 def draw_waves(
-    kernel: str | ProductKernel, n_inputs: int, finest: float, rng: np.random.Generator
+    kernel: str | Composite, n_inputs: int, finest: float, rng: np.random.Generator
 ) -> Waves:
     """Waves of a kernel, down to the ``finest`` scale, in lengthscales, that matters."""
     if isinstance(kernel, ProductKernel):
         return _draw_product_waves(kernel, finest, rng)
+    if isinstance(kernel, SumKernel):
+        return _draw_waves_of_both(kernel, n_inputs, finest, rng)
+    assert isinstance(kernel, str), f"{kernel} has no waves"
     spectrum = SPECTRA[kernel]
     d = spectrum.n_dimensions or n_inputs
     scales = _scales(spectrum, finest)
@@ -148,6 +152,20 @@ def draw_waves(
     )
     log_weight = spectrum.log_density(frequency) - drawn_from - np.log(WAVES_PER_SCALE)
     return Waves(np.ascontiguousarray(frequency[:, :n_inputs]), np.exp(0.5 * log_weight))
+
+
+def _draw_waves_of_both(
+    kernel: SumKernel, n_inputs: int, finest: float, rng: np.random.Generator
+) -> Waves:
+    """Waves of each of the two, whose variances add up."""
+    s, ratios = kernel.share, np.array(kernel.ratios)
+    one = draw_waves(kernel.names[0], n_inputs, finest, rng)
+    # In lengthscales of the other, the finest scale is that of the input that these are longest of.
+    other = draw_waves(kernel.names[1], n_inputs, finest / ratios.max(), rng)
+    return Waves(
+        np.concatenate([one.frequency, other.frequency / ratios]),
+        np.concatenate([math.sqrt(1.0 - s) * one.amplitude, math.sqrt(s) * other.amplitude]),
+    )
 
 
 def _scales(spectrum: Spectrum, finest: float) -> Array:

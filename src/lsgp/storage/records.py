@@ -26,6 +26,7 @@ from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.kernels import CHOSEN_FROM, KERNELS, ProductKernel
 from lsgp.method.localizers import LOCALIZERS
+from lsgp.method.sum_kernel import SumKernel
 from lsgp.solvers.choose import choose_solver
 from lsgp.storage.checks import InvalidRecord as InvalidRecord
 from lsgp.storage.checks import require as require
@@ -108,6 +109,15 @@ def _require_kernel(kernel: Any, n_inputs: int) -> None:
         for constant in kernel.constants:
             require_number("a constant of a product", constant)
             require(constant > 0, "a constant of a product is not positive")
+        return
+    if isinstance(kernel, SumKernel):
+        is_known = [name in CHOSEN_FROM for name in kernel.names] == [True, True]
+        require(is_known, f"unknown kernels {kernel.names!r} of a sum")
+        n = len(kernel.ratios)
+        require(n == n_inputs, f"a sum has {n} ratios")
+        for number in (kernel.constant, *kernel.ratios):
+            require_number("a number of a sum", number)
+            require(number > 0, "a number of a sum is not positive")
         return
     is_object = sklearn_kernels.is_kernel(kernel)
     require(is_object or kernel in KERNELS, f"unknown kernel {kernel!r}")

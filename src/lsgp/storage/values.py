@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
 from lsgp.method.kernels import ProductKernel
+from lsgp.method.sum_kernel import SumKernel
 from lsgp.storage.model_file import ModelFileError
 
 KERNEL_CLASSES = {
@@ -82,6 +83,10 @@ def encode(value: object, name: str) -> Any:
     if isinstance(value, ProductKernel):
         constants = [encode(c, name) for c in value.constants]
         return {"type": "product_kernel", "name": value.name, "constants": constants}
+    if isinstance(value, SumKernel):
+        own = {"constant": value.constant, "ratios": list(value.ratios)}
+        parts = {key: encode(part, name) for key, part in own.items()}
+        return {"type": "sum_kernel", "names": list(value.names), **parts}
     if isinstance(value, np.random.RandomState):
         state = value.get_state(legacy=True)
         return {"type": "random_state", "state": encode(tuple(state), name)}
@@ -144,6 +149,9 @@ def decode(value: object) -> Any:
         return KERNEL_CLASSES[value["class"]](**parts)
     if kind == "product_kernel":
         return ProductKernel(value["name"], tuple(decode(value["constants"])))
+    if kind == "sum_kernel":
+        names, ratios = tuple(value["names"]), tuple(decode(value["ratios"]))
+        return SumKernel(names, decode(value["constant"]), ratios)
     if kind == "random_state":
         random = np.random.RandomState()
         random.set_state(decode(value["state"]))

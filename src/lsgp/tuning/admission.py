@@ -20,6 +20,14 @@ from lsgp.tuning.class_plan import (
     N_INTEGRATED_LABELS_HALF,
     N_INTEGRATED_LABELS_LAST,
 )
+from lsgp.tuning.composite_plan import (
+    FEWEST_FOR_PRODUCT,
+    FEWEST_FOR_SUM,
+    FEWEST_PRODUCT_INPUTS,
+    MOST_FOR_PRODUCT,
+    MOST_PRODUCT_INPUTS,
+    MOST_SUM_INPUTS,
+)
 from lsgp.tuning.evidence import make_exact
 from lsgp.tuning.given import Given
 from lsgp.tuning.lattice import Lattice
@@ -40,12 +48,6 @@ from lsgp.tuning.plan import (
     SMALL_SHARE,
     exact_share,
     integrated_share,
-)
-from lsgp.tuning.product_plan import (
-    FEWEST_FOR_PRODUCT,
-    FEWEST_PRODUCT_INPUTS,
-    MOST_FOR_PRODUCT,
-    MOST_PRODUCT_INPUTS,
 )
 
 
@@ -174,14 +176,32 @@ class Admission(Given):
         return (
             n >= FEWEST_FOR_PRODUCT
             and FEWEST_PRODUCT_INPUTS <= d <= MOST_PRODUCT_INPUTS
-            and self.backend.factors_once
-            and self.labels is None
-            and len(own.kernels) > 1
+            and self._admits_composites
             and own.projection is None
-            and own.bounds is None
             # Inputs of one lengthscale are coordinates: what is near is so in all directions.
             and not own.is_isotropic
             and len(set(own.groups)) == len(own.groups)
+        )
+
+    @property
+    def admits_sum_beyond(self) -> bool:
+        """Whether an exact GP of all rows may be tried that varies over long and short distances.
+
+        Where queries lie beyond the rows.
+        """
+        n, d = self.rows.X.shape
+        return n >= FEWEST_FOR_SUM and d <= MOST_SUM_INPUTS and self._admits_composites
+
+    @property
+    def _admits_composites(self) -> bool:
+        """Whether nobody has said what a kernel is, and there is time for others."""
+        own = self.specification
+        return (
+            self.backend.factors_once
+            and self.labels is None
+            and len(own.kernels) > 1
+            and own.bounds is None
+            and "lengthscale" not in own.given
             and self.level.n_averaged > 1
         )
 

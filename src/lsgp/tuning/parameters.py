@@ -161,7 +161,9 @@ class Parameters:
     def at_bounds(self, model: LocalModel) -> list[str]:
         """Names of the free hyperparameters at a bound, as often as they are."""
         n_kernel = len(self.pack(model)) - len(self.free_of(model))
-        n_own = len(model.correlation.own_logarithms)
+        # Groups of inputs share some of a kernel's own.
+        has_own = len(model.correlation.own_logarithms) > 0
+        n_own = n_kernel - self.n_lengthscales(model) if has_own else 0
         names = ["lengthscale"] * (n_kernel - n_own) + ["constant"] * n_own + self.free_of(model)
         pairs = zip(names, self.pack(model), self.bounds(model), strict=True)
         return [

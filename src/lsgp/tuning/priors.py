@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel
-from lsgp.method.kernels import Groups, first_of_groups
+from lsgp.method.kernels import Composite, Groups, first_of_groups
 
 Array = NDArray[np.float64]
 
@@ -24,8 +24,7 @@ LENGTHSCALE_SPREAD = 1.5
 MEAN_LENGTHSCALE_SPREAD = 1.0
 NOISE_SPREAD = 2.0
 USUAL_NOISE = 0.1
-#: The same of the log constants of a product about 0, where half of each input's variance does not
-#: vary with it.
+#: The same of the own logarithms of a kernel that is made of several, about those that are usual.
 CONSTANT_SPREAD = 1.0
 
 
@@ -77,7 +76,10 @@ def negative_log_prior(
     noise = 0.0
     if has_noise:
         noise = (math.log(model.noise_variance) - math.log(USUAL_NOISE)) / NOISE_SPREAD
-    own = model.correlation.own_logarithms / CONSTANT_SPREAD
+    own = np.zeros(len(model.correlation.own_logarithms))
+    if isinstance(model.correlation, Composite):
+        kernel, counted = model.correlation, model.correlation.counted(groups)
+        own[counted] = (kernel.own_logarithms - kernel.usual_logarithms)[counted] / CONSTANT_SPREAD
     value = 0.5 * (float(deviation @ deviation) + shift**2 + noise**2 + float(own @ own))
     gradient = np.zeros(d + len(own) + len(SHARED_PARAMETERS))
     by_mean = shift / (MEAN_LENGTHSCALE_SPREAD * len(first))

@@ -13,15 +13,22 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.method.contract import LocalModel
+from lsgp.method.kernels import Composite
 from lsgp.search.arrays import numbered
 from lsgp.solvers.exact_system import LARGEST_EXACT
 from lsgp.tuning.beyond_plan import N_EVIDENCE_BEYOND
+from lsgp.tuning.composites import (
+    composite_start,
+    first_space,
+    product_of,
+    sums_of,
+    tune_composite,
+)
 from lsgp.tuning.contender import Start
 from lsgp.tuning.evidence import ExactGP, maximize_evidence
 from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS, N_FIRST_EVIDENCE
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.product_plan import PRODUCT_ITERATIONS
-from lsgp.tuning.stages.products import product_of
 from lsgp.tuning.stages.stage import WHOLE_STREAM, Found, Job, Runner
 
 
@@ -41,28 +48,20 @@ class Whole:
             np.sort(numbered(drawn[:most], n)) for most in (N_FIRST_EVIDENCE, N_EVIDENCE_BEYOND)
         )
         # Ranks and powers of inputs say little beyond those that were seen.
-        kinds = problem.specification.input_transforms[0]
-        space = next((s.space for s in problem.starts if s.space.kinds == kinds), None)
-        space = space or problem.space(kinds)
+        space = first_space(problem)
         model = problem.make_exact(problem.specification.model)
         exact = [Start(space, model.replace(kernel=kernel), n) for kernel in problem.kernels]
 
-        def maximize(
-            start: Start,
-            part: NDArray[np.int32],
-            job: Job,
-            n_iterations: int = FIRST_EVIDENCE_ITERATIONS,
-        ) -> ExactGP:
+        def maximize(start: Start, part: NDArray[np.int32], job: Job) -> ExactGP:
             return maximize_evidence(
                 start.space.part(part).problem(start.model),
                 problem.exact_parameters,
-                n_iterations,
+                FIRST_EVIDENCE_ITERATIONS,
                 problem.clock,
             )
 
-        def maximize_product(start: Start, job: Job) -> ExactGP:
-            first = maximize(start, few, job, PRODUCT_ITERATIONS)
-            return maximize(start._replace(model=first.model), rows, job)
+        def maximize_composite(kernel: Composite, job: Job) -> LocalModel:
+            return tune_composite(problem, composite_start(problem, kernel), drawn)
 
         # Which kernel is likeliest, fewer rows tell.
         tuned = runner.run([partial(maximize, start, few) for start in exact], [])
@@ -71,9 +70,13 @@ class Whole:
         if best.slope_variance > 0:
             bests.append(best.replace(slope_variance=0.0))
         tasks = [partial(maximize, Start(space, model, n), rows) for model in bests]
-        if problem.admits_product_beyond:
-            tasks.append(partial(maximize_product, product_of(space, model, n)))
         models = [one.model for one in runner.run(tasks, [])]
+        kernels: list[Composite] = []
+        if problem.admits_product_beyond:
+            kernels.append(product_of(problem))
+        if problem.admits_sum_beyond:
+            kernels += sums_of(problem)
+        models += runner.run([partial(maximize_composite, kernel) for kernel in kernels], [])
 
         def judge(start: Start, job: Job) -> None:
             # The evidence has set their scale.

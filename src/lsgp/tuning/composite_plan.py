@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers of exact GPs whose kernel is a product over inputs, each with its reason."""
+"""Numbers of exact GPs whose kernel is a product over inputs or a sum, each with its reason."""
 
 from __future__ import annotations
 
-#: Rows of tables where such a GP is tried. Default fits with and without it, splits 10 to 13,
+#: Rows of tables where a product is tried. Default fits with and without it, splits 10 to 13,
 #: ratios of MSE and CRPS: .90 and .975 on yacht of 150 rows, .956 and .972 on yacht (277), .96 and
 #: .98 on Friedman's function of 120, .979 and .995 on concrete of 300, .978 and .989 on diabetes
 #: (398), 1.00 on boston of 150, kin8nm and powerplant of 250. The negative log density of yacht
@@ -16,5 +16,17 @@ FEWEST_PRODUCT_INPUTS, MOST_PRODUCT_INPUTS = 3, 30
 #: The correlation of each input ("matern32" on yacht, added to recorded fits of splits 10 to 15:
 #: ratios of MSE and CRPS 1.00 and 1.00, "matern52" .97 and .99).
 PRODUCT_OF = "matern52"
-#: Steps by the evidence.
-PRODUCT_ITERATIONS = 40
+
+#: Rows of tables where sums are tried.
+FEWEST_FOR_SUM, MOST_FOR_SUM = 50, 2000
+#: With more inputs, twice as many lengthscales say little.
+MOST_SUM_INPUTS = 30
+#: The correlations of sums: of long distances, and of short ones.
+SUMS_OF = (("matern52", "matern12"), ("rbf", "matern32"))
+#: The variance of the second with which tuning starts, relative to the first.
+FIRST_CONSTANT = 0.5
+
+#: Steps by the evidence of few rows, or of all if they are few,
+COMPOSITE_ITERATIONS = 40
+#: and rows that the last steps are of, at the most.
+N_COMPOSITE_EVIDENCE = 1000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels that are products over inputs: exact GPs of them, their evidence, and what they gain."""
+"""Kernels that are products over inputs, or sums: exact GPs, their evidence, and what they gain."""
 
 import math
 from copy import copy, deepcopy
@@ -13,8 +13,9 @@ from lsgp import LSGPRegressor
 from lsgp.backends import cpu, reference
 from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import STATUS_OK, LocalModel, LocalProblem
-from lsgp.method.kernels import CHOSEN_FROM, KERNELS, ProductKernel
+from lsgp.method.kernels import CHOSEN_FROM, KERNELS, ProductKernel, Stationary
 from lsgp.method.spectral import draw_waves
+from lsgp.method.sum_kernel import SumKernel
 from lsgp.search.index import build_index
 from lsgp.solvers.choose import change_rows, choose_solver
 from lsgp.solvers.exact import ExactSolver
@@ -30,12 +31,32 @@ EXACT = TOLERANCES["float64"]
 CONSTANTS = (0.2, 1.5, 7.0)
 
 
-def problem_of(name="matern52", constants=CONSTANTS, n=23, t=2, **changes):
-    rng, d = np.random.default_rng(5), len(constants)
+RATIOS = (0.2, 0.6, 1.4)
+
+
+def product_of(name="matern52", constants=CONSTANTS):
+    return ProductKernel(name, tuple(constants))
+
+
+def sum_of(first="matern52", second="matern12", constant=0.4, ratios=RATIOS):
+    return SumKernel((first, second), constant, tuple(ratios))
+
+
+EVERY = {
+    **{f"product of {name}": product_of(name) for name in CHOSEN_FROM},
+    **{f"{name} and matern12": sum_of(name) for name in CHOSEN_FROM},
+    **{f"rbf and {name}": sum_of("rbf", name) for name in CHOSEN_FROM},
+}
+each_kernel = pytest.mark.parametrize("kernel", EVERY.values(), ids=EVERY)
+both_kinds = pytest.mark.parametrize("kernel", [product_of(), sum_of()], ids=["product", "sum"])
+
+
+def problem_of(kernel=None, n=23, t=2, **changes):
+    rng, d = np.random.default_rng(5), 3
     X = rng.standard_normal((n, d))
     y = np.column_stack([np.sin(X[:, 0]) + X[:, 1] * X[:, -1], X.sum(axis=1)])[:, :t]
     own = {
-        "kernel": ProductKernel(name, tuple(constants)),
+        "kernel": product_of() if kernel is None else kernel,
         "localizer": "rectangular",
         "lengthscale": np.linspace(0.7, 1.9, d),
         "signal_variance": 1.3,
@@ -49,24 +70,31 @@ def problem_of(name="matern52", constants=CONSTANTS, n=23, t=2, **changes):
 
 def covariance(problem, left, right):
     """By the definition, one pair after another."""
-    model, kernel = problem.model, problem.model.kernel
+    model = problem.model
     found = np.empty((len(left), len(right)))
     for i, a in enumerate(left):
         for k, b in enumerate(right):
-            u = (a - b) / model.lengthscale
-            rho = [KERNELS[kernel.name](np.array(v * v))[0] for v in u]
-            pairs = zip(rho, kernel.constants, strict=True)
-            found[i, k] = math.prod((c + r) / (c + 1.0) for r, c in pairs)
+            found[i, k] = correlation(model.kernel, (a - b) / model.lengthscale)
     return found
+
+
+def correlation(kernel, u):
+    if isinstance(kernel, SumKernel):
+        own = (np.array(u @ u), np.array((u / kernel.ratios) @ (u / kernel.ratios)))
+        one, other = (KERNELS[name](r2)[0] for name, r2 in zip(kernel.names, own, strict=True))
+        return (one + kernel.constant * other) / (1.0 + kernel.constant)
+    rho = [KERNELS[kernel.name](np.array(v * v))[0] for v in u]
+    pairs = zip(rho, kernel.constants, strict=True)
+    return math.prod((c + r) / (c + 1.0) for r, c in pairs)
 
 
 def everyone(n, q):
     return np.tile(np.arange(n, dtype=np.int32), (q, 1))
 
 
-@pytest.mark.parametrize("name", CHOSEN_FROM)
-def test_predictions_are_those_of_a_gaussian_process_with_that_covariance(name):
-    problem, queries = problem_of(name, constant_variance=0.0, slope_variance=0.0)
+@each_kernel
+def test_predictions_are_those_of_a_gaussian_process_with_that_covariance(kernel):
+    problem, queries = problem_of(kernel, constant_variance=0.0, slope_variance=0.0)
     model, X = problem.model, problem.X
     A = covariance(problem, X, X) + model.noise_variance * np.diag(problem.noise)
     k = covariance(problem, queries, X)
@@ -79,11 +107,12 @@ def test_predictions_are_those_of_a_gaussian_process_with_that_covariance(name):
     np.testing.assert_allclose(system.covariance(queries), joint, atol=1e-10)
 
 
+@both_kinds
 @pytest.mark.parametrize("trend", [(0.0, 0.0), (2.0, 0.3), (np.inf, np.inf)])
-def test_exact_systems_are_those_of_the_reference(trend):
+def test_exact_systems_are_those_of_the_reference(trend, kernel):
     for dof in (np.inf, 4.0):
         problem, queries = problem_of(
-            constant_variance=trend[0], slope_variance=trend[1], scale_dof=dof
+            kernel, constant_variance=trend[0], slope_variance=trend[1], scale_dof=dof
         )
         n, label = len(problem.X), f"{trend}, {dof}"
         system = ExactSystem.solve(problem)
@@ -102,11 +131,21 @@ def test_exact_systems_are_those_of_the_reference(trend):
         np.testing.assert_allclose(one.mean, solved.mean[0], rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", CHOSEN_FROM)
+GROUPED = sum_of(ratios=(0.2, 0.2, 1.4)), (0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "groups"),
+    [*((kernel, None) for kernel in EVERY.values()), GROUPED],
+    ids=[*EVERY, "inputs of one lengthscale"],
+)
 @pytest.mark.parametrize("trend", [(0.0, 0.0), (2.0, 0.3), (1e6, 0.3), (1e6, 0.0)])
-def test_gradients_of_the_evidence_are_differences_of_it(name, trend):
-    problem, _ = problem_of(name, constant_variance=trend[0], slope_variance=trend[1])
-    parameters = Parameters(NOT_TUNED)
+def test_gradients_of_the_evidence_are_differences_of_it(kernel, groups, trend):
+    problem, _ = problem_of(kernel, constant_variance=trend[0], slope_variance=trend[1])
+    parameters = Parameters(NOT_TUNED, groups=groups)
+    if groups is not None:
+        tied = problem.model.replace(lengthscale=np.array([0.7, 0.7, 1.9]))
+        problem = problem._replace(model=tied)
     vector = parameters.pack(problem.model)
 
     def value(changed):
@@ -125,8 +164,9 @@ def test_gradients_of_the_evidence_are_differences_of_it(name, trend):
     np.testing.assert_allclose(found.by_rows[3, 1], (above - below) / (2.0 * step), rtol=1e-4)
 
 
-def test_evidence_is_the_density_of_the_targets():
-    problem, _ = problem_of(t=1)
+@both_kinds
+def test_evidence_is_the_density_of_the_targets(kernel):
+    problem, _ = problem_of(kernel, t=1)
     model, z = problem.model, problem.X - problem.X.mean(axis=0)
     z = z / model.lengthscale
     A = covariance(problem, problem.X, problem.X) + model.constant_variance
@@ -139,8 +179,12 @@ def test_evidence_is_the_density_of_the_targets():
 
 @pytest.mark.parametrize("constant", [1e-300, 1e-5, 1e5, 1e300])
 @pytest.mark.parametrize("name", CHOSEN_FROM)
-def test_extreme_constants_leave_finite_numbers(name, constant):
-    problem, queries = problem_of(name, constants=(constant, 1.0, constant))
+@pytest.mark.parametrize("is_sum", [False, True], ids=["product", "sum"])
+def test_extreme_constants_leave_finite_numbers(name, constant, is_sum):
+    kernel = product_of(name, (constant, 1.0, constant))
+    if is_sum:
+        kernel = sum_of(name, name, constant, (math.exp(-6.0), 1.0, math.exp(3.0)))
+    problem, queries = problem_of(kernel)
     for width in (1.0, 1e-6, 1e6):
         own = problem.model.replace(lengthscale=width * problem.model.lengthscale)
         found = evidence_of(problem._replace(model=own))
@@ -152,17 +196,42 @@ def test_extreme_constants_leave_finite_numbers(name, constant):
         assert all(np.isfinite(part).all() for part in (*solved[:3], *slopes))
 
 
-def test_gradients_of_the_prior_are_differences_of_it():
-    problem, _ = problem_of()
-    parameters, model, step = Parameters(NOT_TUNED), problem.model, 1e-6
+@pytest.mark.parametrize(
+    ("kernel", "groups"),
+    [(product_of(), None), (sum_of(), None), GROUPED],
+    ids=["product", "sum", "inputs of one lengthscale"],
+)
+def test_gradients_of_the_prior_are_differences_of_it(kernel, groups):
+    problem, _ = problem_of(kernel, lengthscale=np.array([0.7, 0.7, 1.9]))
+    parameters, model, step = Parameters(NOT_TUNED, groups=groups), problem.model, 1e-6
     vector = parameters.pack(model)
-    gradient = parameters.restrict(negative_log_prior(model)[1], model)
+    gradient = parameters.restrict(negative_log_prior(model, groups)[1], model)
     for k in range(len(vector)):
         e = step * np.eye(len(vector))[k]
         above, below = (
-            negative_log_prior(parameters.unpack(v, model))[0] for v in (vector + e, vector - e)
+            negative_log_prior(parameters.unpack(v, model), groups)[0]
+            for v in (vector + e, vector - e)
         )
         assert gradient[k] == pytest.approx((above - below) / (2.0 * step), abs=1e-6)
+
+
+@both_kinds
+def test_what_is_packed_is_unpacked(kernel):
+    model = problem_of(kernel)[0].model
+    for groups in (None, (0, 1, 2)):
+        parameters = Parameters(NOT_TUNED, groups=groups)
+        again = parameters.unpack(parameters.pack(model), model)
+        np.testing.assert_allclose(again.lengthscale, model.lengthscale)
+        own, expected = again.correlation.own_logarithms, kernel.own_logarithms
+        np.testing.assert_allclose(own, expected)
+        assert len(parameters.bounds(model)) == len(parameters.pack(model))
+
+
+def test_a_sum_of_nothing_but_its_first_is_that():
+    problem, queries = problem_of(sum_of("matern32", "rbf", constant=1e-300))
+    z = problem.X
+    alone = Stationary("matern32").cross(z, z, queries, queries)
+    np.testing.assert_allclose(problem.model.kernel.cross(z, z, queries, queries), alone)
 
 
 def test_bounds_of_lengthscales_are_not_those_of_constants():
@@ -176,8 +245,9 @@ def test_bounds_of_lengthscales_are_not_those_of_constants():
     assert "constant" in own.at_bounds(edge)
 
 
-def test_waves_have_the_covariance_of_the_product():
-    kernel, rng = ProductKernel("matern52", CONSTANTS), np.random.default_rng(0)
+@pytest.mark.parametrize("kernel", [product_of(), sum_of("rbf", "matern32")], ids=str)
+def test_waves_have_the_covariance_of_the_kernel(kernel):
+    rng = np.random.default_rng(0)
     z = rng.standard_normal((9, 3))
     total = np.zeros((9, 9))
     for seed in range(40):
@@ -189,8 +259,9 @@ def test_waves_have_the_covariance_of_the_product():
     np.testing.assert_allclose(total / 40, kernel.cross(z, z, z, z), atol=0.02)
 
 
-def test_rows_are_added_to_the_factor_and_beyond_exact_ones_the_reference_solves():
-    problem, queries = problem_of(n=30)
+@both_kinds
+def test_rows_are_added_to_the_factor_and_beyond_exact_ones_the_reference_solves(kernel):
+    problem, queries = problem_of(kernel, n=30)
     part = LocalProblem(*(a[:20] for a in problem[:3]), problem.model)
     solver = choose_solver(part, build_index(part.X, np.ones(3), 1), 20, cpu)
     assert isinstance(solver, ExactSolver)
@@ -205,11 +276,12 @@ def test_rows_are_added_to_the_factor_and_beyond_exact_ones_the_reference_solves
     assert fewer.backend.name == "reference"
 
 
-def test_a_device_leaves_products_to_the_host():
+@both_kinds
+def test_a_device_leaves_them_to_the_host(kernel):
     class Device:
         is_fast = True
 
-    problem, _ = problem_of()
+    problem, _ = problem_of(kernel)
     assert ExactSystem.solve(problem, Device()).dense is HOST
     assert math.isfinite(evidence_of(problem, Device()).value)
 
@@ -222,13 +294,21 @@ def test_a_device_leaves_products_to_the_host():
         ProductKernel("matern52", (1.0, 2.0, 0.0)),
         ProductKernel("spherical", CONSTANTS),
         ProductKernel("none", CONSTANTS),
+        sum_of("spherical"),
+        sum_of("rbf", "none"),
+        SumKernel(("rbf",), 1.0, RATIOS),
+        sum_of(constant=0.0),
+        sum_of(constant=math.inf),
+        sum_of(ratios=(1.0, 2.0)),
+        sum_of(ratios=(1.0, 2.0, 0.0)),
     ],
 )
-def test_files_with_other_products_are_refused(kernel):
-    model = problem_of()[0].model
-    assert read_local_model(local_model_record(model), 3).kernel == model.kernel
+def test_files_with_other_kernels_are_refused(kernel):
+    for own in (product_of(), sum_of()):
+        model = problem_of(own)[0].model
+        assert read_local_model(local_model_record(model), 3).kernel == own
     record = local_model_record(model.replace(kernel=kernel))
-    with pytest.raises(ValueError, match=r"product|constant"):
+    with pytest.raises(ValueError, match=r"product|constant|sum"):
         read_local_model(record, 3)
 
 

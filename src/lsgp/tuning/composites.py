@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exact GPs whose kernel is made of several correlations: a product over inputs, or a sum of two.
+
+A function of many inputs that is mostly a sum of functions of one or two needs far fewer rows than
+one in which all interact, as in kernels of the distance. One that varies over long distances and,
+less, over short ones has no lengthscale that suits both. The evidence says how much of each there
+is; what that is worth, rows that are left out tell.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.method.contract import LocalModel
+from lsgp.method.kernels import Composite, ProductKernel
+from lsgp.method.sum_kernel import USUAL_LOG_RATIO, SumKernel
+from lsgp.search.arrays import numbered
+from lsgp.tuning.composite_plan import (
+    COMPOSITE_ITERATIONS,
+    FIRST_CONSTANT,
+    N_COMPOSITE_EVIDENCE,
+    PRODUCT_OF,
+    SUMS_OF,
+)
+from lsgp.tuning.contender import Start
+from lsgp.tuning.evidence import maximize_evidence
+from lsgp.tuning.leave_one_out import LeaveOneOut
+from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS, N_FIRST_EVIDENCE
+from lsgp.tuning.problem import TuningProblem
+
+
+def product_of(problem: TuningProblem) -> ProductKernel:
+    return ProductKernel(PRODUCT_OF, (1.0,) * problem.rows.X.shape[1])
+
+
+def sums_of(problem: TuningProblem) -> list[SumKernel]:
+    ratios = (math.exp(USUAL_LOG_RATIO),) * problem.rows.X.shape[1]
+    return [SumKernel(names, FIRST_CONSTANT, ratios) for names in SUMS_OF]
+
+
+def composite_start(problem: TuningProblem, kernel: Composite) -> Start:
+    """An exact GP of all rows with such a kernel, to be tuned, in the first transform of inputs."""
+    model = problem.make_exact(problem.specification.model).replace(kernel=kernel)
+    return Start(first_space(problem), model, len(problem.y))
+
+
+def first_space(problem: TuningProblem) -> LeaveOneOut:
+    """The rows in the first transform of inputs."""
+    kinds = problem.specification.input_transforms[0]
+    space = next((s.space for s in problem.starts if s.space.kinds == kinds), None)
+    return space or problem.space(kinds)
+
+
+def tune_composite(problem: TuningProblem, start: Start, drawn: NDArray[np.intp]) -> LocalModel:
+    """The likeliest of the first rows that are drawn, from where few of them lead."""
+    n, model = len(problem.y), start.model
+    if n <= N_FIRST_EVIDENCE:
+        steps = [(n, COMPOSITE_ITERATIONS)]
+    else:
+        few, most = N_FIRST_EVIDENCE, min(n, N_COMPOSITE_EVIDENCE)
+        steps = [(few, COMPOSITE_ITERATIONS), (most, FIRST_EVIDENCE_ITERATIONS)]
+    for size, n_iterations in steps:
+        part = start.space.part(np.sort(numbered(drawn[:size], n)))
+        parameters, clock = problem.exact_parameters, problem.clock
+        model = maximize_evidence(part.problem(model), parameters, n_iterations, clock).model
+    return model
