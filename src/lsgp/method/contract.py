@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.arrays import beside, floats
-from lsgp.method.kernels import Kernel, kernel_of
+from lsgp.method.kernels import Kernel, KernelSetting, kernel_of
 
 #: A local system was solved.
 STATUS_OK = 0
@@ -82,8 +82,8 @@ SHARED_PARAMETERS = (
 class LocalModel:
     """The hyperparameters that all local GPs share.
 
-    ``kernel`` is a name from `lsgp.method.kernels`, or a scikit-learn kernel object, which
-    then holds its own lengthscales and is evaluated on the inputs as they are
+    ``kernel`` is a name from `lsgp.method.kernels`, a product of them, or a scikit-learn kernel
+    object, which then holds its own lengthscales and is evaluated on the inputs as they are
     (reference backend only). ``lengthscale`` always defines the metric of the
     neighborhood. ``scale_dof`` is infinite for a global scale. ``bandwidth`` is None
     when adaptive, else a radius in the units of the inputs. ``localizer_metric`` says in
@@ -93,7 +93,7 @@ class LocalModel:
     ordinary and universal kriging.
     """
 
-    kernel: Any
+    kernel: KernelSetting
     localizer: str
     lengthscale: NDArray[np.floating]  # (d,)
     signal_variance: float = 1.0
@@ -137,6 +137,12 @@ class LocalModel:
     def correlation(self) -> Kernel:
         """What the kernel computes, and which parameters it has."""
         return kernel_of(self.kernel)
+
+    @property
+    def kernel_name(self) -> str:
+        """The kernel, where it is one by its name: backends that know no others ask for it."""
+        assert isinstance(self.kernel, str), f"{self.kernel} has no name"
+        return self.kernel
 
     @property
     def is_local_scale(self) -> bool:

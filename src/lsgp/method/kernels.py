@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Literal, Protocol, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,35 @@ def first_of_groups(groups: Groups) -> list[int]:
     return [j for j, group in enumerate(groups) if groups.index(group) == j]
 
 
+class KernelLike(Protocol):
+    """What is asked of a kernel object, as scikit-learn's are."""
+
+    @property
+    def n_dims(self) -> int:
+        """Number of its free log parameters."""
+
+    @property
+    def theta(self) -> Array:
+        """Those, (k,)."""
+
+    @property
+    def bounds(self) -> Array:
+        """Of those, (k, 2)."""
+
+    @overload
+    def __call__(self, X: Array, Y: Array | None = None) -> Array: ...
+    @overload
+    def __call__(
+        self, X: Array, Y: None = None, *, eval_gradient: Literal[True]
+    ) -> tuple[Array, Array]: ...
+
+    def diag(self, X: Array) -> Array:
+        """Of the matrix of points with themselves, (p,)."""
+
+    def clone_with_theta(self, theta: Array) -> KernelLike:
+        """The same but for its parameters."""
+
+
 class Kernel(Protocol):
     """What a local model asks of its kernel.
 
@@ -136,7 +165,9 @@ class Kernel(Protocol):
     def pack(self, lengthscale: Array, groups: Groups) -> Array:
         """The free log parameters."""
 
-    def unpack(self, vector: Array, lengthscale: Array, groups: Groups) -> tuple[Any, Array]:
+    def unpack(
+        self, vector: Array, lengthscale: Array, groups: Groups
+    ) -> tuple[KernelSetting, Array]:
         """The kernel, as a setting, and the lengthscales with these free log parameters."""
 
     def restrict(self, gradient: Array, groups: Groups) -> Array:
@@ -148,7 +179,7 @@ class Kernel(Protocol):
     def n_lengthscales(self, groups: Groups) -> int:
         """How many of the free parameters, the first ones, are log lengthscales."""
 
-    def is_like(self, other: Any) -> bool:
+    def is_like(self, other: KernelSetting) -> bool:
         """Whether another kernel, as a setting, is this one but for its parameters."""
 
 
@@ -190,7 +221,9 @@ class Stationary:
     def pack(self, lengthscale: Array, groups: Groups) -> Array:
         return np.log(lengthscale)[first_of_groups(groups)]
 
-    def unpack(self, vector: Array, lengthscale: Array, groups: Groups) -> tuple[Any, Array]:
+    def unpack(
+        self, vector: Array, lengthscale: Array, groups: Groups
+    ) -> tuple[KernelSetting, Array]:
         if not len(vector):
             return self.name, lengthscale
         return self.name, np.exp(vector)[list(groups)]
@@ -206,7 +239,7 @@ class Stationary:
     def n_lengthscales(self, groups: Groups) -> int:
         return max(groups, default=-1) + 1
 
-    def is_like(self, other: Any) -> bool:
+    def is_like(self, other: KernelSetting) -> bool:
         return bool(other == self.name)
 
 
@@ -214,7 +247,7 @@ class Stationary:
 class KernelObject:
     """A kernel of scikit-learn, evaluated on the inputs as they are."""
 
-    kernel: Any
+    kernel: KernelLike
 
     formula = None
     is_stationary = False
@@ -248,7 +281,9 @@ class KernelObject:
     def pack(self, lengthscale: Array, groups: Groups) -> Array:
         return np.asarray(self.kernel.theta)
 
-    def unpack(self, vector: Array, lengthscale: Array, groups: Groups) -> tuple[Any, Array]:
+    def unpack(
+        self, vector: Array, lengthscale: Array, groups: Groups
+    ) -> tuple[KernelSetting, Array]:
         return self.kernel.clone_with_theta(vector), lengthscale
 
     def restrict(self, gradient: Array, groups: Groups) -> Array:
@@ -260,8 +295,8 @@ class KernelObject:
     def n_lengthscales(self, groups: Groups) -> int:
         return 0
 
-    def is_like(self, other: Any) -> bool:
-        if getattr(other, "n_dims", None) != self.kernel.n_dims:
+    def is_like(self, other: KernelSetting) -> bool:
+        if isinstance(other, str | ProductKernel) or other.n_dims != self.kernel.n_dims:
             return False
         return bool(self.kernel.clone_with_theta(other.theta) == other)
 
@@ -340,7 +375,9 @@ class ProductKernel:
             [Stationary(self.name).pack(lengthscale, groups), self.own_logarithms]
         )
 
-    def unpack(self, vector: Array, lengthscale: Array, groups: Groups) -> tuple[Any, Array]:
+    def unpack(
+        self, vector: Array, lengthscale: Array, groups: Groups
+    ) -> tuple[KernelSetting, Array]:
         own = len(vector) - len(self.constants)
         changed = replace(self, constants=tuple(np.exp(vector[own:]).tolist()))
         return changed, Stationary(self.name).unpack(vector[:own], lengthscale, groups)[1]
@@ -357,12 +394,19 @@ class ProductKernel:
     def n_lengthscales(self, groups: Groups) -> int:
         return Stationary(self.name).n_lengthscales(groups)
 
-    def is_like(self, other: Any) -> bool:
-        is_product = isinstance(other, ProductKernel) and other.name == self.name
-        return is_product and len(other.constants) == len(self.constants)
+    def is_like(self, other: KernelSetting) -> bool:
+        return (
+            isinstance(other, ProductKernel)
+            and other.name == self.name
+            and len(other.constants) == len(self.constants)
+        )
 
 
-def kernel_of(setting: Any) -> Kernel:
+#: A kernel as a model has it: a name of `KERNELS`, a product, or an object.
+KernelSetting: TypeAlias = str | ProductKernel | KernelLike
+
+
+def kernel_of(setting: KernelSetting) -> Kernel:
     """What a kernel is: given by its name, as a product, or as an object of scikit-learn."""
     if isinstance(setting, ProductKernel):
         return setting

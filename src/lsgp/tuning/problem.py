@@ -21,6 +21,7 @@ from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.specification import Specification
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
+from lsgp.method.kernels import KernelSetting
 from lsgp.search.approximate import approximate
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.tuning.boosting import WarmTrees
@@ -243,7 +244,7 @@ class TuningProblem(Judging):
         return tuple(starts)
 
     @property
-    def kernels(self) -> tuple[Any, ...]:
+    def kernels(self) -> tuple[KernelSetting, ...]:
         """Those that are tried."""
         kernels, wanted = self.specification.kernels, self.objective.breadth.kernels
         if len(kernels) == 1 or wanted is None:
