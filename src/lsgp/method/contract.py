@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,16 +279,18 @@ def join_gradients(
     )
 
 
-def reorder_results(results: Any, order: NDArray[np.integer]) -> Any:
+Result = TypeVar("Result", Predictions, QueryGradients, Coefficients, Scores)
+
+
+def reorder_results(results: Result, order: NDArray[np.integer]) -> Result:
     """Predictions, or Scores, of the queries in another order."""
-    return type(results)(*(None if part is None else part[order] for part in results))
+    parts = {name: part[order] for name, part in results._asdict().items() if part is not None}
+    return results._replace(**parts)
 
 
-def concatenate_results(blocks: Sequence[Any]) -> Any:
+def concatenate_results(blocks: Sequence[Result]) -> Result:
     """Join the Predictions, or the Scores, of consecutive blocks of queries."""
-    return type(blocks[0])(
-        *(
-            None if parts[0] is None else np.concatenate(parts)
-            for parts in zip(*blocks, strict=True)
-        )
-    )
+    first = blocks[0]
+    names = [name for name, part in first._asdict().items() if part is not None]
+    parts = {name: np.concatenate([getattr(block, name) for block in blocks]) for name in names}
+    return first._replace(**parts)
