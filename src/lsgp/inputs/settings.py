@@ -227,7 +227,7 @@ def _number(
     return number
 
 
-def _as_float(value: Any) -> float:
+def _as_float(value: Real) -> float:
     """In double precision, which knows the limits that single precision does not."""
     try:
         return float(value)
@@ -235,7 +235,7 @@ def _as_float(value: Any) -> float:
         return math.inf
 
 
-def _require_within(name: str, value: Any, low: float, high: float) -> None:
+def _require_within(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise ValueError(f"{name}={value!r} must be between {low:g} and {high:g}.")
 
