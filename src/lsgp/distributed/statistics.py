@@ -20,7 +20,7 @@ from lsgp.inputs.rows import require_alike
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.inputs.transforms.column_statistics import Range, statistics_of
 from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
-from lsgp.tuning.classification import Labels, prior_of
+from lsgp.tuning.classes.labels import Labels, prior_of
 
 Array = NDArray[np.float64]
 

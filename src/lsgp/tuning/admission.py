@@ -14,7 +14,7 @@ from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.method.contract import LocalModel
 from lsgp.solvers.exact_system import exact_bytes, largest_exact
 from lsgp.tuning.boosting_plan import FEWEST_BOOSTED_INPUTS, FEWEST_BOOSTED_ROWS
-from lsgp.tuning.class_plan import (
+from lsgp.tuning.classes.plan import (
     MOST_CLASSES_FOR_LAPLACE,
     MOST_FOR_LINEAR,
     N_INTEGRATED_LABELS_HALF,

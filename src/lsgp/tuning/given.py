@@ -16,7 +16,7 @@ from lsgp.method.kernels import kernel_of
 from lsgp.search.arrays import numbered
 from lsgp.tuning.beyond_plan import N_POLISHED_BEYOND
 from lsgp.tuning.boosting import WarmTrees
-from lsgp.tuning.classification import Labels
+from lsgp.tuning.classes.labels import Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.contender import Start
 from lsgp.tuning.evidence import NOT_TUNED

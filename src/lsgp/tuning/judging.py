@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.admission import Admission
-from lsgp.tuning.classification import LabelComparison
+from lsgp.tuning.classes.labels import LabelComparison
 from lsgp.tuning.comparison import Comparison, Judgement
 from lsgp.tuning.contender import Contender, Start, name_of
 from lsgp.tuning.given import COMPARISON_STREAM

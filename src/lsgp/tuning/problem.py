@@ -25,7 +25,7 @@ from lsgp.method.kernels import KernelSetting
 from lsgp.search.approximate import approximate
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.tuning.boosting import WarmTrees
-from lsgp.tuning.classification import Labels
+from lsgp.tuning.classes.labels import Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.contender import Start
 from lsgp.tuning.given import COMPARISON_STREAM, IMITATION_STREAM, RADIUS_STREAM, REGION_STREAM

@@ -6,10 +6,10 @@ from __future__ import annotations
 from functools import partial
 
 from lsgp.method.kernels import KernelSetting
-from lsgp.tuning.class_plan import LAPLACE_KERNELS
+from lsgp.tuning.classes.integration import integrate_labels
+from lsgp.tuning.classes.laplace import LaplaceCandidate, fit_laplace
+from lsgp.tuning.classes.plan import LAPLACE_KERNELS
 from lsgp.tuning.evidence import maximize_evidence
-from lsgp.tuning.label_integration import integrate_labels
-from lsgp.tuning.laplace import LaplaceCandidate, fit_laplace
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS
 from lsgp.tuning.problem import TuningProblem
