@@ -19,7 +19,7 @@ from lsgp.inputs.encoding import Plan, Rows
 from lsgp.inputs.specification import Specification
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.tuning.classes.labels import Labels
-from lsgp.tuning.levels import Level
+from lsgp.tuning.effort_levels import Level
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.problem import WarmStart
 

@@ -19,8 +19,8 @@ from lsgp.tuning.boosting import WarmTrees
 from lsgp.tuning.classes.labels import Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.contender import Start
+from lsgp.tuning.effort_levels import LEVELS, Level, plan_efforts
 from lsgp.tuning.evidence import NOT_TUNED
-from lsgp.tuning.levels import LEVELS, Level, plan_efforts
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.parameters import Parameters
 from lsgp.tuning.plan import (

@@ -28,11 +28,11 @@ from lsgp.tuning.boosting import WarmTrees
 from lsgp.tuning.classes.labels import Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.contender import Start
+from lsgp.tuning.effort_levels import LEVELS, Level
 from lsgp.tuning.given import COMPARISON_STREAM, IMITATION_STREAM, RADIUS_STREAM, REGION_STREAM
 from lsgp.tuning.imitation import imitate_queries
 from lsgp.tuning.judging import Judging
 from lsgp.tuning.leave_one_out import LeaveOneOut
-from lsgp.tuning.levels import LEVELS, Level
 from lsgp.tuning.mirrors import mirror_gaps
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import (
