@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tuning may try: what the settings, the rows, the queries and memory admit."""
+"""What tuning may try: what the settings, the rows, the queries and memory admit.
+
+The second part of a `TuningProblem`, of questions to what is `given`.
+"""
 
 from __future__ import annotations
 

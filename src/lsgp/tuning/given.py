@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tuning is given, and how hard it tries: `admission` says what it may try."""
+"""What tuning is given, and how hard it tries: the first part of a `TuningProblem`.
+
+`admission` adds what it may try, `judging` what models are worth.
+"""
 
 from __future__ import annotations
 
