@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,26 @@ SHARED_PARAMETERS = (
     "localizer_decay",
     "scale_dof",
 )
+
+
+class ModelChanges(TypedDict, total=False):
+    """Fields of a `LocalModel`, some of them, as `LocalModel.replace` takes them."""
+
+    kernel: KernelSetting
+    localizer: str
+    lengthscale: NDArray[np.floating]
+    signal_variance: float
+    noise_variance: float
+    constant_variance: float
+    slope_variance: float
+    localizer_decay: float
+    scale_dof: float
+    bandwidth: float | None
+    normalize: bool
+    localizer_metric: str
+    noise_levels: tuple[float, ...] | None
+    reach: float
+    is_single: bool
 
 
 @dataclass(frozen=True)
@@ -164,7 +184,7 @@ class LocalModel:
         """The fixed bandwidth in the metric of the localizer; 0 when it is adaptive."""
         return 0.0 if self.bandwidth is None else self.bandwidth / self.localizer_unit
 
-    def replace(self, **changes: Any) -> LocalModel:
+    def replace(self, **changes: Unpack[ModelChanges]) -> LocalModel:
         return replace(self, **changes)
 
 
