@@ -28,7 +28,7 @@ from lsgp.tuning import boosting
 from lsgp.tuning.boosting import BoostingProblem, FoldFit, WarmTrees
 from lsgp.tuning.boosting_plan import BOOSTED_PRIOR_ROWS, WARM_TREES, boosted_prior_rows
 from lsgp.tuning.comparison import Comparison
-from lsgp.tuning.linear import folds_of
+from lsgp.tuning.folds import folds_of
 from lsgp.tuning.objective import OBJECTIVES
 from lsgp.tuning.problem import TuningProblem
 

@@ -16,9 +16,9 @@ from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.method.contract import LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.tuning.descent import descend_vector, in_fewest_digits
+from lsgp.tuning.effort_levels import LEVELS, plan_efforts
 from lsgp.tuning.given import Given
 from lsgp.tuning.leave_one_out import LeaveOneOut
-from lsgp.tuning.levels import LEVELS, plan_efforts
 from lsgp.tuning.objective import OBJECTIVES
 from lsgp.tuning.plan import effort_of_larger
 from lsgp.tuning.prices import affords_several, price_of, price_of_exact

@@ -14,12 +14,12 @@ from lsgp import LSGPClassifier
 from lsgp.inputs.transforms import TargetScaler, fit_transform_kind
 from lsgp.method.contract import LocalModel
 from lsgp.solvers.laplace import Covariance, LaplaceGP, find_mode
-from lsgp.tuning.class_plan import least_prior_share
-from lsgp.tuning.classification import Labels, one_hot
+from lsgp.tuning.classes.integration import LabelPosterior, integrate_labels
+from lsgp.tuning.classes.labels import Labels, one_hot
+from lsgp.tuning.classes.laplace import laplace_held_out
+from lsgp.tuning.classes.plan import least_prior_share
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.integration import Choices
-from lsgp.tuning.label_integration import LabelPosterior, integrate_labels
-from lsgp.tuning.laplace import laplace_held_out
 from lsgp.tuning.plan import N_MEMBERS
 
 SETTINGS = {

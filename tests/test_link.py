@@ -13,8 +13,9 @@ from lsgp.method.link import (
     log_pool,
     logistic_loss,
 )
-from lsgp.tuning.classification import Labels, fit_link, one_hot
-from lsgp.tuning.linear import fit_logistic, folds_of, held_out
+from lsgp.tuning.classes.labels import Labels, fit_link, one_hot
+from lsgp.tuning.classes.linear import fit_logistic, held_out
+from lsgp.tuning.folds import folds_of
 from lsgp.tuning.objective import OBJECTIVES, _signs
 
 
@@ -160,4 +161,4 @@ def test_held_out_rows_are_not_seen():
     seen = fit_logistic(Z, codes, weight, prior, 0.01).log_proba(Z)
     assert (held[rows, codes]).mean() < seen[rows, codes].mean() - 0.5
     groups = np.arange(50) // 5
-    assert all(len(set(folds_of(50, groups)[groups == g])) == 1 for g in range(10))
+    assert all(len(set(folds_of(50, groups, 10)[groups == g])) == 1 for g in range(10))

@@ -20,7 +20,7 @@ from lsgp.solvers.exact_system import ExactSystem
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block
 from lsgp.tuning import prices
-from lsgp.tuning.levels import LEVELS
+from lsgp.tuning.effort_levels import LEVELS
 from lsgp.tuning.prices import in_due_precision
 
 N, D, NOISE = 700, 3, 0.05

@@ -10,20 +10,20 @@ that predicts distributions, or a pipeline or a search around one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from lsgp.method.distribution import PredictiveDistribution
 
 __all__ = ["coverage_scorer", "crps_scorer", "log_density_scorer", "make_coverage_scorer"]
 
 #: What scikit-learn calls a scorer.
-Scorer = Callable[[Any, Any, ArrayLike], float]
+Scorer = Callable[[BaseEstimator, ArrayLike, ArrayLike], float]
 
 
-def crps_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
+def crps_scorer(estimator: BaseEstimator, X: ArrayLike, y: ArrayLike) -> float:
     """Minus the mean continuous ranked probability score, in the units of y: greater is better.
 
     Examples
@@ -41,12 +41,12 @@ def crps_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     return -float(np.mean(_predict(estimator, X).crps(y)))
 
 
-def log_density_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
+def log_density_scorer(estimator: BaseEstimator, X: ArrayLike, y: ArrayLike) -> float:
     """Mean log density of the observations: greater is better."""
     return float(np.mean(_predict(estimator, X).logpdf(y)))
 
 
-def coverage_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
+def coverage_scorer(estimator: BaseEstimator, X: ArrayLike, y: ArrayLike) -> float:
     """Share of the observations inside their 90 % intervals: to look at, not to maximize."""
     return _coverage(estimator, X, y, 0.9)
 
@@ -74,20 +74,20 @@ def make_coverage_scorer(level: float, *, distance: bool = False) -> Scorer:
     if not 0.0 < level < 1.0:
         raise ValueError(f"level={level!r} is not between 0 and 1.")
 
-    def scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
+    def scorer(estimator: BaseEstimator, X: ArrayLike, y: ArrayLike) -> float:
         share = _coverage(estimator, X, y, level)
         return -abs(share - level) if distance else share
 
     return scorer
 
 
-def _coverage(estimator: Any, X: Any, y: ArrayLike, level: float) -> float:
+def _coverage(estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, level: float) -> float:
     low, high = _predict(estimator, X).interval(level)
     observed = np.asarray(y, dtype=np.float64)
     return float(np.mean((observed >= low) & (observed <= high)))
 
 
-def _predict(estimator: Any, X: Any) -> PredictiveDistribution:
+def _predict(estimator: BaseEstimator, X: ArrayLike) -> PredictiveDistribution:
     """The distributions that an estimator predicts, also one inside a search or a pipeline."""
     if hasattr(estimator, "predict_distribution"):
         predicted: PredictiveDistribution = estimator.predict_distribution(X)

@@ -297,7 +297,7 @@ def _pack(model: LocalModel, is_trend_apart: bool) -> tuple[object, ...]:
     """The model in the order of the native core's ModelTuple."""
     lengthscale = np.ascontiguousarray(model.lengthscale, dtype=float)
     return (
-        _KERNEL_CODES[model.kernel],
+        _KERNEL_CODES[model.kernel_name],
         _LOCALIZER_CODES[model.localizer],
         lengthscale,
         float(model.signal_variance),

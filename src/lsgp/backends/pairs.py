@@ -26,7 +26,7 @@ def correlate_pairs(z: Array, model: LocalModel) -> tuple[Array, Array]:
     """
     n = len(z)
     A, by_r2 = np.empty((n, n)), np.empty((n, n))
-    _core.core.correlate_pairs(_KERNEL_CODES[model.kernel], z, *_trend_in(model), A, by_r2)
+    _core.core.correlate_pairs(_KERNEL_CODES[model.kernel_name], z, *_trend_in(model), A, by_r2)
     return A, by_r2
 
 

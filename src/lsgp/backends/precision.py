@@ -39,10 +39,11 @@ def replace_part(
     better: Predictions | QueryGradients | Scores | Coefficients,
 ) -> None:
     """Write better results of some of the queries into those of all."""
-    values: Any
-    others: Any
+    values: NDArray[Any] | None
+    others: NDArray[Any] | None
     for values, others in zip(result, better, strict=True):
         if values is not None:
+            assert others is not None, "better results are of the same kind"
             values[beside(part, values)] = beside(others, values)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from typing import Any
 
@@ -200,7 +201,7 @@ def _diagonal(values: Tensor) -> Tensor:
     return torch.diag_embed(values.transpose(-1, -2)).movedim(1, -1)
 
 
-def _checked_outputs(given: Any, n: int) -> list[int]:
+def _checked_outputs(given: Iterable[int], n: int) -> list[int]:
     outputs = [int(j) for j in given]
     if not outputs or any(not -n <= j < n for j in outputs):
         raise ValueError(

@@ -6,10 +6,10 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dask
 import dask.dataframe as dd
@@ -21,11 +21,17 @@ from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, did_you_mean, list_names, require_columns
 from lsgp.cli.fit import interrupts_end_tuning, make_model
 from lsgp.compute.text import count
-from lsgp.distributed.carriage import AtPath
+from lsgp.distributed.carriage import AtPath, Estimator
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.folder import MANIFEST
+from lsgp.distributed.lazy import Lazy
+from lsgp.distributed.model import DistributedModel
+from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import columns_of, input_names, target_names
 from lsgp.method.distribution import PredictiveDistribution
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SUFFIXES = ("mean", "std", "low", "high")
 
@@ -118,7 +124,7 @@ def fit(options: argparse.Namespace, voice: Voice) -> None:
     voice.summarize(summary, lines)
 
 
-def complete_rows(frame: Any, numbers: list[str], others: list[str]) -> Any:
+def complete_rows(frame: DataFrame, numbers: list[str], others: list[str]) -> DataFrame:
     """The rows in which these numbers are there and finite, and others are not missing."""
     is_complete = np.isfinite(frame[numbers].to_numpy(dtype=float, na_value=np.nan)).all(axis=1)
     return frame[is_complete & frame[others].notna().all(axis=1).to_numpy()]
@@ -187,7 +193,7 @@ def predict(options: argparse.Namespace, voice: Voice) -> None:
     voice.summarize(summary, [("Predictions", options.output), ("Rows", rows)])
 
 
-def open_model(path: str) -> tuple[Any, Any]:
+def open_model(path: str) -> tuple[str | DistributedModel, Estimator]:
     """A model of a folder or of a file, and its estimator."""
     if os.path.isdir(path):
         if not os.path.exists(os.path.join(path, MANIFEST)):
@@ -198,12 +204,15 @@ def open_model(path: str) -> tuple[Any, Any]:
 
 
 def parts_of(
-    model: Any, frame: Any, is_of_labels: bool, options: argparse.Namespace
+    model: str | DistributedModel,
+    frame: dd.DataFrame,
+    is_of_labels: bool,
+    options: argparse.Namespace,
 ) -> list[list[Any]]:
     """Partitions of each part of the predictions."""
     if isinstance(model, str):
         if is_of_labels:
-            found: Any = (lsgp.distributed.predict_proba(model, frame),)
+            found: tuple[Lazy, ...] = (lsgp.distributed.predict_proba(model, frame),)
         else:
             found = lsgp.distributed.predict_distribution(model, frame, options.kind)
     elif is_of_labels:
@@ -213,7 +222,7 @@ def parts_of(
     return [list(part.to_delayed()) for part in found]
 
 
-def output_columns(ensemble: Any) -> list[str]:
+def output_columns(ensemble: Ensemble) -> list[str]:
     """Names of the columns that predictions are written to."""
     classes = ensemble.classification
     if classes is not None:
@@ -223,7 +232,12 @@ def output_columns(ensemble: Any) -> list[str]:
 
 
 def write_partition(
-    rows: Any, parts: Any, kept: list[str], names: list[str], level: float, path: str
+    rows: DataFrame,
+    parts: Sequence[DataFrame],
+    kept: list[str],
+    names: list[str],
+    level: float,
+    path: str,
 ) -> int:
     """Predictions of a partition beside the columns that are kept, in a file of their own."""
     values = [np.asarray(part) for part in parts]

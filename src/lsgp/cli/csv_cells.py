@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import polars as pl
 
@@ -67,7 +67,10 @@ def infer_column(n: CellCounts, n_cells: int) -> Column:
     return Column("mixed" if n_unreadable < n.numbers else "text", pl.String())
 
 
-def without_markers(texts: Any) -> Any:
+Texts = TypeVar("Texts", pl.Series, pl.Expr)
+
+
+def without_markers(texts: Texts) -> Texts:
     """Texts, as a series or an expression, without spaces around them; null what is missing."""
     return texts.str.strip_chars().replace(dict.fromkeys(MISSING))
 

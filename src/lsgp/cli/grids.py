@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import xarray as xr
 
@@ -37,7 +36,7 @@ def open_grid(path: str) -> xr.Dataset:
 def _open_bands(path: str) -> xr.Dataset:
     import rioxarray
 
-    opened: Any = rioxarray.open_rasterio(path, masked=True)
+    opened: xr.DataArray | list[xr.Dataset] = rioxarray.open_rasterio(path, masked=True)
     if isinstance(opened, list):
         raise CommandError(f"{path} holds several maps. Extract one of them, e.g. with gdalwarp.")
     said = opened.attrs.get("long_name")

@@ -334,7 +334,7 @@ def _add_target(parser: Parser) -> None:
     )
 
 
-def _add_output_format(parser: Any) -> None:
+def _add_output_format(parser: Parser | argparse._ArgumentGroup) -> None:
     parser.add_argument(
         "--output-format",
         choices=("csv", "parquet"),

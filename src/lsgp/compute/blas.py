@@ -18,9 +18,35 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+
+class _Library(Protocol):
+    """What is asked of threadpoolctl's controller of one library."""
+
+    filepath: str
+    internal_api: str
+    threading_layer: str
+
+    @property
+    def num_threads(self) -> int: ...
+    def set_num_threads(self, num_threads: int) -> None: ...
+
+
+class _Limiter(Protocol):
+    def restore_original_limits(self) -> None: ...
+
+
+class _Controller(Protocol):
+    """What is asked of its controller of several."""
+
+    lib_controllers: list[_Library]
+
+    def select(self, *, filepath: list[str]) -> _Controller: ...
+    def limit(self, *, limits: int) -> _Limiter: ...
+
 
 #: How often to set what another thread keeps taking control of.
 N_ATTEMPTS = 10
@@ -29,20 +55,20 @@ _lock = threading.Lock()
 #: Those who are inside.
 _holders: set[object] = set()
 #: Libraries of the process that are limited, and their threads before.
-_limited: list[tuple[Any, int]] = []
+_limited: list[tuple[_Library, int]] = []
 
 
 class _Libraries(NamedTuple):
     """The BLAS libraries of this process, by whom their setting belongs to."""
 
-    of_process: Any
-    of_thread: Any
+    of_process: _Controller
+    of_thread: _Controller
 
 
 @cache
 def _libraries() -> _Libraries:
     """Finding the libraries takes longer than a small prediction: once is enough."""
-    blas = ThreadpoolController().select(user_api="blas")
+    blas: _Controller = ThreadpoolController().select(user_api="blas")
     shared = [
         library.filepath
         for library in blas.lib_controllers
@@ -74,7 +100,7 @@ def one_blas_thread() -> Iterator[None]:
         own.restore_original_limits()
 
 
-def _enter(libraries: Any) -> object:
+def _enter(libraries: _Controller) -> object:
     holder = object()
     with _lock:
         if not _holders:
@@ -102,7 +128,7 @@ def _put_back() -> None:
             _set(library, before)
 
 
-def _set(library: Any, n_threads: int) -> None:
+def _set(library: _Library, n_threads: int) -> None:
     """Set the threads of a library, whichever thread has control of it.
 
     Since 3.7, threadpoolctl ignores all threads but the one that has set a limit first. It is

@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 #: Characters of the bar itself.
 BAR_WIDTH = 16
@@ -72,7 +75,7 @@ class _DelayedBar:
         self.n_done = 0
         self.started = time.monotonic()
         self.lock = threading.Lock()
-        self.shown: Any = None
+        self.shown: Progress | None = None
 
     def advance(self, n: int = 1, description: str | None = None) -> None:
         with self.lock:
@@ -97,7 +100,7 @@ class _DelayedBar:
                 self.shown.stop()
 
 
-def _make_progress() -> Any:
+def _make_progress() -> Progress:
     from rich.console import Console
     from rich.progress import (
         BarColumn,

@@ -68,7 +68,7 @@ class Home(NamedTuple):
     brought: list[list[Brought]]  # for those, of each model
 
 
-def route(X: Any, head: Head, is_checked: bool) -> list[Piece]:
+def route(X: NDArray[Any] | DataFrame, head: Head, is_checked: bool) -> list[Piece]:
     """The queries of a chunk, by partition; checked, they are inputs of the models already."""
     checked: Array = X if is_checked else head.estimator._check_queries(X)
     part = head.part_of_region[head.regions.find(checked)]
@@ -177,9 +177,14 @@ def assemble(
     return [np.concatenate(columns)[order] for columns in zip(*used, strict=True)]
 
 
-def assemble_array(*arguments: Any) -> NDArray[Any]:
+def assemble_array(
+    answered: Sequence[tuple[Requests, Home]],
+    others: Sequence[list[list[Brought]]],
+    head: Head,
+    question: Question,
+) -> NDArray[Any]:
     """As a chunk of an array: the parts of the answer one behind the other."""
-    parts = assemble(*arguments)
+    parts = assemble(answered, others, head, question)
     return parts[0] if len(parts) == 1 else np.stack(parts)
 
 

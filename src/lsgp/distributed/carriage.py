@@ -36,10 +36,13 @@ class Estimator(Protocol):
 
     ensemble_: Ensemble
     n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
     n_jobs: int | None
     verbose: int
 
     def _check_queries(self, X: object) -> NDArray[np.float64]: ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
     def save(self, path: AnyPath) -> None: ...
 

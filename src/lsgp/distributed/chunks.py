@@ -21,7 +21,7 @@ from lsgp.inputs.encoding.contents import Contents
 from lsgp.inputs.encoding.table import declared_numbers
 from lsgp.inputs.labels import check_labels, encode_labels
 from lsgp.inputs.transforms.column_statistics import Range
-from lsgp.tuning.classification import one_hot
+from lsgp.tuning.classes.labels import one_hot
 
 Array = NDArray[np.float64]
 

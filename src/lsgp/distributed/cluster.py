@@ -49,7 +49,7 @@ class Cluster:
         self._n_tasks += 1
         return f"lsgp-{what}-{self.job}-{self._n_tasks}"
 
-    def submit(self, what: str, function: Callable[..., Any], *arguments: Any) -> Future:
+    def submit(self, what: str, function: Callable[..., Any], *arguments: object) -> Future:
         """A task on a worker; its futures among the arguments are what they stand for."""
         return self.client.submit(
             function, *arguments, key=self.key(what), retries=N_RETRIES, pure=False

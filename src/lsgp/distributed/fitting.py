@@ -14,17 +14,19 @@ from typing import Any
 import dask
 import numpy as np
 from distributed import Client
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from lsgp.distributed.carriage import AnyPath
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.head import build_part
 from lsgp.distributed.job import Job
+from lsgp.distributed.lazy import Lazy
 from lsgp.distributed.model import DistributedModel
 from lsgp.distributed.models import head_of
 from lsgp.distributed.partitioning import partition
 from lsgp.distributed.reading import look_over, read_inputs
 from lsgp.distributed.statistics import source_of
-from lsgp.distributed.table import Table
+from lsgp.distributed.table import GivenBeside, Table
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.settings import specify
 from lsgp.solvers.exact_system import LARGEST_EXACT
@@ -37,14 +39,14 @@ MOST_GATHERED = LARGEST_EXACT
 
 def fit(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Lazy | AnyPath,
+    y: GivenBeside,
     client: Client | None = None,
     *,
-    sample_weight: Any = None,
-    noise_variance: Any = None,
-    groups: Any = None,
-    queries: Any = None,
+    sample_weight: GivenBeside | None = None,
+    noise_variance: GivenBeside | None = None,
+    groups: GivenBeside | None = None,
+    queries: ArrayLike | None = None,
     n_partitions: int | None = None,
 ) -> DistributedModel:
     """Fit an estimator to rows that lie on a cluster.

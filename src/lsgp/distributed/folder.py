@@ -21,7 +21,9 @@ import numpy as np
 from lsgp.backends import choose_backend
 from lsgp.distributed.carriage import AnyPath, estimator_class
 from lsgp.distributed.head import Head, PartModel, empty_model
+from lsgp.distributed.parts import Numbers
 from lsgp.distributed.regions import Boxes, Cut, Regions
+from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.storage import records
 from lsgp.storage.estimator import (
     estimator_state,
@@ -116,7 +118,9 @@ class OpenPart(PartModel):
     path: str
     backend: str
 
-    def __new__(cls, numbers: Any, models: Any, path: str, backend: str) -> OpenPart:
+    def __new__(
+        cls, numbers: Numbers, models: tuple[FittedModel, ...], path: str, backend: str
+    ) -> OpenPart:
         part = super().__new__(cls, numbers, models)
         part.path, part.backend = path, backend
         return part
@@ -131,7 +135,7 @@ class OpenPart(PartModel):
 def write_head(head: Head, folder: Path) -> None:
     """The last file, without which a folder is no model."""
     store = records.ArrayStore()
-    estimator: Any = head.estimator
+    estimator = head.estimator
     models = []
     for k, (fitted, unit) in enumerate(zip(head.models, head.units, strict=True)):
         arrays = {"unit": unit, **fitted.transform.to_arrays()}
@@ -205,7 +209,7 @@ def _head_of(state: dict[str, Any], layout: dict[str, Any], arrays: dict[str, An
             empty_model(transform, model, n_neighbors, weight, backend, layout["n_targets"], dtype)
         )
         units.append(np.array(own["unit"]))
-    estimator: Any = estimator_class(state["class"])()
+    estimator = estimator_class(state["class"])()
     for name, value in settings.items():
         setattr(estimator, name, value)
     ensemble = read_ensemble(state, arrays, tuple(models))

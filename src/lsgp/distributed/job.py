@@ -18,8 +18,8 @@ from lsgp.distributed.table import Table
 from lsgp.inputs.encoding import Plan, Rows
 from lsgp.inputs.specification import Specification
 from lsgp.inputs.transforms import TargetScaler
-from lsgp.tuning.classification import Labels
-from lsgp.tuning.levels import Level
+from lsgp.tuning.classes.labels import Labels
+from lsgp.tuning.effort_levels import Level
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.problem import WarmStart
 
@@ -40,9 +40,8 @@ class Fittable(Estimator, Protocol):
     categorical_features: Sequence[int | str] | None
     noise_variance: float | None
     max_tuning_time: float | None
-    feature_names_in_: NDArray[np.object_]
 
-    def fit(self, X: Any, y: Any, **beside: Any) -> Self: ...
+    def fit(self, X: object, y: object, **beside: object) -> Self: ...
     def _check_settings(self) -> None: ...
     def _check_numbers(self, X: object) -> Array: ...
     def _settings(self) -> dict[str, Any]: ...

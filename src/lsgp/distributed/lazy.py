@@ -71,12 +71,12 @@ class Question(NamedTuple):
     dtype: np.dtype[Any]
     job: str = ""  # whose warnings are one
 
-    def answer(self, estimator: Estimator, X: Any) -> list[NDArray[Any]]:
+    def answer(self, estimator: Estimator, X: object) -> list[NDArray[Any]]:
         """The arrays, each (q, ...); what is warned of in a worker reaches the client."""
         with one_blas_thread():
             return telling(self.job, lambda: self._answer(estimator, X))
 
-    def _answer(self, estimator: Estimator, X: Any) -> list[NDArray[Any]]:
+    def _answer(self, estimator: Estimator, X: object) -> list[NDArray[Any]]:
         if self.method == "predict_parts":
             return self._parts(estimator, X)
         found = getattr(estimator, self.method)(X, **self.options)
@@ -84,7 +84,7 @@ class Question(NamedTuple):
             found = (found.mean, found.scale, np.broadcast_to(found.dof, found.mean.shape).copy())
         return list(found) if isinstance(found, tuple) else [found]
 
-    def _parts(self, estimator: Any, X: Any) -> list[NDArray[Any]]:
+    def _parts(self, estimator: Any, X: object) -> list[NDArray[Any]]:
         """Several parts of one prediction, which is computed once."""
         if set(self.parts) == {"mean"}:
             return [estimator.predict(X)] * len(self.parts)
@@ -225,7 +225,7 @@ def predict_proba(model: Estimator | AnyPath, X: Lazy, return_std: bool = False)
     return predict_lazily(model, X, "predict_proba", return_std=return_std)
 
 
-def predict_lazily(model: Estimator | AnyPath, X: Any, method: str, **options: Any) -> Any:
+def predict_lazily(model: Estimator | AnyPath, X: object, method: str, **options: object) -> Any:
     """What a method of the estimator says of a Dask collection, lazily."""
     question = ask(_known(model), method, **options)
     if is_labeled(X):

@@ -159,7 +159,7 @@ class DistributedModel:
         """As `predict_log_proba` of a classifier."""
         return self._predict("predict_log_proba", X)
 
-    def _predict(self, method: str, X: Any, **options: Any) -> Any:
+    def _predict(self, method: str, X: Any, **options: object) -> Any:
         question = ask(self.estimator, method, **options)
         if not is_dask(X):
             return self._predict_here(question, X)
@@ -180,7 +180,7 @@ class DistributedModel:
         with dask.annotate(lsgp=method):
             return self._of_array(X, question)
 
-    def _predict_here(self, question: Question, X: Any) -> Any:
+    def _predict_here(self, question: Question, X: object) -> Any:
         """Of queries in memory, the answer itself."""
         if self._whole is not None:
             return bundle(question.method, question.answer(self._whole, X))
@@ -255,7 +255,7 @@ class DistributedModel:
         """What the last task of a chunk needs: what partitions say of its queries."""
         head, parts = self._carried_head(), self._parts
 
-        def task(function: Callable[..., Any], what: str, *arguments: Any) -> Delayed:
+        def task(function: Callable[..., Any], what: str, *arguments: object) -> Delayed:
             return dask.delayed(function)(*arguments, dask_key_name=f"{names}-{what}-{k}")
 
         routed = task(answer.route, "route", chunk, head, is_checked)

@@ -30,7 +30,7 @@ from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.shape import AS_THEY_ARE
 from lsgp.search.index import SearchIndex
 from lsgp.search.suitability import suits
-from lsgp.tuning.classification import Labels
+from lsgp.tuning.classes.labels import Labels
 from lsgp.tuning.outcome import Tuned
 from lsgp.tuning.search import tune
 

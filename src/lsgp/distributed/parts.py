@@ -232,7 +232,9 @@ def make_index(rows: Rows, transform: InputTransform, unit: Array) -> NeighborIn
     return build_index(np.ascontiguousarray(transform.transform(rows.X), dtype=float), unit)
 
 
-def nearby(numbers: Numbers, groups: Any, index: NeighborIndex, ask: Ask) -> Neighborhoods:
+def nearby(
+    numbers: Numbers, groups: NDArray[np.int32] | None, index: NeighborIndex, ask: Ask
+) -> Neighborhoods:
     """The nearest rows of a partition, or all within the radius, as far as they are wanted.
 
     By their places in the partition, and with squared distances.
@@ -268,7 +270,9 @@ def flat(near: Neighborhoods, numbers: Numbers) -> Hits:
     return Hits(query, near.distances[is_there], numbers[place], place)
 
 
-def search(numbers: Numbers, groups: object, index: NeighborIndex, ask: Ask) -> Hits:
+def search(
+    numbers: Numbers, groups: NDArray[np.int32] | None, index: NeighborIndex, ask: Ask
+) -> Hits:
     """`nearby`, as hits."""
     return flat(nearby(numbers, groups, index, ask), numbers)
 

@@ -7,7 +7,7 @@ and the encoder is fitted as on one machine, to rows that stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -160,7 +160,7 @@ def _encode(
     cluster = job.cluster
     readings = cluster.send(_readings(job, known))
 
-    def read(what: str, function: Any, *arguments: Any) -> Spread[Any]:
+    def read(what: str, function: Callable[..., Any], *arguments: object) -> Spread[Any]:
         with dask.annotate(lsgp="encode", retries=5):
             made = cluster.client.compute(
                 [

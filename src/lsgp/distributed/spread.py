@@ -25,11 +25,11 @@ class Spread(Parts[T]):
     def __init__(self, cluster: Cluster, own: Sequence[Future | T], phase: str) -> None:
         self.cluster, self.own, self.phase = cluster, list(own), phase
 
-    def each(self, function: Callable[..., U], *arguments: Any) -> list[U]:
+    def each(self, function: Callable[..., U], *arguments: object) -> list[U]:
         found: list[U] = self.cluster.gather(self._submit(function, arguments), self.phase)
         return found
 
-    def map(self, function: Callable[..., U], *arguments: Any) -> Spread[U]:
+    def map(self, function: Callable[..., U], *arguments: object) -> Spread[U]:
         return Spread(self.cluster, self._submit(function, arguments), self.phase)
 
     def beside(self, values: Sequence[U]) -> Spread[U]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from lsgp.inputs.rows import require_alike
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.inputs.transforms.column_statistics import Range, statistics_of
 from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
-from lsgp.tuning.classification import Labels, prior_of
+from lsgp.tuning.classes.labels import Labels, prior_of
 
 Array = NDArray[np.float64]
 
@@ -36,7 +35,7 @@ def source_of(job: Job, known: Known, inputs: Inputs, partitioned: Partitioned) 
     if known.classes is not None:
         extents = extents._replace(y=_range_of_classes(len(known.classes), extents.X))
 
-    def total(what: str, function: Callable[..., Moments], *arguments: Any) -> Moments:
+    def total(what: str, function: Callable[..., Moments], *arguments: object) -> Moments:
         futures = [cluster.submit(what, function, part, *arguments) for part in store.parts]
         return reduce(Moments.join, cluster.gather(futures, "Adding up"))
 

@@ -8,23 +8,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import dask
 import dask.array as da
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from lsgp.distributed.carriage import AnyPath
+from lsgp.distributed.lazy import Lazy
 from lsgp.inputs.lazy import is_dask
+
+if TYPE_CHECKING:
+    from dask.dataframe import DataFrame as DaskFrame
+    from pandas import DataFrame
+
+#: Targets, weights and the like: a collection, numbers, or names of columns of X.
+GivenBeside: TypeAlias = "Lazy | ArrayLike"
 
 
 class Raw(NamedTuple):
     """A chunk as it was given."""
 
-    X: Any
-    y: Any
-    weight: Any
-    noise: Any
-    groups: Any
+    X: NDArray[Any] | DataFrame
+    y: ArrayLike
+    weight: ArrayLike | None
+    noise: ArrayLike | None
+    groups: ArrayLike | None
 
 
 class Table(NamedTuple):
@@ -39,7 +49,14 @@ class Table(NamedTuple):
     has_weight: bool
 
     @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any, noise_variance: Any, groups: Any) -> Table:
+    def of(
+        cls,
+        X: Lazy | AnyPath,
+        y: Any,
+        sample_weight: GivenBeside | None,
+        noise_variance: GivenBeside | None,
+        groups: GivenBeside | None,
+    ) -> Table:
         """From collections of as many rows, or names of columns of a data frame."""
         if isinstance(X, str | os.PathLike):
             import dask.dataframe as dd
@@ -63,7 +80,7 @@ class Table(NamedTuple):
         return cls(chunks, int(X.shape[1]), None, names, shape, *has)
 
 
-def _of_frame(frame: Any, beside: dict[str, Any], has: list[bool]) -> Table:
+def _of_frame(frame: DaskFrame, beside: dict[str, Any], has: list[bool]) -> Table:
     """Chunks of one data frame: several would be cut each in its own way."""
     taken = [name for value in beside.values() for name in _column_names(value)]
     missing = [name for name in taken if name not in frame.columns]
@@ -107,27 +124,28 @@ def _of_frame(frame: Any, beside: dict[str, Any], has: list[bool]) -> Table:
     return Table(chunks, len(inputs), input_names, names, shape, *has)
 
 
-def raw_of_frame(frame: Any, roles: dict[str, Any], is_column: dict[str, bool]) -> Raw:
+def raw_of_frame(frame: DataFrame, roles: dict[str, Any], is_column: dict[str, bool]) -> Raw:
     """The columns of a partition, by their roles; a number stands for all rows."""
     values = {role: frame[own] if is_column[role] else own for role, own in roles.items()}
     return Raw(values["X"], values["y"], values["weight"], values["noise"], values["groups"])
 
 
-def _column_names(value: Any) -> list[str]:
+def _column_names(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
-    is_list = isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value)
-    return list(value) if is_list else []
+    if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
+        return list(value)
+    return []
 
 
-def _names(values: Any) -> list[str] | None:
+def _names(values: object) -> list[str] | None:
     found: list[Any] = [getattr(values, "name", None)]
     if hasattr(values, "columns"):
         found = list(values.columns)
     return found if found and all(isinstance(name, str) and name for name in found) else None
 
 
-def _pieces(name: str, value: Any, X: Any) -> Sequence[Any]:
+def _pieces(name: str, value: GivenBeside | None, X: da.Array) -> Sequence[Any]:
     """The pieces of a collection that lie beside the chunks of X."""
     n_chunks = len(X.chunks[0])
     if value is None or (np.ndim(value) == 0 and not is_dask(value)):
@@ -135,7 +153,7 @@ def _pieces(name: str, value: Any, X: Any) -> Sequence[Any]:
     return list(_as_array(name, value, X).to_delayed().reshape(-1))
 
 
-def _as_array(name: str, value: Any, X: Any) -> Any:
+def _as_array(name: str, value: Any, X: da.Array) -> da.Array:
     """A Dask array with the row chunks of X, and all columns together."""
     rows = X.chunks[0]
     is_known = not np.isnan(rows).any()

@@ -20,9 +20,9 @@ from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import Latent, latent_of, log_pool
 from lsgp.search.arrays import numbered
 from lsgp.solvers.solver import Block
-from lsgp.tuning.classification import Labels, codes_of, default_link, fit_link
-from lsgp.tuning.laplace import laplace_held_out
-from lsgp.tuning.linear import held_out
+from lsgp.tuning.classes.labels import Labels, codes_of, default_link, fit_link
+from lsgp.tuning.classes.laplace import laplace_held_out
+from lsgp.tuning.classes.linear import held_out
 from lsgp.tuning.outcome import Tuned
 
 Array = NDArray[np.float64]

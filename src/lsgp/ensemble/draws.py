@@ -35,6 +35,7 @@ from lsgp.ensemble.joint import correlation_of_errors
 from lsgp.ensemble.predict import check_kind, predict_distribution
 from lsgp.method.contract import LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.kernels import ProductKernel
 from lsgp.method.spectral import Waves, draw_waves
 from lsgp.solvers.errors import trend_deviations
 from lsgp.solvers.failures import Failures
@@ -215,8 +216,9 @@ def _draw_errors(
         normal = _joint_errors(fitted, solver, X, group, resources)
         group.put(errors, slice(None), normal)
         return
-    problem = solver.problem
-    waves = draw_waves(problem.model.kernel, problem.X.shape[1], _spacing(solver), group.waves)
+    problem, kernel = solver.problem, solver.problem.model.kernel
+    assert isinstance(kernel, str | ProductKernel), "an object is not known to be stationary"
+    waves = draw_waves(kernel, problem.X.shape[1], _spacing(solver), group.waves)
     drawn = _Errors(fitted, solver, _Functions.draw(problem, waves, group.streams), resources)
     share = len(group.draws) * len(group.columns) / errors.shape[1]
     variance = np.empty(len(X))

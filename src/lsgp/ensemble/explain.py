@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lsgp.backends.local_system import scale_and_dof
 from lsgp.ensemble import view
@@ -236,7 +236,7 @@ def _merge(parts: list[Neighbors], shares: Array, heaviest: FittedModel, query: 
     )
 
 
-def pad(parts: list[NDArray[Any]], fill: Any, dtype: Any) -> NDArray[Any]:
+def pad(parts: list[NDArray[Any]], fill: float, dtype: DTypeLike) -> NDArray[Any]:
     padded = np.full((len(parts), max(map(len, parts), default=0)), fill, dtype)
     for row, part in zip(padded, parts, strict=True):
         row[: len(part)] = part

@@ -17,7 +17,7 @@ from lsgp.method.contract import LocalProblem
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.choose import change_rows
 from lsgp.solvers.exact_system import exact_bytes, largest_exact
-from lsgp.tuning.classification import codes_of
+from lsgp.tuning.classes.labels import codes_of
 
 Array = NDArray[np.float64]
 

@@ -29,7 +29,7 @@ from lsgp.inputs.rows import (
     names_of_targets,
 )
 from lsgp.inputs.transforms import TargetScaler
-from lsgp.tuning.classification import Labels, one_hot
+from lsgp.tuning.classes.labels import Labels, one_hot
 from lsgp.tuning.plan import N_COMPARED
 
 Array = NDArray[np.float64]

@@ -50,7 +50,7 @@ from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
 from lsgp.method.shape import AS_THEY_ARE
 from lsgp.tuning.angle import choose_angle
 from lsgp.tuning.boosting import WarmTrees
-from lsgp.tuning.classification import Labels
+from lsgp.tuning.classes.labels import Labels
 from lsgp.tuning.outcome import Tuned
 from lsgp.tuning.problem import TuningProblem, WarmStart
 from lsgp.tuning.search import tune

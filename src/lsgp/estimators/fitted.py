@@ -58,7 +58,7 @@ class FittedEstimator(StoredEstimator):
             )
         return self.ensemble_.on(self.backend, n_queries, resolve_n_jobs(self.n_jobs))
 
-    def _check_queries(self, X: Any) -> Array:
+    def _check_queries(self, X: object) -> Array:
         check_is_fitted(self)
         refuse_device_arrays(X)
         if isinstance(X, view.EncodedRows):
@@ -68,7 +68,7 @@ class FittedEstimator(StoredEstimator):
         return self._check_places(self._check_numbers(X))
 
     @staticmethod
-    def _telling(X: Any) -> AbstractContextManager[None]:
+    def _telling(X: object) -> AbstractContextManager[None]:
         """What fails on the device that X is on is told, also beside what a backend does there."""
         return telling(f"Work on X, {kind_of(X).name},")
 
@@ -108,7 +108,7 @@ class FittedEstimator(StoredEstimator):
     def _input_names(self, encoder: Encoder | None, n_inputs: int) -> list[str]:
         return self._column_names(n_inputs) if encoder is None else encoder.inputs
 
-    def _check_numbers(self, X: Any) -> Array:
+    def _check_numbers(self, X: object) -> Array:
         """Queries without texts and holes, of the inputs that were named."""
         try:
             checked: Array = validate_data(
@@ -123,7 +123,7 @@ class FittedEstimator(StoredEstimator):
             ) from None
         return checked
 
-    def _lazily(self, method: str, X: Any, **options: Any) -> Any:
+    def _lazily(self, method: str, X: object, **options: object) -> Any:
         """What the method says of a Dask collection, when it is asked for."""
         # Here, because it imports Dask, which whoever gives such a collection has.
         from lsgp.distributed.lazy import predict_lazily
@@ -389,7 +389,7 @@ class FittedEstimator(StoredEstimator):
             raise AttributeError("_repr_html_ needs sklearn.set_config(display='diagram').")
         return self._html
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
         bundle = {"text/plain": repr(self)}
         if get_config()["display"] == "diagram":
             bundle["text/html"] = self._html()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ class JointPredictions(FittedEstimator):
     """Averages over areas and blocks, and draws."""
 
     def predict_average(
-        self, areas: Any, return_std: bool = False, neighborhood: str = "auto"
+        self, areas: Iterable[ArrayLike], return_std: bool = False, neighborhood: str = "auto"
     ) -> Any:
         """Average of the latent function over areas, and its standard deviation on request.
 

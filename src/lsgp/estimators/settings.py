@@ -22,7 +22,7 @@ from lsgp.inputs.given import (
     GivenTrend,
     RandomState,
 )
-from lsgp.tuning.levels import LEVELS, Level
+from lsgp.tuning.effort_levels import LEVELS, Level
 from lsgp.tuning.objective import Objective, objective_of
 
 DTYPES = ("float64", "float32")

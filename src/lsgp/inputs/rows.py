@@ -150,7 +150,7 @@ def n_rows_of(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def names_of_targets(y: Any) -> list[str] | None:
+def names_of_targets(y: object) -> list[str] | None:
     """Names of the columns of a data frame, or of a series; None if they are not texts.
 
     Examples
@@ -196,7 +196,7 @@ def require_alike(name: str, values: Array, remedy: str) -> None:
 
 def number_groups(groups: ArrayLike, n: int) -> Groups:
     """Number the labels of n rows."""
-    labels: Any = np.asarray(groups)
+    labels: NDArray[Any] = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(
             f"groups has shape {labels.shape}, but X has {n} rows. Give one label per row."

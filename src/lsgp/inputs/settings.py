@@ -38,6 +38,7 @@ from lsgp.method.kernels import (
     CHOSEN_FROM,
     KERNELS,
     MOST_INPUTS,
+    KernelSetting,
     kernel_of,
 )
 from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
@@ -57,7 +58,7 @@ def specify(
     """
     given: set[str] = set()
     kernel, translation = settings["kernel"], None
-    kernels: tuple[Any, ...] = CHOSEN_FROM
+    kernels: tuple[KernelSetting, ...] = CHOSEN_FROM
     if sklearn_kernels.is_kernel(kernel):
         translation = sklearn_kernels.translate(kernel)
         kernels = (translation.kernel,)
@@ -226,7 +227,7 @@ def _number(
     return number
 
 
-def _as_float(value: Any) -> float:
+def _as_float(value: Real) -> float:
     """In double precision, which knows the limits that single precision does not."""
     try:
         return float(value)
@@ -234,7 +235,7 @@ def _as_float(value: Any) -> float:
         return math.inf
 
 
-def _require_within(name: str, value: Any, low: float, high: float) -> None:
+def _require_within(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise ValueError(f"{name}={value!r} must be between {low:g} and {high:g}.")
 
@@ -344,7 +345,7 @@ def _bandwidth(value: object, lengthscale: np.ndarray, longest: float) -> float 
     return radius
 
 
-def _reach(value: object, is_fixed: bool, kernel: object, largest: float) -> float | None:
+def _reach(value: object, is_fixed: bool, kernel: KernelSetting, largest: float) -> float | None:
     """None: for tuning to choose."""
     if isinstance(value, str) and value == "auto":
         return None

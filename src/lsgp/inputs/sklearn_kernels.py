@@ -20,13 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process import kernels as sk
 
+from lsgp.method.kernels import KernelSetting
+
 _MATERN_NAMES = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "rbf"}
 
 
 class Translation(NamedTuple):
     """What a kernel object says about the local model; variances are absolute."""
 
-    kernel: object  # a name, or the object that has none
+    kernel: KernelSetting  # a name, or the object that has none
     lengthscale: NDArray[np.float64] | None  # None for an object
     signal_variance: float
     noise_variance: float | None  # None without a WhiteKernel
@@ -61,12 +63,15 @@ def translate(kernel: sk.Kernel) -> Translation:
             constants.add(term, amplitude)
         else:
             rest.append((term, amplitude, factors))
-    if len(rest) != 1 or len(rest[0][2]) != 1 or _name(rest[0][2][0]) is None:
+    if len(rest) != 1 or len(rest[0][2]) != 1:
         return _keep_object(kernel, noises)
     term, amplitude, (stationary,) = rest[0]
+    name = _name(stationary)
+    if name is None:
+        return _keep_object(kernel, noises)
     fixed = {
-        name
-        for name, terms in (("noise_variance", noises), ("constant_variance", constants))
+        variance
+        for variance, terms in (("noise_variance", noises), ("constant_variance", constants))
         if terms.is_fixed
     }
     conflict = noises.conflict or constants.conflict
@@ -81,7 +86,7 @@ def translate(kernel: sk.Kernel) -> Translation:
     if stationary.n_dims == 0:
         fixed.add("lengthscale")
     return Translation(
-        _name(stationary),
+        name,
         np.atleast_1d(np.asarray(stationary.length_scale, dtype=float)),
         amplitude,
         noises.total,

@@ -19,6 +19,7 @@ from lsgp.method.contract import (
 )
 from lsgp.method.kernels import (
     Groups,
+    KernelSetting,
     kernel_of,
 )
 
@@ -53,7 +54,7 @@ class Specification(NamedTuple):
 
     model: LocalModel
     given: frozenset[str]  # names of hyperparameters that tuning must leave alone
-    kernels: tuple[object, ...]  # those that tuning may choose from
+    kernels: tuple[KernelSetting, ...]  # those that tuning may choose from
     scale: str
     n_neighbors: int | None  # None: not given, or a fixed bandwidth
     input_transforms: tuple[Kinds, ...]  # those that tuning may choose from

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,13 @@ from lsgp.maps.grid import spatial_dims
 from lsgp.maps.inputs import Coordinates, Covariates, by_name, coordinates_of, is_missing
 from lsgp.maps.places import Places, places_of
 
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame, GeoSeries
+    from shapely import MultiPolygon, Polygon
+
 Array = NDArray[np.float64]
+#: One or several.
+Polygons: TypeAlias = "GeoDataFrame | GeoSeries | Polygon | MultiPolygon | Iterable[Polygon]"
 
 #: Points that stand for a polygon unless a spacing is given, and the fewest with one.
 TYPICAL_POINTS, LEAST_POINTS = 100, 16
@@ -33,7 +40,7 @@ MOST_HALVINGS = 8
 
 def predict_mean(
     model: LSGPRegressor,
-    polygons: object,
+    polygons: Polygons,
     spacing: float | None = None,
     *,
     covariates: Covariates | None = None,
@@ -123,7 +130,7 @@ def _table(
     return pd.DataFrame({**columns, "n_points": n_points}, index=index)
 
 
-def _read(polygons: Any) -> tuple[list[Any], pd.Index, CRS | None]:
+def _read(polygons: Polygons) -> tuple[list[Polygon | MultiPolygon], pd.Index, CRS | None]:
     """Polygons, their index and their reference system."""
     if hasattr(polygons, "geometry") and hasattr(polygons, "to_crs"):
         series = polygons.geometry
@@ -141,7 +148,7 @@ def _read(polygons: Any) -> tuple[list[Any], pd.Index, CRS | None]:
 
 
 def _points_in(
-    shape: Any, spacing: float | None, name: Any, is_degrees: bool
+    shape: Polygon | MultiPolygon, spacing: float | None, name: object, is_degrees: bool
 ) -> tuple[Array, Array]:
     """Points of a regular grid inside of a polygon, each of which stands for the same area."""
     # Here, because polygons come with it, and maps of cells do without.
@@ -207,7 +214,7 @@ def _sources(
     return found
 
 
-def _sample(source: Any, x: Array, y: Array, crs: CRS | None) -> Array:
+def _sample(source: xr.DataArray | float, x: Array, y: Array, crs: CRS | None) -> Array:
     """The values of the nearest cells of a covariate, or a constant."""
     if not isinstance(source, xr.DataArray):
         return np.full(len(x), float(source))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pyproj import CRS
 
 from lsgp.compute.threads import resolve_n_jobs
@@ -99,7 +99,7 @@ class MapQuestion:
         """Places of the grid in the reference system of the model."""
         return transform(x, y, self.crs, self.coordinates.crs)
 
-    def _of_points(self, model: Model, rows: Any) -> list[Array]:
+    def _of_points(self, model: Model, rows: ArrayLike) -> list[Array]:
         if isinstance(model, LSGPClassifier):
             return list(np.asarray(model.predict_proba(rows)).T)
         predicted = model.predict_distribution(rows, kind=self.kind)

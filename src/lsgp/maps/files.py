@@ -16,6 +16,7 @@ import rasterio
 import xarray as xr
 import zarr
 from numpy.typing import NDArray
+from rasterio.io import DatasetWriter
 from rasterio.windows import Window as RasterWindow
 
 from lsgp.compute.files import replace_file, replace_folder
@@ -197,7 +198,7 @@ def _is_zarr(path: Path) -> bool:
 class _TiffWriter:
     """Bands of a GeoTIFF."""
 
-    def __init__(self, file: Any, x: Hashable, y: Hashable, is_transposed: bool) -> None:
+    def __init__(self, file: DatasetWriter, x: Hashable, y: Hashable, is_transposed: bool) -> None:
         self.file, self.x, self.y, self.is_transposed = file, x, y, is_transposed
 
     @classmethod
@@ -257,7 +258,7 @@ def _as_array(skeleton: xr.Dataset, dims: Sequence[Hashable]) -> xr.DataArray:
 class _NetcdfWriter:
     """Variables of a NetCDF file, which xarray has made with its coordinates."""
 
-    def __init__(self, file: Any, dims: Sequence[Hashable], names: Sequence[str]) -> None:
+    def __init__(self, file: h5netcdf.File, dims: Sequence[Hashable], names: Sequence[str]) -> None:
         self.file, self.dims, self.names = file, dims, names
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,13 @@ from lsgp.maps.crs import GivenCRS, is_same, read_crs, transform
 from lsgp.maps.grid import Grid, grid_of, spatial_array
 from lsgp.maps.inputs import Covariates, by_name, coordinates_of, is_missing, on_grid
 
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame, GeoSeries
+
+#: Names of one or of several.
+GivenTarget: TypeAlias = str | Sequence[str] | None
+#: Names of columns or variables of the data, or maps of their own.
+GivenCovariates: TypeAlias = str | Sequence[str] | Covariates | None
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 
@@ -37,9 +44,9 @@ class Rows(NamedTuple):
 def fit(
     estimator: AnyModel,
     data: object,
-    target: str | Sequence[str] | None = None,
+    target: GivenTarget = None,
     *,
-    covariates: object = None,
+    covariates: GivenCovariates = None,
     crs: GivenCRS = None,
     units: str | Sequence[str] | None = None,
     noise_variance: str | None = None,
@@ -159,7 +166,7 @@ def set_crs(
     return model
 
 
-def _set_sphere(estimator: Any, rows: Rows) -> None:
+def _set_sphere(estimator: Model, rows: Rows) -> None:
     """Degrees lie on the sphere, unless the estimator was told something else."""
     if rows.crs is not None and rows.crs.is_geographic and estimator.sphere is None:
         estimator.sphere = tuple(rows.X.columns[:2])
@@ -168,7 +175,9 @@ def _set_sphere(estimator: Any, rows: Rows) -> None:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def read_rows(data: object, target: object, covariates: object, crs: GivenCRS) -> Rows:
+def read_rows(
+    data: object, target: GivenTarget, covariates: GivenCovariates, crs: GivenCRS
+) -> Rows:
     """Inputs and targets of points or of a grid."""
     if isinstance(data, xr.DataArray | xr.Dataset):
         if target is not None and not isinstance(target, str):
@@ -186,13 +195,13 @@ def names_of_axes(crs: CRS | None) -> tuple[str, str]:
     return ("lon", "lat") if crs is not None and crs.is_geographic else ("x", "y")
 
 
-def _column(frame: Any, name: str) -> NDArray[Any]:
+def _column(frame: GeoDataFrame, name: str) -> NDArray[Any]:
     if name not in getattr(frame, "columns", ()):
         raise ValueError(f"The data have no column {name!r}.")
     return np.asarray(frame[name])
 
 
-def _points(geometry: Any, what: str) -> None:
+def _points(geometry: GeoSeries, what: str) -> None:
     kinds = set(geometry.geom_type.dropna())
     if kinds - {"Point"}:
         raise ValueError(
@@ -201,7 +210,9 @@ def _points(geometry: Any, what: str) -> None:
         )
 
 
-def _rows_of_points(frame: Any, target: Any, covariates: Any, crs: GivenCRS) -> Rows:
+def _rows_of_points(
+    frame: GeoDataFrame, target: GivenTarget, covariates: GivenCovariates, crs: GivenCRS
+) -> Rows:
     names = [target] if isinstance(target, str) else list(target or ())
     if not names:
         raise ValueError("target=None. Name the column to predict.")
@@ -251,7 +262,7 @@ def target_array(data: xr.DataArray | xr.Dataset, target: str | None) -> xr.Data
 
 
 def rows_of_grid(
-    data: xr.DataArray | xr.Dataset, target: str | None, covariates: object, crs: GivenCRS
+    data: xr.DataArray | xr.Dataset, target: str | None, covariates: GivenCovariates, crs: GivenCRS
 ) -> Rows:
     """The cells of a grid that have a value, and all covariates."""
     array = spatial_array(target_array(data, target))
@@ -281,7 +292,7 @@ def rows_of_grid(
     )
 
 
-def _covariates_of(data: Any, covariates: Any) -> Covariates | None:
+def _covariates_of(data: object, covariates: GivenCovariates) -> Covariates | None:
     if covariates is None or isinstance(covariates, xr.Dataset | xr.DataArray | dict):
         return covariates
     names = [covariates] if isinstance(covariates, str) else list(covariates)

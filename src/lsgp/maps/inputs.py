@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -211,7 +211,9 @@ def read_cells(
     return Cells(axes, tuple(others), where)
 
 
-def expand(values: NDArray[Any], dims: Any, grid_dims: tuple[Hashable, ...]) -> NDArray[Any]:
+def expand(
+    values: NDArray[Any], dims: Iterable[Hashable], grid_dims: tuple[Hashable, ...]
+) -> NDArray[Any]:
     """With a dimension of one for each of the grid that it does not have."""
     sizes = dict(zip(dims, values.shape, strict=True))
     return values.reshape([sizes.get(dim, 1) for dim in grid_dims])

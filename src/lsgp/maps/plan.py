@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -29,6 +29,9 @@ from lsgp.maps.inputs import (
     sources_of,
 )
 from lsgp.maps.places import Places, places_of
+
+if TYPE_CHECKING:
+    import dask.array as da
 
 DTYPES = ("float64", "float32")
 #: Points along each side of a grid by which it is seen whether it meets the data.
@@ -84,7 +87,7 @@ class MapPlan:
             "the reference system of the model."
         )
 
-    def dataset(self, values: Any) -> xr.Dataset:
+    def dataset(self, values: NDArray[Any] | da.Array) -> xr.Dataset:
         """Values (v, ...) as variables with their coordinates, units and reference system."""
         found = self.skeleton()
         for k, variable in enumerate(self.variables):

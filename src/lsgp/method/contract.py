@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.arrays import beside, floats
-from lsgp.method.kernels import Kernel, kernel_of
+from lsgp.method.kernels import Kernel, KernelSetting, kernel_of
 
 #: A local system was solved.
 STATUS_OK = 0
@@ -78,12 +78,32 @@ SHARED_PARAMETERS = (
 )
 
 
+class ModelChanges(TypedDict, total=False):
+    """Fields of a `LocalModel`, some of them, as `LocalModel.replace` takes them."""
+
+    kernel: KernelSetting
+    localizer: str
+    lengthscale: NDArray[np.floating]
+    signal_variance: float
+    noise_variance: float
+    constant_variance: float
+    slope_variance: float
+    localizer_decay: float
+    scale_dof: float
+    bandwidth: float | None
+    normalize: bool
+    localizer_metric: str
+    noise_levels: tuple[float, ...] | None
+    reach: float
+    is_single: bool
+
+
 @dataclass(frozen=True)
 class LocalModel:
     """The hyperparameters that all local GPs share.
 
-    ``kernel`` is a name from `lsgp.method.kernels`, or a scikit-learn kernel object, which
-    then holds its own lengthscales and is evaluated on the inputs as they are
+    ``kernel`` is a name from `lsgp.method.kernels`, a product of them, or a scikit-learn kernel
+    object, which then holds its own lengthscales and is evaluated on the inputs as they are
     (reference backend only). ``lengthscale`` always defines the metric of the
     neighborhood. ``scale_dof`` is infinite for a global scale. ``bandwidth`` is None
     when adaptive, else a radius in the units of the inputs. ``localizer_metric`` says in
@@ -93,7 +113,7 @@ class LocalModel:
     ordinary and universal kriging.
     """
 
-    kernel: Any
+    kernel: KernelSetting
     localizer: str
     lengthscale: NDArray[np.floating]  # (d,)
     signal_variance: float = 1.0
@@ -139,6 +159,12 @@ class LocalModel:
         return kernel_of(self.kernel)
 
     @property
+    def kernel_name(self) -> str:
+        """The kernel, where it is one by its name: backends that know no others ask for it."""
+        assert isinstance(self.kernel, str), f"{self.kernel} has no name"
+        return self.kernel
+
+    @property
     def is_local_scale(self) -> bool:
         """Whether the scale follows the neighborhood, so that predictions are Student-t [E6]."""
         return math.isfinite(self.scale_dof)
@@ -158,7 +184,7 @@ class LocalModel:
         """The fixed bandwidth in the metric of the localizer; 0 when it is adaptive."""
         return 0.0 if self.bandwidth is None else self.bandwidth / self.localizer_unit
 
-    def replace(self, **changes: Any) -> LocalModel:
+    def replace(self, **changes: Unpack[ModelChanges]) -> LocalModel:
         return replace(self, **changes)
 
 
@@ -273,16 +299,18 @@ def join_gradients(
     )
 
 
-def reorder_results(results: Any, order: NDArray[np.integer]) -> Any:
+Result = TypeVar("Result", Predictions, QueryGradients, Coefficients, Scores)
+
+
+def reorder_results(results: Result, order: NDArray[np.integer]) -> Result:
     """Predictions, or Scores, of the queries in another order."""
-    return type(results)(*(None if part is None else part[order] for part in results))
+    parts = {name: part[order] for name, part in results._asdict().items() if part is not None}
+    return results._replace(**parts)
 
 
-def concatenate_results(blocks: Sequence[Any]) -> Any:
+def concatenate_results(blocks: Sequence[Result]) -> Result:
     """Join the Predictions, or the Scores, of consecutive blocks of queries."""
-    return type(blocks[0])(
-        *(
-            None if parts[0] is None else np.concatenate(parts)
-            for parts in zip(*blocks, strict=True)
-        )
-    )
+    first = blocks[0]
+    names = [name for name, part in first._asdict().items() if part is not None]
+    parts = {name: np.concatenate([getattr(block, name) for block in blocks]) for name in names}
+    return first._replace(**parts)

@@ -7,8 +7,10 @@ with the degrees of freedom nu per query [E6], [E7]; nu = inf is the Gaussian.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import EllipsisType
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +20,10 @@ from lsgp.method.arrays import beside, floats, is_on_device, on_host
 from lsgp.method.contract import Predictions
 
 Float = NDArray[np.float64]
+#: Of one axis, as NumPy takes it.
+Index: TypeAlias = (
+    SupportsIndex | slice | EllipsisType | Sequence[int] | NDArray[np.integer] | NDArray[np.bool_]
+)
 
 #: Beyond this |z| every term has reached its limit; a finite bound avoids inf - inf.
 LARGEST_Z = 1e300
@@ -100,7 +106,7 @@ class PredictiveDistribution:
             raise TypeError("A distribution of a single query has no length.")
         return len(self.mean)
 
-    def __getitem__(self, index: Any) -> PredictiveDistribution:
+    def __getitem__(self, index: Index | tuple[Index, ...]) -> PredictiveDistribution:
         """The distributions of some queries; indexed as NumPy indexes the first axis."""
         first = index[0] if isinstance(index, tuple) else index
         return PredictiveDistribution(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Literal, Protocol, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,35 @@ def first_of_groups(groups: Groups) -> list[int]:
     return [j for j, group in enumerate(groups) if groups.index(group) == j]
 
 
+class KernelLike(Protocol):
+    """What is asked of a kernel object, as scikit-learn's are."""
+
+    @property
+    def n_dims(self) -> int:
+        """Number of its free log parameters."""
+
+    @property
+    def theta(self) -> Array:
+        """Those, (k,)."""
+
+    @property
+    def bounds(self) -> Array:
+        """Of those, (k, 2)."""
+
+    @overload
+    def __call__(self, X: Array, Y: Array | None = None) -> Array: ...
+    @overload
+    def __call__(
+        self, X: Array, Y: None = None, *, eval_gradient: Literal[True]
+    ) -> tuple[Array, Array]: ...
+
+    def diag(self, X: Array) -> Array:
+        """Of the matrix of points with themselves, (p,)."""
+
+    def clone_with_theta(self, theta: Array) -> KernelLike:
+        """The same but for its parameters."""
+
+
 class Kernel(Protocol):
     """What a local model asks of its kernel.
 
@@ -141,7 +170,9 @@ class Kernel(Protocol):
     def pack(self, lengthscale: Array, groups: Groups) -> Array:
         """The free log parameters."""
 
-    def unpack(self, vector: Array, lengthscale: Array, groups: Groups) -> tuple[Any, Array]:
+    def unpack(
+        self, vector: Array, lengthscale: Array, groups: Groups
+    ) -> tuple[KernelSetting, Array]:
         """The kernel, as a setting, and the lengthscales with these free log parameters."""
 
     def restrict(self, gradient: Array, groups: Groups) -> Array:
@@ -153,7 +184,7 @@ class Kernel(Protocol):
     def n_lengthscales(self, groups: Groups) -> int:
         """How many of the free parameters, the first ones, are log lengthscales."""
 
-    def is_like(self, other: Any) -> bool:
+    def is_like(self, other: KernelSetting) -> bool:
         """Whether another kernel, as a setting, is this one but for its parameters."""
 
 
@@ -195,7 +226,9 @@ class Stationary:
     def pack(self, lengthscale: Array, groups: Groups) -> Array:
         return np.log(lengthscale)[first_of_groups(groups)]
 
-    def unpack(self, vector: Array, lengthscale: Array, groups: Groups) -> tuple[Any, Array]:
+    def unpack(
+        self, vector: Array, lengthscale: Array, groups: Groups
+    ) -> tuple[KernelSetting, Array]:
         if not len(vector):
             return self.name, lengthscale
         return self.name, np.exp(vector)[list(groups)]
@@ -211,7 +244,7 @@ class Stationary:
     def n_lengthscales(self, groups: Groups) -> int:
         return max(groups, default=-1) + 1
 
-    def is_like(self, other: Any) -> bool:
+    def is_like(self, other: KernelSetting) -> bool:
         return bool(other == self.name)
 
 
@@ -219,7 +252,7 @@ class Stationary:
 class KernelObject:
     """A kernel of scikit-learn, evaluated on the inputs as they are."""
 
-    kernel: Any
+    kernel: KernelLike
 
     formula = None
     is_stationary = False
@@ -253,7 +286,9 @@ class KernelObject:
     def pack(self, lengthscale: Array, groups: Groups) -> Array:
         return np.asarray(self.kernel.theta)
 
-    def unpack(self, vector: Array, lengthscale: Array, groups: Groups) -> tuple[Any, Array]:
+    def unpack(
+        self, vector: Array, lengthscale: Array, groups: Groups
+    ) -> tuple[KernelSetting, Array]:
         return self.kernel.clone_with_theta(vector), lengthscale
 
     def restrict(self, gradient: Array, groups: Groups) -> Array:
@@ -265,8 +300,8 @@ class KernelObject:
     def n_lengthscales(self, groups: Groups) -> int:
         return 0
 
-    def is_like(self, other: Any) -> bool:
-        if getattr(other, "n_dims", None) != self.kernel.n_dims:
+    def is_like(self, other: KernelSetting) -> bool:
+        if isinstance(other, str | Composite) or other.n_dims != self.kernel.n_dims:
             return False
         return bool(self.kernel.clone_with_theta(other.theta) == other)
 
@@ -383,7 +418,9 @@ class ProductKernel(Composite):
             [Stationary(self.name).pack(lengthscale, groups), self.own_logarithms]
         )
 
-    def unpack(self, vector: Array, lengthscale: Array, groups: Groups) -> tuple[Any, Array]:
+    def unpack(
+        self, vector: Array, lengthscale: Array, groups: Groups
+    ) -> tuple[KernelSetting, Array]:
         own = len(vector) - len(self.constants)
         changed = replace(self, constants=tuple(np.exp(vector[own:]).tolist()))
         return changed, Stationary(self.name).unpack(vector[:own], lengthscale, groups)[1]
@@ -400,12 +437,19 @@ class ProductKernel(Composite):
     def n_lengthscales(self, groups: Groups) -> int:
         return Stationary(self.name).n_lengthscales(groups)
 
-    def is_like(self, other: Any) -> bool:
-        is_product = isinstance(other, ProductKernel) and other.name == self.name
-        return is_product and len(other.constants) == len(self.constants)
+    def is_like(self, other: KernelSetting) -> bool:
+        return (
+            isinstance(other, ProductKernel)
+            and other.name == self.name
+            and len(other.constants) == len(self.constants)
+        )
 
 
-def kernel_of(setting: Any) -> Kernel:
+#: A kernel as a model has it: a name of `KERNELS`, a composite of them, or an object.
+KernelSetting: TypeAlias = str | Composite | KernelLike
+
+
+def kernel_of(setting: KernelSetting) -> Kernel:
     """What a kernel is: given by its name, as a composite, or as an object of scikit-learn."""
     if isinstance(setting, Composite):
         return setting

@@ -17,6 +17,7 @@ from lsgp.method.kernels import (
     Array,
     Composite,
     Groups,
+    KernelSetting,
     Stationary,
     first_of_groups,
 )
@@ -144,7 +145,7 @@ class SumKernel(Composite):
     def by_metric(self, gradient: Array) -> Array:
         return np.concatenate([gradient, np.zeros(1 + len(self.ratios))])
 
-    def is_like(self, other: object) -> bool:
+    def is_like(self, other: KernelSetting) -> bool:
         return (
             isinstance(other, SumKernel)
             and other.names == self.names

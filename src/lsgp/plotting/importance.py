@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,7 +174,7 @@ def plot_effects(
     return axes
 
 
-def _draw_levels(axes: Any, effect: Effect) -> None:
+def _draw_levels(axes: Axes, effect: Effect) -> None:
     """A point with its error for each level of a category."""
     axes.errorbar(
         effect.grid,

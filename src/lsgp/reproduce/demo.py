@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
+#: As scikit-learn's searches call it.
+Scoring = Callable[[LSGPRegressor, Array, Array], float]
 
 SIZES = (400, 200, 100)
 N_VALIDATION = 200
@@ -132,7 +134,9 @@ def fit_lsgp(data: Doppler) -> Fit:
     X, y = np.concatenate([data.X, data.X_validation]), np.concatenate([data.y, data.y_validation])
     split = PredefinedSplit(np.repeat([-1, 0], [n_train, N_VALIDATION]))
 
-    def choose(grid: dict[str, Any], scoring: Any) -> None:
+    def choose(
+        grid: dict[str, Any], scoring: str | Callable[[LSGPRegressor, Array, Array], float]
+    ) -> None:
         search = GridSearchCV(model, grid, scoring=scoring, cv=split, refit=False).fit(X, y)
         model.set_params(**search.best_params_)
 

@@ -68,7 +68,7 @@ class Results:
             os.fsync(file.fileno())
         self._by_key[key_of(full)] = json.loads(line)
 
-    def select(self, **wanted: Any) -> list[Result]:
+    def select(self, **wanted: object) -> list[Result]:
         """The results whose entries have these values."""
         return [r for r in self if all(r.get(name) == value for name, value in wanted.items())]
 
@@ -98,5 +98,5 @@ def _read(line: str) -> Result | None:
     return result if isinstance(result, dict) and "protocol" in result else None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-def require_array(name: str, value: Any, dtype: type, shape: tuple[int | None, ...]) -> None:
+def require_array(name: str, value: object, dtype: type, shape: tuple[int | None, ...]) -> None:
     """Refuse what is not a C-contiguous array of this dtype and shape; None: any size."""
     if not isinstance(value, np.ndarray) or value.dtype != dtype or not value.flags.c_contiguous:
         raise TypeError(f"{name} must be a C-contiguous NumPy array of {np.dtype(dtype)}.")
@@ -21,7 +21,7 @@ def require_array(name: str, value: Any, dtype: type, shape: tuple[int | None, .
         raise ValueError(f"{name} has shape {value.shape}, expected {expected}.")
 
 
-def require_scale(name: str, value: Any, d: int) -> None:
+def require_scale(name: str, value: NDArray[np.float64], d: int) -> None:
     """Refuse what is not one positive number per input, (d,)."""
     require_array(name, value, np.float64, (d,))
     if not (np.all(np.isfinite(value)) and np.all(value > 0)):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.leaves import Nodes
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
-from lsgp.storage.records import ArrayStore, require, require_finite, require_number
+from lsgp.storage.records import ArrayStore, Record, require, require_finite, require_number
 
 #: Of the nodes, which the native core reads: what each array must be.
 NODE_TYPES = {
@@ -24,7 +24,7 @@ NODE_TYPES = {
 }
 
 
-def boosted_record(boosted: BoostedTrees | None, store: ArrayStore) -> dict[str, Any] | None:
+def boosted_record(boosted: BoostedTrees | None, store: ArrayStore) -> Record | None:
     if boosted is None:
         return None
     arrays: dict[str, NDArray[Any]] = {
@@ -41,7 +41,11 @@ def boosted_record(boosted: BoostedTrees | None, store: ArrayStore) -> dict[str,
 
 
 def read_boosted(
-    record: Any, arrays: dict[str, NDArray[Any]], n_rows: int, n_inputs: int, n_targets: int
+    record: Record | None,
+    arrays: dict[str, NDArray[Any]],
+    n_rows: int,
+    n_inputs: int,
+    n_targets: int,
 ) -> BoostedTrees | None:
     """What the record says; None where there is none, as in files of earlier versions."""
     if record is None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -190,6 +189,6 @@ def _read_values(record: object, n: int, name: str) -> NDArray[np.float64]:
     return np.asarray(values)
 
 
-def _require_share(value: Any) -> None:
-    require_number("prior_share", value)
-    require(0.0 < value < 1.0 and math.isfinite(value), f"prior_share is {value!r}")
+def _require_share(value: object) -> None:
+    share = require_number("prior_share", value)
+    require(0.0 < share < 1.0, f"prior_share is {value!r}")

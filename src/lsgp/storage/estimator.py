@@ -216,9 +216,13 @@ def read_ensemble(
     )
 
 
-def _require_names(names: Any, n: int, what: str) -> None:
-    records.require(isinstance(names, list) and len(names) == n, f"{names!r} for {n} {what}")
-    records.require(all(isinstance(name, str) for name in names), f"{names!r} for {n} {what}")
+def _require_names(names: object, n: int, what: str) -> None:
+    records.require(
+        isinstance(names, list)
+        and len(names) == n
+        and all(isinstance(name, str) for name in names),
+        f"{names!r} for {n} {what}",
+    )
 
 
 def _library_version() -> str:

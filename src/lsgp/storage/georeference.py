@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lsgp.ensemble.georeference import Georeference
-from lsgp.storage.records import require
+from lsgp.storage.records import Record, require
 
 
-def georeference_record(found: Georeference | None) -> dict[str, Any] | None:
+def georeference_record(found: Georeference | None) -> Record | None:
     if found is None:
         return None
     units = None if found.units is None else list(found.units)
     return {"x": found.x, "y": found.y, "crs": found.crs, "units": units}
 
 
-def read_georeference(record: Any, n_columns: int, n_targets: int) -> Georeference | None:
+def read_georeference(record: Record | None, n_columns: int, n_targets: int) -> Georeference | None:
     """What the record says; None where there is none, as in files of earlier versions."""
     if record is None:
         return None

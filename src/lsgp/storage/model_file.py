@@ -21,7 +21,7 @@ import os
 import stat
 import zlib
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +171,7 @@ def _foreign(path: Path, fact: str) -> ModelFileError:
     )
 
 
-def _read_header(path: Path, file: Any, size: int) -> tuple[dict[str, Any], bytes]:
+def _read_header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, Any], bytes]:
     length = int.from_bytes(file.read(8), "little")
     if size < 10 or not 2 <= length <= min(size - 8, LARGEST_HEADER):
         raise _foreign(path, f"it has {size} bytes and does not start with a header")

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lsgp.inputs.transforms import Projection, Rotation, Sphere
 from lsgp.storage.records import Record, require, require_real
 
@@ -15,7 +13,7 @@ def projection_record(projection: Projection | None) -> Record | None:
     return {"kind": projection.kind, "pair": list(projection.pair), **projection.settings}
 
 
-def read_projection(record: Any, n_inputs: int) -> Projection | None:
+def read_projection(record: Record | None, n_inputs: int) -> Projection | None:
     """Files of versions before 0.2.0 have none."""
     if record is None:
         return None

@@ -101,7 +101,7 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
     return model
 
 
-def _require_kernel(kernel: Any, n_inputs: int) -> None:
+def _require_kernel(kernel: object, n_inputs: int) -> None:
     if isinstance(kernel, ProductKernel):
         require(kernel.name in CHOSEN_FROM, f"unknown kernel {kernel.name!r} of a product")
         n = len(kernel.constants)
@@ -123,15 +123,18 @@ def _require_kernel(kernel: Any, n_inputs: int) -> None:
     require(is_object or kernel in KERNELS, f"unknown kernel {kernel!r}")
 
 
-def require_real(name: str, value: Any) -> None:
-    """Refuse what is no number."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    require(is_number and not math.isnan(value), f"{name} is {value!r}")
+def require_real(name: str, value: object) -> float:
+    """The value; refuse what is no number."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value):
+        raise InvalidRecord(f"{name} is {value!r}")
+    return value
 
 
-def require_number(name: str, value: Any) -> None:
-    require_real(name, value)
-    require(0 <= value < math.inf, f"{name} is {value!r}")
+def require_number(name: str, value: object) -> float:
+    """The value; refuse what is no number, negative or infinite."""
+    number = require_real(name, value)
+    require(0 <= number < math.inf, f"{name} is {value!r}")
+    return number
 
 
 def require_finite(name: str, values: Array) -> None:

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from lsgp.method.shape import AS_THEY_ARE, Shape
-from lsgp.storage.records import require, require_real
+from lsgp.storage.records import Record, require, require_real
 
 
 def shape_record(shape: Shape) -> dict[str, float | bool]:
     return shape._asdict()
 
 
-def read_shape(record: Any) -> Shape:
+def read_shape(record: Record | None) -> Shape:
     """What the record says; files of earlier versions have none, and predictions as they are."""
     if record is None:
         return AS_THEY_ARE

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tuning may try: what the settings, the rows, the queries and memory admit."""
+"""What tuning may try: what the settings, the rows, the queries and memory admit.
+
+The second part of a `TuningProblem`, of questions to what is `given`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.method.contract import LocalModel
 from lsgp.solvers.exact_system import exact_bytes, largest_exact
 from lsgp.tuning.boosting_plan import FEWEST_BOOSTED_INPUTS, FEWEST_BOOSTED_ROWS
-from lsgp.tuning.class_plan import (
+from lsgp.tuning.classes.plan import (
     MOST_CLASSES_FOR_LAPLACE,
     MOST_FOR_LINEAR,
     N_INTEGRATED_LABELS_HALF,

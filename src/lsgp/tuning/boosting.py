@@ -18,7 +18,7 @@ from lsgp.compute.threads import run_blocks
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 from lsgp.tuning.boosting_plan import MOST_BOOSTED_ROWS, N_WATCHED, Boosting, plan_boosting
 from lsgp.tuning.clock import Clock
-from lsgp.tuning.linear import folds_of
+from lsgp.tuning.folds import folds_of
 
 Array = NDArray[np.float64]
 

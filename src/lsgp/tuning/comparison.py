@@ -33,8 +33,8 @@ from lsgp.tuning.calibration import (
     calibrate,
     calibrate_combination,
 )
+from lsgp.tuning.classes.linear import LinearCandidate
 from lsgp.tuning.leave_one_out import Sample
-from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS
 from lsgp.tuning.regions import Regions

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A model that tuning considers: where an optimization starts, and what came of it."""
+"""A model that tuning considers: where an optimization starts, and what came of it.
+
+What users see of it is its `Candidate` (`result`).
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lsgp.inputs.projections import Kinds
 from lsgp.inputs.transforms import LINKED_KINDS
@@ -46,7 +49,7 @@ class Contender(NamedTuple):
         return Start(self.space, self.candidate.model, self.candidate.n_neighbors)
 
 
-def name_of(kinds: Kinds) -> Any:
+def name_of(kinds: Kinds) -> str | Kinds | None:
     """The transforms of all inputs as users read them: one name if they share it.
 
     Those that are projected have no other than theirs, and are named where there is nothing else.

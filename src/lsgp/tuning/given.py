@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tuning is given, and how hard it tries: `admission` says what it may try."""
+"""What tuning is given, and how hard it tries: the first part of a `TuningProblem`.
+
+`admission` adds what it may try, `judging` what models are worth.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ from lsgp.method.kernels import kernel_of
 from lsgp.search.arrays import numbered
 from lsgp.tuning.beyond_plan import N_POLISHED_BEYOND
 from lsgp.tuning.boosting import WarmTrees
-from lsgp.tuning.classification import Labels
+from lsgp.tuning.classes.labels import Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.contender import Start
+from lsgp.tuning.effort_levels import LEVELS, Level, plan_efforts
 from lsgp.tuning.evidence import NOT_TUNED
-from lsgp.tuning.levels import LEVELS, Level, plan_efforts
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.parameters import Parameters
 from lsgp.tuning.plan import (

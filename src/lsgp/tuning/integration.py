@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from scipy.stats import qmc
 
 from lsgp.inputs.transforms.projection import scale_together
 from lsgp.method.contract import LocalModel
-from lsgp.method.kernels import Groups, kernel_of
+from lsgp.method.kernels import Groups, KernelSetting, kernel_of
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.parameters import LENGTHSCALE_BOUNDS, SHARED_BOUNDS
 from lsgp.tuning.plan import (
@@ -60,7 +60,7 @@ class Choices(NamedTuple):
     model: LocalModel  # with what is given, or switched off
     given: frozenset[str]
     is_isotropic: bool
-    kernels: tuple[Any, ...]
+    kernels: tuple[KernelSetting, ...]
     inputs: Sequence[Array]  # (n, d) in each transform
     input_weights: Sequence[float]  # prior weights of the transforms
     groups: Groups | None = None  # of inputs that have one lengthscale together

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How models of a problem are judged: by what leave-one-out, or regions held out, say of them."""
+"""How models of a problem are judged: on which rows, and with what of the others left out.
+
+The third part of a `TuningProblem`. How predictions of those rows are scored, `comparison` says.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from numpy.typing import NDArray
 
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.admission import Admission
-from lsgp.tuning.classification import LabelComparison
+from lsgp.tuning.classes.labels import LabelComparison
 from lsgp.tuning.comparison import Comparison, Judgement
 from lsgp.tuning.contender import Contender, Start, name_of
 from lsgp.tuning.given import COMPARISON_STREAM

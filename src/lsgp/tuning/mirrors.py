@@ -4,9 +4,9 @@
 Balls and ends of the data have the size of a gap, but not its shape, nor other gaps beside it. The
 queries themselves have both: mirrored, or shifted over the map, they fall on rows, and moved aside
 on those that are most like what is in the gaps. A row is held out if it is there nearer to a query
-than to any row. Of the held-out rows, those are predicted that
-together are as far from the kept ones as the queries are from the rows: the farther a query, the
-larger its error, and the fewer rows in the gaps that are as far away.
+than to any row. Of the held-out rows, those are predicted that together are as far from the kept
+ones as the queries are from the rows: the farther a query, the larger its error, and the fewer rows
+in the gaps that are as far away.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from lsgp.backends.contract import Plan, Resources
 from lsgp.compute.threads import run_blocks
 from lsgp.method.contract import LocalProblem, Scores, concatenate_results
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.tuning.class_plan import MOST_COLUMNS, N_PROJECTED
+from lsgp.tuning.classes.plan import MOST_COLUMNS, N_PROJECTED
 from lsgp.tuning.plan import (
     ALL_KINDS,
     OF_CLASSES,

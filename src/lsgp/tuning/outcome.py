@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from lsgp.compute.warn import warn_user
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.tuning.calibration import N_HALF_PROVEN, ScaleAndShape, calibrate_combination
+from lsgp.tuning.classes.laplace import LaplaceCandidate
+from lsgp.tuning.classes.linear import LinearCandidate
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
-from lsgp.tuning.laplace import LaplaceCandidate
-from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.noiseless_plan import N_HALF_PROVEN_NOISELESS, N_HALF_PROVEN_UNSEEN
 from lsgp.tuning.parameters import finds_no_noise, is_below_floor
 from lsgp.tuning.plan import BAD_LOSS, exact_share

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +99,8 @@ class Parameters:
         kernel, lengthscale = model.correlation.unpack(
             vector[:n_kernel], model.lengthscale, self.groups_of(model)
         )
-        changes = {
+        # By names that are known when it runs, so that no one type holds for them.
+        changes: dict[str, Any] = {
             name: math.exp(value) for name, value in zip(free, vector[n_kernel:], strict=True)
         }
         signal = changes.get("signal_variance", model.signal_variance)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What predictions take, on a nominal machine, and in which precision exact GPs are factored.
+"""How long predictions take on a nominal machine, and in which precision exact GPs are factored.
 
-What is chosen by it must not depend on the machine that it is chosen on.
+Nominal, because what is chosen must not depend on the machine that it is chosen on.
 """
 
 from __future__ import annotations

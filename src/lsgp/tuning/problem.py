@@ -21,17 +21,18 @@ from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.specification import Specification
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
+from lsgp.method.kernels import KernelSetting
 from lsgp.search.approximate import approximate
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.tuning.boosting import WarmTrees
-from lsgp.tuning.classification import Labels
+from lsgp.tuning.classes.labels import Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.contender import Start
+from lsgp.tuning.effort_levels import LEVELS, Level
 from lsgp.tuning.given import COMPARISON_STREAM, IMITATION_STREAM, RADIUS_STREAM, REGION_STREAM
 from lsgp.tuning.imitation import imitate_queries
 from lsgp.tuning.judging import Judging
 from lsgp.tuning.leave_one_out import LeaveOneOut
-from lsgp.tuning.levels import LEVELS, Level
 from lsgp.tuning.mirrors import mirror_gaps
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import (
@@ -243,7 +244,7 @@ class TuningProblem(Judging):
         return tuple(starts)
 
     @property
-    def kernels(self) -> tuple[Any, ...]:
+    def kernels(self) -> tuple[KernelSetting, ...]:
         """Those that are tried."""
         kernels, wanted = self.specification.kernels, self.objective.breadth.kernels
         if len(kernels) == 1 or wanted is None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.inputs.projections import Kinds
 from lsgp.method.contract import LocalModel
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.link import Link
@@ -40,7 +41,7 @@ class Candidate:
         which have a share together rather than each by its loss.
     """
 
-    input_transform: Any
+    input_transform: str | Kinds | None
     n_neighbors: int | None
     model: LocalModel
     predicted: PredictiveDistribution

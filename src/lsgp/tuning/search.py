@@ -22,7 +22,7 @@ from lsgp.compute.text import placed
 from lsgp.compute.warn import warn_user
 from lsgp.tuning.beyond import Pool, choose_beyond, judge_pool, taken_on
 from lsgp.tuning.calibration import ScaleAndShape
-from lsgp.tuning.class_plan import LAPLACE_SHARE
+from lsgp.tuning.classes.plan import LAPLACE_SHARE
 from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.contender import Contender

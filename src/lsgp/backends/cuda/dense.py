@@ -117,7 +117,7 @@ def fill(
     """Correlations of the rows into the lower triangle, and what is added to its diagonal."""
     for rows in _blocks(len(z)):
         part = matrix[rows, : rows.stop]
-        algebra.correlate(model.kernel, z[rows], z[: rows.stop], part, None)
+        algebra.correlate(model.kernel_name, z[rows], z[: rows.stop], part, None)
     matrix.ravel()[:: len(z) + 1] += diagonal
 
 
@@ -176,7 +176,7 @@ class DeviceFactor:
                 tile = np.zeros((TILE, z.shape[1]))
                 tile[:size] = z[start : start + size]
                 points = library.asarray(tile)
-                self.algebra.correlate(self.model.kernel, points, self.z, k, None)
+                self.algebra.correlate(self.model.kernel_name, points, self.z, k, None)
                 products[start : start + size] = to_host(k @ on_device)[:size]
                 if not mean_only:
                     total = library.zeros(TILE)
@@ -249,7 +249,7 @@ class DeviceCovariance:
                 diagonal[rows] = own[:, rows].diagonal()
                 by_r2 = library.empty(own.shape)
                 part = z[: rows.stop]
-                factor.algebra.correlate(factor.model.kernel, z[rows], part, None, by_r2)
+                factor.algebra.correlate(factor.model.kernel_name, z[rows], part, None, by_r2)
                 for total, each in zip(sums, (own, own * by_r2), strict=True):
                     total[rows] += each @ basis[: rows.stop]
                     total[: rows.start] += each[:, : rows.start].T @ basis[rows]

@@ -146,7 +146,7 @@ class PlacedBackend(ForwardingBackend):
             own = None if points is None else points[start:stop]
             return self.solves.predict(problem, queries[start:stop], neighbors[start:stop], own)
 
-        return self._halving(solve, len(queries))
+        return self._halving(solve, len(queries), concatenate_results)
 
     def predict_at(
         self,
@@ -177,7 +177,7 @@ class PlacedBackend(ForwardingBackend):
         def solve(start: int, stop: int) -> Coefficients:
             return self.solves.coefficients(problem, queries[start:stop], neighbors[start:stop])
 
-        return self._halving(solve, len(queries))
+        return self._halving(solve, len(queries), concatenate_results)
 
     def score(
         self,
@@ -190,7 +190,7 @@ class PlacedBackend(ForwardingBackend):
             part = targets[start:stop], neighbors[start:stop]
             return self.solves.score(problem, *part, objective)
 
-        return self._halving(solve, len(targets))
+        return self._halving(solve, len(targets), concatenate_results)
 
     def score_many(self, requests: Sequence[ScoreRequest]) -> list[Scores]:
         """All at once, or one after another where the device has too little memory for that."""
@@ -222,7 +222,7 @@ class PlacedBackend(ForwardingBackend):
         self,
         run: Callable[[int, int], Result],
         n: int,
-        join: Callable[[list[Result]], Result] = concatenate_results,
+        join: Callable[[list[Result]], Result],
         settle: Callable[[Result], Result] | None = None,
     ) -> Result:
         """The result of all n, or of halves of them where the device has too little memory.

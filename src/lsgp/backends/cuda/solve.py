@@ -87,7 +87,7 @@ class OnDevice(NamedTuple):
             self.inverse_lengthscale,
             np.int32(self.X.shape[1]),
             np.int32(self.y.shape[1]),
-            np.int32(list(KERNELS).index(model.kernel)),
+            np.int32(list(KERNELS).index(model.kernel_name)),
             np.int32(list(LOCALIZERS).index(model.localizer)),
             *map(np.float64, numbers),
             np.int32(model.normalize),

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.encoding.text import is_missing, level_of
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
 
 Array = NDArray[np.float64]
 
@@ -26,12 +29,12 @@ class Cells(NamedTuple):
     zone: str | None = None  # of dates whose wall clock this is
 
 
-def is_frame(X: object) -> bool:
+def is_frame(X: object) -> TypeGuard[IntoDataFrame]:
     """Whether X is a data frame of a library that narwhals knows."""
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
-def names_of(X: Any) -> list[str] | None:
+def names_of(X: object) -> list[str] | None:
     """Names of the columns, if they are texts."""
     if not is_frame(X):
         return None
@@ -39,7 +42,7 @@ def names_of(X: Any) -> list[str] | None:
     return names
 
 
-def needs_encoding(X: Any) -> bool:
+def needs_encoding(X: object) -> bool:
     """Whether X is more than numbers: has texts, dates, missing values.
 
     What is not is for scikit-learn to check, as ever.
@@ -66,7 +69,7 @@ def needs_encoding(X: Any) -> bool:
     return array.dtype.kind in "mMUS"
 
 
-def cells_of(X: Any) -> list[Cells]:
+def cells_of(X: object) -> list[Cells]:
     """The columns of a frame or of a two-dimensional array."""
     if is_frame(X):
         frame = nw.from_native(X, eager_only=True)
@@ -98,7 +101,7 @@ def _has_moment(cell: object) -> bool:
     return hasattr(cell, "isoformat") or hasattr(cell, "total_seconds")
 
 
-def _is_odd(series: Any) -> bool:
+def _is_odd(series: nw.Series[Any]) -> bool:
     dtype = series.dtype
     if dtype == nw.Object:
         return True
@@ -109,14 +112,14 @@ def _is_odd(series: Any) -> bool:
     return bool(dtype.is_float() and np.isnan(_floats(series)).any())
 
 
-def _floats(series: Any) -> Array:
+def _floats(series: nw.Series[Any]) -> Array:
     if series.dtype == nw.Object or series.null_count() == 0:
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     filled = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
     return np.asarray(filled, dtype=np.float64)
 
 
-def _of_series(series: Any, name: str) -> Cells:
+def _of_series(series: nw.Series[Any], name: str) -> Cells:
     dtype = series.dtype
     if dtype == nw.Boolean:
         return Cells(name, "flag", _floats(series))
@@ -132,7 +135,7 @@ def _of_series(series: Any, name: str) -> Cells:
     if dtype == nw.Duration:
         return Cells(name, "duration", 1e-6 * _floats(series.dt.total_microseconds()))
     order = None
-    if dtype == nw.Enum:
+    if isinstance(dtype, nw.Enum):
         order = tuple(level_of(level) for level in dtype.categories)
     elif dtype in (nw.List, nw.Array, nw.Struct):
         raise TypeError(

@@ -143,11 +143,11 @@ class Parts(Protocol[T_co]):
     Arguments that are parts themselves stand for what they have beside each.
     """
 
-    def each(self, function: Callable[..., U], *arguments: Any) -> list[U]:
+    def each(self, function: Callable[..., U], *arguments: object) -> list[U]:
         """What a function of each part says, here."""
         ...
 
-    def map(self, function: Callable[..., U], *arguments: Any) -> Parts[U]:
+    def map(self, function: Callable[..., U], *arguments: object) -> Parts[U]:
         """What a function makes of each part, where the part lies."""
         ...
 
@@ -156,7 +156,7 @@ class Parts(Protocol[T_co]):
         ...
 
 
-def total(parts: Parts[T], function: Callable[..., J], *arguments: Any) -> J:
+def total(parts: Parts[T], function: Callable[..., J], *arguments: object) -> J:
     """What is known of all rows, from what a function says of each part."""
     return reduce(lambda a, b: a.join(b), parts.each(function, *arguments))
 
@@ -174,10 +174,10 @@ class AtHand(Parts[T]):
     def __init__(self, value: T) -> None:
         self.value = value
 
-    def each(self, function: Callable[..., U], *arguments: Any) -> list[U]:
+    def each(self, function: Callable[..., U], *arguments: object) -> list[U]:
         return [self.map(function, *arguments).value]
 
-    def map(self, function: Callable[..., U], *arguments: Any) -> AtHand[U]:
+    def map(self, function: Callable[..., U], *arguments: object) -> AtHand[U]:
         own = [each.value if isinstance(each, AtHand) else each for each in arguments]
         return AtHand(function(self.value, *own))
 

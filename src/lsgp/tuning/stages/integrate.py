@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from lsgp.inputs.transforms import LINKED_KINDS
+from lsgp.method.kernels import KernelSetting
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.evidence import make_exact
 from lsgp.tuning.integration import Choices, integrate
@@ -43,7 +43,7 @@ def _integrate(job: Job) -> None:
 
 
 def choices_of(
-    problem: TuningProblem, spaces: list[LeaveOneOut], kernels: tuple[Any, ...]
+    problem: TuningProblem, spaces: list[LeaveOneOut], kernels: tuple[KernelSetting, ...]
 ) -> Choices:
     """What hyperparameters are drawn from, as far as the settings leave them open."""
     specification = problem.specification

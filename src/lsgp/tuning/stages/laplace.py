@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
-from lsgp.tuning.class_plan import LAPLACE_KERNELS
+from lsgp.method.kernels import KernelSetting
+from lsgp.tuning.classes.integration import integrate_labels
+from lsgp.tuning.classes.laplace import LaplaceCandidate, fit_laplace
+from lsgp.tuning.classes.plan import LAPLACE_KERNELS
 from lsgp.tuning.evidence import maximize_evidence
-from lsgp.tuning.label_integration import integrate_labels
-from lsgp.tuning.laplace import LaplaceCandidate, fit_laplace
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS
 from lsgp.tuning.problem import TuningProblem
@@ -55,6 +55,6 @@ def _integrate(job: Job) -> list[tuple[LaplaceCandidate, float]]:
     return integrate_labels(choices, transforms, labels, job.rng, problem.clock)
 
 
-def _kernels(problem: TuningProblem) -> tuple[Any, ...]:
+def _kernels(problem: TuningProblem) -> tuple[KernelSetting, ...]:
     kernels = problem.specification.kernels
     return tuple(kernel for kernel in LAPLACE_KERNELS if kernel in kernels) or kernels[:1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact GPs with each kernel and transform, averaged by their evidence.
+"""The likeliest exact GPs: with each kernel and transform, tuned and averaged by their evidence.
 
 Where rows are few, beside others; alone where all rows are asked for as neighbors.
 """

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from lsgp.tuning.class_plan import RIDGES
+from lsgp.tuning.classes.linear import LinearCandidate, fit_logistic, held_out
+from lsgp.tuning.classes.plan import RIDGES
 from lsgp.tuning.leave_one_out import LeaveOneOut
-from lsgp.tuning.linear import LinearCandidate, fit_logistic, held_out
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import LINEAR_STREAM, Found, Job, Runner
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.combination import combine
+from lsgp.method.kernels import KernelSetting
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.bending import Bent
 from lsgp.tuning.contender import Contender, Start
@@ -170,9 +171,10 @@ def _may_be_function(problem: TuningProblem, found: Found, best: Contender) -> b
     )
 
 
-def _kinds(problem: TuningProblem, best: Contender) -> list[tuple[LeaveOneOut, str]]:
+def _kinds(problem: TuningProblem, best: Contender) -> list[tuple[LeaveOneOut, KernelSetting]]:
     """Each kernel with standardized inputs, which are bent too; the best where ranks are better."""
-    kernels = [k for k in NOISELESS_KERNELS if k in problem.specification.kernels]
+    known = problem.specification.kernels
+    kernels: list[KernelSetting] = [k for k in NOISELESS_KERNELS if k in known]
     kernels = kernels or [best.model.kernel]
     if not problem.admits_bending:
         return [(best.space, kernel) for kernel in kernels]
@@ -223,7 +225,7 @@ def _finished(tuned: list[Tuned]) -> list[Tuned]:
 
 def _tune_plain(
     job: Job,
-    kind: tuple[LeaveOneOut, str],
+    kind: tuple[LeaveOneOut, KernelSetting],
     best: Contender,
     rows: Rows,
     is_last: bool,
@@ -273,7 +275,7 @@ def _go_on(job: Job, tuned: Tuned, rows: Rows) -> Tuned:
     return tuned._replace(found=found)
 
 
-def _cold(problem: TuningProblem, kernel: str, has_trend: bool = True) -> Bent:
+def _cold(problem: TuningProblem, kernel: KernelSetting, has_trend: bool = True) -> Bent:
     """Where nothing is known yet."""
     model = problem.make_exact(problem.specification.model)
     model = model.replace(kernel=kernel, noise_variance=TINY_NOISE / model.signal_variance)

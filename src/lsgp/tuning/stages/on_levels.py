@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact GPs of functions without noise on a lattice: chosen by levels that are held out."""
+"""Exact GPs of functions without noise on a lattice: chosen by levels that are held out.
+
+A level is a value that an input has in many rows (`lsgp.tuning.lattice`).
+"""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ from lsgp.method.contract import LocalModel
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.tuning.boosting import Folds
+from lsgp.tuning.classes.laplace import LaplaceCandidate
+from lsgp.tuning.classes.linear import LinearCandidate
 from lsgp.tuning.clock import OutOfTimeError
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.descent import descend_on_sample
 from lsgp.tuning.gathering import Gathering
-from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.leave_one_out import LeaveOneOut
-from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.narrowing import Inputs
 from lsgp.tuning.objective import Objective, Scorer
 from lsgp.tuning.plan import CORES_OF_GATHERED, MOST_GATHERED, Effort

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where one radius serves all queries: wider and narrower ones, while they are better."""
+"""Where one radius serves all queries (``bandwidth="fixed"``): others, while they are better."""
 
 from __future__ import annotations
 

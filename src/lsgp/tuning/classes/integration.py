@@ -2,9 +2,9 @@
 """GP classification of few labels, integrated over its hyperparameters instead of the likeliest.
 
 A label says a bit at most, so that few of them leave nearly all hyperparameters likely, and those
-that are likeliest are too sure. These are drawn from their prior, the one of `integration` with the
-amplitude of the log odds in place of the noise, and weighed by Laplace's evidence [C9]. What comes
-out is a short list of members of equal weight.
+that are likeliest are too sure. These are drawn from their prior, that of `lsgp.tuning.integration`
+with the amplitude of the log odds in place of the noise, and weighed by Laplace's evidence [C9].
+What comes out is a short list of members of equal weight.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 
 from lsgp.inputs.transforms import InputTransform
 from lsgp.solvers.laplace import Covariance, LaplaceGP, find_mode
-from lsgp.tuning.class_plan import (
+from lsgp.tuning.classes.labels import Labels, one_hot
+from lsgp.tuning.classes.laplace import LaplaceCandidate
+from lsgp.tuning.classes.plan import (
     INTEGRATED_AMPLITUDE,
     INTEGRATED_AMPLITUDE_SPREAD,
     INTEGRATED_CONSTANT,
     INTEGRATED_PRIOR_ROWS,
     n_draws_of_labels,
 )
-from lsgp.tuning.classification import Labels, one_hot
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.integration import Choices, Kinds, Posterior, draw_prior
-from lsgp.tuning.laplace import LaplaceCandidate
 from lsgp.tuning.plan import BAD_EVIDENCE, N_MEMBERS
 
 Array = NDArray[np.float64]

@@ -11,7 +11,8 @@ from scipy.optimize import minimize
 
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.link import LinearLogits, logistic_loss
-from lsgp.tuning.class_plan import LINEAR_PRIOR_SHARE, N_FOLDS
+from lsgp.tuning.classes.plan import LINEAR_PRIOR_SHARE, N_FOLDS
+from lsgp.tuning.folds import folds_of
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.integer]
@@ -52,7 +53,7 @@ def held_out(
 ) -> Array:
     """Log probabilities of some rows, (k, C), each by a fit that has not seen it or its group."""
     log_proba = np.empty((len(rows), len(prior)))
-    fold = folds_of(len(Z), groups)
+    fold = folds_of(len(Z), groups, N_FOLDS)
     for k in range(N_FOLDS):
         here = fold[rows] == k
         seen = fold != k
@@ -60,16 +61,3 @@ def held_out(
             fitted = fit_logistic(Z[seen], codes[seen], weight[seen], prior, ridge)
             log_proba[here] = fitted.log_proba(Z[rows[here]])
     return log_proba
-
-
-def folds_of(
-    n: int, groups: NDArray[np.integer] | None, n_folds: int = N_FOLDS
-) -> NDArray[np.int64]:
-    """A fold for each row (n,), the same for all of a group, and the same every time."""
-    units = np.arange(n)
-    if groups is not None:
-        # Rows of no group are groups of one, behind the others.
-        n_groups = int(np.max(groups)) + 1
-        units = np.where(groups < 0, n_groups + units, groups)
-    n_units = int(units.max()) + 1
-    return np.random.default_rng(0).permutation(n_units)[units] % n_folds

@@ -21,7 +21,8 @@ from lsgp.method.contract import (
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import N_SHAPE, Latent, Link, latent_of, link_loss, log_pool
 from lsgp.tuning.calibration import ScaleAndShape
-from lsgp.tuning.class_plan import (
+from lsgp.tuning.classes.linear import LinearCandidate
+from lsgp.tuning.classes.plan import (
     BIAS_BOUND,
     BIAS_PRIOR,
     LINK_BOUNDS,
@@ -33,7 +34,6 @@ from lsgp.tuning.class_plan import (
 )
 from lsgp.tuning.comparison import Choice, Comparison, Judgement
 from lsgp.tuning.leave_one_out import Sample
-from lsgp.tuning.linear import LinearCandidate
 from lsgp.tuning.plan import BAD_LOSS
 from lsgp.tuning.result import Candidate
 from lsgp.tuning.weights import Toll

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import LocalModel
 from lsgp.solvers.laplace import Covariance, LaplaceGP
-from lsgp.tuning.class_plan import (
+from lsgp.tuning.classes.labels import Labels
+from lsgp.tuning.classes.plan import (
     LAPLACE_AMPLITUDES,
     LAPLACE_CONSTANT,
     LAPLACE_STRETCHES,
     LINEAR_PRIOR_SHARE,
     N_FOLDS,
 )
-from lsgp.tuning.classification import Labels
 from lsgp.tuning.clock import Clock
-from lsgp.tuning.linear import folds_of
+from lsgp.tuning.folds import folds_of
 
 Array = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def laplace_held_out(
     rows: NDArray[np.integer],
 ) -> Array:
     """Log probabilities of some rows, (k, C), each by a fit that has not seen it."""
-    fold = folds_of(len(Z), None)
+    fold = folds_of(len(Z), None, N_FOLDS)
     log_proba = np.empty((len(rows), len(gp.prior)))
     for k in range(N_FOLDS):
         here, seen = fold[rows] == k, fold != k
