@@ -11,8 +11,9 @@ from sklearn.gaussian_process.kernels import RationalQuadratic
 from untuned import combined_model
 
 from lsgp import LSGPClassifier, LSGPRegressor
-from lsgp.method.kernels import KERNELS, ProductKernel
+from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
+from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.solvers.choose import choose_solver
 

@@ -13,7 +13,8 @@ from lsgp import LSGPRegressor
 from lsgp.backends import cpu, reference
 from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import STATUS_OK, LocalModel, LocalProblem
-from lsgp.method.kernels import CHOSEN_FROM, KERNELS, ProductKernel, Stationary
+from lsgp.method.kernels import CHOSEN_FROM, KERNELS, Stationary
+from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.spectral import draw_waves
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.search.index import build_index

@@ -6,7 +6,8 @@ import pytest
 from backend_checks import each_core
 from scipy.spatial.distance import cdist
 
-from lsgp.method.kernels import KERNELS, ProductKernel
+from lsgp.method.kernels import KERNELS
+from lsgp.method.product_kernel import ProductKernel
 
 # Fewer than a vector, as many, and some more than several.
 SIZES = pytest.mark.parametrize("n", [1, 3, 16, 45])

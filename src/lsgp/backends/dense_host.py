@@ -37,7 +37,8 @@ from lsgp.backends.pairs import (
 from lsgp.compute import lapack
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.method.kernels import Composite, ProductKernel
+from lsgp.method.kernels import Composite
+from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 
 Array = NDArray[np.float64]

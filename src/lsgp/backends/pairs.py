@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from lsgp import _core
 from lsgp.backends.dense import AdjointSums, CompositeSums
 from lsgp.method.contract import LocalModel
-from lsgp.method.kernels import KERNELS, ProductKernel
+from lsgp.method.kernels import KERNELS
+from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 
 Array = NDArray[np.float64]

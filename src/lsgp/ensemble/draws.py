@@ -35,7 +35,7 @@ from lsgp.ensemble.joint import correlation_of_errors
 from lsgp.ensemble.predict import check_kind, predict_distribution
 from lsgp.method.contract import LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.kernels import ProductKernel
+from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.spectral import Waves, draw_waves
 from lsgp.solvers.errors import trend_deviations
 from lsgp.solvers.failures import Failures

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.stats import qmc
 
-from lsgp.method.kernels import Composite, ProductKernel
+from lsgp.method.kernels import Composite
+from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 
 Array = NDArray[np.float64]

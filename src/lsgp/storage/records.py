@@ -24,8 +24,9 @@ from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import KINDS, InputTransform, Projection
 from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.kernels import CHOSEN_FROM, KERNELS, ProductKernel
+from lsgp.method.kernels import CHOSEN_FROM, KERNELS
 from lsgp.method.localizers import LOCALIZERS
+from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.solvers.choose import choose_solver
 from lsgp.storage.checks import InvalidRecord as InvalidRecord

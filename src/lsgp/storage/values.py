@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
-from lsgp.method.kernels import ProductKernel
+from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.storage.model_file import ModelFileError
 

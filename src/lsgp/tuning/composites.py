@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.contract import LocalModel
-from lsgp.method.kernels import Composite, ProductKernel
+from lsgp.method.kernels import Composite
+from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import USUAL_LOG_RATIO, SumKernel
 from lsgp.search.arrays import numbered
 from lsgp.tuning.composite_plan import (
