@@ -215,13 +215,33 @@ def beyond_of_steps():
     return asked
 
 
-def test_the_fit_without_queries_is_kept_as_it_is_unless_regions_are_clear(beyond_of_steps):
+def test_the_fit_without_queries_has_half_of_the_weight_unless_regions_are_clear(beyond_of_steps):
     X, y, beyond = steps()
-    plain = LSGPRegressor(**STEPS).fit(X[~beyond], y[~beyond]).predict_distribution(X[beyond])
-    kept = beyond_of_steps["model"].predict_distribution(X[beyond])
-    assert beyond_of_steps["model"].ensemble_.boosted.share > 0
-    assert np.array_equal(kept.mean, plain.mean)
-    assert np.array_equal(kept.scale, plain.scale)
+    plain = LSGPRegressor(**STEPS).fit(X[~beyond], y[~beyond])
+    model = beyond_of_steps["model"]
+    n_plain = len(plain.ensemble_.models)
+    own = np.sort([f.weight for f in plain.ensemble_.models])
+    found = [f.weight for f in model.ensemble_.models]
+    assert len(found) > n_plain
+    assert all(np.isclose(found, 0.5 * weight).any() for weight in own)
+    assert sum(found) == pytest.approx(1.0)
+    assert model.ensemble_.boosted.share > 0
+
+
+@pytest.mark.parametrize("is_worse", [False, True])
+def test_the_fit_without_queries_is_kept_where_regions_are_clear(beyond_of_steps, is_worse):
+    problem, comparison = beyond_of_steps["problem"], beyond_of_steps["comparison"]
+    plain = beyond_of_steps["plain"]
+    first = plain.contenders[0]
+    predicted = first.candidate.predicted
+    share = -3.0 if is_worse else -0.001
+    misled = replace(predicted, mean=predicted.mean + share * (comparison.y - predicted.mean))
+    found = Found(varied=[first._replace(candidate=replace(first.candidate, predicted=misled))])
+    _, choice = choose_beyond(problem, comparison, plain, found)
+    assert (choice.weights[-1] == 0.0) == is_worse
+    if is_worse:
+        assert np.array_equal(choice.weights[:-1], plain.weights)
+        assert choice.calibration == plain.calibration
 
 
 def test_trees_have_not_seen_the_regions_that_they_are_judged_by(beyond_of_steps):
@@ -257,10 +277,7 @@ def test_what_is_better_in_every_region_replaces_the_fit_without_queries(
     found = Found(varied=[first._replace(candidate=candidate)])
     contenders, choice = choose_beyond(beyond_of_steps["problem"], comparison, plain, found)
     assert len(contenders) == 2
-    assert (choice.weights[-1] > 0.5) == has_gained
-    if not has_gained:
-        assert np.array_equal(choice.weights[:-1], plain.weights)
-        assert choice.calibration == plain.calibration
+    assert choice.weights[-1] == (1.0 if has_gained else 0.5)
 
 
 @pytest.mark.parametrize("are_judged", [False, True])

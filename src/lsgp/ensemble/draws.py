@@ -35,7 +35,7 @@ from lsgp.ensemble.joint import correlation_of_errors
 from lsgp.ensemble.predict import check_kind, predict_distribution
 from lsgp.method.contract import LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.product_kernel import ProductKernel
+from lsgp.method.kernels import Composite
 from lsgp.method.spectral import Waves, draw_waves
 from lsgp.solvers.errors import trend_deviations
 from lsgp.solvers.failures import Failures
@@ -217,7 +217,7 @@ def _draw_errors(
         group.put(errors, slice(None), normal)
         return
     problem, kernel = solver.problem, solver.problem.model.kernel
-    assert isinstance(kernel, str | ProductKernel), "an object is not known to be stationary"
+    assert isinstance(kernel, str | Composite), "an object is not known to be stationary"
     waves = draw_waves(kernel, problem.X.shape[1], _spacing(solver), group.waves)
     drawn = _Errors(fitted, solver, _Functions.draw(problem, waves, group.streams), resources)
     share = len(group.draws) * len(group.columns) / errors.shape[1]

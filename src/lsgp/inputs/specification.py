@@ -18,6 +18,7 @@ from lsgp.method.contract import (
     LocalModel,
 )
 from lsgp.method.kernels import (
+    Composite,
     Groups,
     KernelSetting,
     kernel_of,
@@ -156,6 +157,11 @@ class Specification(NamedTuple):
         """The same of an exact GP, which has no localizer."""
         own = self.model
         local = model.replace(localizer=own.localizer, localizer_decay=own.localizer_decay)
+        if isinstance(model.kernel, Composite):
+            if len(self.kernels) == 1:
+                return False  # somebody has said which kernel it is
+            # One of those that tuning chooses from, and it makes composites by itself.
+            local = local.replace(kernel=self.kernels[0])
         is_exact = model.localizer == "rectangular" and not model.is_local_scale
         return is_exact and self.admits_exact and self.admits(local, kinds)
 

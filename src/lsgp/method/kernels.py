@@ -310,6 +310,19 @@ class Composite(Kernel, ABC):
 
     @property
     @abstractmethod
+    def first_name(self) -> str:
+        """The correlation that a local model in its place has."""
+
+    @abstractmethod
+    def of_inputs(self, inputs: NDArray[np.integer]) -> Composite:
+        """The same of some of the inputs."""
+
+    @abstractmethod
+    def among_inputs(self, inputs: NDArray[np.integer], d: int) -> Composite:
+        """The same of d inputs, of which it has these, and with which the others do not vary."""
+
+    @property
+    @abstractmethod
     def usual_logarithms(self) -> Array:
         """The prior's medians of `own_logarithms`."""
 

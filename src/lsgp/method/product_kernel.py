@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsgp.method.kernels import KERNELS, Array, Composite, Groups, KernelSetting, Stationary
 
@@ -32,6 +33,18 @@ class ProductKernel(Composite):
 
     def __str__(self) -> str:
         return f"product of {self.name}"
+
+    @property
+    def first_name(self) -> str:
+        return self.name
+
+    def of_inputs(self, inputs: NDArray[np.integer]) -> ProductKernel:
+        return replace(self, constants=tuple(np.array(self.constants)[inputs].tolist()))
+
+    def among_inputs(self, inputs: NDArray[np.integer], d: int) -> ProductKernel:
+        constants = np.ones(d)
+        constants[inputs] = self.constants
+        return replace(self, constants=tuple(constants.tolist()))
 
     @property
     def own_logarithms(self) -> Array:

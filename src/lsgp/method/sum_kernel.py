@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from lsgp.method.kernels import (
@@ -56,6 +57,18 @@ class SumKernel(Composite):
     def share(self) -> float:
         """Of the second, in the variance."""
         return self.constant / (1.0 + self.constant)
+
+    @property
+    def first_name(self) -> str:
+        return self.names[0]
+
+    def of_inputs(self, inputs: NDArray[np.integer]) -> SumKernel:
+        return replace(self, ratios=tuple(np.array(self.ratios)[inputs].tolist()))
+
+    def among_inputs(self, inputs: NDArray[np.integer], d: int) -> SumKernel:
+        ratios = np.ones(d)
+        ratios[inputs] = self.ratios
+        return replace(self, ratios=tuple(ratios.tolist()))
 
     @property
     def own_logarithms(self) -> Array:

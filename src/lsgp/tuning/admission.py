@@ -28,6 +28,7 @@ from lsgp.tuning.composite_plan import (
     FEWEST_FOR_SUM,
     FEWEST_PRODUCT_INPUTS,
     MOST_FOR_PRODUCT,
+    MOST_FOR_SUM,
     MOST_PRODUCT_INPUTS,
     MOST_SUM_INPUTS,
 )
@@ -166,9 +167,7 @@ class Admission(Given):
         """Whether an exact GP may be tried whose inputs need not interact, of few rows."""
         return (
             len(self.y) <= MOST_FOR_PRODUCT
-            and self.exact_room > 2 * N_AVERAGED
-            and self.queries is None
-            and not self.is_exact_on_request
+            and self._admits_plain_composites
             and self.admits_product_beyond
         )
 
@@ -187,13 +186,26 @@ class Admission(Given):
         )
 
     @property
-    def admits_sum_beyond(self) -> bool:
-        """Whether an exact GP of all rows may be tried that varies over long and short distances.
+    def admits_sum(self) -> bool:
+        """Whether an exact GP may be tried that varies over long and over short distances."""
+        return (
+            len(self.y) <= MOST_FOR_SUM and self._admits_plain_composites and self.admits_sum_beyond
+        )
 
-        Where queries lie beyond the rows.
-        """
+    @property
+    def admits_sum_beyond(self) -> bool:
+        """The same of all rows, where queries lie beyond them."""
         n, d = self.rows.X.shape
         return n >= FEWEST_FOR_SUM and d <= MOST_SUM_INPUTS and self._admits_composites
+
+    @property
+    def _admits_plain_composites(self) -> bool:
+        return (
+            self.exact_room > 2 * N_AVERAGED
+            and self.queries is None
+            and not self.is_exact_on_request
+            and not self.is_warm
+        )
 
     @property
     def _admits_composites(self) -> bool:

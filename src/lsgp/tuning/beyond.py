@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tuning for queries beyond the rows: what is tuned for them, and the fit without them, compete.
 
-Both are judged by the same regions, which are held out as a whole, and combined as far as these
-say that it pays. Regions are few, and what is picked is the best of many on them: unless it is
-better by more than chance, the fit without queries has all of the weight, with its own trees and
-calibration. So knowing the queries is no worse than not knowing them, as far as regions of the rows
-can tell.
+Both are judged by the same regions, which are held out as a whole. Regions are few, and like the
+queries in their distances alone: unless what is tuned for the queries is better by more than
+chance, the fit without them has half of the weight; and all of it, with its own trees and
+calibration, if that is better by more than chance, and in gaps of large maps.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,12 +21,15 @@ from numpy.typing import NDArray
 
 from lsgp.method.combination import combine, lean, share_at
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.kernels import Composite
 from lsgp.tuning.beyond_plan import (
     CLEARLY,
+    COMPOSITE_SHARE_BEYOND,
     LEAST_FACTOR_BEYOND,
     MANY_REGIONS,
     N_TAKEN_ON,
     SHARE_ACROSS_GAPS,
+    UNCLEAR_SHARE,
     USABLE_BEYOND,
 )
 from lsgp.tuning.calibration import ScaleAndShape
@@ -117,11 +120,9 @@ def choose_beyond(
         # Picks among many single models follow the chance of few regions: on the map of a
         # satellite, CRPS was .76 or .86 by the random state. The likeliest alone, then.
         weights[n_plain + int(np.argmin([c.loss for c in usable]))] = 1.0
-    else:
-        losses = np.array([loss(each) for each in predicted])
-        losses[~np.isfinite(losses)] = np.inf
-        most = losses.min() + USABLE_BEYOND * objective.unit_of_criterion(float(losses.min()))
-        weights = _equal(losses, losses <= most, problem.n_models)
+    elif usable:
+        losses = np.array([loss(c.candidate.predicted) for c in usable])
+        weights[n_plain:] = _of_both_kinds(problem, usable, losses, objective)
 
     judge, trees = replace(comparison, objective=objective), found.boosted_regions
     # Beyond the rows, trees say what they say at their edge: none, unless regions have judged them.
@@ -131,9 +132,15 @@ def choose_beyond(
         share = plain.boosted_share
         fitted = lean(as_one, trees, share_at(share, usual, as_one.scale))
     best = _Option(plain_weights, share, plain.calibration, plain.calibration.apply(fitted))
-    chosen = _calibrated(judge, predicted, weights, trees, len(problem.y), usual)
-    if _is_clear(_gains(judge, best, chosen)):
-        best = chosen
+    calibrate = partial(_calibrated, judge, predicted, trees, len(problem.y), usual)
+    if weights.any():
+        chosen = calibrate(weights)
+        if _is_clear(_gains(judge, best, chosen)):
+            best = chosen
+        elif not has_many and problem.n_models > 1:
+            both = calibrate((1.0 - UNCLEAR_SHARE) * plain_weights + UNCLEAR_SHARE * weights)
+            if not _is_clear(_gains(judge, both, best)):
+                best = both
     mean_loss = float(problem.objective.losses(best.predicted, comparison.y).mean())
     return contenders, Choice(best.weights, mean_loss, best.calibration, best.boosted_share)
 
@@ -184,6 +191,29 @@ def _alike(
     return _equal(losses, is_eligible & np.array(is_usable), n)
 
 
+def _of_both_kinds(
+    problem: TuningProblem, contenders: list[Contender], losses: Array, objective: Objective
+) -> Array:
+    """A share for exact GPs of sums and products, the rest for local models that were tuned.
+
+    Regions of the rows are too few to choose between the two kinds: the share is given.
+    """
+    losses = np.where(np.isfinite(losses), losses, np.inf)
+    if problem.n_models == 1:
+        return np.asarray(np.eye(len(losses))[int(np.argmin(losses))])
+    is_composite = np.array([isinstance(c.model.kernel, Composite) for c in contenders])
+    kinds = [kind for kind in (is_composite, ~is_composite) if np.isfinite(losses[kind]).any()]
+    if not kinds:
+        return np.zeros(len(losses))
+    shares = [COMPOSITE_SHARE_BEYOND, 1.0 - COMPOSITE_SHARE_BEYOND] if len(kinds) == 2 else [1.0]
+    total = np.zeros(len(losses))
+    for kind, share in zip(kinds, shares, strict=True):
+        lowest = float(losses[kind].min())
+        most = lowest + USABLE_BEYOND * objective.unit_of_criterion(lowest)
+        total += share * _equal(losses, kind & (losses <= most), problem.n_models // len(kinds))
+    return total
+
+
 def _equal(losses: Array, is_usable: NDArray[np.bool_], n: int) -> Array:
     """The same weight for the best of those that are usable, at most n."""
     order = np.argsort(losses, kind="stable")
@@ -205,10 +235,10 @@ class _Option(NamedTuple):
 def _calibrated(
     judge: Comparison,
     predicted: list[PredictiveDistribution],
-    weights: Array,
     trees: Array | None,
     n_rows: int,
     usual: float | None,
+    weights: Array,
 ) -> _Option:
     """With the share of trees, and the factor, that suit the regions."""
     used = np.flatnonzero(weights).tolist()

@@ -23,6 +23,8 @@ FEWEST_FOR_SUM, MOST_FOR_SUM = 50, 2000
 MOST_SUM_INPUTS = 30
 #: The correlations of sums: of long distances, and of short ones.
 SUMS_OF = (("matern52", "matern12"), ("rbf", "matern32"))
+#: That of queries beyond the rows, and another transform of the inputs in which it is tried.
+SUM_BEYOND, BENT_BEYOND = ("matern52", "matern12"), "yeo-johnson"
 #: The variance of the second with which tuning starts, relative to the first.
 FIRST_CONSTANT = 0.5
 

@@ -10,10 +10,12 @@ is; what that is worth, rows that are left out tell.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.inputs.projections import Kinds
 from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import Composite
 from lsgp.method.product_kernel import ProductKernel
@@ -24,12 +26,15 @@ from lsgp.tuning.composite_plan import (
     FIRST_CONSTANT,
     N_COMPOSITE_EVIDENCE,
     PRODUCT_OF,
-    SUMS_OF,
 )
 from lsgp.tuning.contender import Start
 from lsgp.tuning.evidence import maximize_evidence
 from lsgp.tuning.leave_one_out import LeaveOneOut
-from lsgp.tuning.plan import FIRST_EVIDENCE_ITERATIONS, N_FIRST_EVIDENCE
+from lsgp.tuning.plan import (
+    FIRST_EVIDENCE_ITERATIONS,
+    N_FIRST_EVIDENCE,
+    WARM_EVIDENCE_ITERATIONS,
+)
 from lsgp.tuning.problem import TuningProblem
 
 
@@ -37,34 +42,45 @@ def product_of(problem: TuningProblem) -> ProductKernel:
     return ProductKernel(PRODUCT_OF, (1.0,) * problem.rows.X.shape[1])
 
 
-def sums_of(problem: TuningProblem) -> list[SumKernel]:
+def sums_of(problem: TuningProblem, names: Sequence[tuple[str, str]]) -> list[SumKernel]:
     ratios = (math.exp(USUAL_LOG_RATIO),) * problem.rows.X.shape[1]
-    return [SumKernel(names, FIRST_CONSTANT, ratios) for names in SUMS_OF]
+    return [SumKernel(pair, FIRST_CONSTANT, ratios) for pair in names]
 
 
-def composite_start(problem: TuningProblem, kernel: Composite) -> Start:
-    """An exact GP of all rows with such a kernel, to be tuned, in the first transform of inputs."""
+def composite_start(problem: TuningProblem, kernel: Composite, space: LeaveOneOut) -> Start:
+    """An exact GP of all rows with such a kernel, to be tuned."""
     model = problem.make_exact(problem.specification.model).replace(kernel=kernel)
-    return Start(first_space(problem), model, len(problem.y))
+    return Start(space, model, len(problem.y))
 
 
 def first_space(problem: TuningProblem) -> LeaveOneOut:
     """The rows in the first transform of inputs."""
-    kinds = problem.specification.input_transforms[0]
+    return space_of(problem, problem.specification.input_transforms[0])
+
+
+def space_of(problem: TuningProblem, kinds: Kinds) -> LeaveOneOut:
+    """The rows in a transform of inputs."""
     space = next((s.space for s in problem.starts if s.space.kinds == kinds), None)
     return space or problem.space(kinds)
 
 
 def tune_composite(problem: TuningProblem, start: Start, drawn: NDArray[np.intp]) -> LocalModel:
     """The likeliest of the first rows that are drawn, from where few of them lead."""
-    n, model = len(problem.y), start.model
-    if n <= N_FIRST_EVIDENCE:
-        steps = [(n, COMPOSITE_ITERATIONS)]
-    else:
-        few, most = N_FIRST_EVIDENCE, min(n, N_COMPOSITE_EVIDENCE)
-        steps = [(few, COMPOSITE_ITERATIONS), (most, FIRST_EVIDENCE_ITERATIONS)]
-    for size, n_iterations in steps:
-        part = start.space.part(np.sort(numbered(drawn[:size], n)))
-        parameters, clock = problem.exact_parameters, problem.clock
-        model = maximize_evidence(part.problem(model), parameters, n_iterations, clock).model
-    return model
+    if len(problem.y) <= N_FIRST_EVIDENCE:
+        return _maximize(problem, start, drawn, COMPOSITE_ITERATIONS)
+    few = drawn[:N_FIRST_EVIDENCE]
+    start = start._replace(model=_maximize(problem, start, few, COMPOSITE_ITERATIONS))
+    return _maximize(problem, start, drawn[:N_COMPOSITE_EVIDENCE], FIRST_EVIDENCE_ITERATIONS)
+
+
+def tune_again(problem: TuningProblem, start: Start, drawn: NDArray[np.intp]) -> LocalModel:
+    """The same from where a previous fit ended."""
+    return _maximize(problem, start, drawn[:N_COMPOSITE_EVIDENCE], WARM_EVIDENCE_ITERATIONS)
+
+
+def _maximize(
+    problem: TuningProblem, start: Start, rows: NDArray[np.intp], n_iterations: int
+) -> LocalModel:
+    part = start.space.part(np.sort(numbered(rows, len(problem.y)))).problem(start.model)
+    parameters, clock = problem.exact_parameters, problem.clock
+    return maximize_evidence(part, parameters, n_iterations, clock).model

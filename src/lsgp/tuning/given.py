@@ -62,6 +62,7 @@ class Given:
     warm_trees: WarmTrees | None = None  # of a previous fit, if it had any
     is_taken_on: bool = False  # from the fit without queries: there is nothing to rank
     exact_starts: tuple[Start, ...] = ()  # of a previous fit
+    composite_starts: tuple[Start, ...] = ()  # likewise, with kernels of several correlations
     eligible: NDArray[np.int32] | None = None  # rows to predict; None: all
     is_in_gaps: bool = False
     labels: Labels | None = None  # of which y is one-hot

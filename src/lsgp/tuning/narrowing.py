@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lsgp.inputs.projections import Kinds
 from lsgp.method.contract import LocalModel
+from lsgp.method.kernels import Composite
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.contender import Contender, Start, name_of
@@ -44,17 +45,26 @@ def narrow(problem: TuningProblem, inputs: Inputs) -> TuningProblem:
     narrowed = replace(problem, rows=rows, specification=own, is_narrowed=True)
     if not problem.is_warm:
         return narrowed.restarted()
-    kinds = {start.space.kinds for start in (*problem.starts, *problem.exact_starts)}
+    kinds = {start.space.kinds for start in _previous(problem)}
     spaces = {each: narrowed.space(_some(each, inputs)) for each in kinds}
 
     def of_these(start: Start) -> Start:
-        model = start.model.replace(lengthscale=start.model.lengthscale[inputs])
+        kernel, lengthscale = start.model.kernel, start.model.lengthscale[inputs]
+        if isinstance(kernel, Composite):
+            kernel = kernel.of_inputs(inputs)
+        model = start.model.replace(kernel=kernel, lengthscale=lengthscale)
         return start._replace(space=spaces[start.space.kinds], model=model)
 
-    starts, exact_starts = (
-        tuple(map(of_these, each)) for each in (problem.starts, problem.exact_starts)
+    starts, exact, composite = (
+        tuple(map(of_these, each))
+        for each in (problem.starts, problem.exact_starts, problem.composite_starts)
     )
-    return replace(narrowed, starts=starts, exact_starts=exact_starts)
+    return replace(narrowed, starts=starts, exact_starts=exact, composite_starts=composite)
+
+
+def _previous(problem: TuningProblem) -> list[Start]:
+    """All models that tuning starts from."""
+    return [*problem.starts, *problem.exact_starts, *problem.composite_starts]
 
 
 def _some(kinds: Kinds, inputs: Inputs) -> Kinds:
@@ -63,8 +73,7 @@ def _some(kinds: Kinds, inputs: Inputs) -> Kinds:
 
 def inputs_of_previous(problem: TuningProblem) -> Inputs | None:
     """Those that matter to any of the models that tuning starts from; None: all, or none."""
-    starts = (*problem.starts, *problem.exact_starts)
-    shortest = np.min([start.model.lengthscale for start in starts], axis=0)
+    shortest = np.min([start.model.lengthscale for start in _previous(problem)], axis=0)
     inputs = np.flatnonzero(np.log(shortest) < LENGTHSCALE_BOUNDS[1] - AT_BOUND)
     return inputs if 0 < len(inputs) < len(shortest) else None
 
@@ -108,6 +117,9 @@ class Widening:
         return tuple(kinds)
 
     def _model(self, own: LocalModel) -> LocalModel:
-        lengthscale = np.full(self.problem.rows.X.shape[1], LONGEST)
+        d, kernel = self.problem.rows.X.shape[1], own.kernel
+        lengthscale = np.full(d, LONGEST)
         lengthscale[self.inputs] = own.lengthscale
-        return own.replace(lengthscale=lengthscale)
+        if isinstance(kernel, Composite):
+            kernel = kernel.among_inputs(self.inputs, d)
+        return own.replace(kernel=kernel, lengthscale=lengthscale)

@@ -21,7 +21,7 @@ from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.specification import Specification
 from lsgp.inputs.transforms import InputTransform, fit_transform_kind
 from lsgp.method.contract import LocalModel
-from lsgp.method.kernels import KernelSetting
+from lsgp.method.kernels import Composite, KernelSetting
 from lsgp.search.approximate import approximate
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.tuning.boosting import WarmTrees
@@ -198,7 +198,12 @@ class TuningProblem(Judging):
         spaces = self._spaces([warm.kinds for warm in warm_starts], first)
         pairs = list(zip(spaces, warm_starts, strict=True))
         n = len(self.y)
-        exact = tuple(Start(space, warm.model, n) for space, warm in pairs if warm.is_exact)
+        every_exact = [Start(space, warm.model, n) for space, warm in pairs if warm.is_exact]
+        is_composite = [isinstance(start.model.kernel, Composite) for start in every_exact]
+        exact, composite = (
+            tuple(s for s, is_own in zip(every_exact, is_composite, strict=True) if is_own is kind)
+            for kind in (False, True)
+        )
         local = tuple(
             Start(space, warm.model, warm.n_neighbors) for space, warm in pairs if not warm.is_exact
         )
@@ -206,15 +211,18 @@ class TuningProblem(Judging):
         n_heavy = sum(weight >= POLISHED_WARM for weight in weights)
         return replace(
             self,
-            starts=local or (self._as_local(exact[0]),),
+            starts=local or (self._as_local(every_exact[0]),),
             exact_starts=exact,
+            composite_starts=composite,
             is_warm=True,
-            n_heavy=max(n_heavy, 0 if exact and local else 1),
+            n_heavy=max(n_heavy, 0 if every_exact and local else 1),
         )
 
     def _as_local(self, exact: Start) -> Start:
         """A local model with the lengthscales of an exact GP, where there is no other."""
         kernel, lengthscale = exact.model.kernel, exact.model.lengthscale
+        if isinstance(kernel, Composite):
+            kernel = kernel.first_name
         model = self.specification.model.replace(kernel=kernel, lengthscale=lengthscale)
         return Start(exact.space, model, max(1, min(FIRST_N_NEIGHBORS, len(self.y) - 1)))
 

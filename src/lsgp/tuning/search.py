@@ -42,6 +42,7 @@ from lsgp.tuning.plan import SMALLEST_ODDS
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.boost import Boost, BoostRegions, fitting_beside
 from lsgp.tuning.stages.coarsen import Coarsen
+from lsgp.tuning.stages.compose import Compose
 from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore
 from lsgp.tuning.stages.exact import Exact
 from lsgp.tuning.stages.first import First
@@ -55,7 +56,6 @@ from lsgp.tuning.stages.mix import Mix
 from lsgp.tuning.stages.narrow import Narrow
 from lsgp.tuning.stages.noiseless import Noiseless
 from lsgp.tuning.stages.polish import Polish
-from lsgp.tuning.stages.products import Products
 from lsgp.tuning.stages.rank import Rank
 from lsgp.tuning.stages.stage import Found, Runner, Stage
 from lsgp.tuning.stages.vary import Vary
@@ -79,7 +79,7 @@ STAGES: tuple[Stage, ...] = (
     EnlargeMore(),
     Vary(),
     Noiseless(),
-    Products(),
+    Compose(),
     Boost(),
 )
 

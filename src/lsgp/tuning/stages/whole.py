@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where queries lie beyond the rows: exact GPs, which return to one trend for all rows.
 
-Their hyperparameters are the likeliest of part of the rows, and their kernel that of fewer. One has
-a slope, one a constant alone, and one a kernel that is a product over inputs, which need not
-interact: what an input does by itself is known wherever others have any value.
+Their hyperparameters are the likeliest of part of the rows. Their kernels are made of several: what
+varies over long distances, as part of a sum, is known far away, and what an input does by itself,
+as part of a product, wherever others have any value. Only where somebody has said which kernel it
+is, there is one with a slope and one without.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.contract import LocalModel
-from lsgp.method.kernels import Composite
 from lsgp.search.arrays import numbered
 from lsgp.solvers.exact_system import LARGEST_EXACT
 from lsgp.tuning.beyond_plan import N_EVIDENCE_BEYOND
+from lsgp.tuning.composite_plan import BENT_BEYOND, SUM_BEYOND
 from lsgp.tuning.composites import (
     composite_start,
     first_space,
     product_of,
+    space_of,
     sums_of,
     tune_composite,
 )
@@ -44,44 +46,71 @@ class Whole:
             return
         runner.report(0, "exact GPs of all rows")
         drawn = problem.random(self.stream).permutation(n)
-        few, rows = (
-            np.sort(numbered(drawn[:most], n)) for most in (N_FIRST_EVIDENCE, N_EVIDENCE_BEYOND)
-        )
-        # Ranks and powers of inputs say little beyond those that were seen.
-        space = first_space(problem)
-        model = problem.make_exact(problem.specification.model)
-        exact = [Start(space, model.replace(kernel=kernel), n) for kernel in problem.kernels]
-
-        def maximize(start: Start, part: NDArray[np.int32], job: Job) -> ExactGP:
-            return maximize_evidence(
-                start.space.part(part).problem(start.model),
-                problem.exact_parameters,
-                FIRST_EVIDENCE_ITERATIONS,
-                problem.clock,
-            )
-
-        def maximize_composite(kernel: Composite, job: Job) -> LocalModel:
-            return tune_composite(problem, composite_start(problem, kernel), drawn)
-
-        # Which kernel is likeliest, fewer rows tell.
-        tuned = runner.run([partial(maximize, start, few) for start in exact], [])
-        best = max(tuned, key=lambda found: found.log_evidence).model
-        bests = [best]
-        if best.slope_variance > 0:
-            bests.append(best.replace(slope_variance=0.0))
-        tasks = [partial(maximize, Start(space, model, n), rows) for model in bests]
-        models = [one.model for one in runner.run(tasks, [])]
-        kernels: list[Composite] = []
-        if problem.admits_product_beyond:
-            kernels.append(product_of(problem))
-        if problem.admits_sum_beyond:
-            kernels += sums_of(problem)
-        models += runner.run([partial(maximize_composite, kernel) for kernel in kernels], [])
+        starts = _composites(problem)
+        if starts:
+            tasks = [partial(_tune_composite, start, drawn) for start in starts]
+        else:
+            starts = _singles(problem, drawn, runner)
+            tasks = [partial(_tune, start, drawn[:N_EVIDENCE_BEYOND]) for start in starts]
+        models = runner.run(tasks, [])
 
         def judge(start: Start, job: Job) -> None:
             # The evidence has set their scale.
             judged = problem.evaluate_exact(start, job.comparison, calibrates_scale=False)
             job.found.append(judged)
 
-        last = [Start(space, model, n) for model in models]
+        pairs = zip(starts, models, strict=True)
+        last = [start._replace(model=model) for start, model in pairs]
         runner.run([partial(judge, start) for start in last], found.exact)
+
+
+def _composites(problem: TuningProblem) -> list[Start]:
+    """A sum as it is, without a slope and in another transform of the inputs, and a product."""
+    if not problem.admits_sum_beyond:
+        return []
+    first, (kernel,) = first_space(problem), sums_of(problem, (SUM_BEYOND,))
+    start = composite_start(problem, kernel, first)
+    starts = [start]
+    if start.model.slope_variance > 0:
+        starts.append(start._replace(model=start.model.replace(slope_variance=0.0)))
+    bent = (BENT_BEYOND,) * len(first.kinds)
+    if bent in problem.specification.input_transforms:
+        starts.append(start._replace(space=space_of(problem, bent)))
+    if problem.admits_product_beyond:
+        starts.append(composite_start(problem, product_of(problem), first))
+    return starts
+
+
+def _tune_composite(start: Start, drawn: NDArray[np.intp], job: Job) -> LocalModel:
+    return tune_composite(job.problem, start, drawn)
+
+
+def _singles(problem: TuningProblem, drawn: NDArray[np.intp], runner: Runner) -> list[Start]:
+    """The likeliest kernel of few rows, with a slope and without."""
+    space, model = first_space(problem), problem.make_exact(problem.specification.model)
+    n, few = len(problem.y), drawn[:N_FIRST_EVIDENCE]
+    exact = [Start(space, model.replace(kernel=kernel), n) for kernel in problem.kernels]
+
+    def maximize(start: Start, job: Job) -> ExactGP:
+        return _maximize(start, few, job)
+
+    tuned = runner.run([partial(maximize, start) for start in exact], [])
+    best = max(tuned, key=lambda found: found.log_evidence).model
+    bests = [best]
+    if best.slope_variance > 0:
+        bests.append(best.replace(slope_variance=0.0))
+    return [Start(space, model, n) for model in bests]
+
+
+def _tune(start: Start, rows: NDArray[np.intp], job: Job) -> LocalModel:
+    return _maximize(start, rows, job).model
+
+
+def _maximize(start: Start, rows: NDArray[np.intp], job: Job) -> ExactGP:
+    problem = job.problem
+    return maximize_evidence(
+        start.space.part(np.sort(numbered(rows, len(problem.y)))).problem(start.model),
+        problem.exact_parameters,
+        FIRST_EVIDENCE_ITERATIONS,
+        problem.clock,
+    )
