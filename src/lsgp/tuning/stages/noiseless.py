@@ -89,16 +89,15 @@ class Noiseless:
         )
         # Bending takes most of the time: not what would have no share all the same.
         bendable = [each for each in _likely(plain, some) if _is_bendable(problem, each.space)]
-        tuned = plain + runner.run(
+        bent = runner.run(
             [partial(_bend, plain=each, rows=some, is_last=is_last) for each in bendable], []
         )
+        tuned = plain + bent
         if not is_last:
             # What holds between the levels of a lattice, the evidence does not say.
             is_told = lattice is None or not lattice.is_complete
             left = _likely(tuned, some, SMALLEST_FIRST_ODDS) if is_told else tuned
-            tuned = _finished(
-                runner.run([partial(_go_on, tuned=each, rows=rows) for each in left], [])
-            )
+            tuned = _tune_further(runner, left, list(zip(bendable, bent, strict=True)), rows)
         if len(problem.y) > MOST_FOR_EVIDENCE:
             _judge_one(problem, found, runner, tuned, best, rows)
             return
@@ -207,6 +206,26 @@ def _likely(tuned: list[Tuned], rows: Rows, least_odds: float = SMALLEST_ODDS) -
     return [each for each, own in zip(tuned, odds, strict=True) if own > least_odds]
 
 
+def _tune_further(
+    runner: Runner, left: list[Tuned], bent: list[tuple[Tuned, Tuned]], rows: Rows
+) -> list[Tuned]:
+    """What is left, with more rows; ``bent`` are pairs of one before and after its inputs were.
+
+    Bends begin again from inputs as they are: from the bends of few rows, steps along the valley
+    where the signal grows with all lengthscales get small long before its end.
+    """
+    origins = {id(after): before for before, after in bent}
+    plain = {id(one): one for one in (origins.get(id(each), each) for each in left)}
+    gone_on = runner.run([partial(_go_on, tuned=one, rows=rows) for one in plain.values()], [])
+    further = dict(zip(plain, gone_on, strict=True))
+    bends = [
+        partial(_bend_further, plain=further[id(origins[id(each)])], few=each, rows=rows)
+        for each in left
+        if each.is_bent
+    ]
+    return _finished(gone_on + runner.run(bends, []))
+
+
 def _finished(tuned: list[Tuned]) -> list[Tuned]:
     """Without bends that are less likely than none: their descent ended before its end."""
 
@@ -251,13 +270,25 @@ def _tune_plain(
 def _bend(job: Job, plain: Tuned, rows: Rows, is_last: bool) -> Tuned:
     """From there on with bent inputs."""
     problem, found = job.problem, plain.found
+    start = _cold(problem, found.model.kernel, found.model.constant_variance > 0)
+    return _bend_from(problem, plain, start, rows, is_last)
+
+
+def _bend_further(job: Job, plain: Tuned, few: Tuned, rows: Rows) -> Tuned:
+    """The same with more rows, of which few have been bent already."""
+    return _bend_from(job.problem, plain, few.found, rows, True)
+
+
+def _bend_from(
+    problem: TuningProblem, plain: Tuned, other: Bent, rows: Rows, is_last: bool
+) -> Tuned:
+    """From what is not bent, or if that gains nothing, from another start."""
     part = bendable_rows(problem, plain.space).part(rows)
-    bent = maximize_noiseless(problem, part, found, True, is_last)
-    if bent.log_evidence < found.log_evidence + WORTH_DESCENT:
+    bent = maximize_noiseless(problem, part, plain.found, True, is_last)
+    if bent.log_evidence < plain.found.log_evidence + WORTH_DESCENT:
         # Where it begins the evidence may be too steep for a step.
-        start = _cold(problem, found.model.kernel, found.model.constant_variance > 0)
-        cold = maximize_noiseless(problem, part, start, True, is_last)
-        bent = max(bent, cold, key=lambda each: each.log_evidence)
+        again = maximize_noiseless(problem, part, other, True, is_last)
+        bent = max(bent, again, key=lambda each: each.log_evidence)
     return Tuned(plain.space, bent, True)
 
 
@@ -265,11 +296,11 @@ def _go_on(job: Job, tuned: Tuned, rows: Rows) -> Tuned:
     """With more rows."""
     problem = job.problem
     part = bendable_rows(problem, tuned.space).part(rows)
-    found = maximize_noiseless(problem, part, tuned.found, tuned.is_bent)
+    found = maximize_noiseless(problem, part, tuned.found)
     if found.log_evidence <= -BAD_EVIDENCE:
         # They cannot be factored where fewer have ended.
         start = _cold(problem, found.model.kernel, found.model.constant_variance > 0)
-        found = maximize_noiseless(problem, part, start, tuned.is_bent)
+        found = maximize_noiseless(problem, part, start)
     return tuned._replace(found=found)
 
 
