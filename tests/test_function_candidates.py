@@ -24,12 +24,33 @@ def smooth(X):
     return np.exp(2.0 * X[:, 0]) * np.cos(3.0 * X[:, 1]) + 1.0 / (0.2 + X[:, 2])
 
 
+def fast(X):
+    return np.cos(4.0 * X[:, 0]) * np.cos(4.0 * X[:, 1]) * np.cos(4.0 * X[:, 2])
+
+
 def fit(n=300, noise=0.0, function=smooth):
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(n, 3))
     y = function(X) + noise * rng.normal(size=n)
     few = {"kernel": "rbf", "n_tuning_points": 40, "n_models": 2}
     return LSGPRegressor(**few, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize(("noise", "is_tried"), [(0.0, True), (0.3, False)])
+def test_a_function_is_tried_where_little_noise_is_as_likely_as_none(noise, is_tried, monkeypatch):
+    # Whose noise is far from none by itself: priors keep some of functions that vary fast.
+    monkeypatch.setattr(noiseless, "finds_no_noise", lambda model: False)
+    monkeypatch.setattr(noiseless, "LITTLE_NOISE", 0.0)
+    monkeypatch.setattr(noiseless, "SOME_NOISE", 1.0)
+    tried, tune = [], noiseless._tune_plain
+
+    def watch(job, **settings):
+        tried.append(settings["kind"])
+        return tune(job, **settings)
+
+    monkeypatch.setattr(noiseless, "_tune_plain", watch)
+    fit(noise=noise, function=fast)
+    assert bool(tried) == is_tried
 
 
 def test_of_more_rows_bends_begin_from_inputs_as_they_are(monkeypatch):

@@ -20,6 +20,7 @@ from lsgp.method.combination import combine
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.bending import Bent
 from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.evidence import evidence_of
 from lsgp.tuning.judged_functions import (
     Judged,
     Tuned,
@@ -31,11 +32,13 @@ from lsgp.tuning.judged_functions import (
 )
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.noiseless_plan import (
+    LARGEST_DROP,
     LITTLE_NOISE,
     N_FIRST_NOISELESS,
     N_NOISELESS_ROWS,
     NOISELESS_KERNELS,
     SMALLEST_FIRST_ODDS,
+    SOME_NOISE,
     TINY_NOISE,
     WORST_UNSEEN,
     WORTH_DESCENT,
@@ -65,11 +68,11 @@ class Noiseless:
         if not problem.admits_noiseless:
             return
         best = _best_exact(found)
-        if best is None or not _may_be_function(problem, found, best):
+        rows = problem.draw(N_NOISELESS_ROWS, problem.random(runner.stream))
+        if best is None or not _may_be_function(problem, found, best, rows):
             return
         runner.report(0, "exact GPs without noise")
         lattice = problem.lattice
-        rows = problem.draw(N_NOISELESS_ROWS, problem.random(runner.stream))
         some = _few(problem, rows, runner)
         is_last = len(some) == len(rows)
         plain = runner.run(
@@ -155,18 +158,37 @@ def _best_exact(found: Found) -> Contender | None:
     return min(exact or found.all, key=lambda c: c.loss, default=None)
 
 
-def _may_be_function(problem: TuningProblem, found: Found, best: Contender) -> bool:
+def _may_be_function(problem: TuningProblem, found: Found, best: Contender, rows: Rows) -> bool:
     """Whether the best exact GP has no noise, or the best of all has none; of few rows, little.
 
-    The prior of exact GPs keeps some.
+    The prior of exact GPs keeps some. Where it is more, the rows must be about as likely without.
     """
     all_of_them = min(found.all, key=lambda c: c.loss, default=best)
-    is_cheap = len(problem.y) <= MOST_FOR_EVIDENCE
-    return (
-        finds_no_noise(best.model)
-        or finds_no_noise(all_of_them.model)
-        or (is_cheap and best.model.noise_variance <= LITTLE_NOISE)
-    )
+    noise = best.model.noise_variance
+    if finds_no_noise(best.model) or finds_no_noise(all_of_them.model):
+        return True
+    if len(problem.y) > MOST_FOR_EVIDENCE or noise > SOME_NOISE:
+        return False
+    return noise <= LITTLE_NOISE or _is_likely_without(problem, best, rows)
+
+
+def _is_likely_without(problem: TuningProblem, best: Contender, rows: Rows) -> bool:
+    """Whether the metric of the best explains rows without noise, about as well as with it.
+
+    Not tuned for that: rows that have noise are less likely by hundreds, or thousands.
+    """
+    own = best.space.part(rows).problem(problem.make_exact(best.model))
+    with_noise = -evidence_of(own, problem.backend.dense).value
+    without = [
+        maximize_noiseless(
+            problem,
+            bendable_rows(problem, space).part(rows),
+            _cold(problem, kernel, lengthscale=best.model.lengthscale),
+            n=0,
+        ).log_evidence
+        for space, kernel in _kinds(problem, best)
+    ]
+    return max(without) >= with_noise - LARGEST_DROP * len(rows)
 
 
 def _kinds(problem: TuningProblem, best: Contender) -> list[tuple[LeaveOneOut, str]]:
@@ -251,10 +273,11 @@ def _tune_plain(
     """With inputs as they are."""
     problem, (space, kernel) = job.problem, kind
     part = bendable_rows(problem, space).part(rows)
-    cold = _cold(problem, kernel, has_trend)
     # From the metric of the best as well, in whatever transform: all are in standard deviations.
-    warm = cold._replace(model=cold.model.replace(lengthscale=best.model.lengthscale))
-    starts = [cold, warm]
+    starts = [
+        _cold(problem, kernel, has_trend, lengthscale)
+        for lengthscale in (None, best.model.lengthscale)
+    ]
     if not is_last:
         # More rows go on from there, and from either they come to much the same.
         starts = [
@@ -304,12 +327,19 @@ def _go_on(job: Job, tuned: Tuned, rows: Rows) -> Tuned:
     return tuned._replace(found=found)
 
 
-def _cold(problem: TuningProblem, kernel: str, has_trend: bool = True) -> Bent:
-    """Where nothing is known yet."""
+def _cold(
+    problem: TuningProblem,
+    kernel: str,
+    has_trend: bool = True,
+    lengthscale: NDArray[np.floating] | None = None,
+) -> Bent:
+    """Where nothing is known yet, but for lengthscales if they are given."""
     model = problem.make_exact(problem.specification.model)
     model = model.replace(kernel=kernel, noise_variance=TINY_NOISE / model.signal_variance)
     if not has_trend:
         model = model.replace(constant_variance=0.0, slope_variance=0.0)
+    if lengthscale is not None:
+        model = model.replace(lengthscale=lengthscale)
     return Bent(model, np.zeros(len(model.lengthscale)), -math.inf)
 
 
