@@ -38,6 +38,8 @@ class Boost:
             return
         if found.unseen is not None:
             return  # nothing else has a share, and leave-one-out says nothing of theirs
+        if found.is_noiseless:
+            return  # of a function, trees are steps: leave-one-out gives them more than they earn
         runner.report(0, "boosted trees")
         folds = found.folds or Folds(_boosting(problem, runner.stream), problem.clock)
         if not folds.boosting.is_possible:

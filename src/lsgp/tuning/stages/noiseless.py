@@ -130,6 +130,7 @@ def _add(problem: TuningProblem, found: Found, runner: Runner, judged: list[Judg
     is_unseen_known = len(unseen) == len(judged)
     if not contenders or not is_few or not is_better:
         found.exact += contenders
+        found.is_noiseless = not likely and problem.objective.is_promising(lowest, with_noise)
         return
     if is_unseen_known:
         y = runner.comparison.y
