@@ -109,3 +109,12 @@ def test_trees_have_no_share_in_a_function(noise, is_noiseless, monkeypatch):
     except AttributeError:
         assert not is_noiseless  # it went on to a problem that is none
     assert reported == ([] if is_noiseless else ["boosted trees"])
+
+
+def test_trees_are_tried_where_a_function_of_few_rows_may_be_none():
+    reported = []
+    runner = SimpleNamespace(report=lambda work, what: reported.append(what), stream=0)
+    found = SimpleNamespace(all=[1], unseen=None, is_noiseless=True, likely=[(1, 1.0)], folds=None)
+    with pytest.raises(AttributeError):  # it went on to a problem that is none
+        Boost().run(SimpleNamespace(admits_boosting=True), found, runner)
+    assert reported == ["boosted trees"]
