@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import Job
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
 
 
 class Tuned(NamedTuple):
@@ -156,24 +158,37 @@ def predict_levels(
     rows: a CRPS of the level of .46 instead of .05). Scales get no narrower by it, as levels are
     few, and their rows err alike.
     """
-    space, model = start.space, start.model
-    means, scales, squares = [], [], []
-    for held in lattice.folds():
-        problem.clock.check()
-        seen = np.setdiff1d(np.arange(len(problem.y)), held)
-        own = LocalProblem(space.X[seen], problem.y[seen], problem.rows.noise[seen], model)
-        system = ExactSystem.solve(own, problem.backend.dense)
-        noise = model.noise_of(problem.rows.noise[held])
-        predicted = distribution_of(system.predict(space.X[held]), noise)
-        means.append(predicted.mean)
-        scales.append(predicted.scale)
-        squares.append(float(np.mean(((problem.y[held] - predicted.mean) / predicted.scale) ** 2)))
+    folds = lattice.folds()
+    predicted = _predict_held_out(problem, folds, lambda seen: (start.space.X, start.model))
+    squares = [
+        float(np.mean(((problem.y[held] - each.mean) / each.scale) ** 2))
+        for held, each in zip(folds, predicted, strict=True)
+    ]
     variance = float(np.mean(squares))
     if not 1.0 < variance < math.inf or "signal_variance" in problem.specification.given:
         variance = 1.0
     variance **= len(squares) / (len(squares) + N_HALF_PROVEN_LEVELS)
-    scale = math.sqrt(variance) * np.concatenate(scales)
-    return PredictiveDistribution(np.concatenate(means), scale), variance
+    scale = math.sqrt(variance) * np.concatenate([each.scale for each in predicted])
+    return PredictiveDistribution(
+        np.concatenate([each.mean for each in predicted]), scale
+    ), variance
+
+
+def _predict_held_out(
+    problem: TuningProblem,
+    folds: list[Rows],
+    model_of: Callable[[Rows], tuple[Array, LocalModel]],
+) -> list[PredictiveDistribution]:
+    """The rows of each fold from the others, with inputs and a model that these have."""
+    y, noise, found = problem.y, problem.rows.noise, []
+    for held in folds:
+        problem.clock.check()
+        seen = np.setdiff1d(np.arange(len(y)), held)
+        X, model = model_of(seen)
+        own = LocalProblem(X[seen], y[seen], noise[seen], model)
+        system = ExactSystem.solve(own, problem.backend.dense)
+        found.append(distribution_of(system.predict(X[held]), model.noise_of(noise[held])))
+    return found
 
 
 def odds_of(log_evidence: list[float], n_rows: int) -> list[float]:
@@ -229,18 +244,16 @@ def _predict_unseen(
     rows, y = bendable_rows(problem, tuned.space), problem.y
     noise_size = of_all.noise_variance * of_all.signal_variance
     numbers = job.rng.permutation(len(y)) % N_REFITTED
-    mean, scale = np.empty_like(y), np.empty_like(y)
-    for number in range(N_REFITTED):
-        seen, held = np.flatnonzero(numbers != number), np.flatnonzero(numbers == number)
-        part = rows.part(seen)
-        found = maximize_noiseless(problem, part, tuned.found, tuned.is_bent)
+    folds = [np.flatnonzero(numbers == number) for number in range(N_REFITTED)]
+
+    def refit(seen: Rows) -> tuple[Array, LocalModel]:
+        found = maximize_noiseless(problem, rows.part(seen), tuned.found, tuned.is_bent)
         X = rows.bent(found.bends)[0] if tuned.is_bent else rows.X
         signal = min(found.model.signal_variance, noise_size / found.model.noise_variance)
-        model = found.model.replace(signal_variance=signal, noise_variance=noise_size / signal)
-        own = LocalProblem(X[seen], part.y, part.noise, model)
-        system = ExactSystem.solve(own, problem.backend.dense)
-        noise = model.noise_of(rows.noise[held])
-        predicted = distribution_of(system.predict(X[held]), noise)
+        return X, found.model.replace(signal_variance=signal, noise_variance=noise_size / signal)
+
+    mean, scale = np.empty_like(y), np.empty_like(y)
+    for held, predicted in zip(folds, _predict_held_out(problem, folds, refit), strict=True):
         mean[held], scale[held] = predicted.mean, predicted.scale
     variance = float(np.mean(((y - mean) / scale) ** 2))
     if not 0.0 < variance < math.inf or "signal_variance" in problem.specification.given:

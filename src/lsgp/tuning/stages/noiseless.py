@@ -21,6 +21,7 @@ from lsgp.method.kernels import KernelSetting
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.bending import Bent
 from lsgp.tuning.contender import Contender, Start
+from lsgp.tuning.evidence import evidence_of
 from lsgp.tuning.judged_functions import (
     Judged,
     Tuned,
@@ -32,11 +33,13 @@ from lsgp.tuning.judged_functions import (
 )
 from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.noiseless_plan import (
+    LARGEST_DROP,
     LITTLE_NOISE,
     N_FIRST_NOISELESS,
     N_NOISELESS_ROWS,
     NOISELESS_KERNELS,
     SMALLEST_FIRST_ODDS,
+    SOME_NOISE,
     TINY_NOISE,
     WORST_UNSEEN,
     WORTH_DESCENT,
@@ -66,11 +69,11 @@ class Noiseless:
         if not problem.admits_noiseless:
             return
         best = _best_exact(found)
-        if best is None or not _may_be_function(problem, found, best):
+        rows = problem.draw(N_NOISELESS_ROWS, problem.random(runner.stream))
+        if best is None or not _may_be_function(problem, found, best, rows):
             return
         runner.report(0, "exact GPs without noise")
         lattice = problem.lattice
-        rows = problem.draw(N_NOISELESS_ROWS, problem.random(runner.stream))
         some = _few(problem, rows, runner)
         is_last = len(some) == len(rows)
         plain = runner.run(
@@ -90,16 +93,15 @@ class Noiseless:
         )
         # Bending takes most of the time: not what would have no share all the same.
         bendable = [each for each in _likely(plain, some) if _is_bendable(problem, each.space)]
-        tuned = plain + runner.run(
+        bent = runner.run(
             [partial(_bend, plain=each, rows=some, is_last=is_last) for each in bendable], []
         )
+        tuned = plain + bent
         if not is_last:
             # What holds between the levels of a lattice, the evidence does not say.
             is_told = lattice is None or not lattice.is_complete
             left = _likely(tuned, some, SMALLEST_FIRST_ODDS) if is_told else tuned
-            tuned = _finished(
-                runner.run([partial(_go_on, tuned=each, rows=rows) for each in left], [])
-            )
+            tuned = _tune_further(runner, left, list(zip(bendable, bent, strict=True)), rows)
         if len(problem.y) > MOST_FOR_EVIDENCE:
             _judge_one(problem, found, runner, tuned, best, rows)
             return
@@ -129,6 +131,7 @@ def _add(problem: TuningProblem, found: Found, runner: Runner, judged: list[Judg
     is_unseen_known = len(unseen) == len(judged)
     if not contenders or not is_few or not is_better:
         found.exact += contenders
+        found.is_noiseless = not likely and problem.objective.is_promising(lowest, with_noise)
         return
     if is_unseen_known:
         y = runner.comparison.y
@@ -157,18 +160,37 @@ def _best_exact(found: Found) -> Contender | None:
     return min(exact or found.all, key=lambda c: c.loss, default=None)
 
 
-def _may_be_function(problem: TuningProblem, found: Found, best: Contender) -> bool:
+def _may_be_function(problem: TuningProblem, found: Found, best: Contender, rows: Rows) -> bool:
     """Whether the best exact GP has no noise, or the best of all has none; of few rows, little.
 
-    The prior of exact GPs keeps some.
+    The prior of exact GPs keeps some. Where it is more, the rows must be about as likely without.
     """
     all_of_them = min(found.all, key=lambda c: c.loss, default=best)
-    is_cheap = len(problem.y) <= MOST_FOR_EVIDENCE
-    return (
-        finds_no_noise(best.model)
-        or finds_no_noise(all_of_them.model)
-        or (is_cheap and best.model.noise_variance <= LITTLE_NOISE)
-    )
+    noise = best.model.noise_variance
+    if finds_no_noise(best.model) or finds_no_noise(all_of_them.model):
+        return True
+    if len(problem.y) > MOST_FOR_EVIDENCE or noise > SOME_NOISE:
+        return False
+    return noise <= LITTLE_NOISE or _is_likely_without(problem, best, rows)
+
+
+def _is_likely_without(problem: TuningProblem, best: Contender, rows: Rows) -> bool:
+    """Whether the metric of the best explains rows without noise, about as well as with it.
+
+    Not tuned for that: rows that have noise are less likely by hundreds, or thousands.
+    """
+    own = best.space.part(rows).problem(problem.make_exact(best.model))
+    with_noise = -evidence_of(own, problem.backend.dense).value
+    without = [
+        maximize_noiseless(
+            problem,
+            bendable_rows(problem, space).part(rows),
+            _cold(problem, kernel, lengthscale=best.model.lengthscale),
+            n=0,
+        ).log_evidence
+        for space, kernel in _kinds(problem, best)
+    ]
+    return max(without) >= with_noise - LARGEST_DROP * len(rows)
 
 
 def _kinds(problem: TuningProblem, best: Contender) -> list[tuple[LeaveOneOut, KernelSetting]]:
@@ -209,6 +231,26 @@ def _likely(tuned: list[Tuned], rows: Rows, least_odds: float = SMALLEST_ODDS) -
     return [each for each, own in zip(tuned, odds, strict=True) if own > least_odds]
 
 
+def _tune_further(
+    runner: Runner, left: list[Tuned], bent: list[tuple[Tuned, Tuned]], rows: Rows
+) -> list[Tuned]:
+    """What is left, with more rows; ``bent`` are pairs of one before and after its inputs were.
+
+    Bends begin again from inputs as they are: from the bends of few rows, steps along the valley
+    where the signal grows with all lengthscales get small long before its end.
+    """
+    origins = {id(after): before for before, after in bent}
+    plain = {id(one): one for one in (origins.get(id(each), each) for each in left)}
+    gone_on = runner.run([partial(_go_on, tuned=one, rows=rows) for one in plain.values()], [])
+    further = dict(zip(plain, gone_on, strict=True))
+    bends = [
+        partial(_bend_further, plain=further[id(origins[id(each)])], few=each, rows=rows)
+        for each in left
+        if each.is_bent
+    ]
+    return _finished(gone_on + runner.run(bends, []))
+
+
 def _finished(tuned: list[Tuned]) -> list[Tuned]:
     """Without bends that are less likely than none: their descent ended before its end."""
 
@@ -234,10 +276,11 @@ def _tune_plain(
     """With inputs as they are."""
     problem, (space, kernel) = job.problem, kind
     part = bendable_rows(problem, space).part(rows)
-    cold = _cold(problem, kernel, has_trend)
     # From the metric of the best as well, in whatever transform: all are in standard deviations.
-    warm = cold._replace(model=cold.model.replace(lengthscale=best.model.lengthscale))
-    starts = [cold, warm]
+    starts = [
+        _cold(problem, kernel, has_trend, lengthscale)
+        for lengthscale in (None, best.model.lengthscale)
+    ]
     if not is_last:
         # More rows go on from there, and from either they come to much the same.
         starts = [
@@ -253,13 +296,25 @@ def _tune_plain(
 def _bend(job: Job, plain: Tuned, rows: Rows, is_last: bool) -> Tuned:
     """From there on with bent inputs."""
     problem, found = job.problem, plain.found
+    start = _cold(problem, found.model.kernel, found.model.constant_variance > 0)
+    return _bend_from(problem, plain, start, rows, is_last)
+
+
+def _bend_further(job: Job, plain: Tuned, few: Tuned, rows: Rows) -> Tuned:
+    """The same with more rows, of which few have been bent already."""
+    return _bend_from(job.problem, plain, few.found, rows, True)
+
+
+def _bend_from(
+    problem: TuningProblem, plain: Tuned, other: Bent, rows: Rows, is_last: bool
+) -> Tuned:
+    """From what is not bent, or if that gains nothing, from another start."""
     part = bendable_rows(problem, plain.space).part(rows)
-    bent = maximize_noiseless(problem, part, found, True, is_last)
-    if bent.log_evidence < found.log_evidence + WORTH_DESCENT:
+    bent = maximize_noiseless(problem, part, plain.found, True, is_last)
+    if bent.log_evidence < plain.found.log_evidence + WORTH_DESCENT:
         # Where it begins the evidence may be too steep for a step.
-        start = _cold(problem, found.model.kernel, found.model.constant_variance > 0)
-        cold = maximize_noiseless(problem, part, start, True, is_last)
-        bent = max(bent, cold, key=lambda each: each.log_evidence)
+        again = maximize_noiseless(problem, part, other, True, is_last)
+        bent = max(bent, again, key=lambda each: each.log_evidence)
     return Tuned(plain.space, bent, True)
 
 
@@ -267,20 +322,27 @@ def _go_on(job: Job, tuned: Tuned, rows: Rows) -> Tuned:
     """With more rows."""
     problem = job.problem
     part = bendable_rows(problem, tuned.space).part(rows)
-    found = maximize_noiseless(problem, part, tuned.found, tuned.is_bent)
+    found = maximize_noiseless(problem, part, tuned.found)
     if found.log_evidence <= -BAD_EVIDENCE:
         # They cannot be factored where fewer have ended.
         start = _cold(problem, found.model.kernel, found.model.constant_variance > 0)
-        found = maximize_noiseless(problem, part, start, tuned.is_bent)
+        found = maximize_noiseless(problem, part, start)
     return tuned._replace(found=found)
 
 
-def _cold(problem: TuningProblem, kernel: KernelSetting, has_trend: bool = True) -> Bent:
-    """Where nothing is known yet."""
+def _cold(
+    problem: TuningProblem,
+    kernel: KernelSetting,
+    has_trend: bool = True,
+    lengthscale: NDArray[np.floating] | None = None,
+) -> Bent:
+    """Where nothing is known yet, but for lengthscales if they are given."""
     model = problem.make_exact(problem.specification.model)
     model = model.replace(kernel=kernel, noise_variance=TINY_NOISE / model.signal_variance)
     if not has_trend:
         model = model.replace(constant_variance=0.0, slope_variance=0.0)
+    if lengthscale is not None:
+        model = model.replace(lengthscale=lengthscale)
     return Bent(model, np.zeros(len(model.lengthscale)), -math.inf)
 
 
