@@ -200,8 +200,9 @@ class Admission(Given):
 
     @property
     def _admits_plain_composites(self) -> bool:
+        n_others = 2 * N_AVERAGED if len(self.y) <= FEW_ROWS else N_AVERAGED
         return (
-            self.exact_room > 2 * N_AVERAGED
+            self.exact_room > n_others
             and self.queries is None
             and not self.is_exact_on_request
             and not self.is_warm

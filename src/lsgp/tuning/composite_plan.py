@@ -18,11 +18,11 @@ FEWEST_PRODUCT_INPUTS, MOST_PRODUCT_INPUTS = 3, 30
 PRODUCT_OF = "matern52"
 
 #: Rows of tables where sums are tried.
-FEWEST_FOR_SUM, MOST_FOR_SUM = 50, 2000
+FEWEST_FOR_SUM, MOST_FOR_SUM = 50, 5000
 #: With more inputs, twice as many lengthscales say little.
 MOST_SUM_INPUTS = 30
-#: The correlations of sums: of long distances, and of short ones.
-SUMS_OF = (("matern52", "matern12"), ("rbf", "matern32"))
+#: Its correlations: of long distances, and of short ones.
+SUM_OF = ("rbf", "matern32")
 #: That of queries beyond the rows, and another transform of the inputs in which it is tried.
 SUM_BEYOND, BENT_BEYOND = ("matern52", "matern12"), "yeo-johnson"
 #: The variance of the second with which tuning starts, relative to the first.

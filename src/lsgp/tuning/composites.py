@@ -10,7 +10,6 @@ is; what that is worth, rows that are left out tell.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +41,9 @@ def product_of(problem: TuningProblem) -> ProductKernel:
     return ProductKernel(PRODUCT_OF, (1.0,) * problem.rows.X.shape[1])
 
 
-def sums_of(problem: TuningProblem, names: Sequence[tuple[str, str]]) -> list[SumKernel]:
+def sum_of(problem: TuningProblem, names: tuple[str, str]) -> SumKernel:
     ratios = (math.exp(USUAL_LOG_RATIO),) * problem.rows.X.shape[1]
-    return [SumKernel(pair, FIRST_CONSTANT, ratios) for pair in names]
+    return SumKernel(names, FIRST_CONSTANT, ratios)
 
 
 def composite_start(problem: TuningProblem, kernel: Composite, space: LeaveOneOut) -> Start:

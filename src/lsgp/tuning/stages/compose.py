@@ -13,12 +13,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.tuning.composite_plan import SUMS_OF
+from lsgp.tuning.composite_plan import SUM_OF
 from lsgp.tuning.composites import (
     composite_start,
     first_space,
     product_of,
-    sums_of,
+    sum_of,
     tune_again,
     tune_composite,
 )
@@ -46,11 +46,8 @@ class Compose:
         if problem.admits_product:
             starts.append(composite_start(problem, product_of(problem), first_space(problem)))
         if problem.admits_sum:
-            starts += [
-                composite_start(problem, kernel, space)
-                for space in _spaces(problem, found)
-                for kernel in sums_of(problem, SUMS_OF)
-            ]
+            kernel = sum_of(problem, SUM_OF)
+            starts += [composite_start(problem, kernel, s) for s in _spaces(problem, found)]
         if starts:
             runner.report(0, "exact GPs of products and sums")
             drawn = problem.random(runner.stream).permutation(len(problem.y))

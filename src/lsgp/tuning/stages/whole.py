@@ -24,7 +24,7 @@ from lsgp.tuning.composites import (
     first_space,
     product_of,
     space_of,
-    sums_of,
+    sum_of,
     tune_composite,
 )
 from lsgp.tuning.contender import Start
@@ -68,7 +68,7 @@ def _composites(problem: TuningProblem) -> list[Start]:
     """A sum as it is, without a slope and in another transform of the inputs, and a product."""
     if not problem.admits_sum_beyond:
         return []
-    first, (kernel,) = first_space(problem), sums_of(problem, (SUM_BEYOND,))
+    first, kernel = first_space(problem), sum_of(problem, SUM_BEYOND)
     start = composite_start(problem, kernel, first)
     starts = [start]
     if start.model.slope_variance > 0:
