@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sums of two correlations in fits: where they are chosen, and what is done with them."""
+
+from copy import copy, deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lsgp import LSGPRegressor
+from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.kernels import Composite
+from lsgp.method.product_kernel import ProductKernel
+from lsgp.method.sum_kernel import SumKernel
+from lsgp.solvers.exact import ExactSolver
+from lsgp.solvers.exact_system import ExactSystem
+from lsgp.tuning.stages import compose
+
+
+def long_and_short(n=250, seed=0):
+    """Something smooth over all of the square, and something rough over little of it."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 2))
+    rough = np.sign(np.sin(25.0 * X[:, 0])) * np.cos(20.0 * X[:, 1])
+    return X, 5.0 * np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.4 * rough + 0.05 * rng.normal(size=n)
+
+
+SETTINGS = {"random_state": 0, "n_jobs": 1, "boosting": False, "input_transform": "standardize"}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = long_and_short()
+    model = LSGPRegressor(**SETTINGS).fit(X, y)
+    assert sums_in(model), "it was made for them"
+    return model, X, y
+
+
+def sums_in(model):
+    return [f for f in model.ensemble_.models if isinstance(f.model.kernel, SumKernel)]
+
+
+def alone(model, fitted):
+    """The estimator with one of its models."""
+    one = copy(model)
+    one.ensemble_ = replace(model.ensemble_, models=(replace(fitted, weight=1.0),), boosted=None)
+    return one
+
+
+def test_what_varies_over_long_and_short_distances_chooses_a_sum(fitted):
+    model, _, _ = fitted
+    kernel = sums_in(model)[0].model.kernel
+    assert max(kernel.ratios) < 1.0, "the second is the short one"
+    assert "sum of rbf and matern32" in str(model.describe())
+    assert isinstance(sums_in(model)[0].solver, ExactSolver)
+
+
+def test_saved_ones_predict_the_same_bits(fitted, tmp_path):
+    model, X, _ = fitted
+    model.save(tmp_path / "model.lsgp")
+    again = LSGPRegressor.load(tmp_path / "model.lsgp")
+    np.testing.assert_array_equal(again.predict(X + 0.01), model.predict(X + 0.01))
+    assert sums_in(again)[0].model.kernel == sums_in(model)[0].model.kernel
+
+
+def test_draws_have_the_spread_that_is_predicted(fitted):
+    model, X, _ = fitted
+    one = alone(model, sums_in(model)[0])
+    queries = np.vstack([X[:4] + 0.02, [[0.5, 1.3]]])
+    draws = one.sample_y(queries, n_samples=400, random_state=0)
+    _, std = one.predict(queries, return_std=True)
+    np.testing.assert_allclose(draws.reshape(len(queries), -1).std(axis=1), std, rtol=0.2)
+
+
+def test_gradients_are_differences_of_predictions(fitted):
+    model, X, _ = fitted
+    one, queries, step = alone(model, sums_in(model)[0]), X[:3] + 0.011, 1e-6
+    gradient = one.predict_gradient(queries)
+    for j, e in enumerate(step * np.eye(2)):
+        expected = (one.predict(queries + e) - one.predict(queries - e)) / (2.0 * step)
+        np.testing.assert_allclose(gradient[:, j], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_that_come_later_are_known(fitted):
+    model, X, _ = fitted
+    later = deepcopy(model).partial_fit(X[:3] + 0.02, np.full(3, 9.0))
+    assert len(sums_in(later)[0].problem.X) == len(X) + 3
+    assert (later.predict(X[:3] + 0.02) > model.predict(X[:3] + 0.02)).all()
+
+
+def test_a_warm_fit_goes_on_from_them_and_tries_no_others(fitted, monkeypatch):
+    _, X, y = fitted
+    model = LSGPRegressor(warm_start=True, **SETTINGS).fit(X[:200], y[:200])
+    before = {f.model.kernel for f in sums_in(model)}
+    assert before
+    monkeypatch.setattr(compose, "tune_composite", lambda *_: pytest.fail("begun anew"))
+    model.fit(X, y)
+    after = {f.model.kernel for f in sums_in(model)}
+    assert after, "what paid pays"
+    assert not after & before, "tuned for the rows that there are now"
+
+
+def test_a_warm_fit_of_sums_alone_has_local_models_by_name(fitted):
+    model, X, y = fitted
+    one = alone(model, sums_in(model)[0]).set_params(warm_start=True)
+    one.fit(X, y)
+    local = [f for f in one.ensemble_.models if not isinstance(f.solver, ExactSolver)]
+    assert all(isinstance(f.model.kernel, str) for f in local)
+    assert np.isfinite(one.predict(X)).all()
+
+
+def test_a_kernel_that_is_given_is_not_replaced(fitted):
+    _, X, y = fitted
+    model = LSGPRegressor(kernel="matern32", **SETTINGS).fit(X[:120], y[:120])
+    assert {f.model.kernel for f in model.ensemble_.models} == {"matern32"}
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [SumKernel(("rbf", "matern32"), 0.4, (0.2, 0.7)), ProductKernel("matern52", (0.3, 2.0))],
+    ids=str,
+)
+def test_inputs_that_say_nothing_change_nothing(kernel):
+    rng = np.random.default_rng(0)
+    X, queries = rng.normal(size=(20, 5)), rng.normal(size=(4, 5))
+    y, ones, inputs = rng.normal(size=(20, 1)), np.ones(20), np.array([3, 1])
+    narrow = LocalModel(kernel, "rectangular", np.array([0.8, 1.1]), noise_variance=0.1)
+    lengthscale = np.full(5, 1e8)
+    lengthscale[inputs] = narrow.lengthscale
+    wide = narrow.replace(kernel=kernel.among_inputs(inputs, 5), lengthscale=lengthscale)
+    found = ExactSystem.solve(LocalProblem(X, y, ones, wide)).predict(queries)
+    some = LocalProblem(np.ascontiguousarray(X[:, inputs]), y, ones, narrow)
+    expected = ExactSystem.solve(some).predict(queries[:, inputs])
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-6)
+    np.testing.assert_allclose(found.variance, expected.variance, rtol=1e-6)
+    assert wide.kernel.of_inputs(inputs) == kernel
+
+
+def test_many_inputs_of_which_few_matter_may_have_a_sum():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(1000, 50))
+    rough = np.sign(np.sin(9.0 * X[:, 1]))
+    y = 3.0 * np.sin(2.0 * X[:, 0]) + X[:, 2] + 0.5 * rough + 0.05 * rng.normal(size=1000)
+    model = LSGPRegressor(**SETTINGS, n_tuning_points=200).fit(X, y)
+    assert sums_in(model), "it was made for them"
+    for fitted in sums_in(model):
+        assert len(fitted.model.kernel.ratios) == 50
+    assert np.isfinite(model.predict(X[:5])).all()
+
+
+def test_beyond_the_rows_they_have_most_of_the_weight():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(size=(400, 3))
+    y = 2.0 * X[:, 0] + np.sin(4.0 * X[:, 1]) + 0.3 * np.sign(np.sin(20.0 * X[:, 2]))
+    y += 0.05 * rng.normal(size=400)
+    beyond = X[:, 0] > 0.75
+    model = LSGPRegressor(**SETTINGS, n_tuning_points=200)
+    model.fit(X[~beyond], y[~beyond], queries=X[beyond])
+    share = sum(f.weight for f in model.ensemble_.models if isinstance(f.model.kernel, Composite))
+    assert share >= 0.35  # .7 of all, or of the half that is tuned for the queries
+    predicted = model.predict_distribution(X[beyond])
+    low, high = predicted.interval(0.95)
+    assert np.mean((low <= y[beyond]) & (y[beyond] <= high)) > 0.8
+    assert np.sqrt(np.mean((predicted.mean - y[beyond]) ** 2)) < 0.5 * y[beyond].std()
