@@ -13,7 +13,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.tuning.composite_plan import SUM_OF
 from lsgp.tuning.composites import (
     composite_start,
     first_space,
@@ -46,8 +45,9 @@ class Compose:
         if problem.admits_product:
             starts.append(composite_start(problem, product_of(problem), first_space(problem)))
         if problem.admits_sum:
-            kernel = sum_of(problem, SUM_OF)
-            starts += [composite_start(problem, kernel, s) for s in _spaces(problem, found)]
+            kernels = [sum_of(problem, names) for names in problem.level.sums]
+            spaces = _spaces(problem, found)
+            starts += [composite_start(problem, k, s) for s in spaces for k in kernels]
         if starts:
             runner.report(0, "exact GPs of products and sums")
             drawn = problem.random(runner.stream).permutation(len(problem.y))
