@@ -118,3 +118,24 @@ def test_trees_are_tried_where_a_function_of_few_rows_may_be_none():
     with pytest.raises(AttributeError):  # it went on to a problem that is none
         Boost().run(SimpleNamespace(admits_boosting=True), found, runner)
     assert reported == ["boosted trees"]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_a_warm_fit_knows_whether_there_is_noise(noise, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(200, 3))
+    y = smooth(X) + noise * rng.normal(size=200)
+    few = {"kernel": "rbf", "n_tuning_points": 40, "n_models": 2, "random_state": 0}
+    tried, tune = [], noiseless._tune_plain
+
+    def watch(job, **settings):
+        tried.append(settings["kind"])
+        return tune(job, **settings)
+
+    monkeypatch.setattr(noiseless, "_tune_plain", watch)
+    monkeypatch.setattr(noiseless, "LITTLE_NOISE", 0.1)
+    model = LSGPRegressor(warm_start=True, **few).fit(X, y)
+    assert tried
+    tried.clear()
+    model.fit(X, y)
+    assert bool(tried) == (noise == 0.0)

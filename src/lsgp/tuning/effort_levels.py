@@ -66,8 +66,9 @@ class Level(NamedTuple):
     #: they had one of .15, and it was 1.403.)
     boosts: bool
     worth_boosting: float
-    #: The largest neighborhood, and the most rows of an exact GP.
+    #: The largest neighborhood, that of few rows and of labels, and the most rows of an exact GP.
     most_neighbors: int
+    most_of_few: int
     #: The same where queries are known and lie in gaps, whatever they take: with fewer, nobody sees
     #: round the rim (satellite: CRPS .775 with 256, .74 with 512).
     most_in_gaps: int
@@ -120,6 +121,7 @@ LEVELS = {
         boosts=False,
         worth_boosting=WORTH_BOOSTING,
         most_neighbors=256,
+        most_of_few=128,
         most_in_gaps=256,
         most_exact=0,
         factors_in_double=False,
@@ -156,6 +158,7 @@ LEVELS = {
         boosts=True,
         worth_boosting=WORTH_BOOSTING,
         most_neighbors=384,
+        most_of_few=384,
         most_in_gaps=512,
         most_exact=MOST_EXACT,
         factors_in_double=False,
@@ -193,6 +196,7 @@ LEVELS = {
         boosts=True,
         worth_boosting=0.0,
         most_neighbors=512,
+        most_of_few=512,
         most_in_gaps=512,
         most_exact=MOST_EXACT,
         factors_in_double=True,

@@ -27,6 +27,7 @@ from lsgp.tuning.evidence import NOT_TUNED
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.parameters import Parameters
 from lsgp.tuning.plan import (
+    FEWEST_FOR_LARGE,
     SPEED_OF_DEVICE,
     Efforts,
 )
@@ -136,7 +137,10 @@ class Given:
     @property
     def most_neighbors(self) -> int:
         """The largest neighborhood that is tried."""
-        return self.level.most_in_gaps if self.is_in_gaps else self.level.most_neighbors
+        if self.is_in_gaps:
+            return self.level.most_in_gaps
+        has_few = len(self.y) < FEWEST_FOR_LARGE or self.labels is not None
+        return self.level.most_of_few if has_few else self.level.most_neighbors
 
     @property
     def worth_of_millisecond(self) -> float:

@@ -66,7 +66,7 @@ class Noiseless:
         return 0  # not by local solves
 
     def run(self, problem: TuningProblem, found: Found, runner: Runner) -> None:
-        if not problem.admits_noiseless:
+        if not problem.admits_noiseless or _is_known_noisy(problem):
             return
         best = _best_exact(found)
         rows = problem.draw(N_NOISELESS_ROWS, problem.random(runner.stream))
@@ -114,6 +114,12 @@ class Noiseless:
             add_on_levels(problem, lattice, found, runner, judged)
         else:
             _add(problem, found, runner, judged)
+
+
+def _is_known_noisy(problem: TuningProblem) -> bool:
+    """Whether a previous fit has found noise."""
+    starts = (*problem.starts, *problem.exact_starts, *problem.composite_starts)
+    return problem.is_warm and not any(finds_no_noise(start.model) for start in starts)
 
 
 def _add(problem: TuningProblem, found: Found, runner: Runner, judged: list[Judged]) -> None:
