@@ -42,7 +42,7 @@ LARGEST_SPREAD = 0.03
 USERS_OF_THE_INDEX = (
     "lsgp.tuning.leave_one_out",
     "lsgp.ensemble.fitted_model",
-    "lsgp.tuning.imitation",
+    "lsgp.tuning.beyond.imitation",
 )
 
 

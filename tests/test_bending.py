@@ -12,10 +12,10 @@ from lsgp.inputs.transforms import fit_transform_kind
 from lsgp.inputs.transforms.yeo_johnson import differentiate_by_power, log_slope, yeo_johnson
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.tuning.bending import BendableRows, Bent, maximize_bent_evidence, noiseless
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.evidence import NOT_TUNED, evidence_of
-from lsgp.tuning.noiseless_plan import ROUNDING_NOISE, TINY_NOISE
+from lsgp.tuning.functions.bending import BendableRows, Bent, maximize_bent_evidence, noiseless
+from lsgp.tuning.functions.plan import ROUNDING_NOISE, TINY_NOISE
 from lsgp.tuning.parameters import Parameters
 
 SMALL = 1e-6

@@ -24,13 +24,13 @@ from lsgp.storage.boosted import boosted_record, read_boosted
 from lsgp.storage.checks import InvalidRecord
 from lsgp.storage.model_file import ModelFileError
 from lsgp.storage.records import ArrayStore
-from lsgp.tuning import boosting
-from lsgp.tuning.boosting import BoostingProblem, FoldFit, WarmTrees
-from lsgp.tuning.boosting_plan import BOOSTED_PRIOR_ROWS, WARM_TREES, boosted_prior_rows
 from lsgp.tuning.comparison import Comparison
 from lsgp.tuning.folds import folds_of
 from lsgp.tuning.objective import OBJECTIVES
 from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.trees import boosting
+from lsgp.tuning.trees.boosting import BoostingProblem, FoldFit, WarmTrees
+from lsgp.tuning.trees.plan import BOOSTED_PRIOR_ROWS, WARM_TREES, boosted_prior_rows
 
 
 def steps(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

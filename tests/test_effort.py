@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tuned import assert_same_predictions, make_data, regressor
 
-import lsgp.tuning.bending
 import lsgp.tuning.evidence
+import lsgp.tuning.functions.bending
 from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.method.contract import LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
@@ -48,7 +48,7 @@ def work_of(action):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LeaveOneOut, "evaluate", counted)
         patch.setattr(lsgp.tuning.evidence, "evidence_of", counted_evidence)
-        patch.setattr(lsgp.tuning.bending, "evidence_of", counted_evidence)
+        patch.setattr(lsgp.tuning.functions.bending, "evidence_of", counted_evidence)
         result = action()
     return total[0], result
 

@@ -27,9 +27,9 @@ from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.fallback import FallbackBackend
 from lsgp.compute.interrupts import ThreadPool
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.tuning.boosting import BoostingProblem
 from lsgp.tuning.gathering import Gathering
 from lsgp.tuning.stages import stage
+from lsgp.tuning.trees.boosting import BoostingProblem
 
 REASON = cuda.why_not()
 needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))

@@ -9,7 +9,7 @@ from tuned import regressor
 
 from lsgp import LSGPRegressor
 from lsgp.search.index import build_index
-from lsgp.tuning.imitation import FEWEST_TARGETS, imitate_queries
+from lsgp.tuning.beyond.imitation import FEWEST_TARGETS, imitate_queries
 
 
 def grid(side=50):

@@ -9,10 +9,10 @@ import pytest
 
 from lsgp import LSGPRegressor
 from lsgp.inputs.transforms import fit_transform_kind
-from lsgp.tuning.bending import BendableRows, noiseless
 from lsgp.tuning.evidence import NOT_TUNED
-from lsgp.tuning.lattice import Lattice
-from lsgp.tuning.noiseless_plan import FEWEST_BENT_LEVELS
+from lsgp.tuning.functions.bending import BendableRows, noiseless
+from lsgp.tuning.functions.lattice import Lattice
+from lsgp.tuning.functions.plan import FEWEST_BENT_LEVELS
 from lsgp.tuning.parameters import Parameters
 
 

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-import lsgp.tuning.mirrors
+import lsgp.tuning.beyond.mirrors
 from lsgp import LSGPRegressor
 from lsgp.inputs.transforms import Rotation
 from lsgp.method.contract import LocalModel
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.search.index import build_index
-from lsgp.tuning.beyond import _in_gaps
-from lsgp.tuning.beyond_plan import SHARE_ACROSS_GAPS, SHORT_IN_GAPS
+from lsgp.tuning.beyond.competition import _in_gaps
+from lsgp.tuning.beyond.mirrors import draw_alike, mirror_gaps
+from lsgp.tuning.beyond.plan import SHARE_ACROSS_GAPS, SHORT_IN_GAPS
+from lsgp.tuning.beyond.regions import Layer, Regions
 from lsgp.tuning.contender import Contender, Start
-from lsgp.tuning.mirrors import draw_alike, mirror_gaps
 from lsgp.tuning.objective import OBJECTIVES
-from lsgp.tuning.regions import Layer, Regions
 from lsgp.tuning.stages.gaps import _across_gaps, _thinned, _within_gaps
 
 #: A map of few rows: all of it is for maps of many.
@@ -29,7 +29,7 @@ CENTER, RADIUS = np.array([0.3, 0.35]), 0.12
 
 @pytest.fixture(autouse=True)
 def _maps_of_few_rows(monkeypatch):
-    monkeypatch.setattr(lsgp.tuning.mirrors, "FEWEST_FOR_MIRRORS", 500)
+    monkeypatch.setattr(lsgp.tuning.beyond.mirrors, "FEWEST_FOR_MIRRORS", 500)
 
 
 def in_gaps(X):
@@ -135,8 +135,8 @@ def fitted():
     settings = {"random_state": 0, "n_tuning_points": 60, "n_models": 2, "n_neighbors": 30}
     settings |= {"kernel": "matern32", "input_transform": "standardize"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lsgp.tuning.mirrors, "FEWEST_FOR_MIRRORS", 500)
-        patch.setattr(lsgp.tuning.mirrors, "N_MIRRORED_TARGETS", 400)
+        patch.setattr(lsgp.tuning.beyond.mirrors, "FEWEST_FOR_MIRRORS", 500)
+        patch.setattr(lsgp.tuning.beyond.mirrors, "N_MIRRORED_TARGETS", 400)
         known = [
             LSGPRegressor(n_jobs=n_jobs, **settings).fit(X, striped(X), queries=queries)
             for n_jobs in (1, 3)

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from lsgp import LSGPRegressor
-from lsgp.tuning import judged_functions, outcome, search
+from lsgp.tuning import outcome, search
 from lsgp.tuning.calibration import ScaleAndShape
-from lsgp.tuning.judged_functions import Tuned
-from lsgp.tuning.noiseless_plan import N_HALF_PROVEN_UNSEEN
+from lsgp.tuning.functions import judging
+from lsgp.tuning.functions.judging import Tuned
+from lsgp.tuning.functions.plan import N_HALF_PROVEN_UNSEEN
 from lsgp.tuning.parameters import SHARED_BOUNDS
 from lsgp.tuning.plan import BAD_LOSS, SMALLEST_ODDS, integrated_share
 from lsgp.tuning.problem import TuningProblem
@@ -89,7 +90,7 @@ def test_intervals_of_a_smooth_function_are_no_wider_than_its_errors(short):
 
 def predictions_of_folds(monkeypatch, change=lambda found: found):
     """What folds say in the fits to come, as changed, and what is judged."""
-    told, judged, predict, add = [], [], judged_functions._predict_unseen, noiseless._add
+    told, judged, predict, add = [], [], judging._predict_unseen, noiseless._add
 
     def watched(*arguments):
         told.append(change(predict(*arguments)))
@@ -99,7 +100,7 @@ def predictions_of_folds(monkeypatch, change=lambda found: found):
         judged.extend(those)
         add(problem, found, runner, those)
 
-    monkeypatch.setattr(judged_functions, "_predict_unseen", watched)
+    monkeypatch.setattr(judging, "_predict_unseen", watched)
     monkeypatch.setattr(noiseless, "_add", adding)
     return told, judged
 

@@ -9,18 +9,18 @@ from scipy.spatial import cKDTree
 from sklearn.gaussian_process.kernels import Matern
 from tuned import regressor
 
-import lsgp.tuning.beyond
+import lsgp.tuning.beyond.competition
 from lsgp import LSGPRegressor
 from lsgp.backends.grow import Bins, Growth, Watched, grow
 from lsgp.method.contract import LocalProblem
 from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning import search
-from lsgp.tuning.beyond import choose_beyond
-from lsgp.tuning.boosting_plan import plan_boosting
+from lsgp.tuning.beyond.competition import choose_beyond
+from lsgp.tuning.beyond.regions import hold_out_regions, leave_regions_out, locate_queries
 from lsgp.tuning.evidence import make_exact
-from lsgp.tuning.regions import hold_out_regions, leave_regions_out, locate_queries
 from lsgp.tuning.stages.stage import Found
+from lsgp.tuning.trees.plan import plan_boosting
 
 
 def points(n=1500, d=2, seed=0):
@@ -210,7 +210,7 @@ def beyond_of_steps():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "choose_beyond", choose)
-        patch.setattr(lsgp.tuning.beyond, "CLEARLY", np.inf)
+        patch.setattr(lsgp.tuning.beyond.competition, "CLEARLY", np.inf)
         asked["model"] = LSGPRegressor(**STEPS).fit(X[~beyond], y[~beyond], queries=X[beyond])
     return asked
 

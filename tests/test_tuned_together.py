@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lsgp import LSGPRegressor
-from lsgp.tuning.boosting_plan import BOOSTED_PRIOR_ROWS, boosted_prior_rows
+from lsgp.tuning.trees.plan import BOOSTED_PRIOR_ROWS, boosted_prior_rows
 
 
 def curve(U):

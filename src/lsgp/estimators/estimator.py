@@ -49,11 +49,11 @@ from lsgp.inputs.specification import LIMITS, Specification
 from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
 from lsgp.method.shape import AS_THEY_ARE
 from lsgp.tuning.angle import choose_angle
-from lsgp.tuning.boosting import WarmTrees
 from lsgp.tuning.classes.labels import Labels
 from lsgp.tuning.outcome import Tuned
 from lsgp.tuning.problem import TuningProblem, WarmStart
 from lsgp.tuning.search import tune
+from lsgp.tuning.trees.boosting import WarmTrees
 
 Array = NDArray[np.float64]
 

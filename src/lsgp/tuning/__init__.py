@@ -11,10 +11,9 @@ and the `problem` itself, which makes the rows in each input transform.
   found what `result` shows users.
 - Numbers are in `plan` and the files named after it, those that the setting ``effort`` decides in
   `effort_levels`; `prices` are what predictions cost, and `clock` says when to stop.
-- Of few rows: `integration`. Of labels: `classes`. Of trees: `boosting`, by `folds`.
-- Of many inputs: `narrowing` to some. Of maps: the `angle` of their axes.
-- Of functions without noise: `bending`, rows on a `lattice`, `judged_functions`.
-- Of queries away from the rows: `imitation` of their distances, held-out `regions` and `mirrors` of
-  gaps, and `beyond`, where what these say is weighed.
+- Of few rows: `integration`. Of kernels of several correlations: `composites`. Of many inputs:
+  `narrowing` to some. Of maps: the `angle` of their axes.
+- Folders of their own have labels (`classes`), boosted `trees` (by `folds`), `functions` without
+  noise, and queries `beyond` the rows or in gaps of them.
 - On a device, candidates ask together: `gathering`.
 """

@@ -16,7 +16,6 @@ from lsgp.backends.dense_host import HOST
 from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.method.contract import LocalModel
 from lsgp.solvers.exact_system import exact_bytes, largest_exact
-from lsgp.tuning.boosting_plan import FEWEST_BOOSTED_INPUTS, FEWEST_BOOSTED_ROWS
 from lsgp.tuning.classes.plan import (
     MOST_CLASSES_FOR_LAPLACE,
     MOST_FOR_LINEAR,
@@ -33,8 +32,8 @@ from lsgp.tuning.composite_plan import (
     MOST_SUM_INPUTS,
 )
 from lsgp.tuning.evidence import make_exact
+from lsgp.tuning.functions.lattice import Lattice
 from lsgp.tuning.given import Given
-from lsgp.tuning.lattice import Lattice
 from lsgp.tuning.plan import (
     FEW_ROWS,
     FEWEST_FOR_COARSE,
@@ -53,6 +52,7 @@ from lsgp.tuning.plan import (
     exact_share,
     integrated_share,
 )
+from lsgp.tuning.trees.plan import FEWEST_BOOSTED_INPUTS, FEWEST_BOOSTED_ROWS
 
 
 @dataclass(frozen=True, eq=False)

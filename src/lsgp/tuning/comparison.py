@@ -20,13 +20,7 @@ from lsgp.method.contract import (
 )
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import Link
-from lsgp.tuning.boosting_plan import (
-    BOOSTED_PRIOR_SHARE,
-    BOOSTED_SHARES,
-    WORTH_BOOSTING,
-    boosted_prior_rows,
-    optimism,
-)
+from lsgp.tuning.beyond.regions import Regions
 from lsgp.tuning.calibration import (
     N_HALF_PROVEN,
     ScaleAndShape,
@@ -37,8 +31,14 @@ from lsgp.tuning.classes.linear import LinearCandidate
 from lsgp.tuning.leave_one_out import Sample
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import BAD_LOSS
-from lsgp.tuning.regions import Regions
 from lsgp.tuning.result import Candidate
+from lsgp.tuning.trees.plan import (
+    BOOSTED_PRIOR_SHARE,
+    BOOSTED_SHARES,
+    WORTH_BOOSTING,
+    boosted_prior_rows,
+    optimism,
+)
 from lsgp.tuning.weights import Toll, choose_weights
 
 Array = NDArray[np.float64]

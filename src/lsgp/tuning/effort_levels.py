@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from lsgp.tuning.boosting_plan import WORTH_BOOSTING
 from lsgp.tuning.composite_plan import ROUGH_SUM, SMOOTH_SUM
 from lsgp.tuning.plan import MANY_INPUTS, N_COMPARED, Effort, Efforts
+from lsgp.tuning.trees.plan import WORTH_BOOSTING
 
 #: Rows of an exact GP: as many as there is room and time for where it is solved.
 MOST_EXACT = 1_000_000

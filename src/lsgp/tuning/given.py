@@ -17,8 +17,8 @@ from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.specification import DEFAULT_KERNEL, Specification
 from lsgp.method.kernels import kernel_of
 from lsgp.search.arrays import numbered
-from lsgp.tuning.beyond_plan import N_POLISHED_BEYOND
-from lsgp.tuning.boosting import WarmTrees
+from lsgp.tuning.beyond.plan import N_POLISHED_BEYOND
+from lsgp.tuning.beyond.regions import Regions
 from lsgp.tuning.classes.labels import Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.contender import Start
@@ -31,7 +31,7 @@ from lsgp.tuning.plan import (
     SPEED_OF_DEVICE,
     Efforts,
 )
-from lsgp.tuning.regions import Regions
+from lsgp.tuning.trees.boosting import WarmTrees
 
 Array = NDArray[np.float64]
 

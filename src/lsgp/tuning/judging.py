@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning.admission import Admission
+from lsgp.tuning.beyond.regions import leave_regions_out
 from lsgp.tuning.classes.labels import LabelComparison
 from lsgp.tuning.comparison import Comparison, Judgement
 from lsgp.tuning.contender import Contender, Start, name_of
 from lsgp.tuning.given import COMPARISON_STREAM
 from lsgp.tuning.plan import LESS_COMPARED_WARM, N_COMPARED_SLOWLY
 from lsgp.tuning.prices import in_due_precision
-from lsgp.tuning.regions import leave_regions_out
 from lsgp.tuning.result import Candidate
 
 

@@ -28,10 +28,10 @@ from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
 from lsgp.solvers.nodes import Nodes, has_same_spread
-from lsgp.tuning.imitation import Imitation
+from lsgp.tuning.beyond.imitation import Imitation
+from lsgp.tuning.beyond.regions import Regions
 from lsgp.tuning.objective import Objective, Scorer
 from lsgp.tuning.plan import BAD_LOSS, TARGET_NODE
-from lsgp.tuning.regions import Regions
 
 Array = NDArray[np.float64]
 

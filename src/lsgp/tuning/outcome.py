@@ -18,7 +18,7 @@ from lsgp.tuning.classes.laplace import LaplaceCandidate
 from lsgp.tuning.classes.linear import LinearCandidate
 from lsgp.tuning.comparison import Choice, Comparison
 from lsgp.tuning.contender import Contender
-from lsgp.tuning.noiseless_plan import N_HALF_PROVEN_NOISELESS, N_HALF_PROVEN_UNSEEN
+from lsgp.tuning.functions.plan import N_HALF_PROVEN_NOISELESS, N_HALF_PROVEN_UNSEEN
 from lsgp.tuning.parameters import finds_no_noise, is_below_floor
 from lsgp.tuning.plan import BAD_LOSS, exact_share
 from lsgp.tuning.prices import toll_of

@@ -24,16 +24,16 @@ from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import Composite, KernelSetting
 from lsgp.search.approximate import approximate
 from lsgp.search.index import SearchIndex, build_index
-from lsgp.tuning.boosting import WarmTrees
+from lsgp.tuning.beyond.imitation import imitate_queries
+from lsgp.tuning.beyond.mirrors import mirror_gaps
+from lsgp.tuning.beyond.regions import hold_out_regions, locate_queries
 from lsgp.tuning.classes.labels import Labels
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.contender import Start
 from lsgp.tuning.effort_levels import LEVELS, Level
 from lsgp.tuning.given import COMPARISON_STREAM, IMITATION_STREAM, RADIUS_STREAM, REGION_STREAM
-from lsgp.tuning.imitation import imitate_queries
 from lsgp.tuning.judging import Judging
 from lsgp.tuning.leave_one_out import LeaveOneOut
-from lsgp.tuning.mirrors import mirror_gaps
 from lsgp.tuning.objective import Objective
 from lsgp.tuning.plan import (
     FIRST_N_NEIGHBORS,
@@ -43,7 +43,7 @@ from lsgp.tuning.plan import (
     POLISHED_WARM,
     seconds_on_host,
 )
-from lsgp.tuning.regions import hold_out_regions, locate_queries
+from lsgp.tuning.trees.boosting import WarmTrees
 
 Array = NDArray[np.float64]
 Space = TypeVar("Space", bound=LeaveOneOut)

@@ -20,7 +20,7 @@ from lsgp.compute.interrupts import ThreadPool
 from lsgp.compute.progress import progress_bar
 from lsgp.compute.text import placed
 from lsgp.compute.warn import warn_user
-from lsgp.tuning.beyond import Pool, choose_beyond, judge_pool, taken_on
+from lsgp.tuning.beyond.competition import Pool, choose_beyond, judge_pool, taken_on
 from lsgp.tuning.calibration import ScaleAndShape
 from lsgp.tuning.classes.plan import LAPLACE_SHARE
 from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning

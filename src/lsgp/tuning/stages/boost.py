@@ -11,9 +11,7 @@ from functools import partial
 import numpy as np
 
 from lsgp.method.combination import usual_scale
-from lsgp.tuning.beyond_plan import MANY_REGIONS
-from lsgp.tuning.boosting import BoostingProblem, FoldFit, Folds, FoldsBeside, WarmTrees
-from lsgp.tuning.boosting_plan import ALWAYS_BOOSTED, WARM_TREES
+from lsgp.tuning.beyond.plan import MANY_REGIONS
 from lsgp.tuning.plan import CORES_OF_GATHERED
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import (
@@ -23,6 +21,8 @@ from lsgp.tuning.stages.stage import (
     Job,
     Runner,
 )
+from lsgp.tuning.trees.boosting import BoostingProblem, FoldFit, Folds, FoldsBeside, WarmTrees
+from lsgp.tuning.trees.plan import ALWAYS_BOOSTED, WARM_TREES
 
 
 class Boost:

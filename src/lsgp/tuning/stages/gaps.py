@@ -4,7 +4,7 @@
 Kernels are ranked with few neighbors. The best is tried along other directions than the axes, since
 what a map shows is seldom alike along and across. Then the best kernels are tuned with more
 neighbors, each on other rows, as what varies within gaps, and one as what varies across them; what
-is combined of them, `lsgp.tuning.beyond` says.
+is combined of them, `lsgp.tuning.beyond.competition` says.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lsgp.inputs.transforms import Rotation
 from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import kernel_of
 from lsgp.tuning.angle import choose_angle
-from lsgp.tuning.beyond_plan import (
+from lsgp.tuning.beyond.plan import (
     FACTOR_IN_GAPS,
     MOST_UNLIKE_UNITS,
     N_COMBINED_IN_GAPS,
@@ -35,12 +35,12 @@ from lsgp.tuning.beyond_plan import (
     STRETCH_ALONG,
     WORTH_TURNING,
 )
+from lsgp.tuning.beyond.regions import Layer, Regions
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.descent import descend_on_sample
 from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
 from lsgp.tuning.plan import Effort
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.regions import Layer, Regions
 from lsgp.tuning.stages.stage import GAPS_STREAM, Found, Job, Runner, resized
 
 Array = NDArray[np.float64]

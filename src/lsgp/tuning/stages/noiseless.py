@@ -4,7 +4,7 @@
 A noise at the floor of its range says that the targets are a function of the inputs, as those of a
 computer experiment are: then the floor itself is what limits how well they are predicted. These GPs
 have less, as far as their factors allow, and a signal variance and lengthscales to suit; and their
-inputs may be bent (`tuning/bending.py`).
+inputs may be bent (`tuning/functions/bending.py`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from lsgp.method.combination import combine
 from lsgp.method.kernels import KernelSetting
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.tuning.bending import Bent
 from lsgp.tuning.contender import Contender, Start
 from lsgp.tuning.evidence import evidence_of
-from lsgp.tuning.judged_functions import (
+from lsgp.tuning.functions.bending import Bent
+from lsgp.tuning.functions.judging import (
     Judged,
     Tuned,
     bendable_rows,
@@ -31,8 +31,8 @@ from lsgp.tuning.judged_functions import (
     odds_of,
     solve_function,
 )
-from lsgp.tuning.leave_one_out import LeaveOneOut
-from lsgp.tuning.noiseless_plan import (
+from lsgp.tuning.functions.on_levels import add_on_levels, trends_of, weigh_unseen
+from lsgp.tuning.functions.plan import (
     LARGEST_DROP,
     LITTLE_NOISE,
     N_FIRST_NOISELESS,
@@ -44,6 +44,7 @@ from lsgp.tuning.noiseless_plan import (
     WORST_UNSEEN,
     WORTH_DESCENT,
 )
+from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.parameters import finds_no_noise
 from lsgp.tuning.plan import (
     BAD_EVIDENCE,
@@ -52,7 +53,6 @@ from lsgp.tuning.plan import (
     SMALLEST_ODDS,
 )
 from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.on_levels import add_on_levels, trends_of, weigh_unseen
 from lsgp.tuning.stages.stage import NOISELESS_STREAM, Found, Job, Runner
 
 Array = NDArray[np.float64]

@@ -19,7 +19,6 @@ from lsgp.compute.interrupts import ThreadPool, wait_some
 from lsgp.method.contract import LocalModel
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.solvers.boosted import BoostedTrees
-from lsgp.tuning.boosting import Folds
 from lsgp.tuning.classes.laplace import LaplaceCandidate
 from lsgp.tuning.classes.linear import LinearCandidate
 from lsgp.tuning.clock import OutOfTimeError
@@ -32,6 +31,7 @@ from lsgp.tuning.narrowing import Inputs
 from lsgp.tuning.objective import Objective, Scorer
 from lsgp.tuning.plan import CORES_OF_GATHERED, MOST_GATHERED, Effort
 from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.trees.boosting import Folds
 
 Result = TypeVar("Result")
 

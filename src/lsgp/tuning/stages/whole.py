@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lsgp.method.contract import LocalModel
 from lsgp.search.arrays import numbered
 from lsgp.solvers.exact_system import LARGEST_EXACT
-from lsgp.tuning.beyond_plan import N_EVIDENCE_BEYOND
+from lsgp.tuning.beyond.plan import N_EVIDENCE_BEYOND
 from lsgp.tuning.composite_plan import BENT_BEYOND, SUM_BEYOND
 from lsgp.tuning.composites import (
     composite_start,

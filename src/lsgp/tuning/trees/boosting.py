@@ -16,9 +16,9 @@ from lsgp.backends.leaves import join
 from lsgp.compute.interrupts import ThreadPool, result_of
 from lsgp.compute.threads import run_blocks
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
-from lsgp.tuning.boosting_plan import MOST_BOOSTED_ROWS, N_WATCHED, Boosting, plan_boosting
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.folds import folds_of
+from lsgp.tuning.trees.plan import MOST_BOOSTED_ROWS, N_WATCHED, Boosting, plan_boosting
 
 Array = NDArray[np.float64]
 

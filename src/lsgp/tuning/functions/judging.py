@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from lsgp.method.contract import STATUS_OK, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.tuning.bending import BendableRows, Bent, maximize_bent_evidence, noiseless
 from lsgp.tuning.contender import Contender, Start
-from lsgp.tuning.lattice import Lattice
-from lsgp.tuning.leave_one_out import LeaveOneOut
-from lsgp.tuning.noiseless_plan import (
+from lsgp.tuning.functions.bending import BendableRows, Bent, maximize_bent_evidence, noiseless
+from lsgp.tuning.functions.lattice import Lattice
+from lsgp.tuning.functions.plan import (
     FEWEST_EVIDENCE_ROWS,
     MOST_REFITTED,
     N_HALF_PROVEN_LEVELS,
@@ -30,6 +29,7 @@ from lsgp.tuning.noiseless_plan import (
     ROUNDING_NOISE,
     WORTH_DESCENT,
 )
+from lsgp.tuning.leave_one_out import LeaveOneOut
 from lsgp.tuning.plan import (
     NEGLIGIBLE_EVIDENCE,
 )

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from lsgp.method.combination import combine, lean, share_at
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.kernels import Composite
-from lsgp.tuning.beyond_plan import (
+from lsgp.tuning.beyond.plan import (
     CLEARLY,
     COMPOSITE_SHARE_BEYOND,
     LEAST_FACTOR_BEYOND,

@@ -24,8 +24,8 @@ from lsgp.method.contract import SHARED_PARAMETERS, LocalModel, LocalProblem
 from lsgp.tuning.clock import Clock
 from lsgp.tuning.descent import descend_vector
 from lsgp.tuning.evidence import evidence_of
-from lsgp.tuning.lattice import Lattice
-from lsgp.tuning.noiseless_plan import (
+from lsgp.tuning.functions.lattice import Lattice
+from lsgp.tuning.functions.plan import (
     BEND_ENDS,
     BEND_SPREAD,
     FAILED_EVIDENCE,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.tuning.noiseless_plan import (
+from lsgp.tuning.functions.plan import (
     FEWEST_BENT_LEVELS,
     FEWEST_HELD_OUT_OF,
     FEWEST_LEVELS_HELD_OUT,

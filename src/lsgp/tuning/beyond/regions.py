@@ -22,7 +22,7 @@ from lsgp.search.arrays import numbered
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.tuning.beyond_plan import (
+from lsgp.tuning.beyond.plan import (
     BEYOND_RATIO,
     FEWEST_FOR_REGIONS,
     LARGEST_REGION,

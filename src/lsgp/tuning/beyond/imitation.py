@@ -5,9 +5,9 @@ A training point is surrounded by data; a query in a gap is not. So each target 
 points within a radius drawn from the distances of the queries to the data, and half of the
 targets are training points next to queries, which like them have data on one side only.
 Where queries lie in gaps, a model with lengthscales shorter than the gaps are wide knows nothing
-inside, which targets at their edge hardly notice: so longer ones are tried, and regions that are
-held out (`lsgp.tuning.regions`) decide. For the same reason the scale is then global unless asked
-for otherwise: that of the edge says little of the inside.
+inside, which targets at their edge hardly notice: so longer ones are tried, and `regions` that are
+held out decide. For the same reason the scale is then global unless asked for otherwise: that of
+the edge says little of the inside.
 """
 
 from __future__ import annotations

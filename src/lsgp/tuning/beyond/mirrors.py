@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lsgp.search.arrays import numbered
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import SearchIndex, build_index
-from lsgp.tuning.beyond_plan import (
+from lsgp.tuning.beyond.plan import (
     ALIKE_DISTANCE,
     FAR_ASIDE,
     FEWEST_FOR_MIRRORS,
@@ -33,7 +33,7 @@ from lsgp.tuning.beyond_plan import (
     N_MIRRORS,
     N_PROPOSED_MIRRORS,
 )
-from lsgp.tuning.regions import Layer, Regions, closed, nearest_distances
+from lsgp.tuning.beyond.regions import Layer, Regions, closed, nearest_distances
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
@@ -104,7 +104,7 @@ def draw_alike(distances: Array, wanted: Array, size: int, rng: np.random.Genera
     Examples
     --------
     >>> import numpy as np
-    >>> from lsgp.tuning.mirrors import draw_alike
+    >>> from lsgp.tuning.beyond.mirrors import draw_alike
     >>> rng = np.random.default_rng(0)
     >>> distances = rng.uniform(0.0, 10.0, 5000)
     >>> chosen = draw_alike(distances, np.array([1.0, 2.0, 8.0]), 300, rng)

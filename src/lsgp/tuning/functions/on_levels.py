@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Exact GPs of functions without noise on a lattice: chosen by levels that are held out.
 
-A level is a value that an input has in many rows (`lsgp.tuning.lattice`).
+A level is a value that an input has in many rows (`lsgp.tuning.functions.lattice`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from lsgp.method.combination import combine
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.tuning.contender import Contender
-from lsgp.tuning.judged_functions import Judged, judge_on_levels, odds_of
-from lsgp.tuning.lattice import Lattice
-from lsgp.tuning.noiseless_plan import LITTLE_NOISE
+from lsgp.tuning.functions.judging import Judged, judge_on_levels, odds_of
+from lsgp.tuning.functions.lattice import Lattice
+from lsgp.tuning.functions.plan import LITTLE_NOISE
 from lsgp.tuning.plan import SMALLEST_ODDS
 from lsgp.tuning.problem import TuningProblem
 from lsgp.tuning.stages.stage import Found, Job, Runner

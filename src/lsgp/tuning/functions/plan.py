@@ -30,7 +30,7 @@ NOISELESS_KERNELS = ("rbf", "matern52")
 #: that met such goes on, while it gains so much: of nine draws of the borehole function of 600
 #: rows, one ended at an error of .037, and now at .009.
 FAILED_EVIDENCE, MOST_DESCENTS, WORTH_DESCENT = 100.0, 4, 1.0
-#: Inputs are bent (`tuning/bending.py`): quantiles at which slopes are compared, standard deviation
+#: Inputs are bent (`bending.py`): quantiles at which slopes are compared, standard deviation
 #: of the prior of the logarithm of their ratio, and its largest size. With 600 rows, RMSE without
 #: and with: borehole .032 and .008, Friedman 3 .022 and .012, Friedman 2 .28 and .18; with 100 rows
 #: .233 and .161, .076 and .052. Hartmann's and Friedman 1, which need none, have the same with this
@@ -68,7 +68,7 @@ N_HALF_PROVEN_NOISELESS = 200
 #: held .93 of other points, and with half of what folds say .898 (.92 with a fifth, .835 with all).
 N_HALF_PROVEN_UNSEEN = 100
 
-# Of rows on a lattice (`tuning/lattice.py`). RMSE is relative to the standard deviation of the
+# Of rows on a lattice (`lattice.py`). RMSE is relative to the standard deviation of the
 # function, at points between levels.
 
 #: Rows of a level, on average, from which on an input is one of levels.
