@@ -17,7 +17,13 @@ from lsgp.search.index import build_index
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning import search
 from lsgp.tuning.beyond.competition import choose_beyond
-from lsgp.tuning.beyond.regions import hold_out_regions, leave_regions_out, locate_queries
+from lsgp.tuning.beyond.regions import (
+    Layer,
+    Regions,
+    hold_out_regions,
+    leave_regions_out,
+    locate_queries,
+)
 from lsgp.tuning.evidence import make_exact
 from lsgp.tuning.stages.stage import Found
 from lsgp.tuning.trees.plan import plan_boosting
@@ -196,6 +202,20 @@ def steps(n=200, seed=0):
 #: No other transforms, and no exact GPs: they take the time of a fit.
 STEPS = {"random_state": 0, "n_tuning_points": 30, "n_models": 3}
 STEPS |= {"input_transform": "standardize", "scale": "local"}
+
+
+def test_regions_with_common_rows_say_less_than_others():
+    apart = np.full(12, -1, dtype=np.int32)
+    apart[:4], apart[4:8], apart[8:] = 0, 1, 2
+    targets = np.arange(12, dtype=np.int32)
+    one = Layer(apart, targets)
+    assert Regions((one,)).n_independent == pytest.approx(3.0)
+    # The same regions again say nothing new, and half of one something.
+    assert Regions((one, one)).n_independent == pytest.approx(3.0)
+    half = np.full(14, -1, dtype=np.int32)
+    half[10:] = 0
+    longer = Layer(np.append(apart, [-1, -1]).astype(np.int32), targets)
+    assert 3.0 < Regions((longer, Layer(half, targets))).n_independent < 4.0
 
 
 @pytest.fixture(scope="module")

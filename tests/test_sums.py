@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lsgp import LSGPRegressor
+from lsgp import LSGPRegressor, variogram
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import Composite
 from lsgp.method.product_kernel import ProductKernel
@@ -162,3 +162,43 @@ def test_beyond_the_rows_they_have_most_of_the_weight():
     low, high = predicted.interval(0.95)
     assert np.mean((low <= y[beyond]) & (y[beyond] <= high)) > 0.8
     assert np.sqrt(np.mean((predicted.mean - y[beyond]) ** 2)) < 0.5 * y[beyond].std()
+
+
+def test_on_a_sphere_there_are_more_inputs_than_columns():
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.uniform(-180, 180, 80), rng.uniform(-80, 80, 80), rng.uniform(size=80)]
+    y = np.sin(X[:, 0] / 30.0) + X[:, 2] + 0.1 * rng.normal(size=80)
+    model = LSGPRegressor(random_state=0, sphere=(0, 1), n_tuning_points=40).fit(X, y)
+    assert any("sum" in str(c.model.kernel) for c in model.tuning_.candidates)
+    assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"groups": np.repeat(np.arange(50), 5)},
+        {"n_models": 1},
+        {"memory_budget": "1MB"},
+        {"objective": "marginal_likelihood", "n_tuning_points": 3},
+        {"kernel": "rbf"},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_warm_fits_have_none_where_cold_ones_would_not(fitted, settings):
+    model, X, y = fitted
+    own = dict(settings)
+    groups = own.pop("groups", None)
+    warm = deepcopy(model).set_params(warm_start=True, **own).fit(X, y, groups=groups)
+    assert not sums_in(warm)
+    assert np.isfinite(warm.predict(X[:3])).all()
+
+
+def test_the_variogram_of_a_sum_has_two_nested_structures(fitted):
+    model, _, _ = fitted
+    one = alone(model, sums_in(model)[0])
+    own = sums_in(model)[0]
+    kernel, (first, _) = own.model.kernel, own.model.lengthscale
+    found = variogram(one, lags=[0.01, 0.1, 5.0])
+    z = np.array([[lag / (first * own.transform.scale[0]), 0.0] for lag in found.lags])
+    rho = kernel.cross(z, z, np.zeros((1, 2)), np.zeros((1, 2)))[:, 0]
+    np.testing.assert_allclose(found.semivariance, found.nugget + found.psill * (1.0 - rho))

@@ -10,9 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import input_number, target_number
 from lsgp.inputs.recipes import ranges_per_lengthscale
 from lsgp.inputs.transforms import Rotation
+from lsgp.method.kernels import KERNELS
+from lsgp.method.sum_kernel import SumKernel
 
 Array = NDArray[np.float64]
 
@@ -96,22 +99,46 @@ def variogram(
     check_is_fitted(model)
     ensemble, fitted = model.ensemble_, model.ensemble_.heaviest
     own, which = fitted.model, target_number(ensemble, target)
-    formula = own.correlation.formula
-    if formula is None:
-        raise ValueError(
-            f"The kernel {own.kernel} is no correlation of the distance alone, and has no "
-            "variogram. Use a kernel by its name."
-        )
-    lengthscale = _lengthscale(ensemble, 0 if along is None else input_number(ensemble, along))
+    column = 0 if along is None else input_number(ensemble, along)
+    parts = _parts(fitted, fitted.transform.sources.index(ensemble.spans[column].start))
+    lengthscale = _lengthscale(ensemble, column)
     unit = float(ensemble.target_scaler.std[which]) ** 2
     psill = unit * own.signal_variance
     level = 1.0 if own.noise_levels is None else own.noise_levels[which]
     nugget = psill * own.noise_variance * level
-    reach = lengthscale * ranges_per_lengthscale(str(own.kernel), "effective")
+    ranges = [each.stretch * ranges_per_lengthscale(each.name, "effective") for each in parts]
+    reach = lengthscale * max(ranges)
     at = np.linspace(0.0, LAST_RANGE * reach, N_LAGS) if lags is None else np.asarray(lags, float)
-    rho = formula((at / lengthscale) ** 2)[0]
-    semivariance = nugget + psill * (1.0 - np.asarray(rho, dtype=float))
+    rho = np.zeros_like(at)
+    for share, name, stretch in parts:
+        rho += share * KERNELS[name]((at / (stretch * lengthscale)) ** 2)[0]
+    semivariance = nugget + psill * (1.0 - rho)
     return Variogram(at, semivariance, nugget, psill, reach, lengthscale, str(own.kernel))
+
+
+class _Part(NamedTuple):
+    """A correlation of the distance: its share of the variance, and how far it stretches."""
+
+    share: float
+    name: str
+    stretch: float  # relative to the lengthscale
+
+
+def _parts(fitted: FittedModel, place: int) -> list[_Part]:
+    """What is nested in a variogram along an input: one structure, or the two of a sum."""
+    kernel = fitted.model.kernel
+    if isinstance(kernel, SumKernel):
+        long, short = kernel.names
+        return [
+            _Part(1.0 - kernel.share, long, 1.0),
+            _Part(kernel.share, short, kernel.ratios[place]),
+        ]
+    if isinstance(kernel, str):
+        return [_Part(1.0, kernel, 1.0)]
+    raise ValueError(
+        f"The kernel {kernel} is no correlation of the distance alone, and has no variogram. Use a "
+        "kernel by its name."
+    )
 
 
 def _lengthscale(ensemble: Ensemble, column: int) -> float:

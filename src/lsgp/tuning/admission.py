@@ -178,7 +178,7 @@ class Admission(Given):
         return (
             n >= FEWEST_FOR_PRODUCT
             and FEWEST_PRODUCT_INPUTS <= d <= MOST_PRODUCT_INPUTS
-            and self._admits_composites
+            and self.admits_composites
             and own.projection is None
             # Inputs of one lengthscale are coordinates: what is near is so in all directions.
             and not own.is_isotropic
@@ -195,8 +195,8 @@ class Admission(Given):
     @property
     def admits_sum_beyond(self) -> bool:
         """The same of all rows, where queries lie beyond them."""
-        n, d = self.rows.X.shape
-        return n >= FEWEST_FOR_SUM and d <= MOST_SUM_INPUTS and self._admits_composites
+        n, d = len(self.y), len(self.specification.model.lengthscale)
+        return n >= FEWEST_FOR_SUM and d <= MOST_SUM_INPUTS and self.admits_composites
 
     @property
     def _admits_plain_composites(self) -> bool:
@@ -209,7 +209,7 @@ class Admission(Given):
         )
 
     @property
-    def _admits_composites(self) -> bool:
+    def admits_composites(self) -> bool:
         """Whether nobody has said what a kernel is, and there is time for others."""
         own = self.specification
         return (

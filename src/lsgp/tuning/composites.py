@@ -37,17 +37,19 @@ from lsgp.tuning.plan import (
 from lsgp.tuning.problem import TuningProblem
 
 
-def product_of(problem: TuningProblem) -> ProductKernel:
-    return ProductKernel(PRODUCT_OF, (1.0,) * problem.rows.X.shape[1])
+def product_start(problem: TuningProblem, space: LeaveOneOut) -> Start:
+    """An exact GP of all rows whose kernel is a product, to be tuned."""
+    return _start(problem, space, ProductKernel(PRODUCT_OF, (1.0,) * space.X.shape[1]))
 
 
-def sum_of(problem: TuningProblem, names: tuple[str, str]) -> SumKernel:
-    ratios = (math.exp(USUAL_LOG_RATIO),) * problem.rows.X.shape[1]
-    return SumKernel(names, FIRST_CONSTANT, ratios)
+def sum_start(problem: TuningProblem, space: LeaveOneOut, names: tuple[str, str]) -> Start:
+    """The same of a sum."""
+    # As many as the inputs of models, which may be more than columns: three on a sphere for two.
+    ratios = (math.exp(USUAL_LOG_RATIO),) * space.X.shape[1]
+    return _start(problem, space, SumKernel(names, FIRST_CONSTANT, ratios))
 
 
-def composite_start(problem: TuningProblem, kernel: Composite, space: LeaveOneOut) -> Start:
-    """An exact GP of all rows with such a kernel, to be tuned."""
+def _start(problem: TuningProblem, space: LeaveOneOut, kernel: Composite) -> Start:
     model = problem.make_exact(problem.specification.model).replace(kernel=kernel)
     return Start(space, model, len(problem.y))
 

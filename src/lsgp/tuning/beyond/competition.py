@@ -135,11 +135,11 @@ def choose_beyond(
     calibrate = partial(_calibrated, judge, predicted, trees, len(problem.y), usual)
     if weights.any():
         chosen = calibrate(weights)
-        if _is_clear(_gains(judge, best, chosen)):
+        if _is_better(judge, best, chosen):
             best = chosen
         elif not has_many and problem.n_models > 1:
             both = calibrate((1.0 - UNCLEAR_SHARE) * plain_weights + UNCLEAR_SHARE * weights)
-            if not _is_clear(_gains(judge, both, best)):
+            if not _is_better(judge, both, best):
                 best = both
     mean_loss = float(problem.objective.losses(best.predicted, comparison.y).mean())
     return contenders, Choice(best.weights, mean_loss, best.calibration, best.boosted_share)
@@ -261,10 +261,11 @@ def _gains(judge: Comparison, one: _Option, other: _Option) -> Array:
     return np.asarray(np.bincount(region, before - after) / np.bincount(region))
 
 
-def _is_clear(gains: Array) -> bool:
-    """Whether regions gain by more than chance."""
-    n = len(gains)
-    doubt = float(gains.std(ddof=1)) / math.sqrt(n) if n > 1 else math.inf
+def _is_better(judge: Comparison, one: _Option, other: _Option) -> bool:
+    """Whether regions gain by more than chance from one to the other."""
+    assert judge.regions is not None
+    gains, n = _gains(judge, one, other), judge.regions.n_independent
+    doubt = float(gains.std(ddof=1)) / math.sqrt(n) if len(gains) > 1 else math.inf
     return float(gains.mean()) > CLEARLY * doubt
 
 

@@ -77,6 +77,21 @@ class Regions(NamedTuple):
         return np.concatenate(numbers)
 
     @property
+    def n_independent(self) -> float:
+        """How many regions without a common row would say as much.
+
+        If errors of rows are independent, those of two regions are correlated as far as these
+        have rows in common: so is the mean of all.
+        """
+        if self.blocks is not None:
+            return float(self.n_regions)
+        members = np.concatenate(
+            [layer.number == np.arange(layer.number.max() + 1)[:, None] for layer in self.layers]
+        ).astype(float)
+        members /= np.linalg.norm(members, axis=1, keepdims=True)
+        return float(len(members) ** 2 / np.square(members.sum(axis=0)).sum())
+
+    @property
     def n_regions(self) -> int:
         if self.blocks is not None:
             return int(self.blocks.max()) + 1

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.tuning.composites import (
-    composite_start,
     first_space,
-    product_of,
-    sum_of,
+    product_start,
+    sum_start,
     tune_again,
     tune_composite,
 )
@@ -37,21 +36,21 @@ class Compose:
         if found.unseen is not None:
             return  # nothing else has a share
         if problem.is_warm:
-            # Which of them pay, a previous fit has seen.
-            again = [partial(_again, start) for start in problem.composite_starts]
-            runner.run(again, found.exact)
+            # Which of them pay, a previous fit has seen; whether they may be, these settings say.
+            n_admitted = problem.exact_room if problem.admits_composites else 0
+            starts = problem.composite_starts[:n_admitted]
+            runner.run([partial(_again, start) for start in starts], found.exact)
             return
-        starts = []
+        cold: list[Start] = []
         if problem.admits_product:
-            starts.append(composite_start(problem, product_of(problem), first_space(problem)))
+            cold.append(product_start(problem, first_space(problem)))
         if problem.admits_sum:
-            kernels = [sum_of(problem, names) for names in problem.level.sums]
-            spaces = _spaces(problem, found)
-            starts += [composite_start(problem, k, s) for s in spaces for k in kernels]
-        if starts:
+            spaces, sums = _spaces(problem, found), problem.level.sums
+            cold += [sum_start(problem, space, names) for space in spaces for names in sums]
+        if cold:
             runner.report(0, "exact GPs of products and sums")
             drawn = problem.random(runner.stream).permutation(len(problem.y))
-            runner.run([partial(_fit, start, drawn) for start in starts], found.exact)
+            runner.run([partial(_fit, start, drawn) for start in cold], found.exact)
 
 
 def _spaces(problem: TuningProblem, found: Found) -> list[LeaveOneOut]:

@@ -20,11 +20,10 @@ from lsgp.solvers.exact_system import LARGEST_EXACT
 from lsgp.tuning.beyond.plan import N_EVIDENCE_BEYOND
 from lsgp.tuning.composite_plan import BENT_BEYOND, SUM_BEYOND
 from lsgp.tuning.composites import (
-    composite_start,
     first_space,
-    product_of,
+    product_start,
     space_of,
-    sum_of,
+    sum_start,
     tune_composite,
 )
 from lsgp.tuning.contender import Start
@@ -68,8 +67,8 @@ def _composites(problem: TuningProblem) -> list[Start]:
     """A sum as it is, without a slope and in another transform of the inputs, and a product."""
     if not problem.admits_sum_beyond:
         return []
-    first, kernel = first_space(problem), sum_of(problem, SUM_BEYOND)
-    start = composite_start(problem, kernel, first)
+    first = first_space(problem)
+    start = sum_start(problem, first, SUM_BEYOND)
     starts = [start]
     if start.model.slope_variance > 0:
         starts.append(start._replace(model=start.model.replace(slope_variance=0.0)))
@@ -77,7 +76,7 @@ def _composites(problem: TuningProblem) -> list[Start]:
     if bent in problem.specification.input_transforms:
         starts.append(start._replace(space=space_of(problem, bent)))
     if problem.admits_product_beyond:
-        starts.append(composite_start(problem, product_of(problem), first))
+        starts.append(product_start(problem, first))
     return starts
 
 
