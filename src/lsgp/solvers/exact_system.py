@@ -24,6 +24,7 @@ from lsgp.backends.local_system import SMALLEST_VARIANCE
 from lsgp.method import contract
 from lsgp.method.contract import LocalProblem, Predictions
 from lsgp.solvers.exact_trend import QueryTrends, solve_free, solve_with_prior
+from lsgp.solvers.refinement import solve_refined
 
 Array = NDArray[np.float64]
 
@@ -102,7 +103,9 @@ class ExactSystem:
     ) -> ExactSystem:
         y = np.asarray(problem.y, dtype=float)
         basis = np.column_stack([np.ones(len(z)), z])
-        solved = factor.solve(np.column_stack([basis, y]))
+        solved = solve_refined(
+            factor, z, _on_diagonal(problem, jitter), np.column_stack([basis, y])
+        )
         by_trend, alpha = solved[:, : basis.shape[1]], solved[:, basis.shape[1] :]
         return cls(
             problem,
@@ -338,6 +341,11 @@ class ExactSystem:
         return Predictions(
             mean, variance, scale, np.full(q, dof), status.astype(np.int32), np.ones(q)
         )
+
+
+def _on_diagonal(problem: LocalProblem, jitter: float) -> Array:
+    """What is added to the correlations there, (n,)."""
+    return problem.model.noise_variance * problem.noise.astype(float) + jitter
 
 
 class LeftOut(NamedTuple):
