@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from lsgp.method.contract import STATUS_OK, LocalModel, LocalProblem
+from lsgp.backends.dense_host import HOST
+from lsgp.method.contract import STATUS_JITTERED, STATUS_OK, LocalModel, LocalProblem
 from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.solvers.exact_system import ExactSystem
@@ -44,8 +45,8 @@ def missed(system):
     errors = problem.y - system.predict(problem.X, mean_only=True).mean
     T = system.centering(system.z[:1])
     theta = (T @ system.trend(T, system.gram, system.moment).mean)[0]
-    left = model.noise_variance * (system.alpha - system.by_trend @ theta)
-    unit = np.sqrt(model.signal_variance * model.noise_variance)
+    left = (model.noise_variance + system.jitter) * (system.alpha - system.by_trend @ theta)
+    unit = np.sqrt(model.signal_variance * (model.noise_variance + system.jitter))
     return float(np.sqrt(np.mean((errors - left) ** 2))) / unit
 
 
@@ -55,6 +56,15 @@ def test_rows_are_reproduced_with_next_to_no_noise(kernel, slope_variance):
     problem = function_of(kernel, slope_variance=slope_variance)
     system = ExactSystem.solve(problem)
     assert system.status == STATUS_OK
+    assert missed(system) < MOST_MISSED
+
+
+def test_more_is_put_on_the_diagonal_where_digits_do_not_suffice():
+    problem = function_of(noise=5e-14)
+    system = ExactSystem.solve(problem)
+    assert HOST.invert(system.z, problem).status == STATUS_OK  # a factor has enough
+    assert system.status == STATUS_JITTERED
+    assert system.jitter <= 1e-11
     assert missed(system) < MOST_MISSED
 
 
@@ -92,5 +102,5 @@ def test_steps_that_do_not_help_are_not_taken():
     problem = function_of(n=50)
     system = ExactSystem.solve(problem)
     diagonal = np.full(50, problem.model.noise_variance)
-    found = solve_refined(Worse(system.factor), system.z, diagonal, problem.y)
+    found, _ = solve_refined(Worse(system.factor), system.z, diagonal, problem.y)
     np.testing.assert_array_equal(found, -system.factor.solve(problem.y))

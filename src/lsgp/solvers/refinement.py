@@ -29,11 +29,16 @@ REFINED_BELOW = 1e-7
 MOST_REFINEMENTS, WORTHWHILE = 3, 0.5
 
 
-def solve_refined(factor: InverseFactor, z: Array, diagonal: Array, columns: Array) -> Array:
-    """C times columns (n, c), of rows z (n, d) and what is on their diagonal (n,)."""
+def solve_refined(
+    factor: InverseFactor, z: Array, diagonal: Array, columns: Array
+) -> tuple[Array, Array]:
+    """C times columns (n, c), of rows z (n, d) and what is on their diagonal (n,).
+
+    And what rounding leaves of the columns, which is taken for nothing where noise is not tiny.
+    """
     solved = factor.solve(columns)
     if diagonal.min(initial=np.inf) >= REFINED_BELOW or not np.isfinite(solved).all():
-        return solved
+        return solved, np.zeros_like(columns)
 
     def left_by(solution: Array) -> Array:
         return columns - factor.products(z, solution, True)[1] - diagonal[:, None] * solution
@@ -47,4 +52,4 @@ def solve_refined(factor: InverseFactor, z: Array, diagonal: Array, columns: Arr
         solved, rest = np.where(is_better, further, solved), np.where(is_better, left, rest)
         if not (after < WORTHWHILE * before).any():
             break
-    return solved
+    return solved, rest
