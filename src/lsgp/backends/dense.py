@@ -129,8 +129,8 @@ class Dense(Protocol):
     def alone(self) -> AbstractContextManager[object]:
         """While one matrix is worked with, if others would have no room beside it."""
 
-    def invert(self, z: Array, problem: LocalProblem) -> Inverted:
-        """Of rows z (n, d), scaled, with the problem's noise [E2]; with jitter if need be."""
+    def invert(self, z: Array, problem: LocalProblem, jitter: float = 0.0) -> Inverted:
+        """Of rows z (n, d), scaled, with the problem's noise [E2]; with more jitter if need be."""
 
     def covariance(
         self, z: Array, model: LocalModel, noise: NDArray[np.floating]

@@ -281,7 +281,7 @@ class HostDense:
     def alone(self) -> AbstractContextManager[object]:
         return nullcontext()
 
-    def invert(self, z: Array, problem: LocalProblem) -> Inverted:
+    def invert(self, z: Array, problem: LocalProblem, jitter: float = 0.0) -> Inverted:
         n, model = len(z), problem.model
         if not are_finite(z).all():
             return _no_factor(model, z, contract.STATUS_NOT_FINITE)
@@ -291,16 +291,16 @@ class HostDense:
             if single is not None:
                 return Inverted(single, contract.STATUS_OK, 0.0)
         covariance = np.empty((n, n))
-        for jitter in contract.jitters():
+        for added in contract.jitters(jitter):
             for start in range(0, n, ROWS_AT_A_TIME):
                 rows = slice(start, min(start + ROWS_AT_A_TIME, n))
                 # The lower triangle alone: LAPACK reads no other.
                 covariance[rows, : rows.stop] = correlate(model, z[rows], z[: rows.stop])
-            covariance[np.diag_indices(n)] = 1.0 + noise + jitter
+            covariance[np.diag_indices(n)] = 1.0 + noise + added
             inverse = invert_positive(covariance)
             if inverse is not None:
-                status = contract.STATUS_JITTERED if jitter else contract.STATUS_OK
-                return Inverted(HostFactor(model, z, inverse), status, jitter)
+                status = contract.STATUS_JITTERED if added else contract.STATUS_OK
+                return Inverted(HostFactor(model, z, inverse), status, added)
         return _no_factor(model, z, contract.STATUS_NOT_POSITIVE_DEFINITE)
 
     def covariance(

@@ -98,9 +98,9 @@ class FallbackDense:
     def alone(self) -> AbstractContextManager[object]:
         return self._own.alone()
 
-    def invert(self, z: Matrix, problem: LocalProblem) -> Inverted:
+    def invert(self, z: Matrix, problem: LocalProblem, jitter: float = 0.0) -> Inverted:
         def make(dense: Dense) -> Inverted:
-            return dense.invert(z, problem)
+            return dense.invert(z, problem, jitter)
 
         found = _Remade(self.backend, len(z), make)
         inverted = found.run(lambda each: each)

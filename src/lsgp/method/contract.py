@@ -47,10 +47,10 @@ FIRST_JITTER = 1e-12
 LAST_JITTER = 1e-4
 
 
-def jitters() -> Iterator[float]:
-    """None at first, then more and more of it, by powers of ten."""
-    yield 0.0
-    jitter = FIRST_JITTER
+def jitters(first: float = 0.0) -> Iterator[float]:
+    """None at first, unless it is said how much, then more and more of it, by powers of ten."""
+    yield first
+    jitter = max(FIRST_JITTER, 10.0 * first)
     while jitter < 2.0 * LAST_JITTER:
         yield jitter
         jitter *= 10.0

@@ -24,6 +24,7 @@ from lsgp.backends.local_system import SMALLEST_VARIANCE
 from lsgp.method import contract
 from lsgp.method.contract import LocalProblem, Predictions
 from lsgp.solvers.exact_trend import QueryTrends, solve_free, solve_with_prior
+from lsgp.solvers.refinement import solve_refined
 
 Array = NDArray[np.float64]
 
@@ -58,6 +59,7 @@ class ExactSystem:
     status: int
     jitter: float  # on the diagonal
     dense: Dense
+    rest: Array  # (n, d + 1 + t) what rounding leaves of H and of y
 
     @property
     def inverse_factor(self) -> Array:
@@ -75,7 +77,14 @@ class ExactSystem:
             center = X.mean(axis=0)
             z = (X - center) / problem.model.lengthscale
             dense = dense_for(problem.model, dense)
-            return cls._of_factor(problem, dense, center, z, *dense.invert(z, problem))
+            jitter = 0.0
+            while True:
+                inverted = dense.invert(z, problem, jitter)
+                system = cls._of_factor(problem, dense, center, z, *inverted)
+                if system.is_consistent:
+                    return system
+                jitter = max(contract.FIRST_JITTER, 10.0 * system.jitter)
+                del system, inverted  # there may be no room for two
 
     def extend(self, problem: LocalProblem) -> ExactSystem:
         """The system of these rows and of more behind them, from the factor that there is."""
@@ -87,7 +96,26 @@ class ExactSystem:
         if factor is None:
             return ExactSystem.solve(problem, self.dense)
         z = np.concatenate([self.z, added])
-        return self._of_factor(problem, self.dense, self.center, z, factor, self.status, 0.0)
+        found = self._of_factor(problem, self.dense, self.center, z, factor, self.status, 0.0)
+        return found if found.is_consistent else ExactSystem.solve(problem, self.dense)
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether rounding changes predictions of the rows by less than their noise; or no factor.
+
+        That is relative to the scale that the targets have, if the signal's is smaller.
+        """
+        if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE or not self.rest.any():
+            return True
+        T = self.centering(np.zeros((1, self.z.shape[1])))
+        p, noise = T.shape[1], float(_on_diagonal(self.problem, self.jitter).mean())
+        with np.errstate(over="ignore", invalid="ignore"):
+            trend = self.trend(T, self.gram, self.moment)
+            missed = self.rest[:, p:] - self.rest[:, :p] @ (T @ trend.mean)[0]
+            scale = np.abs(self.misfit - trend.explained[0]) / self.n
+            allowed = np.maximum(scale, self.problem.model.signal_variance)
+            is_more = np.mean(missed**2, axis=0) > allowed * max(noise, SMALLEST_VARIANCE)
+        return not is_more.any()  # nor of what is not finite, which no jitter mends
 
     @classmethod
     def _of_factor(
@@ -102,7 +130,8 @@ class ExactSystem:
     ) -> ExactSystem:
         y = np.asarray(problem.y, dtype=float)
         basis = np.column_stack([np.ones(len(z)), z])
-        solved = factor.solve(np.column_stack([basis, y]))
+        diagonal = _on_diagonal(problem, jitter)
+        solved, rest = solve_refined(factor, z, diagonal, np.column_stack([basis, y]))
         by_trend, alpha = solved[:, : basis.shape[1]], solved[:, basis.shape[1] :]
         return cls(
             problem,
@@ -117,6 +146,7 @@ class ExactSystem:
             status,
             jitter,
             dense,
+            rest,
         )
 
     def predict(self, queries: Array, mean_only: bool = False) -> Predictions:
@@ -338,6 +368,11 @@ class ExactSystem:
         return Predictions(
             mean, variance, scale, np.full(q, dof), status.astype(np.int32), np.ones(q)
         )
+
+
+def _on_diagonal(problem: LocalProblem, jitter: float) -> Array:
+    """What is added to the correlations there, (n,)."""
+    return problem.model.noise_variance * problem.noise.astype(float) + jitter
 
 
 class LeftOut(NamedTuple):

@@ -291,20 +291,20 @@ class DeviceDense:
     def alone(self) -> AbstractContextManager[object]:
         return self._lock
 
-    def invert(self, z: Array, problem: LocalProblem) -> Inverted:
+    def invert(self, z: Array, problem: LocalProblem, jitter: float = 0.0) -> Inverted:
         model = problem.model
         if len(z) < FEWEST_ROWS or not are_finite(z).all():
-            return HOST.invert(z, problem)
+            return HOST.invert(z, problem, jitter)
         noise = model.noise_variance * problem.noise.astype(float)
         with self.place():
             library = self.algebra.library
             on_device, matrix = library.asarray(z), library.empty((len(z), len(z)))
-            for jitter in contract.jitters():
-                fill(matrix, on_device, model, library.asarray(noise + jitter), self.algebra)
+            for added in contract.jitters(jitter):
+                fill(matrix, on_device, model, library.asarray(noise + added), self.algebra)
                 if self._factor(matrix):
                     invert_in_place(matrix, self.algebra)
-                    status = contract.STATUS_JITTERED if jitter else contract.STATUS_OK
-                    return Inverted(self._made(model, on_device, matrix), status, jitter)
+                    status = contract.STATUS_JITTERED if added else contract.STATUS_OK
+                    return Inverted(self._made(model, on_device, matrix), status, added)
             matrix.fill(np.nan)
             unsolved = self._made(model, on_device, matrix)
             return Inverted(unsolved, contract.STATUS_NOT_POSITIVE_DEFINITE, 0.0)
