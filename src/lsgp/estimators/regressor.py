@@ -99,7 +99,8 @@ class LSGPRegressor(
         None: by ``effort``.
         Up to 10,000 rows, exact GPs of all rows are among them where that pays; up to 500,
         they have a share in any case, the larger the fewer rows. Below 160 rows, exact GPs
-        integrated over their hyperparameters have one too, up to 24 rows all of it.
+        integrated over their hyperparameters have one too, up to 24 rows all of it. With
+        ``queries`` beyond the rows, those of both fits may be combined.
     max_tuning_time : float, default=None
         Seconds after which tuning stops with the best so far, and a `TuningStoppedWarning`.
         There is a model to use after a tenth of a second; more time makes it better.
@@ -169,8 +170,8 @@ class LSGPRegressor(
     scale_factor_ : float
         Factor on the scale of predictions by which tuning makes their intervals cover.
     lengthscales_ : array of shape (n_models, d)
-        Of the models, heaviest first, in the units of the (transformed) inputs. What predictions
-        depend on is `importance()`.
+        Of the models, heaviest first, in the units of the (transformed) inputs; of a sum of two
+        correlations, the long ones. What predictions depend on is `importance()`.
     mean_noise_variance_ : float or None
         Mean of the noise variances given to `fit`.
     recall_ : float
