@@ -209,6 +209,16 @@ class _Factored:
     def solve(self, columns: NDArray[np.floating]) -> Array:
         return np.asarray(cho_solve((self.factor, True), columns, check_finite=False))
 
+    def adjoint(
+        self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
+    ) -> tuple[Array, Array, Array]:
+        """The inverse, in place of the factor, and what is taken from it: a thin product."""
+        lapack.invert_from_factor(self.factor)
+        left = right = alpha / math.sqrt(unit)
+        if trend is not None:
+            left, right = (np.column_stack([left, own]) for own in trend)
+        return self.factor, left, right
+
 
 @dataclass(frozen=True)
 class HostCovariance(_Factored):
@@ -219,9 +229,8 @@ class HostCovariance(_Factored):
     def adjoint_sums(
         self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
     ) -> AdjointSums:
-        lapack.invert_from_factor(self.factor)
-        left, right = _taken(alpha, unit, trend)
-        return sum_pairs(self.factor, self.by_r2, left, right, self.z, trend is not None)
+        inverse, left, right = self.adjoint(alpha, unit, trend)
+        return sum_pairs(inverse, self.by_r2, left, right, self.z, trend is not None)
 
 
 @dataclass(frozen=True)
@@ -233,9 +242,8 @@ class HostProductCovariance(_Factored):
     def adjoint_sums(
         self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
     ) -> CompositeSums:
-        lapack.invert_from_factor(self.factor)
-        left, right = _taken(alpha, unit, trend)
-        return sum_products(self.factor, left, right, self.z, self.kernel, trend is not None)
+        adjoint = self.adjoint(alpha, unit, trend)
+        return sum_products(*adjoint, self.z, self.kernel, trend is not None)
 
 
 @dataclass(frozen=True)
@@ -248,19 +256,8 @@ class HostSumCovariance(_Factored):
     def adjoint_sums(
         self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
     ) -> CompositeSums:
-        lapack.invert_from_factor(self.factor)
-        left, right = _taken(alpha, unit, trend)
-        return sum_of_two(
-            self.factor, self.parts, left, right, self.z, self.kernel, trend is not None
-        )
-
-
-def _taken(alpha: Array, unit: float, trend: tuple[Array, Array] | None) -> tuple[Array, Array]:
-    """What is taken from the inverse, as a product of two thin matrices."""
-    left = right = alpha / math.sqrt(unit)
-    if trend is None:
-        return left, right
-    return np.column_stack([left, trend[0]]), np.column_stack([right, trend[1]])
+        adjoint = self.adjoint(alpha, unit, trend)
+        return sum_of_two(*adjoint, self.z, self.kernel, self.parts, trend is not None)
 
 
 class HostDense:

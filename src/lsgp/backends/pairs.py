@@ -104,11 +104,11 @@ def _correlate_bare(name: str, z: Array) -> tuple[Array, Array]:
 
 def sum_of_two(
     inverse: Array,
-    parts: SumParts,
     left: Array,
     right: Array,
     z: Array,
     kernel: SumKernel,
+    parts: SumParts,
     has_trend: bool,
 ) -> CompositeSums:
     """As `sum_pairs`, of a sum."""
