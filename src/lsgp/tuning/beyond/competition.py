@@ -95,7 +95,7 @@ def _judge(problem: TuningProblem, contender: Contender, comparison: Comparison)
 def choose_beyond(
     problem: TuningProblem, comparison: Comparison, plain: Pool, found: Found
 ) -> tuple[list[Contender], Choice]:
-    """What regions say is about as good as the best, or the fit without queries."""
+    """What is tuned for the queries, the fit without them, or half of each, as regions say."""
     assert problem.plain is not None
     assert comparison.regions is not None
     usable = _of_one_direction([c for c in found.all if c.loss < BAD_LOSS])
