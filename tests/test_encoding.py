@@ -272,18 +272,46 @@ def test_a_table_without_a_useful_column_is_refused():
         untuned().fit(X, np.arange(30.0))
 
 
-def test_few_unreadable_cells_are_missing_and_many_are_refused():
+def test_few_unreadable_cells_are_missing_and_many_make_a_category():
     cells = [str(k / 7) for k in range(400)]
     cells[7] = cells[9] = "broken"
     X = pd.DataFrame({"x": cells, "c": ["u", "v"] * 200})
     model = untuned().fit(X, np.arange(400.0))
     assert "2 unreadable cells are missing: 'broken'" in model.encoding_[0]["became"]
-    X.loc[:50, "x"] = [f"bad {k}" for k in range(51)]
-    message = "Column 'x' holds numbers, but 51 of 400 cells are none: 'bad 0', 'bad 1', 'bad 2', "
+    X["x"] = [str(k % 8) for k in range(400)]
+    X.loc[:30, "x"] = "odd"
+    found = "Column 'x' holds numbers, but 31 of 400 cells are none: 'odd'. "
+    taken = "They count as missing; declare the column if it is a category: "
+    with pytest.warns(UserWarning, match="^" + re.escape(f"{found}{taken}categorical_f")) as said:
+        model = untuned().fit(X, np.arange(400.0))
+    assert len(said) == 1
+    assert kinds(model)["x"] == "number"
+    # Numbers that do not repeat are no names.
+    numbers = pd.DataFrame({"x": cells, "c": ["u", "v"] * 200})
+    numbers.loc[:50, "x"] = [f"bad {k}" for k in range(51)]
+    with pytest.warns(UserWarning, match="^Column 'x' holds numbers, but 51 of 400 cells are none"):
+        model = untuned().fit(numbers, np.arange(400.0))
+    assert kinds(model)["x"] == "number"
+    X.loc[:50, "x"] = "odd"
+    found = "Column 'x' holds numbers, but 51 of 400 cells are none: 'odd'. "
+    taken = "It is taken as a category; make these cells missing to have numbers."
+    with pytest.warns(UserWarning, match="^" + re.escape(found + taken)) as said:
+        model = untuned().fit(X, np.arange(400.0))
+    assert len(said) == 1
+    assert kinds(model)["x"] == "category"
+
+
+def test_words_among_queries_are_missing_whatever_their_share():
+    cells = [str(k / 7) for k in range(100)]
+    cells[3] = "rotary"
+    X = pd.DataFrame({"x": cells, "z": np.arange(100.0)})
+    model = untuned().fit(X, np.arange(100.0))
+    few = model.predict(X[2:5])
+    many = pd.concat([X[2:5], X[3:4], X[3:4], X[3:4]])
+    np.testing.assert_array_equal(model.predict(many)[:3], few)
+    message = "Column 'x' held numbers when the model was fitted, and now holds categories"
     with pytest.raises(ValueError, match="^" + re.escape(message)):
-        untuned().fit(X, np.arange(400.0))
-    declared = untuned(categorical_features=["x"]).fit(X, np.arange(400.0))
-    assert kinds(declared)["x"] == "category"
+        model.predict(X[3:4])
 
 
 def test_mixed_types_in_one_column_are_texts_or_one_clear_error():

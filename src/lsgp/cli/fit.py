@@ -281,9 +281,8 @@ def find_roles(options: argparse.Namespace, table: Table, is_of_labels: bool = F
     texts = [
         name
         for name in features
-        if name in categorical or table.columns[name].kind not in (*NUMERIC_KINDS, "mixed")
+        if name in categorical or table.columns[name].kind not in NUMERIC_KINDS
     ]
-    # A column of numbers with much text in it must not become something else in silence.
     require_numbers([name for name in features if name not in texts], table, "inputs")
     labels = []
     if is_of_labels:

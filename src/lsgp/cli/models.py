@@ -61,7 +61,7 @@ def input_columns(model: Estimator, table: Table) -> Inputs:
         numbers = []
         for name, kind in kinds.items():
             held = table.columns[name].kind
-            if kind in NUMERIC and held in (*NUMERIC_KINDS, "code", "mixed", "empty"):
+            if kind in NUMERIC and held in (*NUMERIC_KINDS, "code", "empty"):
                 require_numbers([name], table, "inputs")
                 numbers.append(name)
         table.keep_as_text([name for name in kinds if name not in numbers])

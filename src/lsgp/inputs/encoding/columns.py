@@ -15,7 +15,9 @@ from lsgp.inputs.encoding.contents import Contents
 from lsgp.inputs.encoding.text import (
     CODE,
     INTEGER,
+    MAX_LEVELS,
     MAX_UNREADABLE,
+    MAX_WORDS,
     MISSING,
     N_SHOWN,
     TRUTHS,
@@ -45,6 +47,7 @@ class Column(NamedTuple):
     levels: tuple[str, ...] = ()  # of a category
     zone: str | None = None  # of dates
     note: str = ""  # what users might want to know of how it was read
+    warning: str = ""  # what they must know, and may want to change
 
 
 def read_column(cells: Cells, is_category: bool = False) -> Column:
@@ -75,10 +78,16 @@ class Reading(NamedTuple):
     values: Mapping[object, float] | None = None  # of each distinct cell; None of typed numbers
     zone: str | None = None
     note: str = ""
+    warning: str = ""
 
     @classmethod
-    def of(cls, contents: Contents, is_category: bool = False) -> Reading:
-        """By all of a column."""
+    def of(
+        cls, contents: Contents, is_category: bool = False, max_words: float = MAX_WORDS
+    ) -> Reading:
+        """By all of a column.
+
+        Numbers, dates or times stay so with words among them up to a share of ``max_words``.
+        """
         if contents.n_infinite:
             raise ValueError(
                 f"Column {contents.name!r} of X contains infinity or a value too large "
@@ -90,7 +99,7 @@ class Reading(NamedTuple):
             return cls("empty")
         if contents.type != "object":
             return cls(contents.type, zone=contents.zone)
-        return _read_objects(contents)
+        return _read_objects(contents, max_words)
 
     def column(self, cells: Cells) -> Column:
         """The column, or the part of it that these cells are."""
@@ -106,7 +115,9 @@ class Reading(NamedTuple):
             own = [self.values[value] for value in distinct.tolist()]
             values = np.full(len(values), np.nan)
             values[present] = np.array(own)[places.reshape(-1)] if own else []
-        return Column(cells.name, self.kind, values, self.levels, self.zone, self.note)
+        return Column(
+            cells.name, self.kind, values, self.levels, self.zone, self.note, self.warning
+        )
 
 
 def _places(codes: Array, n_distinct: int) -> NDArray[np.int64]:
@@ -116,9 +127,11 @@ def _places(codes: Array, n_distinct: int) -> NDArray[np.int64]:
 
 def read_as(cells: Cells, kind: str, zone: str | None = None) -> Column:
     """Read a column of queries as what it was when fitted; one clear error if it is not."""
-    column = read_column(cells, kind in CATEGORIES)
     if kind in CATEGORIES:
-        return column
+        return read_column(cells, is_category=True)
+    # Queries may be few, and most of them words that are missing values in training rows.
+    max_words = 1.0 if kind in NUMERIC else MAX_WORDS
+    column = Reading.of(Contents.of(cells), max_words=max_words).column(cells)
     if column.kind == "empty":
         return column._replace(kind=kind)
     if column.kind == kind or (kind in NUMERIC and column.kind in NUMERIC):
@@ -177,7 +190,7 @@ def _as_category(contents: Contents) -> Reading:
     return Reading(kind, tuple(place), values)
 
 
-def _read_objects(contents: Contents) -> Reading:
+def _read_objects(contents: Contents, max_words: float) -> Reading:
     """Of cells of any types, all of one kind, or nearly all."""
     name, distinct, counts = contents.name, contents.distinct, contents.counts
     assert counts is not None, "objects are counted"
@@ -191,19 +204,22 @@ def _read_objects(contents: Contents) -> Reading:
         values = _read_each(distinct, typed, parsed)
         is_read = ~np.isnan(values) | np.array([_is_marked(cell) for cell in distinct])
         n_wrong, n_read = counts[~is_read].sum(), counts[~np.isnan(values)].sum()
-        if n_read == 0 or n_wrong >= n_read:
+        if n_read == 0 or (n_wrong >= n_read and max_words < 1.0):
             continue
+        shown = ", ".join(repr(distinct[k]) for k in np.flatnonzero(~is_read)[:N_SHOWN])
+        note = f"{n_wrong} unreadable cells are missing: {shown}" if n_wrong else ""
+        found = (
+            f"Column {name!r} holds {kind}s, but {n_wrong} of {contents.n_rows} cells are none: "
+            f"{shown}{', ...' if (~is_read).sum() > N_SHOWN else ''}."
+        )
+        are_names = len(distinct) <= MAX_LEVELS * counts.sum()
+        if are_names and n_wrong > max_words * contents.n_rows:
+            taken = f"It is taken as a category; make these cells missing to have {kind}s."
+            return _as_category(contents)._replace(warning=f"{found} {taken}")
+        warning = ""
         if n_wrong > MAX_UNREADABLE * contents.n_rows:
-            shown = ", ".join(repr(distinct[k]) for k in np.flatnonzero(~is_read)[:N_SHOWN])
-            raise ValueError(
-                f"Column {name!r} holds {kind}s, but {n_wrong} of {contents.n_rows} cells are "
-                f"none: {shown}{', ...' if (~is_read).sum() > N_SHOWN else ''}. Correct them, make "
-                f"them missing, or declare it: categorical_features=[{name!r}]."
-            )
-        note = ""
-        if n_wrong:
-            shown = ", ".join(repr(distinct[k]) for k in np.flatnonzero(~is_read)[:N_SHOWN])
-            note = f"{n_wrong} unreadable cells are missing: {shown}"
+            taken = "They count as missing; declare the column if it is a category: "
+            warning = f"{found} {taken}categorical_features=[{name!r}]."
         texts = [cell.strip() for cell in distinct if isinstance(cell, str)]
         if kind == "number" and len(texts) == len(distinct) and set(texts) <= set(TRUTHS):
             kind = "flag"
@@ -211,7 +227,7 @@ def _read_objects(contents: Contents) -> Reading:
             kind = "duration"
         zone = "UTC" if kind == "date" and any(map(_is_aware, distinct)) else None
         read = dict(zip(map(key_of, distinct), values.tolist(), strict=True))
-        return Reading(kind, values=read, zone=zone, note=note)
+        return Reading(kind, values=read, zone=zone, note=note, warning=warning)
     return _as_category(contents)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.compute.warn import warn_user
 from lsgp.inputs.encoding.adjustment import Plain, Scales, adjust
 from lsgp.inputs.encoding.categories import FEWEST_ROWS, OneHot, Order, fit_one_hot, with_missing
 from lsgp.inputs.encoding.columns import CATEGORIES, NUMERIC, Column
@@ -124,6 +125,8 @@ def _fit_column(
     share_missing, n_present = own.n_missing / facts.n, facts.n - own.n_missing
     is_flagged = own.n_missing >= FEWEST_ROWS
     is_category = column.kind in CATEGORIES
+    if column.warning:
+        warn_user(column.warning)
 
     def leave_out(why: str, n_levels: int) -> LeftOut:
         return LeftOut(column.name, column.kind, why, n_levels, share_missing, column.zone)

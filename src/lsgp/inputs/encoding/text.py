@@ -25,6 +25,11 @@ _DATE = re.compile(r"\d{4}[-/]\d{2}[-/]\d{2}([T ].*)?\Z")
 #: Cells of a column of numbers that may be none, as a share: a dash here and there is a missing
 #: value, while many are a column of something else.
 MAX_UNREADABLE = 0.01
+#: Share of words up to which a column of numbers stays one, with its words as missing values. With
+#: more words, its numbers are names too, as in 1, 2, 'Special', and the column is a category,
+MAX_WORDS = 0.1
+#: if it has no more distinct cells than this share of all: numbers that seldom repeat name nothing.
+MAX_LEVELS = 0.5
 #: Unreadable cells that a message shows.
 N_SHOWN = 3
 
