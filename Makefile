@@ -1,5 +1,6 @@
-# Every target sets up what it needs: a virtual environment in .venv with the package installed as
-# users get it (not editable), rebuilt when a source changed. Builds are incremental, in build/.
+# Every target sets up what it needs: a virtual environment in .venv with the package and its extra
+# `all` installed as users get them (not editable), rebuilt when a source changed. Builds are
+# incremental, in build/.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -30,7 +31,7 @@ cluster-demo: $(VENV)/installed.stamp  ## A cluster on this machine, in a minute
 	$(PY) benchmarks/cluster_demo.py $(ARGS)
 
 reproduce: $(VENV)/installed.stamp  ## The paper's figures and tables (ARGS=--quick: minutes)
-	$(PY) -m lsgp reproduce --deep-gp benchmarks/deep_gp.py $(ARGS)
+	$(PY) -m reproduction --deep-gp benchmarks/deep_gp.py $(ARGS)
 
 test: $(VENV)/installed.stamp  ## Run the tests
 	$(PY) -m pytest -q -n auto --dist worksteal tests $(ARGS)
@@ -83,9 +84,8 @@ $(VENV)/botorch.stamp: $(VENV)/installed.stamp
 	  --config-settings=build-dir="build/{wheel_tag}" ".[botorch]"
 	@touch $@
 
-$(VENV)/peers.stamp: $(VENV)/installed.stamp
-	$(PY) -m pip install --quiet --no-build-isolation \
-	  --config-settings=build-dir="build/{wheel_tag}" ".[bench]"
+$(VENV)/peers.stamp: $(VENV)/created.stamp pyproject.toml
+	$(PY) -m pip install --quiet --group peers
 	@touch $@
 
 # Without isolation, so that CMake finds the same nanobind each time and rebuilds only what changed.
@@ -93,5 +93,5 @@ $(VENV)/peers.stamp: $(VENV)/installed.stamp
 $(VENV)/installed.stamp: $(VENV)/tools.stamp $(SOURCES)
 	@touch $@.started
 	$(PY) -m pip install --quiet --no-build-isolation \
-	  --config-settings=build-dir="build/{wheel_tag}" .
+	  --config-settings=build-dir="build/{wheel_tag}" ".[all]"
 	@mv $@.started $@

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from data_sets import load_dataset, split
 from machine import describe_machine
 from rich.console import Console
 from rich.table import Table
 
 from lsgp import LSGPRegressor
-from lsgp.datasets import load_dataset, split
 from lsgp.method.distribution import interval_score
 
 #: Figures to reach: (metric, sign, value); coverage has a range.
@@ -136,7 +136,7 @@ def main() -> None:
         for name in names:
             seeds = SEEDS.get(name, (0, 1, 2, 3, 4))
             if arguments.seeds:
-                seeds = tuple(s for s in map(int, arguments.seeds.split(",")) if s in seeds)
+                seeds = tuple(map(int, arguments.seeds.split(",")))
             for seed in seeds:
                 result = run(name, seed, arguments.data_folder)
                 results.append(result)

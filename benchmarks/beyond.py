@@ -24,19 +24,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from data_sets import load_dataset
 from machine import describe_machine
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from lsgp import LSGPRegressor
-from lsgp.datasets import load_dataset
+from lsgp.compute.clock import Clock
+from lsgp.inputs.transforms import fit_transform_kind
+from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.parameters import Parameters
+from lsgp.solvers.evidence import FLAT
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.tuning.clock import Clock
-from lsgp.tuning.evidence import NOT_TUNED, ExactGP, maximize_evidence
-from lsgp.tuning.parameters import Parameters
-from lsgp.tuning.plan import FLAT
+from lsgp.solvers.likeliest import NOT_TUNED, EvidenceProblem, ExactGP
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -44,6 +46,8 @@ Mask = NDArray[np.bool_]
 MOST_ROWS, MOST_QUERIES = 5000, 2000
 #: Rows of which the peer's likelihood is maximized, from lengthscales of these.
 PEER_ROWS, PEER_STARTS, PEER_ITERATIONS = 1000, (1.0, 4.0), 40
+#: A step of the log likelihood gains this much, or is the last.
+LEAST_GAIN = 1e-3
 PEER_KERNELS = ("matern12", "matern32", "matern52")
 
 
@@ -174,6 +178,7 @@ def fit_peer(X: Array, y: Array, seed: int) -> Callable[[Array], PredictiveDistr
     noise, d = np.ones(len(y)), X.shape[1]
     some = np.random.default_rng(seed).permutation(len(y))[:PEER_ROWS]
     parameters = Parameters(NOT_TUNED | {"slope_variance"})
+    as_it_is = fit_transform_kind(z, None)
 
     def tune(kernel: str, lengthscale: float) -> ExactGP:
         model = LocalModel(
@@ -187,8 +192,9 @@ def fit_peer(X: Array, y: Array, seed: int) -> Callable[[Array], PredictiveDistr
             localizer_decay=1.0,
             scale_dof=np.inf,
         )
-        one = LocalProblem(z[some], target[some], noise[some], model)
-        return maximize_evidence(one, parameters, PEER_ITERATIONS, Clock(None), has_prior=False)
+        rows = WarpableRows.of(z[some], z[some], target[some], noise[some], as_it_is)
+        evidence = EvidenceProblem(rows, parameters, Clock(None), has_prior=False)
+        return evidence.maximize(ExactGP(model, np.empty(0), -np.inf), PEER_ITERATIONS, LEAST_GAIN)
 
     tuned = [tune(kernel, length) for kernel in PEER_KERNELS for length in PEER_STARTS]
     best = max(tuned, key=lambda found: found.log_evidence).model

@@ -72,7 +72,9 @@ def on_cluster(path: Path, queries: Path, settings: dict, n_workers: int, memory
         busy = time.process_time()
         worked = sum(client.run(time.process_time).values())
         began = time.perf_counter()
-        model = lsgp.distributed.fit(LSGPRegressor(**settings), str(path), "depth", client)
+        model = lsgp.distributed.fit(
+            LSGPRegressor().set_params(**settings), str(path), "depth", client
+        )
         fitted = time.perf_counter()
         frame = dd.read_parquet(queries)
         mean, std = model.predict(frame, return_std=True)
@@ -93,7 +95,7 @@ def on_cluster(path: Path, queries: Path, settings: dict, n_workers: int, memory
 def in_one_process(path: Path, queries: Path, settings: dict, n_threads: int):
     began, busy = time.perf_counter(), time.process_time()
     frame = pd.read_parquet(path)
-    model = LSGPRegressor(**settings, n_jobs=n_threads)
+    model = LSGPRegressor().set_params(**settings, n_jobs=n_threads)
     model.fit(frame[["east", "north"]], frame["depth"])
     fitted = time.perf_counter()
     found = model.predict(pd.read_parquet(queries), return_std=True)
@@ -118,7 +120,7 @@ def main() -> None:
     n = int(options.rows)
     settings = {"random_state": 0}
     if not options.tune:
-        settings |= {"objective": None, "n_neighbors": 64, "lengthscale": 0.1}
+        settings |= {"objective": None, "n_neighbors": 64, "hyperparameters__lengthscale": 0.1}
     path = write_rows(options.folder, n)
     queries = write_queries(options.folder, int(options.queries))
     expected = None

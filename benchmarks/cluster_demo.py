@@ -25,12 +25,12 @@ from lsgp import LSGPRegressor
 
 SETTINGS = {
     "kernel": "matern32",
-    "reach": 1.0,  # nodes are of rows in memory
-    "boosting": False,  # and so are trees
+    "localizer__reach": 1.0,  # nodes are of rows in memory
+    "effort__boosting": False,  # and so are trees
     "input_transform": "standardize",
     "n_neighbors": 32,
-    "n_tuning_points": 200,
-    "n_models": 1,
+    "effort__n_points": 200,
+    "effort__n_models": 1,
     "random_state": 0,
 }
 
@@ -61,7 +61,7 @@ def run(folder: Path, n_rows: int, n_queries: int, say: Callable[[str], Any]) ->
     queries = pd.DataFrame(rng.uniform(size=(n_queries, 2)), columns=["east", "north"])
     tell(f"{n_rows:,} rows in a folder of Parquet, {n_queries:,} queries")
 
-    one = LSGPRegressor(**SETTINGS).fit(X, depth.rename("depth"))
+    one = LSGPRegressor().set_params(**SETTINGS).fit(X, depth.rename("depth"))
     expected = one.predict(queries, return_std=True)
     tell("one machine: fitted and predicted, to compare with")
 
@@ -78,7 +78,9 @@ def run(folder: Path, n_rows: int, n_queries: int, say: Callable[[str], Any]) ->
     ):
         tell(f"a cluster of 2 workers; its dashboard is {client.dashboard_link}")
         compare(one, "predictions of a model in memory")
-        model = lsgp.distributed.fit(LSGPRegressor(**SETTINGS), str(rows), "depth", n_partitions=6)
+        model = lsgp.distributed.fit(
+            LSGPRegressor().set_params(**SETTINGS), str(rows), "depth", n_partitions=6
+        )
         tell(repr(model))
         compare(model, "predictions of partitions")
         os.kill(next(iter(client.run(os.getpid).values())), 9)

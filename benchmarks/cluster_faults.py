@@ -33,12 +33,12 @@ from fatal import PHASES, deadly
 RESULTS = Path(__file__).parent / "results" / "cluster_faults.jsonl"
 SETTINGS = {
     "kernel": "matern32",
-    "reach": 1.0,  # nodes are of rows in memory
-    "boosting": False,  # and so are trees
+    "localizer__reach": 1.0,  # nodes are of rows in memory
+    "effort__boosting": False,  # and so are trees
     "input_transform": "standardize",
     "n_neighbors": 16,
-    "n_tuning_points": 50,
-    "n_models": 1,
+    "effort__n_points": 50,
+    "effort__n_models": 1,
     "random_state": 0,
 }
 
@@ -57,7 +57,7 @@ def kill(n_times: int, seed: int) -> None:
     frame["kind"] = np.where(frame["east"] > 0.6, "rock", "sand")
     frame["shop"] = [f"s{k}" for k in np.arange(len(frame)) % 70]
     inputs, queries = frame.drop(columns="depth"), frame.drop(columns="depth")[:1000]
-    one = LSGPRegressor(**SETTINGS).fit(inputs, frame["depth"])
+    one = LSGPRegressor().set_params(**SETTINGS).fit(inputs, frame["depth"])
     expected = np.column_stack(one.predict(queries, return_std=True))
     for number in range(n_times):
         phases = sorted(rng.choice(list(PHASES), size=3, replace=False).tolist())
@@ -71,7 +71,9 @@ def kill(n_times: int, seed: int) -> None:
             killed.mkdir()
             deadly(client, killed, phases)
             lazy = dd.from_pandas(frame, npartitions=4)
-            model = lsgp.distributed.fit(LSGPRegressor(**SETTINGS), lazy, "depth", n_partitions=4)
+            model = lsgp.distributed.fit(
+                LSGPRegressor().set_params(**SETTINGS), lazy, "depth", n_partitions=4
+            )
             found = np.column_stack(model.predict(queries, return_std=True))
             model.save(Path(folder) / "model")
             note(
@@ -108,9 +110,13 @@ def fill(n: int, memory: str, folder: Path, n_partitions: int | None) -> None:
         watcher = threading.Thread(target=watch)
         watcher.start()
         began = time.perf_counter()
-        settings = {"objective": None, "n_neighbors": 32, "lengthscale": 0.1}
+        settings = {"objective": None, "n_neighbors": 32, "hyperparameters__lengthscale": 0.1}
         model = lsgp.distributed.fit(
-            LSGPRegressor(**settings), str(path), "depth", client, n_partitions=n_partitions
+            LSGPRegressor().set_params(**settings),
+            str(path),
+            "depth",
+            client,
+            n_partitions=n_partitions,
         )
         fitted = time.perf_counter()
         mean = model.predict(pd.read_parquet(queries))

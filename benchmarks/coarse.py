@@ -16,7 +16,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp import LSGPRegressor
+from lsgp import Localizer, LSGPRegressor
 
 Array = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def measure(n: int, state: int, reach: float | str) -> dict[str, float]:
     X, queries = rng.uniform(size=(n, 2)), rng.uniform(size=(N_QUERIES, 2))
     y = surface(X) + NOISE * rng.normal(size=n)
     started = time.process_time()
-    model = LSGPRegressor(reach=reach, random_state=state).fit(X, y)
+    model = LSGPRegressor(localizer=Localizer(reach=reach), random_state=state).fit(X, y)
     fitted = time.process_time()
     mean, std = model.predict(queries, return_std=True, kind="latent")
     finished = time.process_time()

@@ -23,12 +23,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from data_sets import DATASETS, load_dataset, split
 from isolated import OVER_LIMIT, Result, answer
 from job_runner import ResultsFile, listed, run_jobs
 from peer_task import Task
 from peers import METHODS
 
-from lsgp.datasets import DATASETS, load_dataset, split
 from lsgp.method.distribution import PredictiveDistribution, interval_score
 
 #: Smallest first.

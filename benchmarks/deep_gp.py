@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A Deep GP by random features, the baseline of the paper's Table 2; needs PyTorch.
 
-    lsgp reproduce --deep-gp benchmarks/deep_gp.py
+    make reproduce
 
 Cutajar, Bonilla, Michiardi and Filippone (2017), "Random feature expansions for deep Gaussian
 processes". A layer maps F to Phi(F) W, where Phi are the random Fourier features of an RBF kernel

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from data_sets import load_dataset
 from machine import describe_machine
 from numpy.typing import NDArray
 
 from lsgp import LSGPRegressor
-from lsgp.datasets import load_dataset
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -27,8 +27,8 @@ from lsgp.backends import cuda
 from lsgp.backends.cuda.device import find_device
 from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.solvers.evidence import negative_log_evidence
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.tuning.evidence import negative_log_evidence
 
 Array = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ def measure_queries(write: Callable[..., None]) -> None:
     X, y = smooth(100_000, 4, 0.1)
     Q = smooth(N_QUERIES[-1], 4, 0.0, 1)[0]
     for machine, settings in machines((N_CORES, 1)):
-        model = LSGPRegressor(objective=None, n_neighbors=64, **settings)
+        model = LSGPRegressor().set_params(objective=None, n_neighbors=64, **settings)
         model.fit(X, y)
         first = clock(lambda m=model: m.predict(Q[:10], return_std=True), 1)
         write(part="first predict", machine=machine, seconds=first)
@@ -93,11 +93,14 @@ def measure_queries(write: Callable[..., None]) -> None:
 
 def measure_rows(write: Callable[..., None], n_cores: tuple[int, ...], with_device: bool) -> None:
     for machine, settings in machines(n_cores, with_device):
-        LSGPRegressor(random_state=0, **settings).fit(*smooth(600, 4, 0.1, 1))  # the first use
+        LSGPRegressor().set_params(random_state=0, **settings).fit(
+            *smooth(600, 4, 0.1, 1)
+        )  # the first use
         for n in N_ROWS:
             X, y = smooth(n, 4, 0.1)
-            fit = lambda s=settings, X=X, y=y: LSGPRegressor(random_state=0, **s).fit(X, y)  # noqa: E731
-            write(part="fit", machine=machine, n=n, seconds=clock(fit, 1))
+            model = LSGPRegressor().set_params(random_state=0, **settings)
+            seconds = clock(lambda model=model, X=X, y=y: model.fit(X, y), 1)
+            write(part="fit", machine=machine, n=n, seconds=seconds)
 
 
 def measure_exact(write: Callable[..., None], sizes: tuple[int, ...]) -> None:
@@ -127,7 +130,7 @@ def measure_arm(write: Callable[..., None], n: int, on: str) -> None:
     for machine, settings in machines((N_CORES,)):
         if machine.split()[0] != on:
             continue
-        model = LSGPRegressor(random_state=0, **settings)
+        model = LSGPRegressor().set_params(random_state=0, **settings)
         seconds = clock(lambda m=model: m.fit(X[:n], y[:n]), 1)
         began = time.perf_counter()
         predicted = model.predict_distribution(X[n:])
@@ -146,10 +149,15 @@ def measure_arm(write: Callable[..., None], n: int, on: str) -> None:
 def measure_request(write: Callable[..., None], n: int) -> None:
     """An exact GP that was asked for: of given hyperparameters, and tuned by its evidence."""
     X, y = arm(n)
-    given = {"localizer": "rectangular", "n_neighbors": n, "scale": "global", "backend": "cuda"}
-    plain = {**given, "kernel": "matern52", "input_transform": "standardize", "n_models": 1}
+    given = {
+        "localizer": "rectangular",
+        "n_neighbors": n,
+        "hyperparameters__scale": "global",
+        "backend": "cuda",
+    }
+    plain = {**given, "kernel": "matern52", "input_transform": "standardize", "effort__n_models": 1}
     for name, settings in (("given", {**given, "objective": None}), ("tuned", plain)):
-        model = LSGPRegressor(random_state=0, **settings)
+        model = LSGPRegressor().set_params(random_state=0, **settings)
         seconds = clock(lambda m=model: (m.fit(X, y), m.predict(X[:10], return_std=True)), 1)
         again = clock(lambda m=model: (m.fit(X, y), m.predict(X[:10], return_std=True)), 1)
         write(part=f"exact on request, {name}", machine="cuda", n=n, first=seconds, seconds=again)

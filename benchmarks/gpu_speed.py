@@ -135,7 +135,7 @@ def predictions(n: int, d: int, n_queries: int, goal: float, n_jobs: int) -> Ite
 def hundred_million(n_queries: int) -> Figure:
     X, y = make_data(1_000_000, 2)
     settings = {"objective": None, "n_neighbors": 64, "input_transform": None, "n_jobs": 8}
-    model = LSGPRegressor(**settings, backend="cuda", dtype="float32").fit(X, y)
+    model = LSGPRegressor().set_params(**settings, backend="cuda", dtype="float32").fit(X, y)
     queries = np.random.default_rng(1).standard_normal((n_queries, 2))
     seconds = by_clock(lambda: model.predict(queries, return_std=True), 1)
     name = f"{n_queries:.0e} predictions with std, n = 1e6, d = 2, host to host"

@@ -41,7 +41,7 @@ def optimize(X: Tensor, seed: int) -> dict[str, Any]:
     torch.manual_seed(seed)
     y = FUNCTION(X)
     started = time.process_time()
-    estimator = LSGPRegressor(max_tuning_time=10, random_state=seed)
+    estimator = LSGPRegressor(max_time=10, random_state=seed)
     model = LSGPModel(estimator.fit(X.numpy(), y.numpy()))
     tuned, best = time.process_time(), [y.max().item()]
     for _ in range(N_ROUNDS):

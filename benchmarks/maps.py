@@ -38,7 +38,7 @@ GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
 N_POINTS, N_COLUMNS, N_ROWS, SPACING = 50_000, 4500, 4100, 20.0
 #: One model of few neighbors. Of the field, 48 have an RMSE of .019 and 96 of .015, for 8 and 16
 #: seconds of processors for each 459,000 cells.
-SETTINGS: dict[str, Any] = {"n_models": 1, "n_neighbors": 96, "n_tuning_points": 1000}
+SETTINGS: dict[str, Any] = {"effort__n_models": 1, "n_neighbors": 96, "effort__n_points": 1000}
 
 
 def field(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
@@ -54,7 +54,7 @@ def measure_grid(share: int, folder: Path) -> dict[str, Any]:
     )
     truth = field(rows["x"] / 1000, rows["y"] / 1000)
     noisy = pd.Series(truth + 0.05 * rng.standard_normal(N_POINTS), name="z")
-    model = LSGPRegressor(**SETTINGS, n_jobs=-1, random_state=0).fit(rows, noisy)
+    model = LSGPRegressor().set_params(**SETTINGS, n_jobs=-1, random_state=0).fit(rows, noisy)
     set_crs(model, "EPSG:32632").save(folder / "model.lsgp")
     n_rows = N_ROWS // share
     bounds = (0.0, height - n_rows * SPACING, width, height)

@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from data_sets import split
 from machine import describe_machine
 from numpy.typing import NDArray
 
 from lsgp import LSGPRegressor, PredictiveDistribution
-from lsgp.datasets import split
 
 Array = NDArray[np.float64]
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lsgp import LSGPRegressor, _core
+from lsgp import Hyperparameters, LSGPRegressor, _core
 from lsgp.compute.memory import parse_memory_budget
 
 RESULTS = Path(__file__).parent / "results" / "predict_stream.json"
@@ -39,7 +39,9 @@ def write_model(path: Path) -> None:
     X = pl.DataFrame(random.uniform(size=(N_TRAIN, 2)), schema=["x1", "x2"])
     y = np.sin(20 * X["x1"].to_numpy() ** 2) + X["x2"].to_numpy()
     y += 0.1 * random.standard_normal(N_TRAIN)
-    model = LSGPRegressor(objective=None, n_neighbors=N_NEIGHBORS, lengthscale=0.5)
+    model = LSGPRegressor(
+        objective=None, n_neighbors=N_NEIGHBORS, hyperparameters=Hyperparameters(lengthscale=0.5)
+    )
     model.fit(X, pl.Series("y", y)).save(path)
 
 

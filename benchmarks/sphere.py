@@ -19,17 +19,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from data_sets import split
 from machine import describe_machine
 from numpy.typing import NDArray
 
-from lsgp import LSGPRegressor
-from lsgp.datasets import split
+from lsgp import LSGPRegressor, Sphere
 
 Array = NDArray[np.float64]
 
 #: Target of each table; the first three columns are the inputs.
 TARGETS = {"argo": "temp100", "jason3": "windspeed"}
-SETTINGS: dict[str, dict[str, Any]] = {"raw": {}, "sphere": {"sphere": (0, 1)}}
+SETTINGS: dict[str, dict[str, Any]] = {"raw": {}, "sphere": {"coordinates": Sphere(0, 1)}}
 
 
 def seam(model: LSGPRegressor, X: Array) -> float:
@@ -46,7 +46,11 @@ def measure(folder: Path, name: str, setting: str, seed: int) -> dict[str, Any]:
     X, y = table.iloc[:, :3].to_numpy(float), table[TARGETS[name]].to_numpy(float)
     train, test = split(len(y), seed)
     began = time.process_time()
-    model = LSGPRegressor(n_jobs=1, random_state=seed, **SETTINGS[setting]).fit(X[train], y[train])
+    model = (
+        LSGPRegressor()
+        .set_params(n_jobs=1, random_state=seed, **SETTINGS[setting])
+        .fit(X[train], y[train])
+    )
     found = model.calibration(X[test], y[test])
     kilometers = float(model.lengthscales_[0, 0]) if setting == "sphere" else None
     return {

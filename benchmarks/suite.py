@@ -6,7 +6,8 @@
 
 ``run`` fits ``LSGPRegressor(random_state=seed)``, or the classifier, to a random 90 % of the rows
 of each table and scores the rest; ``--method`` is the name that the rows are stored under. A result
-is appended as soon as it is known, and what the file has is not run again. ``compare`` prints
+is appended as soon as it is known, and what the file has is not run again. The methods
+``catboost`` and ``logistic`` are these (of labels alone, see `suite_peers.py`). ``compare`` prints
 geometric means of ratios over the tables that both methods have, with standard errors, and the
 worst five. Tables lie in the folder ``suite`` of the data folder (``--data-folder`` or LSGP_DATA).
 
@@ -19,17 +20,19 @@ import argparse
 import os
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from data_sets import split
 from job_runner import ResultsFile
 from machine import describe_machine
 from numpy.typing import NDArray
+from suite_peers import PEERS
 
 from lsgp import LSGPClassifier, LSGPRegressor
-from lsgp.datasets import split
 
 #: 68 % of its rows repeat another row, so that test rows are known: reported apart from the means.
 REPEATED = ("keggdirected",)
@@ -58,7 +61,7 @@ def measure_regression(X: pd.DataFrame, y: pd.Series, seed: int, settings: Measu
     train, test = split(len(y), seed)
     y = y.to_numpy(dtype=float)
     started = time.process_time()
-    model = LSGPRegressor(random_state=seed, **settings).fit(X.iloc[train], y[train])
+    model = LSGPRegressor().set_params(random_state=seed, **settings).fit(X.iloc[train], y[train])
     fitted = time.process_time()
     predicted = model.predict_distribution(X.iloc[test])
     finished = time.process_time()
@@ -76,11 +79,20 @@ def measure_regression(X: pd.DataFrame, y: pd.Series, seed: int, settings: Measu
     return result
 
 
-def measure_labels(X: pd.DataFrame, y: pd.Series, seed: int, settings: Measured) -> Measured:
+def measure_labels(
+    X: pd.DataFrame, y: pd.Series, seed: int, settings: Measured, peer: str | None = None
+) -> Measured:
     train, test = split(len(y), seed)
     labels = y.astype(str).to_numpy(dtype=object)
     started = time.process_time()
-    model = LSGPClassifier(random_state=seed, **settings).fit(X.iloc[train], labels[train])
+    if peer is None:
+        model = (
+            LSGPClassifier()
+            .set_params(random_state=seed, **settings)
+            .fit(X.iloc[train], labels[train])
+        )
+    else:
+        model = PEERS[peer](X.iloc[train], labels[train], seed)
     fitted = time.process_time()
     probabilities = model.predict_proba(X.iloc[test])
     finished = time.process_time()
@@ -113,8 +125,11 @@ MEASURES = {"regression": measure_regression, "classification": measure_labels}
 def run(arguments: argparse.Namespace) -> None:
     file = ResultsFile(Path(arguments.output))
     settings = {} if arguments.effort is None else {"effort": arguments.effort}
+    measures = dict(MEASURES)
+    if arguments.method in PEERS:
+        measures = {"classification": partial(measure_labels, peer=arguments.method)}
     file.add({"machine": describe_machine()})
-    paths = [p for task in MEASURES for p in (folder_of(arguments) / task).glob("*.csv.gz")]
+    paths = [p for task in measures for p in (folder_of(arguments) / task).glob("*.csv.gz")]
     # Small tables first: most of them are there after minutes.
     for path in sorted(paths, key=lambda p: p.stat().st_size):
         task, name = path.parent.name, path.name.removesuffix(".csv.gz")
@@ -122,6 +137,7 @@ def run(arguments: argparse.Namespace) -> None:
         if not is_wanted or (arguments.task and task != arguments.task):
             continue
         X, y = read_table(path)
+        measure = measures[task]
         for seed in seeds_of(len(y), arguments.first_seed)[: arguments.most_seeds]:
             key = {"method": arguments.method, "task": task, "table": name, "seed": seed}
             if file.select(**key):
@@ -129,7 +145,7 @@ def run(arguments: argparse.Namespace) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    measured = MEASURES[task](X, y, seed, settings)
+                    measured = measure(X, y, seed, settings)
                 except ValueError as error:  # a table that is refused has no figures
                     measured = {"refused": str(error)}
             file.add({**key, "n": len(y), "d": X.shape[1], **measured})

@@ -25,12 +25,12 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from data_sets import load_dataset, split
 from rich.console import Console
 from rich.table import Table
 
 import lsgp
 from lsgp import LSGPRegressor
-from lsgp.datasets import load_dataset, split
 from lsgp.search.index import build_index
 
 N_INPUTS = 4

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How Sphinx builds the documentation: `make docs`, warnings are errors."""
 
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -9,7 +10,11 @@ from docutils import nodes
 from docutils.utils.math import latex2mathml
 
 import lsgp
+from lsgp.inputs.estimator_settings import SETTINGS
+from lsgp.inputs.setting import REQUIRED, first_sentence
 
+PARTS = (lsgp.Hyperparameters, lsgp.Localizer, lsgp.Sphere, lsgp.Rotated, lsgp.Effort)
+ESTIMATORS = (lsgp.LSGPRegressor, lsgp.LSGPClassifier)
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from comparison_report import substitutions  # noqa: E402
@@ -67,7 +72,42 @@ def _stream_table():
     return "\n".join(lines)
 
 
-myst_substitutions = {"predict_stream": _stream_table()} | substitutions()
+def _escaped(text):
+    return " ".join(text.split()).replace("``", "`").replace("|", "\\|")
+
+
+def _settings_table(settings, of_both=False):
+    """One line per setting, from its record: what it is, and what it is by default."""
+    lines = ["| setting | default | what it says |", "|---|---|---|"]
+    for setting in settings:
+        only = "" if len(setting.estimators) == 2 or not of_both else f" ({setting.estimators[0]})"
+        default = "" if setting.default is REQUIRED else f"`{setting.default!r}`"
+        said = _escaped(first_sentence(setting))
+        lines.append(f"| `{setting.name}`{only} | {default} | {said} |")
+    return "\n".join(lines)
+
+
+def _methods_table(estimator):
+    """One line per public method, from the first sentence of its docstring."""
+    lines = ["| method | what it does |", "|---|---|"]
+    for name in sorted(dir(estimator)):
+        member = inspect.getattr_static(estimator, name)
+        function = getattr(member, "__func__", member)
+        if name.startswith("_") or not inspect.isfunction(function):
+            continue
+        if function.__module__.startswith("lsgp") and function.__doc__:
+            said = _escaped(inspect.cleandoc(function.__doc__).partition("\n\n")[0])
+            lines.append(f"| `{name}` | {said} |")
+    return "\n".join(lines)
+
+
+myst_substitutions = (
+    {"predict_stream": _stream_table()}
+    | {"settings": _settings_table(SETTINGS, of_both=True)}
+    | {f"fields_of_{kind.__name__}": _settings_table(kind.settings) for kind in PARTS}
+    | {f"methods_of_{kind.__name__}": _methods_table(kind) for kind in ESTIMATORS}
+    | substitutions()
+)
 
 
 def _mathml(tex, as_block):

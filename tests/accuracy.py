@@ -18,7 +18,9 @@ import numpy as np
 from data_folder import find_data_folder
 
 from lsgp import LSGPRegressor
-from lsgp.datasets import load_dataset, split
+
+sys.path.append(str(Path(__file__).parents[1]))
+from reproduction.datasets import load_dataset, split
 
 TABLES = ("yacht", "concrete")
 #: Splits 0 to 9 are those of the benchmarks. Half of the rows are tested: a tenth of yacht is 31

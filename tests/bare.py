@@ -8,10 +8,12 @@ import numpy as np
 BARE = {
     "objective": None,
     "input_transform": None,
-    "normalize_y": False,
+    "prior_mean": 0.0,
     "trend": "none",
-    "scale": "global",
+    "hyperparameters__scale": "global",
 }
+#: The same of a kernel by its name, with a signal variance of 1.
+UNIT = {**BARE, "hyperparameters__signal_variance": 1.0}
 SLOW_KERNEL = "runs on the reference backend, which is much slower"
 
 

@@ -3,11 +3,16 @@
 
 import numpy as np
 
-from lsgp import LSGPRegressor
+from lsgp import LSGPRegressor, Sphere
 
 #: With transforms of other inputs to choose, and little else.
-QUICK = {"kernel": "matern32", "n_neighbors": 25, "scale": "global", "n_models": 2}
-GIVEN = {"objective": None, "noise_variance": 0.01, "n_neighbors": 40}
+QUICK = {
+    "kernel": "matern32",
+    "n_neighbors": 25,
+    "hyperparameters__scale": "global",
+    "effort__n_models": 2,
+}
+GIVEN = {"objective": None, "hyperparameters__noise_variance": 0.01, "n_neighbors": 40}
 
 
 def places(n=300, seed=0):
@@ -30,4 +35,8 @@ def field(X):
 
 def fitted(X=None, **settings):
     X = places() if X is None else X
-    return LSGPRegressor(sphere=(0, 1), **{**GIVEN, **settings}).fit(X, field(X))
+    return (
+        LSGPRegressor()
+        .set_params(coordinates=Sphere(0, 1), **{**GIVEN, **settings})
+        .fit(X, field(X))
+    )

@@ -36,13 +36,19 @@ def points(n=300, seed=0):
     )
 
 
-SETTINGS = {"objective": None, "lengthscale": 0.8, "noise_variance": 1e-3, "n_neighbors": 30}
+SETTINGS = {
+    "objective": None,
+    "hyperparameters__noise_variance": 1e-3,
+    "n_neighbors": 30,
+}
 
 
 @functools.cache
 def model(target="zinc", covariates=()):
     names = list(target) if isinstance(target, tuple) else target
-    return fit(LSGPRegressor(**SETTINGS), points(), names, covariates=covariates, units=None)
+    return fit(
+        LSGPRegressor().set_params(**SETTINGS), points(), names, covariates=covariates, units=None
+    )
 
 
 #: The square, less a margin.

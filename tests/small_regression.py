@@ -10,7 +10,7 @@ from lsgp import LSGPRegressor
 
 
 def regressor(**settings):
-    return LSGPRegressor(**{"objective": None, "n_neighbors": 30, **settings})
+    return LSGPRegressor().set_params(**{"objective": None, "n_neighbors": 30, **settings})
 
 
 def make_data(n=120, n_queries=9):

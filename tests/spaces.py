@@ -7,7 +7,7 @@ from lsgp.backends import cpu
 from lsgp.backends.contract import Resources
 from lsgp.inputs.transforms import fit_transform_kind
 from lsgp.search.index import build_index
-from lsgp.tuning.leave_one_out import LeaveOneOut
+from lsgp.tuning.space import Space
 
 
 def make_space(X, y, noise=None, backend=cpu, kind=None):
@@ -16,4 +16,4 @@ def make_space(X, y, noise=None, backend=cpu, kind=None):
     inputs = np.ascontiguousarray(transform.transform(X))
     noise = np.ones(len(X)) if noise is None else noise
     index = build_index(inputs, np.ones(X.shape[1]))
-    return LeaveOneOut(transform, inputs, y, noise, index, backend, Resources())
+    return Space(transform, inputs, y, noise, index, backend, Resources())

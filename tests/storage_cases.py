@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 from sklearn.gaussian_process import kernels as sk
 
-from lsgp import LSGPRegressor
+from lsgp import LSGPRegressor, Rotated, Sphere
 
 GIVEN = {"objective": None, "n_neighbors": 20}
 TUNED = {
-    "n_tuning_points": 100,
-    "n_models": 2,
+    "effort__n_points": 100,
+    "effort__n_models": 2,
     "kernel": "matern32",
     "effort": "fast",
     "random_state": 0,
@@ -25,7 +25,11 @@ CASES = {
     "several_targets": (GIVEN, 200, 3),
     "one_column": (GIVEN, 130, 1),
     "float32": ({**GIVEN, "dtype": "float32"}, 200, 2),
-    "fixed_bandwidth": ({"objective": None, "bandwidth": 1.5, "scale": "global"}, 200, None),
+    "fixed_bandwidth": (
+        {"objective": None, "localizer__bandwidth": 1.5, "hyperparameters__scale": "global"},
+        200,
+        None,
+    ),
     "half_rank": ({**GIVEN, "input_transform": "half-rank"}, 200, None),
     "kinds_by_input": ({**GIVEN, "input_transform": ["yeo-johnson", None, "half-rank"]}, 200, None),
     "kernel_object": (
@@ -38,7 +42,11 @@ CASES = {
         None,
     ),
     "arrays_as_settings": (
-        {**GIVEN, "lengthscale": np.array([1.0, 0.1 + 0.2, 3.0]), "trend": (0.5, 1e-300)},
+        {
+            **GIVEN,
+            "hyperparameters__lengthscale": np.array([1.0, 0.1 + 0.2, 3.0]),
+            "trend": (0.5, 1e-300),
+        },
         200,
         None,
     ),
@@ -46,23 +54,23 @@ CASES = {
         {
             **GIVEN,
             "n_neighbors": np.int64(7),
-            "noise_variance": np.float32(0.1),
+            "hyperparameters__noise_variance": np.float32(0.1),
             "random_state": np.random.RandomState(3),
-            "lengthscale": pd.Series([1.0, 2.0, 3.0]),
+            "hyperparameters__lengthscale": pd.Series([1.0, 2.0, 3.0]),
         },
         50,
         None,
     ),
     "rotated": (
-        {**GIVEN, "anisotropy": (30.0, 0.5), "anisotropic_features": (2, 0)},
+        {**GIVEN, "coordinates": Rotated(2, 0, angle=30.0, ratio=0.5)},
         200,
         None,
     ),
-    "sphere": ({**GIVEN, "sphere": (0, 2)}, 200, None),
-    "coarse": ({**GIVEN, "reach": 3.0}, 200, 2),
-    "coarse_float32": ({**GIVEN, "reach": 3.0, "dtype": "float32"}, 200, None),
+    "sphere": ({**GIVEN, "coordinates": Sphere(0, 2)}, 200, None),
+    "coarse": ({**GIVEN, "localizer__reach": 3.0}, 200, 2),
+    "coarse_float32": ({**GIVEN, "localizer__reach": 3.0, "dtype": "float32"}, 200, None),
     "ensemble": (TUNED, 150, None),
-    "ensemble_float32": ({**TUNED, "dtype": "float32", "n_models": 4}, 150, 2),
+    "ensemble_float32": ({**TUNED, "dtype": "float32", "effort__n_models": 4}, 150, 2),
 }
 
 
@@ -77,7 +85,7 @@ def make_data(n, n_targets, seed=0):
 @cache
 def fit_case(name):
     settings, n, n_targets = CASES[name]
-    return LSGPRegressor(**settings).fit(*make_data(n, n_targets))
+    return LSGPRegressor().set_params(**settings).fit(*make_data(n, n_targets))
 
 
 QUERIES = make_data(40, None, seed=1)[0]

@@ -15,7 +15,7 @@ from tuned import make_data, regressor
 from lsgp import LSGPRegressor
 from lsgp.backends import BACKENDS, cpu
 from lsgp.inputs.transforms import TargetScaler
-from lsgp.tuning.search import STAGES
+from lsgp.tuning.search import FAMILIES
 
 QUERIES = make_data(20, seed=9)[0]
 
@@ -48,20 +48,27 @@ PLACES = {
     "checking the settings": ("lsgp.estimators.estimator.specify", broken),
     "checking the rows": ("lsgp.estimators.regressor.check_training_rows", broken),
     "scaling the targets": ("lsgp.estimators.estimator.TargetScaler.fit", broken),
-    "transforming the inputs": ("lsgp.tuning.problem.fit_transform_kind", broken),
-    "indexing": ("lsgp.tuning.problem.build_index", broken),
+    "transforming the inputs": ("lsgp.tuning.data.fit_transform_kind", broken),
+    "indexing": ("lsgp.tuning.data.build_index", broken),
     "searching": ("lsgp.backends.cpu.search", broken),
     "scoring": ("lsgp.backends.cpu.score", broken),
     "predicting": ("lsgp.backends.cpu.predict", broken),
-    "combining": ("lsgp.tuning.search.weigh", broken),
+    "holding out": ("lsgp.tuning.data.leave_one_out", broken),
+    "tuning": ("lsgp.tuning.local.descend_on_sample", broken),
+    "judging": ("lsgp.tuning.judging.Judge.judge", broken),
+    "growing": ("lsgp.tuning.local.Local.grow", broken),
+    "weighing": ("lsgp.tuning.search.weigh", broken),
+    "calibrating": ("lsgp.tuning.outcome.calibrate_combination", broken),
+    "finishing": ("lsgp.tuning.search.finish", broken),
     "building": ("lsgp.estimators.estimator.build_tuned", broken),
     "assembling": ("lsgp.estimators.estimator.Ensemble", broken),
 } | {
-    f"stage {type(stage).__name__}": (
-        f"{type(stage).__module__}.{type(stage).__name__}.run",
+    f"starting {family.name}": (
+        f"{type(family).__module__}.{type(family).__name__}.starts",
         broken,
     )
-    for stage in STAGES
+    for family in FAMILIES
+    if not family.of_labels
 }
 
 
@@ -92,7 +99,11 @@ def test_an_error_in_an_update_changes_nothing(fitted, monkeypatch, change):
 
 @pytest.mark.parametrize(
     "bad",
-    [{"y": "text"}, {"sample_weight": [-1.0] * 150}, {"noise_variance": [0.0] * 150}],
+    [
+        {"y": "text"},
+        {"sample_weight": [-1.0] * 150},
+        {"noise_variance": [0.0] * 150},
+    ],
     ids=lambda bad: next(iter(bad)),
 )
 def test_a_refused_refit_changes_nothing(fitted, bad):
@@ -141,8 +152,8 @@ INTERRUPTED = textwrap.dedent(
         timer = threading.Timer(
             rng.uniform(0, 1.1 * seconds), os.kill, (os.getpid(), signal.SIGINT)
         )
-        timer.start()
         try:
+            timer.start()  # which may be interrupted too: fits are quick
             {change}
             timer.join()
         except KeyboardInterrupt:
@@ -253,8 +264,8 @@ def test_a_model_loads_where_its_backend_is_missing(tmp_path, monkeypatch):
 @pytest.mark.parametrize("n", [60, 700])
 def test_the_number_of_threads_does_not_change_the_model(n):
     X, y = make_data(n)
-    settings = {"random_state": 3, "n_tuning_points": 100, "n_models": 4, "kernel": "rbf"}
-    one, other = (LSGPRegressor(n_jobs=k, **settings).fit(X, y) for k in (1, 3))
+    settings = {"random_state": 3, "effort__n_points": 100, "effort__n_models": 4, "kernel": "rbf"}
+    one, other = (LSGPRegressor().set_params(n_jobs=k, **settings).fit(X, y) for k in (1, 3))
     assert len(one.tuning_.candidates) == len(other.tuning_.candidates)
     np.testing.assert_array_equal(one.tuning_.weights, other.tuning_.weights)
     for mine, others in zip(one.fitted_, other.fitted_, strict=True):

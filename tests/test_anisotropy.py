@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 from small_regression import raises
 
-from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp import Effort, LSGPClassifier, LSGPRegressor, Rotated, Sphere
+from lsgp.inputs.angle import choose_angle
 from lsgp.inputs.transforms import Rotation
-from lsgp.tuning.angle import choose_angle
 
-GIVEN = {"objective": None, "noise_variance": 0.01, "n_neighbors": 30}
-QUICK = {"n_tuning_points": 150, "n_models": 1, "random_state": 0, "kernel": "matern52"}
-QUICK |= {"n_neighbors": 30, "scale": "global"}
+GIVEN = {"objective": None, "hyperparameters__noise_variance": 0.01, "n_neighbors": 30}
+QUICK = {"effort__n_points": 150, "effort__n_models": 1, "random_state": 0, "kernel": "matern52"}
+QUICK |= {"n_neighbors": 30, "hyperparameters__scale": "global"}
 
 
 def striped(n=700, angle=30.0, seed=0):
@@ -37,13 +37,13 @@ def test_projection_turns_and_comes_back():
 
 def test_tuning_finds_angle_and_ratio_and_predicts_better():
     X, y = striped()
-    model = LSGPRegressor(anisotropy="rotated", **QUICK).fit(X[:500], y[:500])
+    model = LSGPRegressor().set_params(coordinates=Rotated(), **QUICK).fit(X[:500], y[:500])
     rotation = model.ensemble_.projection
     angle, _, ratio = rotation.described(*model.lengthscales_[0])
     assert angle == pytest.approx(30.0, abs=6.0)
     assert 0.1 < ratio < 0.5
     assert f"anisotropy of (x0, x1): {angle:.0f}° clockwise from x1" in model.describe()
-    along_axes = LSGPRegressor(**QUICK).fit(X[:500], y[:500])
+    along_axes = LSGPRegressor().set_params(**QUICK).fit(X[:500], y[:500])
     errors = [np.std(each.predict(X[500:]) - y[500:]) for each in (model, along_axes)]
     assert errors[0] < 0.97 * errors[1]
 
@@ -51,22 +51,30 @@ def test_tuning_finds_angle_and_ratio_and_predicts_better():
 def test_a_known_anisotropy_is_one_lengthscale_in_turned_coordinates():
     X, y = striped(200)
     rotation = Rotation(0, 1, 30.0, 0.2)
-    settings = {**GIVEN, "input_transform": None, "lengthscale": 25.0}
-    model = LSGPRegressor(anisotropy=(30.0, 0.2), **settings).fit(X, y)
-    by_hand = LSGPRegressor(**settings).fit(rotation.project(X), y)
+    settings = {**GIVEN, "input_transform": None, "hyperparameters__lengthscale": 25.0}
+    model = (
+        LSGPRegressor().set_params(coordinates=Rotated(angle=30.0, ratio=0.2), **settings).fit(X, y)
+    )
+    by_hand = LSGPRegressor().set_params(**settings).fit(rotation.project(X), y)
     queries = striped(20, seed=1)[0]
     expected = by_hand.predict(rotation.project(queries), return_std=True)
     for found, wanted in zip(model.predict(queries, return_std=True), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9)
     assert len(set(model.model_.lengthscale)) == 1
-    tuned = LSGPRegressor(anisotropy=(30.0, 0.2), **QUICK).fit(X, y)
+    tuned = (
+        LSGPRegressor().set_params(coordinates=Rotated(angle=30.0, ratio=0.2), **QUICK).fit(X, y)
+    )
     assert len(set(tuned.model_.lengthscale)) == 1
     assert "30° clockwise from x1, ratio 0.2" in tuned.describe()
 
 
 def test_gradients_are_in_the_coordinates_as_given():
     X, y = striped(200)
-    model = LSGPRegressor(anisotropy=(30.0, 0.2), localizer="epanechnikov", **GIVEN).fit(X, y)
+    model = (
+        LSGPRegressor()
+        .set_params(coordinates=Rotated(angle=30.0, ratio=0.2), localizer="epanechnikov", **GIVEN)
+        .fit(X, y)
+    )
     queries, step = striped(5, seed=2)[0], 1e-4
     gradient = model.predict_gradient(queries)
     for j in range(2):
@@ -80,7 +88,9 @@ def test_more_inputs_name_the_pair_and_all_else_follows(tmp_path):
     X, y = striped(200)
     table = pd.DataFrame({"x": X[:, 0], "time": np.arange(200.0) % 7, "y": X[:, 1]})
     table["kind"] = np.where(np.arange(200) % 2, "a", "b")
-    model = LSGPRegressor(anisotropy=(30.0, 0.2), anisotropic_features=("x", "y"), **GIVEN)
+    model = LSGPRegressor().set_params(
+        coordinates=Rotated("x", "y", angle=30.0, ratio=0.2), **GIVEN
+    )
     model.fit(table, y)
     assert model.ensemble_.projection.pair == (0, 2)
     model.save(tmp_path / "model.lsgp")
@@ -95,7 +105,9 @@ def test_more_inputs_name_the_pair_and_all_else_follows(tmp_path):
 
 def test_classes_have_directions_too():
     X, y = striped(300)
-    model = LSGPClassifier(anisotropy="rotated", n_tuning_points=60, n_models=1, random_state=0)
+    model = LSGPClassifier(
+        coordinates=Rotated(), effort=Effort(n_points=60, n_models=1), random_state=0
+    )
     model.fit(X[:200], y[:200] > 0)
     assert (model.predict(X[200:]) == (y[200:] > 0)).mean() > 0.8
     assert isinstance(model.ensemble_.projection, Rotation)
@@ -112,38 +124,67 @@ def test_angles_are_found_wherever_they_are():
     ("settings", "message"),
     [
         (
-            {"anisotropy": (30.0, 2.0)},
-            "anisotropy=(30.0, 2.0) is neither 'rotated' nor (angle, ratio): degrees clockwise "
-            "from north of the longest range, and the shortest range over it, above 0 and up to 1.",
+            {"coordinates": Rotated()},
+            "Rotated() has an angle that tuning chooses, but objective=None tunes nothing. Give "
+            "angle= and ratio=, or an objective.",
         ),
         (
-            {"anisotropy": "rotated"},
-            "anisotropy='rotated' is an angle that tuning chooses, but objective=None tunes "
-            "nothing. Give (angle, ratio), or an objective.",
-        ),
-        (
-            {"anisotropy": (30.0, 0.5), "sphere": (0, 1)},
-            "sphere=(0, 1) and anisotropy=(30.0, 0.5) are both given, but on the sphere there is "
-            "no direction everywhere. Give one of them.",
-        ),
-        (
-            {"anisotropy": (30.0, 0.5), "anisotropic_features": ("x", "y")},
-            "anisotropic_features has 'x', which is not a column of X. Its columns are x0, x1: "
-            "give names, or numbers from 0 to 1.",
+            {"coordinates": Rotated("x", "y", angle=30.0, ratio=0.5)},
+            "coordinates=Rotated('x', 'y', angle=30.0, ratio=0.5) has 'x', which is not a column "
+            "of X. Its columns are x0, x1: give names, or numbers from 0 to 1.",
         ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):
     X, y = striped(50)
     with raises(ValueError, message):
-        LSGPRegressor(**GIVEN, **settings).fit(X, y)
+        LSGPRegressor().set_params(**GIVEN, **settings).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (
+            lambda: Rotated(angle=30.0, ratio=2.0),
+            ValueError,
+            "ratio=2.0 is the shortest range over the longest, above 0 and up to 1. Give that, or "
+            "None: it is then tuned.",
+        ),
+        (
+            lambda: Rotated(ratio=0.5),
+            ValueError,
+            "Rotated(ratio=0.5) has a ratio of a direction that is not known. Give angle= with "
+            "it, or leave both to tuning.",
+        ),
+        (
+            lambda: Rotated("x"),
+            ValueError,
+            "Rotated('x') names one column. Give both, east and north.",
+        ),
+        (
+            lambda: Sphere(0, 0),
+            ValueError,
+            "Sphere(0, 0) has one column twice. Give two of them.",
+        ),
+        (
+            lambda: Sphere("lon"),
+            TypeError,
+            "Sphere needs 'latitude': Column of latitudes, in degrees.",
+        ),
+    ],
+)
+def test_coordinates_check_themselves(make, error, message):
+    with raises(error, message):
+        make()
 
 
 def test_three_inputs_without_names_are_refused():
     X = np.random.default_rng(0).normal(size=(50, 3))
     with raises(
         ValueError,
-        "anisotropy is of two coordinates, and X has 3 columns. Name them: "
-        "anisotropic_features=(east, north).",
+        "Rotated(angle=0.0, ratio=0.5) is of two coordinates, and X has 3 columns. Name them: "
+        "Rotated(east, north).",
     ):
-        LSGPRegressor(anisotropy=(0.0, 0.5), **GIVEN).fit(X, X[:, 0])
+        LSGPRegressor().set_params(coordinates=Rotated(angle=0.0, ratio=0.5), **GIVEN).fit(
+            X, X[:, 0]
+        )

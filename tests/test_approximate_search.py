@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 import lsgp.distributed.fitting as cluster_fitting
-import lsgp.storage.records as records
 from lsgp import LSGPClassifier, LSGPRegressor, _core
 from lsgp.search.approximate import CHOSEN_RECALL, ApproximateIndex, approximate, encode
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import build_index
-from lsgp.storage.searches import CODES, index_arrays
 
 N, D, K = 20_000, 8, 64
 
@@ -250,7 +248,12 @@ def test_the_core_refuses_codes_of_another_tree(uniform):
 
 # -- estimators --------------------------------------------------------------------------------
 
-SETTINGS = {"objective": None, "n_neighbors": 20, "input_transform": None, "lengthscale": 2.0}
+SETTINGS = {
+    "objective": None,
+    "n_neighbors": 20,
+    "input_transform": None,
+    "hyperparameters__lengthscale": 2.0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -261,8 +264,8 @@ def rows():
 
 def test_predictions_with_approximate_neighbors_are_near_the_exact_ones(rows, tmp_path):
     X, y = rows
-    exact = LSGPRegressor(**SETTINGS).fit(X, y)
-    near = LSGPRegressor(**SETTINGS, neighbors="approximate").fit(X, y)
+    exact = LSGPRegressor().set_params(**SETTINGS).fit(X, y)
+    near = LSGPRegressor().set_params(**SETTINGS, search="approximate").fit(X, y)
     assert exact.recall_ == 1.0
     assert 0.98 < near.recall_ < 1
     queries = X[:400] + 0.05
@@ -272,7 +275,7 @@ def test_predictions_with_approximate_neighbors_are_near_the_exact_ones(rows, tm
     np.testing.assert_array_equal(near.predict(queries), mean)
     near.save(tmp_path / "model.lsgp")
     loaded = LSGPRegressor.load(tmp_path / "model.lsgp")
-    assert (loaded.recall_, loaded.neighbors) == (near.recall_, "approximate")
+    assert (loaded.recall_, loaded.search) == (near.recall_, "approximate")
     np.testing.assert_array_equal(loaded.predict(queries), mean)
     near.partial_fit(queries[:3], np.full(3, 9.0))
     assert near.predict(queries[:1])[0] > mean[0] + 1
@@ -283,23 +286,36 @@ def test_predictions_with_approximate_neighbors_are_near_the_exact_ones(rows, tm
 
 def test_tuning_and_leave_one_out_take_approximate_neighbors(rows):
     X, y = rows
-    settings = {"kernel": "matern32", "n_models": 1, "n_tuning_points": 100, "n_neighbors": 20}
-    settings |= {"input_transform": "standardize", "scale": "global", "random_state": 0}
-    model = LSGPRegressor(**settings, neighbors="approximate", max_tuning_time=2).fit(X, y)
+    settings = {
+        "kernel": "matern32",
+        "effort__n_models": 1,
+        "effort__n_points": 100,
+        "n_neighbors": 20,
+    }
+    settings |= {
+        "input_transform": "standardize",
+        "hyperparameters__scale": "global",
+        "random_state": 0,
+    }
+    model = LSGPRegressor().set_params(**settings, search="approximate", max_time=2).fit(X, y)
     assert 0.98 < model.recall_ < 1
     assert model.loo(n_points=200, random_state=0).calibration.rmse < 0.1
 
 
 def test_a_classifier_takes_approximate_neighbors(rows):
     X, y = rows
-    model = LSGPClassifier(**SETTINGS, neighbors="approximate").fit(X[:11_000], y[:11_000] > 0)
+    model = (
+        LSGPClassifier()
+        .set_params(**SETTINGS, search="approximate")
+        .fit(X[:11_000], y[:11_000] > 0)
+    )
     assert model.recall_ < 1
     assert np.mean(model.predict(X[11_000:]) == (y[11_000:] > 0)) > 0.9
 
 
 def test_unknown_searches_are_refused():
-    with pytest.raises(ValueError, match="neighbors='some' is not one of 'exact', 'approximate'"):
-        LSGPRegressor(neighbors="some").fit([[0.0], [1.0]], [0.0, 1.0])
+    with pytest.raises(ValueError, match="search='some' is not one of 'exact', 'approximate'"):
+        LSGPRegressor(search="some").fit([[0.0], [1.0]], [0.0, 1.0])
 
 
 def test_rows_on_a_cluster_are_refused(monkeypatch):
@@ -307,37 +323,9 @@ def test_rows_on_a_cluster_are_refused(monkeypatch):
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(cluster_fitting, "MOST_GATHERED", 10)
     X = da.from_array(np.random.default_rng(0).uniform(size=(100, 2)), chunks=(50, 2))
-    model = LSGPRegressor(objective=None, neighbors="approximate")
+    model = LSGPRegressor(objective=None, search="approximate")
     with (
         distributed.Client(processes=False, dashboard_address=None, n_workers=1) as client,
-        pytest.raises(ValueError, match="neighbors='approximate' is for rows in the memory"),
+        pytest.raises(ValueError, match="search='approximate' is for rows in the memory"),
     ):
         cluster_fitting.fit(model, X, X.sum(axis=1), client=client)
-
-
-def test_models_with_codes_of_an_earlier_form_load_and_predict_the_same(tmp_path, monkeypatch):
-    # Whole codes and one array of bounds were kept, before there were half codes.
-    X = np.random.default_rng(0).uniform(size=(10_000, 8))
-    settings = {"lengthscale": np.ones(8), "noise_variance": 0.1, "n_neighbors": 16}
-    model = LSGPRegressor(objective=None, neighbors="approximate", **settings).fit(X, X.sum(axis=1))
-
-    def earlier_arrays(index):
-        arrays = {k: v for k, v in index_arrays(index).items() if not k.startswith(CODES)}
-        if isinstance(index, ApproximateIndex):
-            arrays["codes"] = np.ascontiguousarray(index.codes.points.transpose(0, 2, 1))
-            arrays["bounds"] = index.codes.leaf_boxes
-        return arrays
-
-    monkeypatch.setattr(records, "index_arrays", earlier_arrays)
-    model.save(tmp_path / "earlier.lsgp")
-    monkeypatch.undo()
-    loaded = LSGPRegressor.load(tmp_path / "earlier.lsgp")
-    own, made = (m.ensemble_.models[0].solver.index for m in (model, loaded))
-    assert isinstance(made, ApproximateIndex)
-    assert (made.reach, made.recall) == (own.reach, own.recall)
-    for made_of, own_of in zip(made.codes, own.codes, strict=True):
-        np.testing.assert_array_equal(made_of, own_of)
-    np.testing.assert_array_equal(loaded.predict(X[:50] + 0.01), model.predict(X[:50] + 0.01))
-    loaded.save(tmp_path / "again.lsgp")  # in the present form
-    again = LSGPRegressor.load(tmp_path / "again.lsgp")
-    np.testing.assert_array_equal(again.predict(X[:50] + 0.01), model.predict(X[:50] + 0.01))

@@ -5,20 +5,20 @@ import numpy as np
 import pytest
 from tuned import make_data, regressor
 
-from lsgp import LSGPRegressor
+from lsgp import Localizer, LSGPRegressor
 
 
 def fixed(**settings):
-    return regressor(bandwidth="fixed", **settings)
+    return regressor(localizer__bandwidth="fixed", **settings)
 
 
 def test_the_radius_is_as_good_as_the_best_of_many():
     X, y = make_data(160)
-    tuned = fixed().fit(X, y)
+    tuned = fixed(input_transform=None).fit(X, y)
     radius = tuned.fitted_[0].model.bandwidth
     assert tuned.fitted_[0].n_neighbors is None
     losses = [
-        regressor(bandwidth=factor * radius).fit(X, y).tuning_.loss
+        regressor(localizer__bandwidth=factor * radius, input_transform=None).fit(X, y).tuning_.loss
         for factor in (0.2, 0.5, 1.0, 1.7, 2.8)
     ]
     assert tuned.tuning_.loss <= 1.03 * min(losses)
@@ -47,7 +47,7 @@ def test_dense_places_have_no_more_neighbors_than_a_system_may_have():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(scale=1e-3, size=(1200, 1)), rng.uniform(-3, 3, (200, 1))])
     y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=len(X))
-    model = fixed(n_models=1).fit(X, y)
+    model = fixed(effort__n_models=1).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
 
 
@@ -63,4 +63,6 @@ def test_a_second_fit_goes_on_from_it(tmp_path):
 @pytest.mark.parametrize("objective", [None, "marginal_likelihood"])
 def test_nothing_that_chooses_radii(objective):
     with pytest.raises(ValueError, match="bandwidth='fixed'"):
-        LSGPRegressor(bandwidth="fixed", objective=objective).fit(*make_data(20))
+        LSGPRegressor(localizer=Localizer(bandwidth="fixed"), objective=objective).fit(
+            *make_data(20)
+        )

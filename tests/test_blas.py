@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from lsgp import LSGPRegressor
+from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.compute import blas
 from lsgp.compute.blas import one_blas_thread
 from lsgp.solvers.exact_system import ExactSystem
@@ -126,8 +126,10 @@ def test_fits_in_several_threads_run_on_one_blas_thread_and_leave_it(monkeypatch
     )
 
     def work():
-        model = LSGPRegressor(objective=None, n_neighbors=250, localizer="rectangular",
-                              scale="global")  # fmt: skip
+        plain = Hyperparameters(scale="global")
+        model = LSGPRegressor(
+            objective=None, n_neighbors=250, localizer="rectangular", hyperparameters=plain
+        )
         for _ in range(5):
             model.fit(X, X[:, 0]).predict(X)
 

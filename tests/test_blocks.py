@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import re
 import signal
+import sys
 import threading
 import time
 
@@ -221,7 +222,7 @@ def test_progress_bar_of_long_work_counts_and_goes_to_stderr(monkeypatch, capsys
     with progress_bar("Working", total=total) as advance:
         advance(1)
         advance(2)
-        bar = advance.__self__.shown
+        bar = advance.__self__.shown.progress
         assert bar.tasks[0].completed == 3
         bar.refresh()
     captured = capsys.readouterr()
@@ -231,11 +232,26 @@ def test_progress_bar_of_long_work_counts_and_goes_to_stderr(monkeypatch, capsys
     assert not bar.live.is_started
 
 
+def test_progress_without_rich_is_a_line_that_is_taken_away(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "APPEARS_AFTER", 0.0)
+    monkeypatch.setattr(progress, "find_spec", lambda name: None)
+    for is_terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda answer=is_terminal: answer, raising=False)
+        with progress_bar("Working", total=4) as advance:
+            advance(1)
+            advance(0)
+            advance(1, "Ending")
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        expected = f"\r\r 25% Working\r{' ' * 12}\r 50% Ending\r{' ' * 11}\r"
+        assert captured.err == (expected if is_terminal else "")
+
+
 def test_progress_bar_is_taken_down_when_the_work_fails(monkeypatch):
     monkeypatch.setattr(progress, "APPEARS_AFTER", 0.0)
     with pytest.raises(Broken), progress_bar("Working", total=3) as advance:
         advance(1)
-        bar = advance.__self__.shown
+        bar = advance.__self__.shown.progress
         raise Broken
     assert not bar.live.is_started
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import replace
 
@@ -12,25 +11,19 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
-from lsgp import LSGPClassifier, LSGPRegressor, _core
+from lsgp import Effort, Hyperparameters, LSGPClassifier, LSGPRegressor, Sphere, _core
 from lsgp.backends.contract import Resources
 from lsgp.backends.grow import Bins, Grown, Growth, Watched, grow
 from lsgp.ensemble.predict import leave_one_out
-from lsgp.method.combination import lean, usual_scale
+from lsgp.method.combination import lean
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.shape import AS_THEY_ARE
-from lsgp.solvers.boosted import UNSEEN
-from lsgp.storage.boosted import boosted_record, read_boosted
-from lsgp.storage.checks import InvalidRecord
+from lsgp.solvers.boosted import UNSEEN, BoostedTrees
+from lsgp.solvers.grow_folds import grow_folds
 from lsgp.storage.model_file import ModelFileError
-from lsgp.storage.records import ArrayStore
-from lsgp.tuning.comparison import Comparison
-from lsgp.tuning.folds import folds_of
-from lsgp.tuning.objective import OBJECTIVES
-from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.trees import boosting
-from lsgp.tuning.trees.boosting import BoostingProblem, FoldFit, WarmTrees
-from lsgp.tuning.trees.plan import BOOSTED_PRIOR_ROWS, WARM_TREES, boosted_prior_rows
+from lsgp.tuning.data import Problem
+from lsgp.tuning.hold_out import leave_one_out as hold_out_of
+from lsgp.tuning.trees import Trees
 
 
 def steps(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -43,9 +36,9 @@ def steps(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def fit(X: np.ndarray, y: np.ndarray, **settings: object) -> LSGPRegressor:
     # No other transforms, and no exact GPs: they take the time of a fit.
-    few = {"n_tuning_points": 60, "n_models": 3, "random_state": 0}
-    few |= {"input_transform": "standardize", "scale": "local"} | settings
-    return LSGPRegressor(**few).fit(X, y)
+    few = {"effort__n_points": 60, "effort__n_models": 3, "random_state": 0}
+    few |= {"input_transform": "standardize", "hyperparameters__scale": "local"} | settings
+    return LSGPRegressor().set_params(**few).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -58,19 +51,23 @@ def two_targets() -> LSGPRegressor:
     """Trees beside a model whose scale depends on the query, of targets of other sizes."""
     X, y = steps(150)
     y = np.column_stack([y, 5.0 * X[:, 0] ** 2])
-    model = LSGPRegressor(objective=None, scale="local", lengthscale=0.5, n_neighbors=20)
+    model = LSGPRegressor(
+        objective=None,
+        hyperparameters=Hyperparameters(scale="local", lengthscale=0.5),
+        n_neighbors=20,
+    )
     ensemble = model.fit(X, y).ensemble_
     scaled = ensemble.target_scaler.transform(y)
-    boosting = BoostingProblem.build(X, scaled, np.ones(150), None, np.random.default_rng(0))
-    fits = [boosting.fit_without(fold, 4, no_check) for fold in range(5)]
-    trees = replace(boosting.assemble(fits, no_check), share=0.3, usual_scale=0.4)
+    trees = replace(grown_folds(X, scaled), share=0.3)
     model.ensemble_ = replace(ensemble, boosted=trees)
     return model
 
 
-def problem(n: int = 200, groups: np.ndarray | None = None) -> BoostingProblem:
-    X, y = steps(n)
-    return BoostingProblem.build(X, y[:, None], np.ones(n), groups, np.random.default_rng(0))
+def grown_folds(X: np.ndarray, y: np.ndarray, folds: np.ndarray | None = None) -> BoostedTrees:
+    """Trees of all folds of rows, as a fit grows them."""
+    if folds is None:
+        folds = np.arange(len(X)) % 5
+    return grow_folds(X, y, None, folds, 60, no_check)
 
 
 def no_check() -> None:
@@ -193,10 +190,8 @@ class TestGrowth:
 
 class TestTrees:
     def test_sums_are_those_of_a_walk_from_node_to_node(self):
-        boosting = problem()
-        fits = [boosting.fit_without(k, 8, no_check) for k in range(boosting.plan.n_folds)]
-        trees = boosting.assemble(fits, no_check)
-        nodes, X = trees.nodes, np.random.default_rng(1).uniform(size=(7, 4))
+        X, y = steps(200)
+        nodes, X = grown_folds(X, y[:, None]).nodes, np.random.default_rng(1).uniform(size=(7, 4))
         starts = np.concatenate([[0], nodes.ends[:-1]])
         for x, found in zip(X, nodes.sums(X), strict=True):
             for start, end, total in zip(starts, nodes.ends, found, strict=True):
@@ -210,26 +205,27 @@ class TestTrees:
                 assert total == pytest.approx(expected, abs=1e-12)
 
     def test_what_is_held_out_does_not_depend_on_its_own_target(self):
-        boosting = problem()
-        row = 17
-        fold = int(boosting.folds[row])
-        changed = boosting.y.copy()
+        (X, y), row = steps(200), 17
+        changed = y.copy()
         changed[row] += 100.0
-        other = replace(boosting, y=changed)
-
-        def said(fitted: BoostingProblem, without: int) -> np.ndarray:
-            return fitted.fit_without(without, 8, no_check).predict(boosting.X[[row]], 50)
-
-        a, b = (said(each, fold) for each in (boosting, other))
-        np.testing.assert_array_equal(a, b)
-        elsewhere = (fold + 1) % boosting.plan.n_folds
-        a, b = (said(each, elsewhere) for each in (boosting, other))
-        assert abs(a - b) > 1.0
+        one, other = (grown_folds(X, each[:, None]) for each in (y, changed))
+        n_trees = min(one.n_trees, other.n_trees) // 5
+        fold = one.folds[row]
+        own = [
+            trees.nodes.only(fold, fold + 1).first(n_trees).sums(X[[row]]) for trees in (one, other)
+        ]
+        np.testing.assert_array_equal(*own)
+        elsewhere = (fold + 1) % 5
+        apart = [
+            trees.nodes.only(elsewhere, elsewhere + 1).sums(X[[row]]) for trees in (one, other)
+        ]
+        assert abs(apart[0] - apart[1]) > 1.0
 
     def test_groups_are_held_out_together_and_rows_of_none_alone(self):
-        groups = np.repeat(np.arange(20), 10)
+        groups = np.repeat(np.arange(20, dtype=np.int32), 10)
         groups[150:] = -1
-        folds = folds_of(200, groups, 5)
+        rows = np.arange(200, dtype=np.int32)
+        folds = hold_out_of(rows, rows, groups).folds(200, 5)
         assert all(len(set(folds[groups == g])) == 1 for g in range(15))
         assert len(set(folds[groups == -1])) == 5
 
@@ -245,9 +241,9 @@ class TestTrees:
 
 class TestChoice:
     def test_jumps_have_trees_and_they_help(self, stepped):
-        without = fit(*steps(300), boosting=False)
+        without = fit(*steps(300), effort__boosting=False)
         X, y = steps(500, seed=1)
-        assert 0.0 < stepped.ensemble_.boosted.share <= 0.5
+        assert 0.0 < stepped.ensemble_.boosted.share < 1.0
         assert stepped.tuning_.boosted_share == stepped.ensemble_.boosted.share
         assert "boosted trees" in stepped.describe()
         errors = [np.mean(model.predict_distribution(X).crps(y)) for model in (stepped, without)]
@@ -258,35 +254,34 @@ class TestChoice:
         assert fit(X, np.sin(4 * X).sum(axis=1)).ensemble_.boosted is None
 
     @pytest.mark.parametrize(
-        ("settings", "n", "d", "with_queries", "is_admitted"),
+        ("settings", "n", "d", "is_admitted"),
         [
-            ({}, 150, 4, False, True),
-            ({"boosting": False}, 150, 4, False, False),
-            ({"kernel": "matern32"}, 150, 4, False, False),
-            ({"n_neighbors": 20}, 150, 4, False, False),
-            ({"noise_variance": 0.1}, 150, 4, False, False),
-            ({"sphere": (0, 1)}, 150, 4, False, False),
-            ({"n_models": 1}, 150, 4, False, False),
-            ({"objective": "marginal_likelihood"}, 150, 4, False, False),
-            ({}, 150, 2, False, False),
-            ({}, 90, 4, False, False),
-            ({}, 150, 4, True, False),
+            ({}, 150, 4, True),
+            ({"effort__boosting": False}, 150, 4, False),
+            ({"kernel": "matern32"}, 150, 4, False),
+            ({"n_neighbors": 20}, 150, 4, False),
+            ({"hyperparameters__noise_variance": 0.1}, 150, 4, False),
+            ({"coordinates": Sphere(0, 1)}, 150, 4, False),
+            ({"effort__n_models": 1}, 150, 4, False),
+            ({"objective": "marginal_likelihood"}, 150, 4, False),
+            ({}, 150, 2, False),
+            ({}, 90, 4, False),
         ],
     )
     def test_none_where_models_were_chosen_by_hand_or_steps_are_not_wanted(
-        self, monkeypatch, settings, n, d, with_queries, is_admitted
+        self, monkeypatch, settings, n, d, is_admitted
     ):
         asked = []
 
-        def tune(problem: TuningProblem, watch: object) -> None:
-            asked.append(problem.admits_boosting)
+        def tune(data, budget, starts, queries, *rest: object, **settings: object) -> None:
+            hold_out = data.hold_out(budget.n_compared)
+            asked.append(bool(Trees().starts(Problem(data, hold_out, budget))))
             raise InterruptedError
 
         monkeypatch.setattr("lsgp.estimators.estimator.tune", tune)
         X, y = steps(n)
-        queries = X[:20, :d] + 0.01 if with_queries else None
         with pytest.raises(InterruptedError):
-            LSGPRegressor(**settings).fit(X[:, :d], y, queries=queries)
+            LSGPRegressor().set_params(**settings).fit(X[:, :d], y)
         assert asked == [is_admitted]
 
     def test_classifiers_do_not_have_the_setting(self):
@@ -294,13 +289,13 @@ class TestChoice:
 
     def test_a_wrong_setting_is_named(self):
         with pytest.raises(TypeError, match="boosting='yes'"):
-            fit(*steps(20), boosting="yes")
+            fit(*steps(20), effort__boosting="yes")
 
 
 class TestPredictions:
     def test_leaning_widens_where_both_disagree(self):
         own = PredictiveDistribution(np.zeros((2, 1)), np.ones((2, 1)), np.full(2, 5.0))
-        leaning = lean(own, np.array([[0.0], [4.0]]), np.full((2, 1), 0.25))
+        leaning = lean(own, np.array([[0.0], [4.0]]), 0.25)
         np.testing.assert_allclose(leaning.mean[:, 0], [0.0, 1.0])
         np.testing.assert_allclose(leaning.scale[:, 0], [1.0, 2.0])
         np.testing.assert_array_equal(leaning.dof, own.dof)
@@ -339,9 +334,8 @@ class TestPredictions:
         rows, boosted, scaler = np.arange(30), ensemble.boosted, ensemble.target_scaler
         own = leave_one_out(ensemble, rows, Resources()).predicted.mean
         plain = leave_one_out(bare, rows, Resources()).predicted
-        share = boosted.share / boosted.usual_scale * plain.scale / scaler.std
         said = scaler.inverse_mean(boosted.held_out[rows])[:, 0]
-        expected = plain.mean + np.minimum(share, 0.5) * (said - plain.mean)
+        expected = plain.mean + boosted.share * (said - plain.mean)
         np.testing.assert_allclose(own, expected, rtol=1e-10)
 
     def test_files_keep_them_and_refuse_others(self, stepped, tmp_path):
@@ -405,23 +399,6 @@ class TestPredictions:
                     found[..., j], (a - b) / (2.0 * step), rtol=1e-4, atol=1e-5
                 )
 
-    def test_shares_go_by_the_scale_of_all_targets_up_to_a_half(self, two_targets):
-        trees = replace(two_targets.ensemble_.boosted, share=0.2, usual_scale=0.1)
-        scale = np.array([[0.1, 0.1], [0.02, 0.14], [0.05, 0.05], [0.0, 0.0], [9.0, 1.0]])
-        np.testing.assert_allclose(trees.share_at(scale)[:, 0], [0.2, 0.2, 0.1, 0.0, 0.5])
-
-    def test_files_of_earlier_versions_have_one_share_for_all(self, stepped):
-        boosted, store = stepped.ensemble_.boosted, ArrayStore()
-        record = boosted_record(boosted, store)
-        again = read_boosted(record, store.arrays, 300, 4, 1)
-        assert again.usual_scale == boosted.usual_scale > 0
-        del record["usual_scale"]
-        found = read_boosted(record, store.arrays, 300, 4, 1)
-        assert (found.share_at(np.array([[0.1], [7.0]])) == boosted.share).all()
-        for wrong in (0.0, -1.0, "one"):
-            with pytest.raises(InvalidRecord, match="usual scale"):
-                read_boosted(record | {"usual_scale": wrong}, store.arrays, 300, 4, 1)
-
 
 def test_each_row_has_the_fit_without_its_fold_and_no_other(stepped):
     trees, (X, _) = stepped.ensemble_.boosted, steps(300)
@@ -438,84 +415,37 @@ def test_where_trees_cannot_learn_there_are_none_and_nothing_warns(kind):
     X, y = steps(120)
     groups = np.zeros(120, dtype=int) if kind == "one group" else None
     y = np.full(120, 3.0) if kind == "constant targets" else y
-    model = LSGPRegressor(n_tuning_points=40, n_models=2, scale="local", random_state=0)
+    model = LSGPRegressor(
+        effort=Effort(n_points=40, n_models=2),
+        hyperparameters=Hyperparameters(scale="local"),
+        random_state=0,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         model.fit(X, y, groups=groups)
     assert model.ensemble_.boosted is None
 
 
-def comparison_of(y):
-    n, objective = len(y), OBJECTIVES["crps"]
-    rows, noise = np.arange(n, dtype=np.int32), np.ones(n)
-    return Comparison(rows, y, noise, objective, frozenset(), lambda model: (0.0, 1.0))
-
-
-def test_errors_of_few_rows_that_models_were_tuned_on_count_as_larger():
-    rng = np.random.default_rng(0)
-    y, own, other = rng.standard_normal((3, 400, 1))
-    predicted = PredictiveDistribution(y + 0.3 * own, np.full((400, 1), 0.3), np.full(400, 9.0))
-    comparison = comparison_of(y)
-    # Of trees that are too bad to have a share but for what is said beforehand.
-    location = y + 0.3 * own + 0.3 * other
-    shares = [
-        comparison.share_of(location, predicted, y, n, usual_scale(predicted))
-        for n in (400, 10_000, 10**6)
-    ]
-    assert shares[0] > shares[1] > shares[2] == 0.0
-
-
-def test_hundreds_of_rows_say_more_of_trees_than_what_is_expected_of_them():
-    # As of 800 rows of a smooth table: errors of trees are 1.8 times as large, and related.
-    rng, n = np.random.default_rng(0), 800
-    y, own, other = rng.standard_normal((3, n, 1))
-    predicted = PredictiveDistribution(y + own, np.ones((n, 1)), np.full(n, np.inf))
-    location = y + 1.05 * own + 1.45 * other
-    share = comparison_of(y).share_of(location, predicted, y, n, usual_scale(predicted))
-    assert share <= 0.1
-
-
-def test_a_single_fold_of_few_rows_does_not_decide(monkeypatch):
-    X, y = steps(120)
-    monkeypatch.setattr(Comparison, "share_of", lambda *rest: 0.0)
-    fitted = []
-    fit_without = BoostingProblem.fit_without
-
-    def count(self: BoostingProblem, fold: int, *rest: object) -> FoldFit:
-        fitted.append(fold)
-        return fit_without(self, fold, *rest)
-
-    monkeypatch.setattr(BoostingProblem, "fit_without", count)
-    assert fit(X, y).ensemble_.boosted is None
-    assert set(fitted) == {0, 1, 2, 3, 4}
-
-
-def test_what_is_said_beforehand_of_trees_fades_with_the_rows():
-    many = [boosted_prior_rows(n) for n in (500, 5000, 50_000, 10**6)]
-    assert many[0] == many[1] == BOOSTED_PRIOR_ROWS
-    assert many[1] > many[2] > many[3] > 0
-    assert many[3] < 0.01 * many[0]
-
-
-def test_a_warm_refit_grows_trees_where_there_were_some_and_as_many(stepped, monkeypatch):
-    model = LSGPRegressor(**stepped.get_params()).set_params(warm_start=True)
+def test_a_warm_refit_has_trees_where_there_were_some(stepped):
+    model = LSGPRegressor().set_params(**stepped.get_params()).set_params(warm_start=True)
     model.ensemble_ = stepped.ensemble_
-    before = WarmTrees.of(stepped.ensemble_.boosted)
-    growths = []
-
-    def watched(growth, *arguments):
-        growths.append(growth)
-        return grow(growth, *arguments)
-
-    monkeypatch.setattr(boosting, "grow", watched)
     X, y = steps(310)
     model.fit(X, y)
-    assert growths
-    assert {growth.n_leaves for growth in growths} == {before.n_leaves}
-    assert {growth.n_trees for growth in growths} == {math.ceil(WARM_TREES * before.n_trees)}
     assert model.ensemble_.boosted is not None
-    growths.clear()
     model.ensemble_ = replace(model.ensemble_, boosted=None)
     model.fit(X, y)
-    assert not growths
     assert model.ensemble_.boosted is None
+
+
+def test_trees_have_little_to_add_to_gps_of_a_smooth_function():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(2500, 8))
+    f = 10.0 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20.0 * (X[:, 2] - 0.5) ** 2
+    f += 10.0 * X[:, 3] + 5.0 * X[:, 4]
+    y = f + rng.normal(size=len(f))
+    errors = []
+    for boosting in (True, False):
+        effort = Effort("balanced", boosting=boosting)
+        model = LSGPRegressor(random_state=0, effort=effort).fit(X[:1000], y[:1000])
+        errors.append(np.sqrt(np.mean((model.predict(X[1000:]) - f[1000:]) ** 2)))
+    assert errors[0] <= 1.06 * errors[1]

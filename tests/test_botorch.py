@@ -10,10 +10,9 @@ import pytest
 from sklearn.gaussian_process.kernels import RationalQuadratic
 from untuned import combined_model
 
-from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp import Hyperparameters, LSGPClassifier, LSGPRegressor
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
-from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.solvers.choose import choose_solver
 
@@ -38,9 +37,15 @@ QUERIES = torch.tensor(X[:12].reshape(3, 4, 2) + 0.02)
 
 
 def fitted(targets=Y, **settings):
-    settings = {"n_neighbors": 30, "lengthscale": 0.7, "noise_variance": 0.01, **settings}
+    settings = {
+        "n_neighbors": 30,
+        # Inputs are taken as they are where a lengthscale is given.
+        "hyperparameters__lengthscale": None if "input_transform" in settings else 0.5,
+        "hyperparameters__noise_variance": 4.0,
+        **settings,
+    }
     kernel = settings.pop("composite", None)
-    estimator = LSGPRegressor(objective=None, **settings).fit(X, targets)
+    estimator = LSGPRegressor().set_params(objective=None, **settings).fit(X, targets)
     if kernel is not None:  # which is tuned, and cannot be given
         (own,) = estimator.ensemble_.models
         problem = own.problem._replace(model=own.model.replace(kernel=kernel))
@@ -57,18 +62,13 @@ SETTINGS = {
             *(("matern32", localizer) for localizer in LOCALIZERS if localizer != "smooth"),
         ]
     },
-    "fixed": {"bandwidth": 0.8, "localizer": "epanechnikov"},
-    "paper": {"normalize_localizer": True, "localizer": "gaussian"},
+    "fixed": {"localizer__bandwidth": 0.8, "localizer": "epanechnikov"},
+    "paper": {"localizer__normalized": True, "localizer": "gaussian"},
     "no trend": {"trend": "none"},
     "large trend": {"trend": (1e6, 1e3)},
     "ordinary": {"trend": (np.inf, 0.0)},
-    "universal": {"trend": (np.inf, np.inf), "scale": "global"},
+    "universal": {"trend": (np.inf, np.inf), "hyperparameters__scale": "global"},
     "exact": {"localizer": "rectangular", "n_neighbors": 300},
-    "exact product": {
-        "localizer": "rectangular",
-        "n_neighbors": 300,
-        "composite": ProductKernel("matern52", (0.4, 3.0)),
-    },
     "exact sum": {
         "localizer": "rectangular",
         "n_neighbors": 300,
@@ -182,7 +182,7 @@ def test_samples_are_those_of_the_joint_distribution():
 
 
 def test_conditioning_adds_rows_to_a_copy():
-    estimator = fitted(scale="global")
+    estimator = fitted(hyperparameters__scale="global")
     model = LSGPModel(estimator)
     new, target = QUERIES[0, :1], torch.tensor([[500.0]], dtype=torch.float64)
     before = model.posterior(new)
@@ -193,7 +193,7 @@ def test_conditioning_adds_rows_to_a_copy():
     assert torch.equal(model.posterior(new).mean, before.mean)
     assert after.mean.item() > before.mean.item() + 50.0
     assert after.variance.item() < before.variance.item()
-    expected = fitted(scale="global").partial_fit(new.numpy(), [500.0])
+    expected = fitted(hyperparameters__scale="global").partial_fit(new.numpy(), [500.0])
     assert after.mean.item() == expected.predict(new.numpy())[0]
     with pytest.raises(ValueError, match=r"^X of shape \(3, 4, 2\) .* are several sets of obs"):
         model.condition_on_observations(QUERIES, torch.zeros(3, 4, 1))
@@ -208,7 +208,9 @@ def test_an_acquisition_function_is_optimized_over_the_model(q):
     """Of a bowl, the improvement over its edge is where the bowl is deep."""
     points = RNG.uniform(-1.0, 1.0, (400, 2))
     values = -((points[:, 0] - 0.3) ** 2) - (points[:, 1] + 0.2) ** 2
-    estimator = LSGPRegressor(objective=None, n_neighbors=40, noise_variance=1e-4)
+    estimator = LSGPRegressor(
+        objective=None, n_neighbors=40, hyperparameters=Hyperparameters(noise_variance=1e-4)
+    )
     model = LSGPModel(estimator.fit(points, values))
     acquisition = logei.qLogExpectedImprovement(
         model,
@@ -237,7 +239,13 @@ def test_what_cannot_be_a_model_is_refused():
     message = "X has shape (3, 4, 1), but the model was fitted to 2 inputs."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         model.posterior(QUERIES[..., :1])
-    by_object = LSGPModel(fitted(kernel=RationalQuadratic(), lengthscale=None, noise_variance=None))
+    by_object = LSGPModel(
+        fitted(
+            kernel=RationalQuadratic(),
+            hyperparameters__lengthscale=None,
+            hyperparameters__noise_variance=None,
+        )
+    )
     assert by_object.posterior(QUERIES[:, :1]).mean.shape == (3, 1, 1)
     with pytest.raises(ValueError, match=r"^The kernel .* has no formula of the distance"):
         by_object.posterior(QUERIES)
@@ -246,6 +254,10 @@ def test_what_cannot_be_a_model_is_refused():
 
 
 def test_predictions_without_a_variance_are_refused():
-    model = LSGPModel(fitted(scale="local", scale_dof=0.5, bandwidth=0.5))
+    model = LSGPModel(
+        fitted(
+            hyperparameters__scale="local", hyperparameters__scale_dof=0.5, localizer__bandwidth=0.5
+        )
+    )
     with pytest.raises(ValueError, match=r"^1 of 1 predictions have 2 degrees of freedom or fewer"):
         model.posterior(torch.tensor([[50.0, 50.0]], dtype=torch.float64))

@@ -10,12 +10,18 @@ from scipy.integrate import trapezoid
 
 from lsgp import LSGPRegressor
 from lsgp.ensemble.assessment import LEVELS, assess
+from lsgp.method.calibration import (
+    LARGEST_FACTOR,
+    MOST_CRPS_LOST,
+    N_HALF_PROVEN,
+    calibrate,
+    calibrate_combination,
+    widen_to_cover,
+)
 from lsgp.method.contract import LocalModel, Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
+from lsgp.method.parameters import LARGEST_CALIBRATED_SIGNAL, SHARED_BOUNDS
 from lsgp.method.shape import AS_THEY_ARE
-from lsgp.tuning.calibration import N_HALF_PROVEN, calibrate, calibrate_combination
-from lsgp.tuning.parameters import SHARED_BOUNDS
-from lsgp.tuning.plan import LARGEST_CALIBRATED_SIGNAL
 
 SIGNAL_RANGE = (SHARED_BOUNDS["signal_variance"][0], LARGEST_CALIBRATED_SIGNAL)
 
@@ -171,7 +177,7 @@ def test_factor_of_the_combination_points_where_it_should(truth, dof):
     n = 20_000
     predicted = PredictiveDistribution(np.zeros((n, 1)), np.ones((n, 1)), dof)
     z = rng.normal(size=(n, 1)) if math.isinf(dof) else rng.standard_t(dof, (n, 1))
-    found = calibrate_combination(predicted, truth * z)
+    found = calibrate_combination(predicted, truth * z, n)
     assert found.factor == pytest.approx(truth, rel=0.03)
     assert abs(found.shape.tail) < 0.1
 
@@ -182,23 +188,54 @@ def test_factor_of_few_points_stays_near_one():
 
     def factor(n):
         predicted = PredictiveDistribution(np.zeros((n, 1)), np.ones((n, 1)))
-        return calibrate_combination(predicted, observed[:n]).factor
+        return calibrate_combination(predicted, observed[:n], n).factor
 
     assert 1.0 < factor(30) < factor(1000) < factor(20_000)
     assert factor(30) < 1.02
     assert factor(N_HALF_PROVEN) == pytest.approx(math.sqrt(2.0), rel=0.1)
 
 
-def test_without_contrast_scales_keep_their_ratios():
-    rng = np.random.default_rng(5)
-    scale = np.exp(rng.normal(size=(3000, 1)))
-    predicted = PredictiveDistribution(np.zeros((3000, 1)), scale)
-    observed = scale**1.4 * rng.normal(size=(3000, 1))
-    assert calibrate_combination(predicted, observed).shape.contrast > 0.1
-    found = calibrate_combination(predicted, observed, 1.0, has_contrast=False)
-    assert found.shape.contrast == 0.0
-    applied = found.apply(predicted).scale / scale
-    np.testing.assert_allclose(applied, applied.mean())
+def test_targets_of_few_blocks_count_as_few():
+    rng = np.random.default_rng(1)
+    predicted = PredictiveDistribution(np.zeros((2000, 1)), np.ones((2000, 1)))
+    observed = 2.0 * rng.normal(size=(2000, 1))
+    factors = [calibrate_combination(predicted, observed, k).factor for k in (10, 200, 2000)]
+    assert 1.0 < factors[0] < 1.01 < factors[1] < factors[2]
+
+
+def test_log_density_is_not_gained_at_the_cost_of_the_crps(monkeypatch):
+    """Scales of four decades, of which the small ones are far too large, and only these."""
+    rng = np.random.default_rng(3)
+    scale = np.exp(rng.uniform(-6.0, 3.0, (4000, 1)))
+    predicted = PredictiveDistribution(np.zeros((4000, 1)), scale)
+    observed = np.where(scale < 1.0, scale**2, scale) * rng.standard_t(2, (4000, 1))
+
+    def calibrated():
+        return calibrate_combination(predicted, observed, 4000).apply(predicted)
+
+    before, found = float(predicted.crps(observed).mean()), calibrated()
+    assert found.logpdf(observed).mean() > predicted.logpdf(observed).mean()
+    assert found.crps(observed).mean() <= (1.0 + MOST_CRPS_LOST) * before
+    monkeypatch.setattr("lsgp.method.calibration.MOST_CRPS_LOST", math.inf)
+    assert calibrated().crps(observed).mean() > 1.1 * before
+
+
+@pytest.mark.parametrize("truth", [1.5, 4.0])
+def test_intervals_of_regions_are_widened_until_they_cover(truth):
+    rng = np.random.default_rng(4)
+    predicted = PredictiveDistribution(np.zeros((500, 1)), np.ones((500, 1)), 5.0)
+    observed = truth * rng.standard_t(5, (500, 1))
+    widened = widen_to_cover(predicted, observed).apply(predicted)
+    low, high = widened.interval(0.9)
+    assert np.mean((low <= observed) & (observed <= high)) == pytest.approx(0.9, abs=0.004)
+
+
+def test_intervals_of_regions_are_not_narrowed_and_not_widened_without_end():
+    predicted = PredictiveDistribution(np.zeros((50, 1)), np.ones((50, 1)))
+    assert widen_to_cover(predicted, np.zeros((50, 1))).factor == 1.0
+    assert widen_to_cover(predicted, np.full((50, 1), 1e9)).factor == LARGEST_FACTOR
+    mass = PredictiveDistribution(np.zeros((50, 1)), np.zeros((50, 1)))
+    assert widen_to_cover(mass, np.zeros((50, 1))).factor == 1.0
 
 
 def test_factor_covers_the_share_of_all_targets():
@@ -206,7 +243,7 @@ def test_factor_covers_the_share_of_all_targets():
     n = 20_000
     observed = rng.normal(size=(n, 2)) * [1.5, 1.5]
     predicted = PredictiveDistribution(np.zeros((n, 2)), np.ones((n, 2)))
-    factor = calibrate_combination(predicted, observed).factor
+    factor = calibrate_combination(predicted, observed, n).factor
     low, high = PredictiveDistribution(np.zeros((n, 2)), np.full((n, 2), factor)).interval(0.95)
     assert np.mean((low <= observed) & (observed <= high)) == pytest.approx(0.95, abs=0.006)
 
@@ -217,7 +254,7 @@ def test_factor_covers_the_share_of_all_targets():
 def test_factor_without_evidence_is_one_or_bounded(mean, scale):
     n = 1000
     predicted = PredictiveDistribution(np.full((n, 1), mean), np.full((n, 1), scale))
-    assert 0.1 <= calibrate_combination(predicted, np.zeros((n, 1))).factor <= 1.0
+    assert 0.1 <= calibrate_combination(predicted, np.zeros((n, 1)), n).factor <= 1.0
 
 
 # ---- what is said about it ----
@@ -279,9 +316,9 @@ def test_calibration_can_be_switched_off():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(300, 2))
     y = np.sin(6 * X[:, 0]) + 0.3 * rng.standard_t(2, size=300)
-    settings = {"kernel": "rbf", "n_tuning_points": 60, "random_state": 0, "n_models": 2}
-    plain = LSGPRegressor(calibrate=False, **settings).fit(X, y)
-    scaled = LSGPRegressor(**settings).fit(X, y)
+    settings = {"kernel": "rbf", "effort__n_points": 60, "random_state": 0, "effort__n_models": 2}
+    plain = LSGPRegressor().set_params(effort__calibrate=False, **settings).fit(X, y)
+    scaled = LSGPRegressor().set_params(**settings).fit(X, y)
     assert scaled.scale_factor_ != 1.0
     assert plain.scale_factor_ == plain.tuning_.scale_factor == 1.0
     np.testing.assert_array_equal(plain.predict(X), scaled.predict(X))

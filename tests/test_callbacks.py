@@ -63,7 +63,9 @@ def test_a_fit_that_fails_or_tunes_nothing_ends_for_its_callbacks():
 
 def test_a_search_hands_its_callbacks_on():
     recorder, (X, y) = Inherited(), make_data(60)
-    search = GridSearchCV(regressor(objective=None), {"noise_variance": [0.1, 0.2]}, cv=2)
+    search = GridSearchCV(
+        regressor(objective=None), {"hyperparameters__noise_variance": [0.1, 0.2]}, cv=2
+    )
     search.set_callbacks(recorder).fit(X, y)
     assert sum(event[0] == "end" and event[1] == "tuning" for event in recorder.events) >= N_PARTS
     assert recorder.events[-1] == "teardown"

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from lsgp import LSGPClassifier
+from lsgp import Hyperparameters, LSGPClassifier
 from lsgp.plotting import plot_confusion, plot_decision, plot_reliability
 from lsgp.plotting.classes import COLORS, decision_image
 from lsgp.report import write_report
@@ -20,7 +20,9 @@ def model():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (200, 2))
     y = np.array(["<b>left", "right"])[(X[:, 0] + 0.2 * rng.normal(size=200) > 0).astype(int)]
-    model = LSGPClassifier(objective=None, lengthscale=1.0).fit(X, y)
+    model = LSGPClassifier(objective=None, hyperparameters=Hyperparameters(lengthscale=1.0)).fit(
+        X, y
+    )
     model.X, model.y = X, y
     return model
 
@@ -89,9 +91,9 @@ def test_page_counts_rows_as_it_is_told_and_names_every_member(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(70, 2))
     y = np.where(X[:, 0] + 0.7 * rng.normal(size=70) > 0, "right", "left")
-    model = LSGPClassifier(
-        random_state=0, n_tuning_points=40, kernel="matern32", input_transform="standardize"
-    ).fit(X, y)
+    settings = {"kernel": "matern32", "input_transform": "standardize"}
+    model = LSGPClassifier().set_params(random_state=0, **settings).fit(X, y)
+    assert model.ensemble_.classification.laplace
     write_report(model, tmp_path / "page.html", count_from=1)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert text.count("Rows are counted from 1.") == 2

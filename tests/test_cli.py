@@ -111,19 +111,6 @@ def test_reports_count_rows_as_the_other_commands_do(cli_files, tmp_path, capsys
     assert re.search(r"<td[^>]*>9</td><td[^>]*>(1,000,000|1e\+?0?6)</td>", page)
 
 
-def test_reproduction_without_its_data_is_an_error(tmp_path, monkeypatch, capsys):
-    def refuse(name, folder):
-        raise FileNotFoundError(f"Data set {name!r} was not found.")
-
-    monkeypatch.setattr("lsgp.reproduce.run.load_dataset", refuse)
-    line = error_of(capsys, "reproduce", "--datasets", "yacht,boston", "--methods", "knn",
-                    "--no-figures", "-o", tmp_path / "made")  # fmt: skip
-    assert line == (
-        "lsgp reproduce: 2 of 2 data sets could not be read (Yacht: failed. Data set 'yacht' was "
-        f"not found.). What could be made is in {tmp_path / 'made' / 'report.html'}."
-    )
-
-
 def test_info_describes_the_installation_and_models(cli_files, capsys):
     assert json_of(capsys, "info")["version"] == lsgp.__version__
     facts = json_of(capsys, "info", cli_files / "model.lsgp")
@@ -132,13 +119,6 @@ def test_info_describes_the_installation_and_models(cli_files, capsys):
     assert facts["models"][0]["n_neighbors"] == 20
     run_ok("info", cli_files / "model.lsgp")
     assert "Training rows   300" in capsys.readouterr().out
-
-
-def test_demo_passes_its_options_on(monkeypatch):
-    passed = []
-    monkeypatch.setattr("lsgp.reproduce.demo.main", passed.append)
-    run_ok("demo", "--sizes", "80", "60", "--no-plot", "--seed", "3")
-    assert sorted(passed[0]) == sorted(["--sizes", "80", "60", "--no-plot", "--seed", "3"])
 
 
 # -- the program ---------------------------------------------------------------------------------
@@ -193,7 +173,7 @@ def test_session_of_the_readme_works(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(code, {})
     # The commands as they are, but without waiting for the end of tuning.
-    monkeypatch.setattr("lsgp.cli.fit.given_settings", lambda options: {"max_tuning_time": 0.5})
+    monkeypatch.setattr("lsgp.cli.fit.given_settings", lambda options: {"max_time": 0.5})
     for command in commands.strip().splitlines():
         prompt, program, *arguments = shlex.split(command)
         assert (prompt, program) == ("$", "lsgp")

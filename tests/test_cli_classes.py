@@ -61,9 +61,9 @@ def test_task_overrides_what_the_column_looks_like(folder, capsys):
     message = error_of(capsys, *fit, "--target", "species,alive", "--task", "classification", "-o",
                        folder / "no.lsgp")  # fmt: skip
     assert "--target names 2 columns, but a model of labels has one" in message
-    message = error_of(capsys, *fit, "--target", "species", "--no-normalize", "-o",
+    message = error_of(capsys, *fit, "--target", "species", "--prior-mean", "0", "-o",
                        folder / "no.lsgp")  # fmt: skip
-    assert "--no-normalize is for numbers" in message
+    assert "--prior-mean is for numbers" in message
 
 
 def test_labels_of_parquet_files_keep_their_type(folder):

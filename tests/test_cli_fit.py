@@ -38,10 +38,10 @@ def test_fit_tunes_and_reports_it(cli_files, tmp_path, capsys):
     summary = json_of(
         capsys, "fit", cli_files / "data.parquet", "--target", "y", "--features", "x,z",
         "--kernel", "matern32", "--input-transform", "standardize", "--n-models", "1",
-        "--n-tuning-points", "100", "--queries", cli_files / "missing.csv", "--jobs", "1",
+        "--n-points", "100", "--queries", cli_files / "missing.csv", "--jobs", "1",
         "-o", tmp_path / "m.lsgp",
     )  # fmt: skip
-    assert summary["tuning"]["objective"] == "log_density"
+    assert summary["tuning"]["objective"] == "crps"
     assert summary["models"][0]["kernel"] == "matern32"
     assert summary["leave_one_out"]["rmse"] < 0.1
     assert summary["n_train"] == summary["n_rows"] == 300
@@ -154,10 +154,10 @@ def test_columns_without_a_name_are_left_out_and_said(tmp_path, capsys):
 def test_tuning_that_is_stopped_early_is_said(cli_files, tmp_path, capsys):
     arguments = ["fit", cli_files / "data.csv", "--target", "y", "--features", "x,z", "--jobs", "1",
                  "-o", tmp_path / "m.lsgp"]  # fmt: skip
-    run_ok(*arguments, "--max-tuning-time", "0.05")
+    run_ok(*arguments, "--max-time", "0.05")
     said = capsys.readouterr().err
     assert "lsgp: tuning was stopped after " in said
     assert said.lower().count("stopped") == 1
     run_ok(*arguments, "--kernel", "rbf", "--input-transform", "standardize", "--n-models", "1",
-           "--n-tuning-points", "50", "--n-neighbors", "20")  # fmt: skip
+           "--n-points", "50", "--n-neighbors", "20")  # fmt: skip
     assert "stopped" not in capsys.readouterr().err

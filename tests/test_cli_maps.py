@@ -13,7 +13,7 @@ import xarray as xr
 from cli_runs import run, run_ok
 from map_cases import BOUNDS, DUTCH, covariate, model, template
 
-from lsgp import LSGPRegressor
+from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.maps import fill, predict_grid, write_grid
 
 QUICK = ["--objective", "none", "--n-neighbors", "20", "--lengthscale", "0.8"]
@@ -117,11 +117,11 @@ def test_map_that_fails_midway_leaves_what_was_there(tmp_path, saved, monkeypatc
     (tmp_path / "map.tif").write_bytes(b"old")
     calls = []
 
-    def fail(self, rows, kind):
+    def fail(self, rows, *, kind):
         calls.append(len(rows))
         if len(calls) > 2:
             raise ValueError("a window has failed")
-        return original(self, rows, kind)
+        return original(self, rows, kind=kind)
 
     original = LSGPRegressor.predict_distribution
     monkeypatch.setattr(LSGPRegressor, "predict_distribution", fail)
@@ -149,7 +149,12 @@ def test_fill_is_fill(tmp_path, ending, capsys):
     assert json.loads(capsys.readouterr().out)["n_missing"] == 12
     expected = fill(
         cloudy(),
-        estimator=LSGPRegressor(objective=None, n_neighbors=20, lengthscale=0.8, random_state=0),
+        estimator=LSGPRegressor(
+            objective=None,
+            n_neighbors=20,
+            hyperparameters=Hyperparameters(lengthscale=0.8),
+            random_state=0,
+        ),
     )
     with xr.open_dataset(tmp_path / "filled.nc", decode_coords="all") as found:
         assert list(found) == ["lst", "lst_std"]

@@ -128,7 +128,6 @@ def test_predictions_of_no_rows_are_a_table_of_no_rows(folder, monkeypatch):
         (["explain", "m.lsgp", "data.csv", "--rows", "0"], "row numbers from 1"),
         (["report", "m.lsgp", "-o", "r"], "A report is an HTML page"),
         (["info", "folder.csv"], "folder.csv"),
-        (["reproduce", "-o", "data.csv"], "data.csv is a file."),
     ],
 )
 def test_odd_arguments_are_explained_in_one_line(folder, monkeypatch, capsys, arguments, message):

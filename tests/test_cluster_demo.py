@@ -12,7 +12,7 @@ cluster_demo = pytest.importorskip("cluster_demo")
 
 @pytest.mark.usefixtures("quick_workers")
 def test_the_demonstration_finds_the_bits_of_one_machine_throughout(tmp_path, monkeypatch):
-    monkeypatch.setitem(cluster_demo.SETTINGS, "n_tuning_points", 30)
+    monkeypatch.setitem(cluster_demo.SETTINGS, "effort__n_points", 30)
     monkeypatch.setitem(cluster_demo.SETTINGS, "n_neighbors", 8)
     said = []
     cluster_demo.run(tmp_path, 11_000, 400, said.append)

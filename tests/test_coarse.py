@@ -167,18 +167,18 @@ def surface(X):
 FIXED = {
     "objective": None,
     "kernel": "matern32",
-    "lengthscale": 1.7,
-    "noise_variance": 4.0,
-    "signal_variance": 0.25,
-    "localizer_decay": 0.1,
-    "scale": "global",
+    "hyperparameters__lengthscale": 0.49,
+    "hyperparameters__noise_variance": 5.0,
+    "hyperparameters__signal_variance": 1.25,
+    "localizer__decay": 0.1,
+    "hyperparameters__scale": "global",
     "n_neighbors": 64,
 }
 
 
 def fit(reach=8.0, n=4000, **settings):
     X, y = noisy(n)
-    return LSGPRegressor(**FIXED | {"reach": reach} | settings).fit(X, y)
+    return LSGPRegressor().set_params(**FIXED | {"localizer__reach": reach} | settings).fit(X, y)
 
 
 def test_units_average_noise_away_that_as_many_rows_cannot():
@@ -207,10 +207,16 @@ def test_a_coarse_prediction_is_that_of_a_gp_on_the_means():
     rng = np.random.default_rng(5)
     X, y = noisy(600, seed=2)
     noise = rng.uniform(0.5, 2.0, 600)
-    settings = FIXED | {"reach": 4.0, "n_neighbors": 32, "input_transform": None}
-    settings |= {"normalize_y": False, "trend": None, "localizer": "rectangular"}
-    settings |= {"localizer_decay": None, "lengthscale": 0.5}
-    model = LSGPRegressor(**settings).fit(X, y, sample_weight=1.0 / noise)
+    settings = FIXED | {"localizer__reach": 4.0, "n_neighbors": 32, "input_transform": None}
+    settings |= {
+        "prior_mean": 0.0,
+        "hyperparameters__signal_variance": 0.25,
+        "hyperparameters__noise_variance": 1.0,
+        "trend": None,
+        "localizer": "rectangular",
+    }
+    settings |= {"localizer__decay": None, "hyperparameters__lengthscale": 0.5}
+    model = LSGPRegressor().set_params(**settings).fit(X, y, sample_weight=1.0 / noise)
     query = np.array([[0.3, 0.6]])
     solver = model.fitted_[0].solver
     units = solver.neighborhoods(query)[0]
@@ -234,7 +240,11 @@ def test_a_coarse_prediction_is_that_of_a_gp_on_the_means():
     mean, std = model.predict(query, return_std=True, kind="latent")
     np.testing.assert_allclose(mean[0], beta @ targets, rtol=2e-3)
     np.testing.assert_allclose(std[0] ** 2, 0.25 * (1.0 - k @ beta), rtol=2e-3)
-    slow = LSGPRegressor(**settings, backend="reference").fit(X, y, sample_weight=1.0 / noise)
+    slow = (
+        LSGPRegressor()
+        .set_params(**settings, backend="reference")
+        .fit(X, y, sample_weight=1.0 / noise)
+    )
     np.testing.assert_allclose(slow.predict(query), mean, rtol=1e-10)
 
 
@@ -244,7 +254,9 @@ def test_what_is_left_out_is_in_no_unit():
     changed = y.copy()
     changed[:5] += 1e6
     models = [
-        LSGPRegressor(**FIXED, reach=6.0, normalize_y=False).fit(X, target, groups=groups)
+        LSGPRegressor()
+        .set_params(**FIXED, localizer__reach=6.0, prior_mean=0.0)
+        .fit(X, target, groups=groups)
         for target in (y, changed)
     ]
     means = [model.loo().predicted.mean[:10] for model in models]
@@ -264,18 +276,27 @@ def test_predictions_depend_on_the_rows_alone(tmp_path):
     for other in (LSGPRegressor.load(tmp_path / "model.lsgp"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(other.predict(queries, return_std=True), expected)
     X, y = noisy(2000)
-    plain = {"normalize_y": False, "input_transform": None, "lengthscale": 0.5}
+    plain = {
+        "prior_mean": 0.0,
+        "hyperparameters__signal_variance": 1.0,
+        "input_transform": None,
+        "hyperparameters__lengthscale": 0.5,
+    }
     grown = fit(n=2000, **plain).partial_fit(X[:90] + 0.001, y[:90]).forget(np.arange(40, 70))
     rows = np.delete(np.arange(2090), np.arange(40, 70))
-    fresh = LSGPRegressor(**FIXED | plain, reach=8.0).fit(
-        np.vstack([X, X[:90] + 0.001])[rows], np.append(y, y[:90])[rows]
+    fresh = (
+        LSGPRegressor()
+        .set_params(**FIXED | plain, localizer__reach=8.0)
+        .fit(np.vstack([X, X[:90] + 0.001])[rows], np.append(y, y[:90])[rows])
     )
     np.testing.assert_allclose(grown.predict(queries), fresh.predict(queries), rtol=1e-12)
 
 
 def test_explanations_name_groups_of_rows():
     X, y = noisy(2000)
-    model = LSGPRegressor(**FIXED, reach=6.0).fit(X, np.column_stack([y, -y]))
+    model = (
+        LSGPRegressor().set_params(**FIXED, localizer__reach=6.0).fit(X, np.column_stack([y, -y]))
+    )
     query = np.array([[0.3, 0.6], [0.9, 0.1]])
     explained = model.explain(query)
     own = explained.of_query(0)
@@ -291,9 +312,13 @@ def test_explanations_name_groups_of_rows():
 
 def test_a_group_counts_by_the_targets_of_all_its_rows():
     X, y = noisy(2000)
-    settings = FIXED | {"reach": 6.0, "normalize_y": False}
+    settings = FIXED | {
+        "localizer__reach": 6.0,
+        "prior_mean": 0.0,
+        "hyperparameters__signal_variance": 1.0,
+    }
     query = np.array([[0.3, 0.6]])
-    model = LSGPRegressor(**settings).fit(X, y)
+    model = LSGPRegressor().set_params(**settings).fit(X, y)
     own, fitted = model.explain(query).of_query(0), model.fitted_[0]
     units = fitted.solver.neighborhoods(fitted.inputs_of(query))[0]
     for k in (-3, -9, 0):  # the last has no weight, and is not listed
@@ -305,7 +330,7 @@ def test_a_group_counts_by_the_targets_of_all_its_rows():
         )
         changed = y.copy()
         changed[rows] += 1.0
-        moved = LSGPRegressor(**settings).fit(X, changed).predict(query)[0]
+        moved = LSGPRegressor().set_params(**settings).fit(X, changed).predict(query)[0]
         np.testing.assert_allclose(moved - model.predict(query)[0], own.coefficients[k], rtol=1e-6)
 
 
@@ -335,19 +360,25 @@ def test_gradients_are_those_of_predictions_with_the_same_units():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"reach": 0.5}, "reach=0.5 must be between 1"),
-        ({"reach": "far"}, "neither 'auto' nor a number"),
-        ({"reach": 2.0, "bandwidth": 1.0}, "Use bandwidth='adaptive', or reach=1"),
+        ({"localizer__reach": 0.5}, "reach=0.5 must be at least 1"),
+        ({"localizer__reach": "far"}, "neither 'auto' nor a number"),
+        (
+            {"localizer__reach": 2.0, "localizer__bandwidth": 1.0},
+            "Use bandwidth='adaptive', or reach=1",
+        ),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        LSGPRegressor(objective=None, **settings).fit(np.eye(3), np.arange(3))
+        LSGPRegressor().set_params(objective=None, **settings).fit(np.eye(3), np.arange(3))
 
 
 def test_a_reach_for_no_more_than_there_is_changes_nothing():
     X, y = noisy(60)
-    models = [LSGPRegressor(**FIXED, reach=reach).fit(X, y) for reach in (1.0, 9.0)]
+    models = [
+        LSGPRegressor().set_params(**FIXED, localizer__reach=reach).fit(X, y)
+        for reach in (1.0, 9.0)
+    ]
     np.testing.assert_array_equal(*(model.predict(X[:5] + 0.01) for model in models))
 
 
@@ -355,11 +386,11 @@ def test_several_targets_of_known_noise_have_nodes_of_their_own():
     X, y = noisy(1500)
     Y = np.column_stack([y, 0.1 * y])
     noise = np.random.default_rng(0).uniform(0.5, 2.0, 1500)
-    settings = FIXED | {"noise_variance": None, "reach": 6.0}
-    both = LSGPRegressor(**settings).fit(X, Y, noise_variance=noise)
+    settings = FIXED | {"hyperparameters__noise_variance": None, "localizer__reach": 6.0}
+    both = LSGPRegressor().set_params(**settings).fit(X, Y, noise_variance=noise)
     queries = X[:20] + 0.01
     for j in range(2):
-        alone = LSGPRegressor(**settings).fit(X, Y[:, j], noise_variance=noise)
+        alone = LSGPRegressor().set_params(**settings).fit(X, Y[:, j], noise_variance=noise)
         np.testing.assert_allclose(both.predict(queries)[:, j], alone.predict(queries), rtol=1e-6)
 
 
@@ -406,17 +437,17 @@ def test_nodes_are_made_again_only_where_the_model_changes_them():
 TUNED = {
     "kernel": "matern32",
     "input_transform": "standardize",
-    "n_tuning_points": 200,
+    "effort__n_points": 200,
     "n_neighbors": 64,
     "random_state": 0,
-    "scale": "global",
-    "n_models": 1,
+    "hyperparameters__scale": "global",
+    "effort__n_models": 1,
 }
 
 
 def test_tuning_finds_the_reach_where_noise_is_large():
     X, y = noisy(3000)
-    model = LSGPRegressor(**TUNED).fit(X, y)
+    model = LSGPRegressor().set_params(**TUNED).fit(X, y)
     assert model.model_.reach > 1
     assert np.sqrt(np.mean((model.predict(X) - surface(X)) ** 2)) < 0.25
     assert "units of reach" in model.tuning_.chosen[0][0].describe()
@@ -426,6 +457,9 @@ def test_tuning_finds_the_reach_where_noise_is_large():
 def test_tuning_leaves_rows_alone_where_far_ones_say_nothing():
     X = noisy(1500)[0]
     y = np.sin(40.0 * X[:, 0]) * np.cos(40.0 * X[:, 1])
-    models = [LSGPRegressor(**TUNED, reach=reach).fit(X, y) for reach in ("auto", 1.0)]
+    models = [
+        LSGPRegressor().set_params(**TUNED, localizer__reach=reach).fit(X, y)
+        for reach in ("auto", 1.0)
+    ]
     assert {candidate.model.reach for candidate in models[0].tuning_.candidates} == {1.0}
     np.testing.assert_array_equal(*(model.predict(X[:20] + 0.01) for model in models))

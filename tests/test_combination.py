@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Combining the predictions of several models, and choosing which to combine."""
+"""Combining the predictions of several models, and the weights that they get."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from lsgp.method.combination import combine
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.tuning.weights import choose_weights
+from lsgp.method.link import log_pool
+from lsgp.solvers.objective import OBJECTIVES
+from lsgp.tuning.weighing import of_distributions, of_pools, stack
 
 
 def make_predictions(n_models, shape=(40, 2), seed=0):
@@ -116,65 +118,136 @@ def test_point_masses_combine_to_their_disagreement():
     assert same.scale[0] < 1e-100
 
 
-# ---- which to combine ----
+# ---- their weights ----
+
+CRPS = OBJECTIVES["crps"]
 
 
-def crps_loss(observed):
-    return lambda predicted: float(np.mean(predicted.crps(observed)))
+def weights_of(models, observed, prior=None, n_independent=None, prices=None, most=8):
+    k = len(models)
+    return stack(
+        of_distributions(models, observed, CRPS),
+        np.full(k, 1.0 / k) if prior is None else np.array(prior),
+        len(observed) if n_independent is None else n_independent,
+        np.zeros(k) if prices is None else np.array(prices),
+        most,
+    )
 
 
-@given(seed=st.integers(0, 10_000), n_models=st.integers(1, 6), n_picks=st.integers(1, 8))
-@settings(max_examples=30, deadline=None)
-def test_choice_is_a_few_picks_of_total_one(seed, n_models, n_picks):
+def loss_of(models, weights, observed):
+    """What combinations are chosen by."""
+    used = np.flatnonzero(weights)
+    predicted = combine([models[k] for k in used], weights[used])
+    losses = predicted.crps(observed).mean(axis=1)
+    return CRPS.criterion(losses, predicted.mean - observed)[0]
+
+
+def erring(observed, sizes, seed=1):
+    """Models with independent errors of these sizes, which they know."""
+    rng = np.random.default_rng(seed)
+    return [
+        PredictiveDistribution(observed + s * rng.normal(size=observed.shape), 0.0 * observed + s)
+        for s in sizes
+    ]
+
+
+@given(seed=st.integers(0, 10_000), n_models=st.integers(1, 6), most=st.integers(1, 8))
+@settings(max_examples=20, deadline=None)
+def test_a_few_models_have_weights_of_total_one(seed, n_models, most):
     models = make_predictions(n_models, seed=seed)
-    loss = crps_loss(np.random.default_rng(seed).normal(size=(40, 2)))
-    weights = choose_weights(models, loss, n_picks)
+    observed = np.random.default_rng(seed).normal(size=(40, 2))
+    weights = weights_of(models, observed, most=most)
     assert weights.shape == (n_models,)
     assert weights.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(weights * n_picks, np.round(weights * n_picks), atol=1e-12)
-
-
-@given(seed=st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
-def test_one_pick_is_the_best_model(seed):
-    models = make_predictions(5, seed=seed)
-    loss = crps_loss(np.zeros((40, 2)))
-    weights = choose_weights(models, loss, 1)
-    assert np.argmax(weights) == np.argmin([loss(model) for model in models])
-    assert np.count_nonzero(weights) == 1
+    assert (weights >= 0.0).all()
+    assert 1 <= np.count_nonzero(weights) <= most
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("n_picks", [2, 4, 8])
-def test_choice_is_not_worse_than_the_best_model(seed, n_picks):
+@pytest.mark.parametrize("most", [2, 8])
+def test_with_many_targets_a_combination_is_not_worse_than_the_best_model(seed, most):
     models = make_predictions(5, seed=seed)
-    loss = crps_loss(np.random.default_rng(seed).normal(size=(40, 2)))
-    weights = choose_weights(models, loss, n_picks)
-    used = np.flatnonzero(weights)
-    combined = combine([models[k] for k in used], weights[used])
-    assert loss(combined) <= min(loss(model) for model in models) + 1e-12
+    observed = np.random.default_rng(seed).normal(size=(40, 2))
+    weights = weights_of(models, observed, n_independent=1e9, most=most)
+    alone = min(loss_of(models, one, observed) for one in np.eye(5))
+    assert loss_of(models, weights, observed) <= alone + 1e-6
 
 
 def test_models_that_err_differently_are_both_used():
-    rng = np.random.default_rng(1)
-    observed = rng.normal(size=(500, 1))
-    errors = rng.normal(size=(2, 500, 1))
-    models = [PredictiveDistribution(observed + error, np.ones((500, 1))) for error in errors]
+    observed = np.random.default_rng(1).normal(size=(500, 1))
     useless = PredictiveDistribution(observed + 10.0, np.ones((500, 1)))
-    weights = choose_weights([useless, *models], crps_loss(observed), 4)
-    assert weights.tolist() == [0.0, 0.5, 0.5]
+    weights = weights_of([useless, *erring(observed, (1.0, 1.0))], observed)
+    assert weights[0] == 0.0
+    np.testing.assert_allclose(weights[1:], 0.5, atol=0.1)
 
 
-def test_the_first_of_equals_is_picked():
-    (only,) = make_predictions(1)
-    assert choose_weights([only, only, only], crps_loss(np.zeros((40, 2))), 1).tolist() == [1, 0, 0]
+def test_the_better_model_has_more_weight():
+    observed = np.random.default_rng(1).normal(size=(2000, 1))
+    weights = weights_of(erring(observed, (1.0, 2.0)), observed)
+    # The best mean of independent errors weighs by their inverse squares: 0.8 and 0.2.
+    assert 0.65 < weights[0] < 0.9
+    assert weights[1] > 0.0
 
 
-def test_a_model_without_a_loss_is_never_picked():
+def test_the_prior_decides_with_few_targets_and_the_targets_with_many():
+    observed = np.random.default_rng(2).normal(size=(400, 1))
+    models, prior = erring(observed, (1.0, 1.5)), [0.2, 0.8]
+    first = [weights_of(models, observed, prior, n)[0] for n in (0.1, 10, 400, 1e6)]
+    assert first == sorted(first)
+    assert first[0] == pytest.approx(0.2, abs=0.05)
+    assert first[-1] > 0.6
+
+
+def test_a_model_that_is_not_worth_its_price_is_left_out():
+    observed = np.random.default_rng(3).normal(size=(500, 1))
+    models = erring(observed, (1.0, 1.2))
+    gained = loss_of(models, np.eye(2)[0], observed) - loss_of(
+        models, weights_of(models, observed), observed
+    )
+    assert gained > 0.05
+    assert np.count_nonzero(weights_of(models, observed, prices=[0.0, 0.5 * gained])) == 2
+    assert weights_of(models, observed, prices=[0.0, 2.0 * gained]).tolist() == [1.0, 0.0]
+
+
+def test_a_model_without_a_loss_has_no_weight():
     models = make_predictions(3)
     mean = models[0].mean.copy()
     mean[0] = np.nan
-    unknown = PredictiveDistribution(mean, models[0].scale)
-    weights = choose_weights([models[1], unknown, models[2]], crps_loss(np.zeros((40, 2))), 4)
+    unknown = PredictiveDistribution(mean, models[0].scale, models[0].dof)
+    weights = weights_of([models[1], unknown, models[2]], np.zeros((40, 2)))
     assert weights[1] == 0.0
-    assert weights.sum() == 1.0
+    assert weights.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ["crps", "log_density", "squared_error"])
+def test_gradients_of_the_criterion_are_differences_of_it(name):
+    models = make_predictions(3)
+    observed = np.random.default_rng(4).normal(size=(40, 2))
+    criterion = of_distributions(models, observed, OBJECTIVES[name])
+    weights, step = np.array([0.5, 0.3, 0.2]), 1e-5
+    gradient = criterion(weights)[1]
+    for i, j in ((0, 1), (1, 2)):  # along the simplex
+        way = step * (np.eye(3)[i] - np.eye(3)[j])
+        difference = (criterion(weights + way)[0] - criterion(weights - way)[0]) / (2.0 * step)
+        assert gradient[i] - gradient[j] == pytest.approx(difference, rel=1e-3, abs=1e-5)
+
+
+def test_pooled_probabilities_are_weighed_by_their_log_loss():
+    rng = np.random.default_rng(5)
+    codes, shares = rng.integers(0, 3, 300), np.full(300, 1.0 / 300)
+    right = np.log(np.where(np.eye(3)[codes] > 0, 0.6, 0.2))
+    unsure = np.log(np.full((300, 3), 1.0 / 3.0))
+    optimism = np.array([0.02, 0.0])
+    criterion = of_pools([right, unsure], codes, shares, optimism)
+    weights = np.array([0.7, 0.3])
+    value, gradient = criterion(weights)
+    pooled = log_pool([right, unsure], weights)[np.arange(300), codes]
+    assert value == pytest.approx(np.log(weights @ optimism - pooled.mean()))
+    way = np.array([1e-6, -1e-6])
+    difference = (criterion(weights + way)[0] - criterion(weights - way)[0]) / 2e-6
+    assert gradient[0] - gradient[1] == pytest.approx(difference, rel=1e-5)
+    found = stack(criterion, np.full(2, 0.5), 300.0, np.zeros(2), 2)
+    assert found[0] > 0.9
+    # A model that was tuned on the labels must be better by what that may come to.
+    tuned = of_pools([right, unsure], codes, shares, np.array([2.0, 0.0]))
+    assert stack(tuned, np.full(2, 0.5), 300.0, np.zeros(2), 2)[1] > 0.9

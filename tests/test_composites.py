@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels that are products over inputs, or sums: exact GPs, their evidence, and what they gain."""
+"""Kernels that are sums of two correlations: exact GPs, and their evidence."""
 
 import math
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -14,29 +14,21 @@ from lsgp.backends import cpu, reference
 from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import STATUS_OK, LocalModel, LocalProblem
 from lsgp.method.kernels import CHOSEN_FROM, KERNELS, Stationary
-from lsgp.method.product_kernel import ProductKernel
+from lsgp.method.parameters import Parameters
 from lsgp.method.spectral import draw_waves
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.search.index import build_index
 from lsgp.solvers.choose import change_rows, choose_solver
+from lsgp.solvers.evidence import evidence_of
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_query import query_system
 from lsgp.solvers.exact_system import ExactSystem
+from lsgp.solvers.likeliest import NOT_TUNED, negative_log_prior
 from lsgp.storage.records import local_model_record, read_local_model
-from lsgp.tuning.evidence import NOT_TUNED, evidence_of
-from lsgp.tuning.parameters import Parameters
-from lsgp.tuning.priors import negative_log_prior
 
 EXACT = TOLERANCES["float64"]
-CONSTANTS = (0.2, 1.5, 7.0)
-
-
 RATIOS = (0.2, 0.6, 1.4)
-
-
-def product_of(name="matern52", constants=CONSTANTS):
-    return ProductKernel(name, tuple(constants))
 
 
 def sum_of(first="matern52", second="matern12", constant=0.4, ratios=RATIOS):
@@ -44,12 +36,11 @@ def sum_of(first="matern52", second="matern12", constant=0.4, ratios=RATIOS):
 
 
 EVERY = {
-    **{f"product of {name}": product_of(name) for name in CHOSEN_FROM},
     **{f"{name} and matern12": sum_of(name) for name in CHOSEN_FROM},
     **{f"rbf and {name}": sum_of("rbf", name) for name in CHOSEN_FROM},
 }
+one_kind = pytest.mark.parametrize("kernel", [sum_of()], ids=str)
 each_kernel = pytest.mark.parametrize("kernel", EVERY.values(), ids=EVERY)
-both_kinds = pytest.mark.parametrize("kernel", [product_of(), sum_of()], ids=["product", "sum"])
 
 
 def problem_of(kernel=None, n=23, t=2, **changes):
@@ -57,7 +48,7 @@ def problem_of(kernel=None, n=23, t=2, **changes):
     X = rng.standard_normal((n, d))
     y = np.column_stack([np.sin(X[:, 0]) + X[:, 1] * X[:, -1], X.sum(axis=1)])[:, :t]
     own = {
-        "kernel": product_of() if kernel is None else kernel,
+        "kernel": sum_of() if kernel is None else kernel,
         "localizer": "rectangular",
         "lengthscale": np.linspace(0.7, 1.9, d),
         "signal_variance": 1.3,
@@ -80,13 +71,9 @@ def covariance(problem, left, right):
 
 
 def correlation(kernel, u):
-    if isinstance(kernel, SumKernel):
-        own = (np.array(u @ u), np.array((u / kernel.ratios) @ (u / kernel.ratios)))
-        one, other = (KERNELS[name](r2)[0] for name, r2 in zip(kernel.names, own, strict=True))
-        return (one + kernel.constant * other) / (1.0 + kernel.constant)
-    rho = [KERNELS[kernel.name](np.array(v * v))[0] for v in u]
-    pairs = zip(rho, kernel.constants, strict=True)
-    return math.prod((c + r) / (c + 1.0) for r, c in pairs)
+    own = (np.array(u @ u), np.array((u / kernel.ratios) @ (u / kernel.ratios)))
+    one, other = (KERNELS[name](r2)[0] for name, r2 in zip(kernel.names, own, strict=True))
+    return (one + kernel.constant * other) / (1.0 + kernel.constant)
 
 
 def everyone(n, q):
@@ -108,7 +95,7 @@ def test_predictions_are_those_of_a_gaussian_process_with_that_covariance(kernel
     np.testing.assert_allclose(system.covariance(queries), joint, atol=1e-10)
 
 
-@both_kinds
+@one_kind
 @pytest.mark.parametrize("trend", [(0.0, 0.0), (2.0, 0.3), (np.inf, np.inf)])
 def test_exact_systems_are_those_of_the_reference(trend, kernel):
     for dof in (np.inf, 4.0):
@@ -165,7 +152,7 @@ def test_gradients_of_the_evidence_are_differences_of_it(kernel, groups, trend):
     np.testing.assert_allclose(found.by_rows[3, 1], (above - below) / (2.0 * step), rtol=1e-4)
 
 
-@both_kinds
+@one_kind
 def test_evidence_is_the_density_of_the_targets(kernel):
     problem, _ = problem_of(kernel, t=1)
     model, z = problem.model, problem.X - problem.X.mean(axis=0)
@@ -180,11 +167,8 @@ def test_evidence_is_the_density_of_the_targets(kernel):
 
 @pytest.mark.parametrize("constant", [1e-300, 1e-5, 1e5, 1e300])
 @pytest.mark.parametrize("name", CHOSEN_FROM)
-@pytest.mark.parametrize("is_sum", [False, True], ids=["product", "sum"])
-def test_extreme_constants_leave_finite_numbers(name, constant, is_sum):
-    kernel = product_of(name, (constant, 1.0, constant))
-    if is_sum:
-        kernel = sum_of(name, name, constant, (math.exp(-6.0), 1.0, math.exp(3.0)))
+def test_extreme_constants_leave_finite_numbers(name, constant):
+    kernel = sum_of(name, name, constant, (math.exp(-6.0), 1.0, math.exp(3.0)))
     problem, queries = problem_of(kernel)
     for width in (1.0, 1e-6, 1e6):
         own = problem.model.replace(lengthscale=width * problem.model.lengthscale)
@@ -197,10 +181,26 @@ def test_extreme_constants_leave_finite_numbers(name, constant, is_sum):
         assert all(np.isfinite(part).all() for part in (*solved[:3], *slopes))
 
 
+@pytest.mark.parametrize("kernel", [sum_of(), *CHOSEN_FROM], ids=str)
+def test_nothing_is_read_that_was_not_written(kernel, monkeypatch):
+    problem, queries = problem_of(kernel)
+    expected = evidence_of(problem), ExactSystem.solve(problem).predict(queries)
+
+    def poisoned(shape, dtype=float, **_):
+        is_float = np.issubdtype(dtype, np.floating)
+        return np.full(shape, np.inf if is_float else np.iinfo(dtype).max, dtype)
+
+    monkeypatch.setattr(np, "empty", poisoned)
+    found = evidence_of(problem), ExactSystem.solve(problem).predict(queries)
+    for after, before in zip(found, expected, strict=True):
+        for own, other in zip(after, before, strict=True):
+            np.testing.assert_array_equal(own, other)
+
+
 @pytest.mark.parametrize(
     ("kernel", "groups"),
-    [(product_of(), None), (sum_of(), None), GROUPED],
-    ids=["product", "sum", "inputs of one lengthscale"],
+    [(sum_of(), None), GROUPED],
+    ids=["sum", "inputs of one lengthscale"],
 )
 def test_gradients_of_the_prior_are_differences_of_it(kernel, groups):
     problem, _ = problem_of(kernel, lengthscale=np.array([0.7, 0.7, 1.9]))
@@ -216,7 +216,7 @@ def test_gradients_of_the_prior_are_differences_of_it(kernel, groups):
         assert gradient[k] == pytest.approx((above - below) / (2.0 * step), abs=1e-6)
 
 
-@both_kinds
+@one_kind
 def test_what_is_packed_is_unpacked(kernel):
     model = problem_of(kernel)[0].model
     for groups in (None, (0, 1, 2)):
@@ -241,12 +241,12 @@ def test_bounds_of_lengthscales_are_not_those_of_constants():
     bounds = own.bounds(problem.model)
     assert bounds[:3] == [(-1.0, 1.0)] * 3
     assert bounds[3:6] == Parameters(NOT_TUNED).bounds(problem.model)[3:6]
-    edge = problem.model.replace(kernel=ProductKernel("rbf", (math.exp(5.0), 1.0, 1.0)))
+    edge = problem.model.replace(kernel=sum_of(constant=math.exp(5.0)))
     assert "lengthscale" not in own.at_bounds(edge)
     assert "constant" in own.at_bounds(edge)
 
 
-@pytest.mark.parametrize("kernel", [product_of(), sum_of("rbf", "matern32")], ids=str)
+@pytest.mark.parametrize("kernel", [sum_of("rbf", "matern32")], ids=str)
 def test_waves_have_the_covariance_of_the_kernel(kernel):
     rng = np.random.default_rng(0)
     z = rng.standard_normal((9, 3))
@@ -260,7 +260,7 @@ def test_waves_have_the_covariance_of_the_kernel(kernel):
     np.testing.assert_allclose(total / 40, kernel.cross(z, z, z, z), atol=0.02)
 
 
-@both_kinds
+@one_kind
 def test_rows_are_added_to_the_factor_and_beyond_exact_ones_the_reference_solves(kernel):
     problem, queries = problem_of(kernel, n=30)
     part = LocalProblem(*(a[:20] for a in problem[:3]), problem.model)
@@ -277,7 +277,7 @@ def test_rows_are_added_to_the_factor_and_beyond_exact_ones_the_reference_solves
     assert fewer.backend.name == "reference"
 
 
-@both_kinds
+@one_kind
 def test_a_device_leaves_them_to_the_host(kernel):
     class Device:
         is_fast = True
@@ -290,11 +290,6 @@ def test_a_device_leaves_them_to_the_host(kernel):
 @pytest.mark.parametrize(
     "kernel",
     [
-        ProductKernel("matern52", (1.0, 2.0)),
-        ProductKernel("matern52", (1.0, 2.0, math.inf)),
-        ProductKernel("matern52", (1.0, 2.0, 0.0)),
-        ProductKernel("spherical", CONSTANTS),
-        ProductKernel("none", CONSTANTS),
         sum_of("spherical"),
         sum_of("rbf", "none"),
         SumKernel(("rbf",), 1.0, RATIOS),
@@ -305,49 +300,67 @@ def test_a_device_leaves_them_to_the_host(kernel):
     ],
 )
 def test_files_with_other_kernels_are_refused(kernel):
-    for own in (product_of(), sum_of()):
-        model = problem_of(own)[0].model
-        assert read_local_model(local_model_record(model), 3).kernel == own
+    model = problem_of(sum_of())[0].model
+    assert read_local_model(local_model_record(model), 3).kernel == sum_of()
     record = local_model_record(model.replace(kernel=kernel))
-    with pytest.raises(ValueError, match=r"product|constant|sum"):
+    with pytest.raises(ValueError, match="sum"):
         read_local_model(record, 3)
 
 
-@pytest.fixture(scope="module")
-def fitted():
+# ---- in an ensemble ----
+
+OF_FIVE = {
+    "sum": SumKernel(("matern52", "matern12"), 0.4, (0.2, 0.6, 1.4, 1.0, 0.5)),
+}
+
+
+@pytest.fixture(params=OF_FIVE)
+def fitted(request):
+    """An estimator with one exact GP of such a kernel, and its rows."""
     rng = np.random.default_rng(3)
     X = rng.uniform(size=(90, 5))
     y = 5.0 * np.sin(6.0 * X[:, 0]) + 4.0 * (X[:, 1] - 0.5) ** 2 + 3.0 * X[:, 2] + X[:, 3]
-    return LSGPRegressor(random_state=0, n_jobs=1).fit(X, y + 0.1 * rng.standard_normal(90)), X
+    y += 0.1 * rng.standard_normal(90)
+    exact = {"localizer": "rectangular", "n_neighbors": 90, "hyperparameters__scale": "global"}
+    model = (
+        LSGPRegressor()
+        .set_params(
+            objective=None,
+            hyperparameters__noise_variance=0.01,
+            hyperparameters__lengthscale=2.0,
+            **exact,
+        )
+        .fit(X, y)
+    )
+    (own,) = model.ensemble_.models
+    problem = own.problem._replace(model=own.model.replace(kernel=OF_FIVE[request.param]))
+    solver = choose_solver(problem, own.index, own.n_neighbors, own.solver.backend)
+    assert isinstance(solver, ExactSolver)
+    model.ensemble_ = replace(model.ensemble_, models=(own.with_solver(solver),))
+    return model, X
 
 
-def test_few_rows_of_a_sum_choose_a_product(fitted, tmp_path):
+def test_saved_ones_predict_the_same_and_draws_spread_as_predicted(fitted, tmp_path):
     model, X = fitted
-    products = [f for f in model.ensemble_.models if isinstance(f.model.kernel, ProductKernel)]
-    assert products, "a sum of functions of one input each is what products are for"
-    assert "product of matern52" in str(model.describe())
+    kernel = model.model_.kernel
+    assert str(kernel) in str(model.describe())
     model.save(tmp_path / "model.lsgp")
     again = LSGPRegressor.load(tmp_path / "model.lsgp")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    own = next(f for f in again.ensemble_.models if isinstance(f.model.kernel, ProductKernel))
-    assert own.model.kernel in [f.model.kernel for f in products]
-    assert isinstance(own.solver, ExactSolver)
-    grid = X[:7]
-    draws = model.sample_y(grid, n_samples=300, random_state=0)
+    assert again.model_.kernel == kernel
+    assert isinstance(again.fitted_[0].solver, ExactSolver)
+    draws = model.sample_y(X[:7], n_samples=300, random_state=0)
     spread = draws.reshape(7, -1).std(axis=1)
-    _, std = model.predict(grid, return_std=True)
+    _, std = model.predict(X[:7], return_std=True)
     np.testing.assert_allclose(spread, std, rtol=0.25)
 
 
 def test_gradients_of_predictions_are_differences_of_them(fitted):
     model, X = fitted
-    own = next(f for f in model.ensemble_.models if isinstance(f.model.kernel, ProductKernel))
-    alone = copy(model)
-    alone.ensemble_ = replace(model.ensemble_, models=(replace(own, weight=1.0),), boosted=None)
     query, step = X[:3] + 0.01, 1e-5
-    gradient = alone.predict_gradient(query)
+    gradient = model.predict_gradient(query)
     for j, e in enumerate(step * np.eye(5)):
-        expected = (alone.predict(query + e) - alone.predict(query - e)) / (2.0 * step)
+        expected = (model.predict(query + e) - model.predict(query - e)) / (2.0 * step)
         np.testing.assert_allclose(gradient[:, j], expected, rtol=1e-4, atol=1e-5)
 
 
@@ -355,5 +368,5 @@ def test_rows_that_come_later_are_known(fitted):
     model, X = fitted
     later = deepcopy(model).partial_fit(X[:5] + 0.03, np.full(5, 9.0))
     assert len(later.ensemble_.models[0].problem.X) == len(X) + 5
-    assert any(isinstance(f.model.kernel, ProductKernel) for f in later.ensemble_.models)
+    assert later.model_.kernel == model.model_.kernel
     assert (later.predict(X[:5] + 0.03) > model.predict(X[:5] + 0.03)).all()

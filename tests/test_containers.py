@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The same numbers in any container give the same predictions."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -56,11 +54,7 @@ def test_data_frames_keep_their_column_names(frame):
     model = regressor().fit(training, targets)
     assert model.feature_names_in_.tolist() == ["east", "north"]
     assert_same_predictions(model, frame({"east": QUERIES[:, 0], "north": QUERIES[:, 1]}))
-    order = "Feature names must be in the same order as they were in fit."
-    with pytest.raises(ValueError, match=re.escape(order)):
-        model.predict(frame({"north": QUERIES[:, 1], "east": QUERIES[:, 0]}))
-    with pytest.raises(ValueError, match="Feature names unseen at fit time:\n- height"):
-        model.predict(frame({"east": QUERIES[:, 0], "height": QUERIES[:, 1]}))
+    assert_same_predictions(model, frame({"north": QUERIES[:, 1], "east": QUERIES[:, 0]}))
 
 
 @pytest.mark.parametrize("n_targets", [None, 1, 3])

@@ -232,8 +232,10 @@ def test_an_estimator_on_the_device_predicts_as_on_the_host(bandwidth, dtype):
     rng = np.random.default_rng(0)
     X, queries = rng.normal(size=(3000, 3)), rng.normal(size=(5000, 3))
     y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=3000)
-    settings = {**BARE, "dtype": dtype, "bandwidth": bandwidth}
-    models = [LSGPRegressor(**settings, backend=name).fit(X, y) for name in ("cpu", "cuda")]
+    settings = {**BARE, "dtype": dtype, "localizer__bandwidth": bandwidth}
+    models = [
+        LSGPRegressor().set_params(**settings, backend=name).fit(X, y) for name in ("cpu", "cuda")
+    ]
     tolerance = 1e-9 if dtype == "float64" else 1e-3
     for left, right in zip(*(m.predict(queries, return_std=True) for m in models), strict=True):
         np.testing.assert_allclose(right, left, rtol=tolerance, atol=tolerance)
@@ -244,8 +246,10 @@ def test_a_coarse_estimator_on_the_device_predicts_as_on_the_host():
     rng = np.random.default_rng(1)
     X, queries = rng.normal(size=(20_000, 2)), rng.normal(size=(9000, 2))
     y = np.sin(2.0 * X[:, 0]) + rng.normal(size=20_000)
-    settings = {**BARE, "reach": 4.0, "n_neighbors": 48}
-    models = [LSGPRegressor(**settings, backend=name).fit(X, y) for name in ("cpu", "cuda")]
+    settings = {**BARE, "localizer__reach": 4.0, "n_neighbors": 48}
+    models = [
+        LSGPRegressor().set_params(**settings, backend=name).fit(X, y) for name in ("cpu", "cuda")
+    ]
     for left, right in zip(*(m.predict(queries, return_std=True) for m in models), strict=True):
         np.testing.assert_allclose(right, left, rtol=1e-9, atol=1e-9)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lsgp.reproduce import demo
+from lsgp.cli import demo, main
 
 
 @pytest.fixture
@@ -16,8 +16,22 @@ def quick(monkeypatch):
     monkeypatch.setattr(demo, "NOISE_VARIANCES", (0.1,))
     monkeypatch.setattr(demo, "SIGNAL_VARIANCES", (0.3, 1.0))
     monkeypatch.setattr(demo, "SCALE_DOFS", (3.0,))
-    # One column per word, whatever the terminal.
-    monkeypatch.setenv("COLUMNS", "100")
+
+
+def test_doppler_is_the_function_plus_noise_of_the_given_deviation():
+    X, clean = demo.make_doppler(20_000, 0.0, np.random.default_rng(1))
+    x = X[:, 0]
+    assert X.shape == (20_000, 1)
+    assert np.all(np.diff(x) >= 0)
+    assert x.min() >= 0
+    assert x.max() <= 1
+    np.testing.assert_allclose(
+        clean, np.sqrt(x * (1 - x)) * np.sin(2.1 * np.pi / (x + 0.05)), rtol=1e-12
+    )
+    same, noisy = demo.make_doppler(20_000, 0.1, np.random.default_rng(1))
+    np.testing.assert_array_equal(same, X)
+    assert np.std(noisy - clean) == pytest.approx(0.1, rel=0.03)
+    assert np.std(clean) == pytest.approx(0.29, abs=0.01)
 
 
 def test_lsgp_follows_the_fast_part_better_than_a_gp():
@@ -37,7 +51,7 @@ def test_bands_hold_about_the_observations_they_should(quick):
 def test_demo_prints_a_row_per_size_and_draws_a_picture(quick, tmp_path, capsys):
     image = pytest.importorskip("matplotlib.image")
     output = tmp_path / "picture.png"
-    demo.main(["--sizes", "80", "60", "--draws", "1", "--output", str(output)])
+    assert main(["demo", "--sizes", "80", "60", "--draws", "1", "--output", str(output)]) == 0
     printed = capsys.readouterr().out
     rows = [line.split() for line in printed.splitlines() if "of 1" in line]
     assert [row[0] for row in rows] == ["80", "60"]
@@ -52,7 +66,7 @@ def test_demo_prints_a_row_per_size_and_draws_a_picture(quick, tmp_path, capsys)
 def test_demo_without_matplotlib_still_prints_the_table(quick, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(demo, "find_spec", lambda name: None)
     output = tmp_path / "picture.png"
-    demo.main(["--sizes", "60", "--draws", "1", "--output", str(output)])
+    assert main(["demo", "--sizes", "60", "--draws", "1", "--output", str(output)]) == 0
     printed = capsys.readouterr().out
     assert "of 1" in printed
     assert "pip install 'lsgp[plot]'" in printed
@@ -61,7 +75,7 @@ def test_demo_without_matplotlib_still_prints_the_table(quick, tmp_path, capsys,
 
 def test_no_plot_writes_nothing(quick, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    demo.main(["--sizes", "60", "--draws", "1", "--no-plot"])
+    assert main(["demo", "--sizes", "60", "--draws", "1", "--no-plot"]) == 0
     assert "of 1" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
@@ -70,13 +84,13 @@ def test_no_plot_writes_nothing(quick, tmp_path, capsys, monkeypatch):
     ("arguments", "message"),
     [
         (["--output", "nowhere/x.png"], "there is no folder"),
-        (["--draws", "0"], "at least 1 draw"),
+        (["--draws", "0"], "not a whole number of at least 1"),
         (["--sizes", "5"], "20 training points"),
         (["--seed", "-1"], "must not be negative"),
     ],
 )
 def test_bad_options_are_refused_in_one_line(arguments, message, capsys):
-    with pytest.raises(SystemExit) as caught:
-        demo.main(arguments)
-    assert caught.value.code == 2
-    assert message in capsys.readouterr().err
+    assert main(["demo", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

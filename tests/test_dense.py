@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from fake_device import FakeAlgebra
 
-from lsgp import LSGPRegressor
+from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.backends import cuda
 from lsgp.backends.cuda import dense as device_dense
 from lsgp.backends.cuda.dense import DeviceDense
 from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import STATUS_JITTERED, STATUS_NOT_FINITE, LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
+from lsgp.solvers.evidence import negative_log_evidence
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem
-from lsgp.tuning.evidence import negative_log_evidence
 
 REASON = cuda.why_not()
 PLACES = [
@@ -145,7 +145,7 @@ def test_large_exact_gps_of_a_device_are_exact_on_the_host_and_say_what_they_nee
         objective=None,
         localizer="rectangular",
         n_neighbors=n,
-        scale="global",
+        hyperparameters=Hyperparameters(scale="global"),
         backend="cpu",
         memory_budget="100MB",
     ).fit(X, X[:, 0])

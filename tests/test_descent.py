@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The descent: where it ends, and how far it goes at first."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from spaces import make_space
+from tuned import make_data
 
-from lsgp.tuning.descent import LONGEST_FIRST_STEP, descend_vector
+from lsgp.compute.descent import LONGEST_FIRST_STEP, descend_vector
+from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.solvers.objective import OBJECTIVES
+from lsgp.tuning.descent import in_fewest_digits
+from lsgp.tuning.hold_out import Layer
 
 BOUNDS = [(-20.0, 20.0)] * 4
 CURVATURE = np.array([1.0, 10.0, 100.0, 1000.0])
@@ -57,3 +65,37 @@ def test_the_first_step_is_no_leap_to_the_bounds():
     descend_vector(watched, start, BOUNDS, 1, is_steep=True)
     assert len(visited) > 1
     assert np.linalg.norm(visited[1] - start) <= LONGEST_FIRST_STEP * (1.0 + 1e-9)
+
+
+def test_a_descent_whose_losses_are_noisy_ends():
+    # As of single precision: steps find nothing, and look for it 20 times each.
+    rng, n_asked = np.random.default_rng(0), []
+
+    def noisy(vector):
+        n_asked.append(1)
+        return float(vector @ vector) + 0.1 * rng.normal(), 2.0 * vector
+
+    bounds = [(-5.0, 5.0)] * 4
+    descend_vector(noisy, np.full(4, 3.0), bounds, 50, most_evaluations=30)
+    # No step but the last one goes beyond.
+    assert len(n_asked) <= 30 + 21
+
+
+@pytest.mark.parametrize(
+    ("apart", "noise", "is_single"),
+    [(0.0, 0.1, True), (1e9, 0.1, False), (0.0, 1e-7, False)],
+    ids=["usual", "digits are lost", "no noise"],
+)
+def test_single_precision_is_used_where_it_says_the_same(apart, noise, is_single):
+    X, y = make_data(200)
+    # Two clusters: around no center have both of them digits.
+    X = X + apart * (np.arange(200) % 2)[:, None]
+    model = LocalModel("matern32", "smooth", np.full(3, 0.5), noise_variance=noise, scale_dof=10.0)
+    space, rows = make_space(X, y[:, None]), np.arange(100, dtype=np.int32)
+    sample = space.sample(model, Layer(rows), rows, 30)
+    found = in_fewest_digits(space, sample, model, OBJECTIVES["crps"])
+    assert found.X.dtype == (np.float32 if is_single else float)
+    assert isinstance(found.problem(model), LocalProblem)
+    shifted = in_fewest_digits(replace(space, X=X + 1e7), sample, model, OBJECTIVES["crps"])
+    # Inputs far from zero are centered first.
+    assert shifted.X.dtype == found.X.dtype

@@ -11,7 +11,7 @@ import pytest
 from fake_arrays import TORCH, CuPyOnHost, DeviceArray, FakeTensor, put_on_host
 from fake_device import LikeCuPy
 
-from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp import LSGPClassifier, LSGPRegressor, Rotated, Sphere
 from lsgp.backends import _OTHERS, cpu, cuda
 from lsgp.backends.contract import Plan
 from lsgp.backends.cuda import device, pipeline, residence
@@ -20,7 +20,6 @@ from lsgp.backends.cuda.placed import PlacedBackend
 from lsgp.backends.fallback import FallbackBackend
 from lsgp.inputs.device_arrays import kind_of
 from lsgp.method import arrays
-from lsgp.method.combination import share_at
 from lsgp.method.contract import STATUS_IMPRECISE
 from lsgp.method.shape import Shape
 from lsgp.solvers.choose import change_backend
@@ -33,20 +32,24 @@ SETTINGS = {"objective": None, "n_neighbors": 20, "kernel": "matern32"}
 BLOCK = Block(Plan(100, 1, 20), 0, Failures())
 #: What is done to inputs, and to what models say of them, that stays where the queries are.
 STAYS = {
-    "as they are": {"input_transform": None, "scale": "global", "lengthscale": 10.0},
-    "standardized": {"scale": "local"},
+    "as they are": {
+        "input_transform": None,
+        "hyperparameters__scale": "global",
+        "hyperparameters__lengthscale": 10.0,
+    },
+    "standardized": {"hyperparameters__scale": "local"},
     "power": {"input_transform": "yeo-johnson"},
     "ranks": {"input_transform": ["half-rank", "standardize"]},
-    "turned": {"anisotropy": (30.0, 0.5)},
-    "sphere": {"sphere": (0, 1)},
+    "turned": {"coordinates": Rotated(angle=30.0, ratio=0.5)},
+    "sphere": {"coordinates": Sphere(0, 1)},
     "single": {"dtype": "float32"},
     "apart": {"trend": (np.inf, np.inf)},
 }
 #: What is solved by the host, whatever the backend.
 CROSSES = {
-    "radius": {"bandwidth": 1.5},
-    "coarse": {"reach": 2.0},
-    "exact": {"localizer": "rectangular", "n_neighbors": 300, "scale": "global"},
+    "radius": {"localizer__bandwidth": 15.0},
+    "coarse": {"localizer__reach": 2.0},
+    "exact": {"localizer": "rectangular", "n_neighbors": 300, "hyperparameters__scale": "global"},
 }
 
 
@@ -71,14 +74,11 @@ def make_data(q=40):
 class Steps:
     """In the place of boosted trees, which the host sums."""
 
-    usual_scale = 0.5
+    share = 0.3
 
     def locate(self, X):
         assert type(X) is np.ndarray
         return (X[:, :1] > 0).astype(float)
-
-    def share_at(self, scale):
-        return share_at(0.3, self.usual_scale, scale)
 
 
 def combine(*models, **changes):
@@ -97,7 +97,7 @@ def combine(*models, **changes):
 
 def check_answers(model, queries, make, take, tolerance=0.0, kind="observation"):
     """All that is answered in kind, against what the host says of the host's arrays."""
-    host = LSGPRegressor(**model.get_params()).set_params(backend="cpu")
+    host = LSGPRegressor().set_params(**model.get_params()).set_params(backend="cpu")
     host.n_features_in_, host.ensemble_ = model.n_features_in_, model.ensemble_
     asked = make(queries)
     answers = (
@@ -124,7 +124,7 @@ def copied_by(ask, asked, **options):
 @pytest.mark.parametrize("case", STAYS)
 def test_queries_on_a_device_do_not_leave_it(fake, case):
     X, y, queries = make_data()
-    model = LSGPRegressor(**(SETTINGS | {"backend": "cuda"} | STAYS[case])).fit(X, y)
+    model = LSGPRegressor().set_params(**(SETTINGS | {"backend": "cuda"} | STAYS[case])).fit(X, y)
     for make in fake.values():
         asked = make(queries)
         assert copied_by(model.predict, asked) == []
@@ -140,7 +140,7 @@ def test_combinations_and_several_targets_stay_too(fake):
     Y, noise = np.column_stack([y, 30.0 * y + X[:, 1]]), np.linspace(0.5, 2.0, 300)
     settings = SETTINGS | {"backend": "cuda"}
     models = [
-        LSGPRegressor(**(settings | other)).fit(X, Y, noise_variance=noise)
+        LSGPRegressor().set_params(**(settings | other)).fit(X, Y, noise_variance=noise)
         for other in ({}, {"kernel": "rbf", "input_transform": "yeo-johnson"})
     ]
     model, asked = combine(*models), DeviceArray(queries)
@@ -152,8 +152,8 @@ def test_combinations_and_several_targets_stay_too(fake):
 def test_what_the_host_solves_crosses_alone(fake, case):
     X, y, queries = make_data()
     settings = SETTINGS | {"backend": "cuda"}
-    other = LSGPRegressor(**(settings | CROSSES[case])).fit(X, y)
-    both = combine(LSGPRegressor(**settings).fit(X, y), other, boosted=Steps())
+    other = LSGPRegressor().set_params(**(settings | CROSSES[case])).fit(X, y)
+    both = combine(LSGPRegressor().set_params(**settings).fit(X, y), other, boosted=Steps())
     asked = DeviceArray(queries)
     check_answers(both, queries, DeviceArray, lambda array: array.values)
     # Once for the trees, and once for the one model.
@@ -163,7 +163,7 @@ def test_what_the_host_solves_crosses_alone(fake, case):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_systems_that_are_solved_again_are_answered_there_too(fake, monkeypatch, dtype):
     X, y, queries = make_data()
-    model = LSGPRegressor(**SETTINGS, backend="cuda", dtype=dtype).fit(X, y)
+    model = LSGPRegressor().set_params(**SETTINGS, backend="cuda", dtype=dtype).fit(X, y)
     solve, turns = pipeline.solve.predict, []
 
     def lose_digits(problem, *rest):
@@ -182,7 +182,7 @@ def test_systems_that_are_solved_again_are_answered_there_too(fake, monkeypatch,
 
 def test_a_device_without_memory_leaves_queries_to_the_host(fake, monkeypatch):
     X, y, queries = make_data()
-    model = LSGPRegressor(**SETTINGS, backend="cpu").fit(X, y)
+    model = LSGPRegressor().set_params(**SETTINGS, backend="cpu").fit(X, y)
     backend = FallbackBackend("cuda or cpu", PlacedBackend(), cpu)
     monkeypatch.setitem(_OTHERS, "cuda or cpu", backend)
     solver = change_backend(model.ensemble_.heaviest.solver, backend)
@@ -209,7 +209,7 @@ def test_what_fails_on_the_device_beside_the_backend_is_told(
     fake, monkeypatch, backend, error, told
 ):
     X, y, queries = make_data()
-    model = LSGPRegressor(**SETTINGS, backend=backend).fit(X, y)
+    model = LSGPRegressor().set_params(**SETTINGS, backend=backend).fit(X, y)
     asked = DeviceArray(queries)
 
     def fail(*given, **more):
@@ -234,7 +234,7 @@ def test_what_fails_on_the_device_beside_the_backend_is_told(
 def test_a_model_of_the_host_answers_in_kind(fake, name):
     X, y, queries = make_data()
     make = fake[name]
-    model = LSGPRegressor(**SETTINGS, backend="cpu").fit(make(X), make(y))
+    model = LSGPRegressor().set_params(**SETTINGS, backend="cpu").fit(make(X), make(y))
     assert copied_by(model.predict, make(queries)) == [queries.shape]
     check_answers(model, queries, make, lambda array: array.values)
     assert type(model.predict_distribution(make(queries)).mean) is np.ndarray
@@ -247,7 +247,9 @@ def test_a_model_of_the_host_answers_in_kind(fake, name):
 
 def test_bad_queries_on_a_device_are_refused_as_those_of_the_host(fake):
     X, y, queries = make_data()
-    model = LSGPRegressor(**SETTINGS, backend="cuda", sphere=(0, 1)).fit(X, y)
+    model = (
+        LSGPRegressor().set_params(**SETTINGS, backend="cuda", coordinates=Sphere(0, 1)).fit(X, y)
+    )
     cases = [queries.astype(complex), queries[0], queries[:, :1], queries[None]]
     for value in (np.nan, np.inf, -np.inf, 1000.0):
         cases.append(queries.copy())
@@ -264,7 +266,7 @@ def test_bad_queries_on_a_device_are_refused_as_those_of_the_host(fake):
 
 def test_queries_on_another_device_are_taken_to_the_host(fake, monkeypatch):
     X, y, queries = make_data()
-    model = LSGPRegressor(**SETTINGS, backend="cuda").fit(X, y)
+    model = LSGPRegressor().set_params(**SETTINGS, backend="cuda").fit(X, y)
     elsewhere = DeviceArray(queries)
     monkeypatch.setattr(DeviceArray.device, "id", 3)
     monkeypatch.setattr("lsgp.inputs.device_arrays._to_cupy", lambda like: DeviceArray)
@@ -324,7 +326,7 @@ def refuse_copies(patch):
 def test_cupy_arrays_stay_on_the_device(monkeypatch, case):
     cupy = pytest.importorskip("cupy")
     X, y, queries = make_data(20_000)
-    model = LSGPRegressor(**(SETTINGS | {"backend": "cuda"} | STAYS[case])).fit(X, y)
+    model = LSGPRegressor().set_params(**(SETTINGS | {"backend": "cuda"} | STAYS[case])).fit(X, y)
     asked = cupy.asarray(queries)
     with monkeypatch.context() as patch:
         refuse_copies(patch)
@@ -343,8 +345,8 @@ def test_cupy_arrays_cross_for_what_the_host_solves(case):
     cupy = pytest.importorskip("cupy")
     X, y, queries = make_data(500)
     settings = SETTINGS | {"backend": "cuda"}
-    other = LSGPRegressor(**(settings | CROSSES[case])).fit(X, y)
-    both = combine(LSGPRegressor(**settings).fit(X, y), other, boosted=Steps())
+    other = LSGPRegressor().set_params(**(settings | CROSSES[case])).fit(X, y)
+    both = combine(LSGPRegressor().set_params(**settings).fit(X, y), other, boosted=Steps())
     check_answers(both, queries, cupy.asarray, cupy.asnumpy, 1e-9)
 
 
@@ -353,9 +355,13 @@ def test_cupy_arrays_cross_for_what_the_host_solves(case):
 def test_systems_that_are_solved_again_on_the_device_are_answered_there(dtype):
     cupy = pytest.importorskip("cupy")
     X, y, queries = make_data(5000)
-    hard = SETTINGS | {"input_transform": None, "noise_variance": 1e-9, "lengthscale": 200.0}
+    hard = SETTINGS | {
+        "input_transform": None,
+        "hyperparameters__noise_variance": 1e-9,
+        "hyperparameters__lengthscale": 200.0,
+    }
     hard |= {"kernel": "rbf"}
-    model = LSGPRegressor(**hard, backend="cuda", dtype=dtype).fit(X, y)
+    model = LSGPRegressor().set_params(**hard, backend="cuda", dtype=dtype).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of jitter
         found = model.predict(cupy.asarray(queries), return_std=True)
@@ -368,7 +374,7 @@ def test_systems_that_are_solved_again_on_the_device_are_answered_there(dtype):
 def test_work_on_cupy_arrays_is_in_the_stream_of_the_caller():
     cupy = pytest.importorskip("cupy")
     X, y, queries = make_data(300_000)
-    model = LSGPRegressor(**SETTINGS, backend="cuda", n_jobs=4).fit(X, y)
+    model = LSGPRegressor().set_params(**SETTINGS, backend="cuda", n_jobs=4).fit(X, y)
     expected = model.predict(queries)
     with cupy.cuda.Stream(non_blocking=True) as stream:
         for _ in range(3):
@@ -385,7 +391,7 @@ def test_tensors_on_the_device_share_their_memory_with_the_answer():
     torch = pytest.importorskip("torch")
     X, y, queries = make_data(1000)
     Y = np.column_stack([y, 2.0 * y + X[:, 0]])
-    model = LSGPRegressor(**SETTINGS, backend="cuda").fit(X, Y)
+    model = LSGPRegressor().set_params(**SETTINGS, backend="cuda").fit(X, Y)
 
     def make(values):
         return torch.as_tensor(values, device="cuda")

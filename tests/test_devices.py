@@ -29,9 +29,9 @@ from lsgp.backends.fallback import MOST_ON_HOST, FallbackBackend
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.search.exclusions import NO_EXCLUSIONS
 from lsgp.search.index import build_index
+from lsgp.solvers.choose import seconds_on_host
+from lsgp.solvers.evidence import negative_log_evidence
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.tuning.evidence import negative_log_evidence
-from lsgp.tuning.plan import seconds_on_host
 
 REASON = cuda.why_not()
 needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -258,9 +258,9 @@ def test_blocks_are_dealt_over_all_devices_and_stay_on_them(monkeypatch):
     X, queries = rng.normal(size=(500, 2)), rng.normal(size=(3000, 2))
     y = np.sin(X[:, 0])
     settings = {"objective": None, "n_neighbors": 8}
-    expected = LSGPRegressor(**settings, backend="cpu").fit(X, y).predict(queries)
+    expected = LSGPRegressor().set_params(**settings, backend="cpu").fit(X, y).predict(queries)
     # One thread was asked for: three devices have one each.
-    model = LSGPRegressor(**settings, backend="dealt", n_jobs=1).fit(X, y)
+    model = LSGPRegressor().set_params(**settings, backend="dealt", n_jobs=1).fit(X, y)
     assert np.array_equal(model.predict(queries), expected)
     n_found = [sum(map(len, member.found)) for member in members]
     assert sum(n_found) == 3000
@@ -364,8 +364,8 @@ def test_auto_takes_a_device_for_much_work_alone(pretend, monkeypatch):
     assert choose_backend("auto", MODEL.replace(localizer_metric="inputs"), 1e9).is_slow
     monkeypatch.setattr(backends, "find_spec", lambda name: None)
     assert choose_backend("auto", MODEL, 1e9) is cpu
-    assert seconds_on_host(100, 2000, 1) < WORTH < seconds_on_host(100_000, 2000, 1)
-    assert seconds_on_host(100_000, 2000, 16) < WORTH < seconds_on_host(8000, 2000, 16)
+    assert seconds_on_host(100, 1.0, 1) < WORTH < seconds_on_host(100_000, 1.0, 1)
+    assert seconds_on_host(100_000, 1.0, 16) < WORTH < seconds_on_host(8000, 1.0, 16)
     assert seconds_to_solve(1e12, 16) == seconds_to_solve(1e12, 1) / 16
 
 

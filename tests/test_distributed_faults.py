@@ -32,20 +32,20 @@ X = rng.normal(size=(N, 2))
 Y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=N)
 NEW = rng.normal(size=(3_000, 2))
 SETTINGS = {
-    "reach": 1.0,  # nodes are of rows in memory
-    "boosting": False,  # and so are trees
-    "n_tuning_points": 30,
+    "localizer__reach": 1.0,  # nodes are of rows in memory
+    "effort__boosting": False,  # and so are trees
+    "effort__n_points": 30,
     "n_neighbors": 10,
     "kernel": "matern32",
     "input_transform": "standardize",
-    "n_models": 1,
+    "effort__n_models": 1,
     "random_state": 0,
 }
 
 
 def fit(n_partitions=4):
     return lsgp.distributed.fit(
-        LSGPRegressor(**SETTINGS),
+        LSGPRegressor().set_params(**SETTINGS),
         da.from_array(X, chunks=(2_000, 2)),
         da.from_array(Y, chunks=2_000),
         n_partitions=n_partitions,
@@ -57,7 +57,7 @@ def test_a_worker_that_dies_when_a_phase_begins_changes_nothing(tmp_path, monkey
     """In four phases of one job; benchmarks/cluster_faults.py has all of them, ten times."""
     monkeypatch.setattr(cluster_module, "PATIENCE", 120.0)  # until processes have started again
     phases = ["partitioning", "searching", "answering", "saving"]
-    expected = LSGPRegressor(**SETTINGS).fit(X, Y).predict(NEW[:300], return_std=True)
+    expected = LSGPRegressor().set_params(**SETTINGS).fit(X, Y).predict(NEW[:300], return_std=True)
     killed = tmp_path / "killed"
     killed.mkdir()
     with (
@@ -97,7 +97,7 @@ def test_predictions_without_workers_are_one_clear_error(monkeypatch):
     ):
         settings = {"objective": None, "n_neighbors": 10}
         few = da.from_array(X[:500], chunks=(200, 2)), da.from_array(Y[:500], chunks=200)
-        model = lsgp.distributed.fit(LSGPRegressor(**settings), *few, n_partitions=2)
+        model = lsgp.distributed.fit(LSGPRegressor().set_params(**settings), *few, n_partitions=2)
         local.scale(0)
         while client.scheduler_info(n_workers=-1)["workers"]:
             time.sleep(0.05)
@@ -115,7 +115,7 @@ def test_a_client_that_disconnects_leaves_no_half_written_model(monkeypatch, tmp
     ):
         settings = {"objective": None, "n_neighbors": 10}
         few = da.from_array(X[:500], chunks=(200, 2)), da.from_array(Y[:500], chunks=200)
-        model = lsgp.distributed.fit(LSGPRegressor(**settings), *few, n_partitions=3)
+        model = lsgp.distributed.fit(LSGPRegressor().set_params(**settings), *few, n_partitions=3)
         folder = tmp_path / "model"
 
         def write(*arguments):
@@ -204,13 +204,13 @@ def test_connections_may_be_encrypted(tmp_path, monkeypatch):
         assert client.scheduler.address.startswith("tls://")
         settings = {"objective": None, "n_neighbors": 10}
         model = lsgp.distributed.fit(
-            LSGPRegressor(**settings),
+            LSGPRegressor().set_params(**settings),
             da.from_array(X[:500], chunks=(200, 2)),
             da.from_array(Y[:500], chunks=200),
             client,
             n_partitions=2,
         )
-        one = LSGPRegressor(**settings).fit(X[:500], Y[:500])
+        one = LSGPRegressor().set_params(**settings).fit(X[:500], Y[:500])
         np.testing.assert_array_equal(model.predict(NEW[:50]), one.predict(NEW[:50]))
 
 

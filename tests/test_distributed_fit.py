@@ -12,7 +12,7 @@ from distributed import Client
 from sklearn.base import clone
 
 import lsgp.distributed
-from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp import LSGPClassifier, LSGPRegressor, Rotated, Sphere
 from lsgp.distributed import fitting
 from lsgp.distributed.regions import Boxes, Regions
 
@@ -68,7 +68,7 @@ CASES = {
     "ties": (on_a_grid, {"localizer": "epanechnikov"}, {}),
     "constant input": (constant, {}, {}),
     "equal rows": (equal, {}, {}),
-    "bandwidth": (skewed, {"bandwidth": 0.05, "n_neighbors": "auto"}, {}),
+    "bandwidth": (skewed, {"localizer__bandwidth": 0.05, "n_neighbors": "auto"}, {}),
     "single precision": (skewed, {"dtype": "float32"}, {}),
     "half rank": (skewed, {"input_transform": "half-rank"}, {}),
     "powers": (skewed, {"input_transform": ["yeo-johnson", None]}, {}),
@@ -77,10 +77,14 @@ CASES = {
     "all rows": (lambda: skewed(300), {"n_neighbors": 300, "localizer": "smooth"}, {}),
     "single precision as it is": (
         lambda: skewed() + 1e5,
-        {"dtype": "float32", "input_transform": None, "lengthscale": 0.5},
+        {"dtype": "float32", "input_transform": None, "hyperparameters__lengthscale": 0.5},
         {"sample_weight": rng.uniform(0.5, 2, size=N)},
     ),
-    "as it is": (skewed, {"normalize_y": False, "n_neighbors": 7}, {}),
+    "as it is": (
+        skewed,
+        {"prior_mean": 0.0, "hyperparameters__signal_variance": 1.0, "n_neighbors": 7},
+        {},
+    ),
 }
 
 
@@ -102,10 +106,10 @@ def test_given_hyperparameters_predict_the_bits_of_one_machine(name, in_parts):
     make, settings, beside = CASES[name]
     X = make()
     y = f(X)
-    one = LSGPRegressor(**{**GIVEN, **settings}).fit(X, y, **beside)
+    one = LSGPRegressor().set_params(**{**GIVEN, **settings}).fit(X, y, **beside)
     lazy_X, lazy_y, lazy = chunked(X, y, beside)
     model = lsgp.distributed.fit(
-        LSGPRegressor(**{**GIVEN, **settings}), lazy_X, lazy_y, n_partitions=5, **lazy
+        LSGPRegressor().set_params(**{**GIVEN, **settings}), lazy_X, lazy_y, n_partitions=5, **lazy
     )
     assert_same(model, one, NEW, return_std=True)
     np.testing.assert_array_equal(model.predict(X[:50]), one.predict(X[:50]))
@@ -116,11 +120,11 @@ def test_predictions_do_not_depend_on_the_number_of_partitions(n_partitions, in_
     X = with_copies()
     y = np.column_stack([f(X), 30 * f(X)])
     noise = rng.uniform(0.1, 1, size=N)
-    one = LSGPRegressor(**GIVEN).fit(X, y, noise_variance=noise)
+    one = LSGPRegressor().set_params(**GIVEN).fit(X, y, noise_variance=noise)
     assert one.ensemble_.heaviest.model.noise_levels is not None
     lazy_X, _, lazy = chunked(X, y[:, 0], {"noise_variance": noise})
     model = lsgp.distributed.fit(
-        LSGPRegressor(**GIVEN),
+        LSGPRegressor().set_params(**GIVEN),
         lazy_X,
         da.from_array(y, chunks=(100, 1)),
         n_partitions=n_partitions,
@@ -139,22 +143,24 @@ def test_probabilities_are_those_of_one_machine(n_classes, weight, in_parts):
     X = skewed()
     y = np.array(["a", "b", "c"])[np.digitize(f(X), [-0.5, 0.5]) % n_classes]
     settings = {**GIVEN, "class_weight": weight, "random_state": 0}
-    one = LSGPClassifier(**settings).fit(X, y)
+    one = LSGPClassifier().set_params(**settings).fit(X, y)
     lazy_X, lazy_y, _ = chunked(X, y, {})
-    model = lsgp.distributed.fit(LSGPClassifier(**settings), lazy_X, lazy_y, n_partitions=4)
+    model = lsgp.distributed.fit(
+        LSGPClassifier().set_params(**settings), lazy_X, lazy_y, n_partitions=4
+    )
     np.testing.assert_array_equal(model.classes_, one.classes_)
     assert_same(model, one, NEW)
     np.testing.assert_array_equal(model.predict_proba(NEW), one.predict_proba(NEW))
 
 
 TUNED = {
-    "reach": 1.0,  # nodes are of rows in memory
-    "boosting": False,  # and so are trees
-    "n_tuning_points": 60,
+    "localizer__reach": 1.0,  # nodes are of rows in memory
+    "effort__boosting": False,  # and so are trees
+    "effort__n_points": 60,
     "n_neighbors": 12,
     "kernel": "matern32",
     "random_state": 0,
-    "n_models": 3,
+    "effort__n_models": 3,
 }
 MANY = 10_300
 
@@ -177,9 +183,11 @@ def assert_tuned_alike(model, one):
 
 def test_tuning_finds_the_hyperparameters_of_one_machine():
     X, y = tuned_data()
-    one = LSGPRegressor(**TUNED).fit(X, y)
+    one = LSGPRegressor().set_params(**TUNED).fit(X, y)
     lazy_X, lazy_y, _ = chunked(X, y, {}, 2_000)
-    model = lsgp.distributed.fit(LSGPRegressor(**TUNED), lazy_X, lazy_y, n_partitions=5)
+    model = lsgp.distributed.fit(
+        LSGPRegressor().set_params(**TUNED), lazy_X, lazy_y, n_partitions=5
+    )
     assert_tuned_alike(model, one)
     assert model.tuning_.loss == one.tuning_.loss
 
@@ -187,7 +195,12 @@ def test_tuning_finds_the_hyperparameters_of_one_machine():
 def test_tuning_leaves_copies_and_groups_out_and_imitates_queries_as_one_machine_does():
     X, y = tuned_data()
     X[100:200], y[100:200] = X[:100], y[:100]
-    settings = {**TUNED, "input_transform": "standardize", "n_models": 1, "n_tuning_points": 30}
+    settings = {
+        **TUNED,
+        "input_transform": "standardize",
+        "effort__n_models": 1,
+        "effort__n_points": 30,
+    }
     settings["effort"] = "fast"
     groups = rng.integers(50, size=MANY)
     # Among the rows: beyond them, one machine also holds regions out, which a cluster does not.
@@ -195,15 +208,14 @@ def test_tuning_leaves_copies_and_groups_out_and_imitates_queries_as_one_machine
     for beside in ({}, {"groups": groups}, {"queries": near}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            one = LSGPRegressor(**settings).fit(X, y, **beside)
+            one = LSGPRegressor().set_params(**settings).fit(X, y, **beside)
             own = dict(beside)
             if "groups" in own:
                 own["groups"] = da.from_array(groups, chunks=2_000)
             lazy_X, lazy_y, _ = chunked(X, y, {}, 2_000)
             model = lsgp.distributed.fit(
-                LSGPRegressor(**settings), lazy_X, lazy_y, n_partitions=3, **own
+                LSGPRegressor().set_params(**settings), lazy_X, lazy_y, n_partitions=3, **own
             )
-        assert model.tuning_.n_copies == one.tuning_.n_copies == (0 if "groups" in beside else 100)
         assert_tuned_alike(model, one)
 
 
@@ -211,16 +223,18 @@ def test_a_tuned_classifier_is_that_of_one_machine():
     X, y = tuned_data()
     labels = np.digitize(y, [-0.5, 0.5])
     settings = {
-        "n_tuning_points": 60,
+        "effort__n_points": 60,
         "n_neighbors": 12,
         "kernel": "matern32",
         "input_transform": "standardize",
         "random_state": 0,
-        "n_models": 2,
+        "effort__n_models": 2,
     }
-    one = LSGPClassifier(**settings).fit(X, labels)
+    one = LSGPClassifier().set_params(**settings).fit(X, labels)
     lazy_X, lazy_y, _ = chunked(X, labels, {}, 2_000)
-    model = lsgp.distributed.fit(LSGPClassifier(**settings), lazy_X, lazy_y, n_partitions=3)
+    model = lsgp.distributed.fit(
+        LSGPClassifier().set_params(**settings), lazy_X, lazy_y, n_partitions=3
+    )
     assert_tuned_alike(model, one)
     np.testing.assert_array_equal(model.predict_proba(NEW), one.predict_proba(NEW))
 
@@ -254,9 +268,16 @@ def parquet(tmp_path):
 
 def test_one_warning_counts_the_systems_of_all_partitions(in_parts):
     X = np.repeat(skewed(30), 30, axis=0)
-    settings = {"objective": None, "n_neighbors": 30, "noise_variance": 1e-18, "kernel": "rbf"}
+    settings = {
+        "objective": None,
+        "n_neighbors": 30,
+        "hyperparameters__noise_variance": 1e-18,
+        "kernel": "rbf",
+    }
     lazy_X, lazy_y, _ = chunked(X, np.repeat(rng.normal(size=30), 30), {})
-    model = lsgp.distributed.fit(LSGPRegressor(**settings), lazy_X, lazy_y, n_partitions=3)
+    model = lsgp.distributed.fit(
+        LSGPRegressor().set_params(**settings), lazy_X, lazy_y, n_partitions=3
+    )
     with pytest.warns(UserWarning, match=r"^30 of 30 local systems needed jitter") as told:
         model.predict(X[::30])
     assert len(told) == 1
@@ -264,8 +285,10 @@ def test_one_warning_counts_the_systems_of_all_partitions(in_parts):
 
 def test_folders_of_parquet_are_fitted_by_name(parquet, in_parts):
     folder, frame = parquet
-    one = LSGPRegressor(**GIVEN).fit(frame[["east", "north"]], frame["depth"])
-    model = lsgp.distributed.fit(LSGPRegressor(**GIVEN), str(folder), "depth", n_partitions=3)
+    one = LSGPRegressor().set_params(**GIVEN).fit(frame[["east", "north"]], frame["depth"])
+    model = lsgp.distributed.fit(
+        LSGPRegressor().set_params(**GIVEN), str(folder), "depth", n_partitions=3
+    )
     queries = pd.DataFrame(NEW, columns=["east", "north"], index=np.arange(80) * 3)
     lazy = dd.from_pandas(queries, npartitions=3)
     mean, std = model.predict(lazy, return_std=True)
@@ -275,14 +298,16 @@ def test_folders_of_parquet_are_fitted_by_name(parquet, in_parts):
     np.testing.assert_array_equal(mean.compute(), expected[0])
     np.testing.assert_array_equal(std.compute(), expected[1])
     assert mean.compute().index.equals(queries.index)
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(lazy[["north", "east"]])
+    turned = model.predict(lazy[["north", "east"]]).compute()
+    np.testing.assert_array_equal(turned, expected[0])
 
 
 def test_lazy_predictions_keep_chunks(in_parts):
     X = skewed()
     lazy_X, lazy_y, _ = chunked(X, f(X), {})
-    model = lsgp.distributed.fit(LSGPRegressor(**GIVEN), lazy_X, lazy_y, n_partitions=3)
+    model = lsgp.distributed.fit(
+        LSGPRegressor().set_params(**GIVEN), lazy_X, lazy_y, n_partitions=3
+    )
     queries = da.from_array(NEW, chunks=((30, 0, 50), (1, 1)))
     low, high = model.predict_interval(queries)
     assert low.chunks == high.chunks == ((30, 0, 50),)
@@ -294,7 +319,7 @@ def test_a_saved_model_is_loaded_lazily_and_predicts_the_same(tmp_path, in_parts
     y = np.where(f(X) > 0, "up", "down")
     lazy_X, lazy_y, _ = chunked(X, y, {})
     model = lsgp.distributed.fit(
-        LSGPClassifier(**GIVEN, random_state=0), lazy_X, lazy_y, n_partitions=3
+        LSGPClassifier().set_params(**GIVEN, random_state=0), lazy_X, lazy_y, n_partitions=3
     )
     folder = tmp_path / "model"
     model.save(folder)
@@ -316,7 +341,9 @@ def test_a_saved_model_is_loaded_lazily_and_predicts_the_same(tmp_path, in_parts
 def test_a_save_that_fails_leaves_what_was_there(tmp_path, in_parts, monkeypatch):
     X = skewed()
     lazy_X, lazy_y, _ = chunked(X, f(X), {})
-    model = lsgp.distributed.fit(LSGPRegressor(**GIVEN), lazy_X, lazy_y, n_partitions=3)
+    model = lsgp.distributed.fit(
+        LSGPRegressor().set_params(**GIVEN), lazy_X, lazy_y, n_partitions=3
+    )
     folder = tmp_path / "model"
 
     def fail(*_):
@@ -386,17 +413,17 @@ def test_boxes_are_no_farther_than_their_points():
     ("settings", "remedy"),
     [
         (
-            {"sphere": (0, 1)},
+            {"coordinates": Sphere(0, 1)},
             "three columns, cos(lat) cos(lon), cos(lat) sin(lon) and sin(lat)",
         ),
-        ({"anisotropy": (30.0, 0.5)}, "columns along and across the direction"),
+        ({"coordinates": Rotated(angle=30.0, ratio=0.5)}, "columns along and across the direction"),
     ],
 )
 def test_projections_of_rows_on_a_cluster_are_refused_with_a_remedy(in_parts, settings, remedy):
     X = da.from_array(on_a_grid(200), chunks=(100, 2))
     ((name, value),) = settings.items()
     with pytest.raises(ValueError, match="one machine") as caught:
-        lsgp.distributed.fit(LSGPRegressor(objective=None, **settings), X, X[:, 0])
+        lsgp.distributed.fit(LSGPRegressor().set_params(objective=None, **settings), X, X[:, 0])
     assert str(caught.value) == (
         f"{name}={value!r} is for rows in the memory of one machine, and more than 0 stay on the "
         f"cluster. Give {remedy} instead."
@@ -405,6 +432,6 @@ def test_projections_of_rows_on_a_cluster_are_refused_with_a_remedy(in_parts, se
 
 def test_few_rows_of_a_cluster_are_on_the_sphere_as_any():
     X = on_a_grid(200)
-    model = LSGPRegressor(objective=None, sphere=(0, 1))
+    model = LSGPRegressor(objective=None, coordinates=Sphere(0, 1))
     fitted = lsgp.distributed.fit(model, da.from_array(X, chunks=(100, 2)), X[:, 0])
     np.testing.assert_array_equal(fitted.predict(X[:20]), model.fit(X, X[:, 0]).predict(X[:20]))

@@ -80,9 +80,11 @@ def assert_same_encoder(own, other):
 @pytest.mark.parametrize("n_partitions", [1, 3, 17])
 def test_mixed_tables_are_encoded_and_predicted_as_on_one_machine(n_partitions, in_parts, tmp_path):
     frame, y = table()
-    one = LSGPRegressor(**GIVEN).fit(frame, y)
+    one = LSGPRegressor().set_params(**GIVEN).fit(frame, y)
     lazy = dd.from_pandas(frame.assign(value=y), npartitions=min(n_partitions, 5))
-    model = lsgp.distributed.fit(LSGPRegressor(**GIVEN), lazy, "value", n_partitions=n_partitions)
+    model = lsgp.distributed.fit(
+        LSGPRegressor().set_params(**GIVEN), lazy, "value", n_partitions=n_partitions
+    )
     assert_same_encoder(model.estimator.ensemble_.encoder, one.ensemble_.encoder)
     expected = one.predict(QUERIES, return_std=True)
     for found, wanted in zip(model.predict(QUERIES, return_std=True), expected, strict=True):
@@ -102,12 +104,16 @@ def test_labels_of_mixed_tables_with_weights_and_groups(n_partitions, in_parts):
     settings = {**GIVEN, "class_weight": "balanced", "random_state": 0}
     weight = pd.Series(rng.uniform(-0.2, 1, N).clip(0))
     groups = pd.Series(np.arange(N) // 7)
-    one = LSGPClassifier(**settings).fit(frame, label, sample_weight=weight, groups=groups)
+    one = (
+        LSGPClassifier()
+        .set_params(**settings)
+        .fit(frame, label, sample_weight=weight, groups=groups)
+    )
     lazy = dd.from_pandas(
         frame.assign(label=label, weight=weight, groups=groups), npartitions=min(n_partitions, 5)
     )
     model = lsgp.distributed.fit(
-        LSGPClassifier(**settings),
+        LSGPClassifier().set_params(**settings),
         lazy,
         "label",
         sample_weight="weight",
@@ -129,9 +135,9 @@ def test_categories_may_have_other_dictionaries_in_each_partition(in_parts):
     pieces[1]["color"] = pieces[1]["color"].cat.reorder_categories(["red", "blue", "green"])
     pieces[2] = pieces[2].assign(color=pieces[2]["color"].cat.set_categories(["green", "red"]))
     whole = pd.concat([piece.astype({"color": object}) for piece in pieces])
-    one = LSGPRegressor(**GIVEN).fit(whole[["age", "color"]], whole["value"])
+    one = LSGPRegressor().set_params(**GIVEN).fit(whole[["age", "color"]], whole["value"])
     lazy = dd.from_delayed([dask.delayed(piece) for piece in pieces], verify_meta=False)
-    model = lsgp.distributed.fit(LSGPRegressor(**GIVEN), lazy, "value", n_partitions=3)
+    model = lsgp.distributed.fit(LSGPRegressor().set_params(**GIVEN), lazy, "value", n_partitions=3)
     np.testing.assert_array_equal(
         model.predict(QUERIES[["age", "color"]]), one.predict(QUERIES[["age", "color"]])
     )
@@ -143,9 +149,9 @@ def test_holes_and_declared_categories_of_arrays(in_parts):
     y = np.nan_to_num(X[:, 0]) + X[:, 1] ** 2
     noise = rng.uniform(0.5, 2.0, N)
     settings = {**GIVEN, "categorical_features": [1]}
-    one = LSGPRegressor(**settings).fit(X, y, noise_variance=noise)
+    one = LSGPRegressor().set_params(**settings).fit(X, y, noise_variance=noise)
     model = lsgp.distributed.fit(
-        LSGPRegressor(**settings),
+        LSGPRegressor().set_params(**settings),
         da.from_array(X, chunks=(400, 3)),
         da.from_array(y, chunks=400),
         noise_variance=da.from_array(noise, chunks=400),
@@ -161,16 +167,18 @@ def test_the_encoding_is_chosen_on_the_rows_of_one_machine():
     settings = {
         "kernel": "matern32",
         "input_transform": "standardize",
-        "reach": 1.0,  # nodes are of rows in memory
-        "boosting": False,  # and so are trees
+        "localizer__reach": 1.0,  # nodes are of rows in memory
+        "effort__boosting": False,  # and so are trees
         "n_neighbors": 10,
-        "n_models": 1,
-        "n_tuning_points": 30,
+        "effort__n_models": 1,
+        "effort__n_points": 30,
         "random_state": 0,
     }
-    one = LSGPRegressor(**settings).fit(frame, y)
+    one = LSGPRegressor().set_params(**settings).fit(frame, y)
     lazy = dd.from_pandas(frame.assign(value=y), npartitions=4)
-    model = lsgp.distributed.fit(LSGPRegressor(**settings), lazy, "value", n_partitions=3)
+    model = lsgp.distributed.fit(
+        LSGPRegressor().set_params(**settings), lazy, "value", n_partitions=3
+    )
     own, other = model.estimator.ensemble_, one.ensemble_
     assert_same_encoder(own.encoder, other.encoder)
     np.testing.assert_array_equal(

@@ -22,7 +22,8 @@ from lsgp.inputs.transforms import fit_transform_kind
 from lsgp.inputs.transforms.exact_sums import add_exactly, exact_sums, rounded
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import build_index
-from lsgp.tuning.leave_one_out import LeaveOneOut
+from lsgp.tuning.hold_out import Layer
+from lsgp.tuning.space import Space
 
 rng = np.random.default_rng(8)
 N = 100_000
@@ -33,7 +34,7 @@ LABELS = np.digitize(Y, [-0.5, 0.5])
 
 CASES = {
     "neighbors": (LSGPRegressor, {"n_neighbors": 32}, Y),
-    "radius": (LSGPRegressor, {"bandwidth": 0.002, "n_neighbors": "auto"}, Y),
+    "radius": (LSGPRegressor, {"localizer__bandwidth": 0.008, "n_neighbors": "auto"}, Y),
     "large neighborhoods": (LSGPRegressor, {"n_neighbors": 700}, Y),
     "classes": (LSGPClassifier, {"n_neighbors": 32, "random_state": 0}, LABELS),
 }
@@ -56,10 +57,10 @@ def test_a_hundred_thousand_rows_have_the_bits_of_one_machine_in_any_partitions(
     kind, settings, y = CASES[name]
     settings = {"objective": None, **settings}
     queries = NEW if settings["n_neighbors"] == 32 else NEW[::10]
-    expected = ask(kind(**settings).fit(X, y), queries, y)
+    expected = ask(kind().set_params(**settings).fit(X, y), queries, y)
     for n_partitions in (1, 3, 17):
         model = lsgp.distributed.fit(
-            kind(**settings),
+            kind().set_params(**settings),
             da.from_array(X, chunks=(25_000, 2)),
             da.from_array(y, chunks=25_000),
             n_partitions=n_partitions,
@@ -116,20 +117,25 @@ def test_samples_of_far_rows_are_those_of_near_ones(far):
     rest = (BACKENDS["reference"], Resources(1, 10**9, 0))
     space = ClusterSpace(transform, *arrays, ClusterIndex(store, transform, np.ones(2)), *rest)
     targets = np.array([4, 77, 512])
-    part, sample = space.at_hand(space.sample(model, FAR + targets, 11))
+    far_targets = FAR + targets
+    part, sample = space.at_hand(space.sample(model, Layer(far_targets), far_targets, 11))
     y, noise = Y[:600, None], np.ones(600)
-    here = LeaveOneOut(transform, own, y, noise, build_index(own, np.ones(2)), *rest)
-    expected = here.sample(model, targets.astype(np.int32), 11)
+    here = Space(transform, own, y, noise, build_index(own, np.ones(2)), *rest)
+    own_targets = targets.astype(np.int32)
+    expected = here.sample(model, Layer(own_targets), own_targets, 11)
     assert sample.neighbors.dtype == np.int32
     np.testing.assert_array_equal(part.X[sample.neighbors], own[expected.neighbors])
     np.testing.assert_array_equal(part.y[sample.targets], Y[targets, None])
 
 
-def test_copies_are_dropped_by_numbers_of_64_bits():
-    rows = Rows(FAR + np.arange(5), X[[0, 1, 0, 2, 1]], Y[[0, 1, 0, 2, 1], None], np.ones(5))
-    found = tasks.dropped_copies(rows)
-    assert found.dropped.tolist() == [FAR + 2, FAR + 4]
-    assert tasks.settle(rows, None, found.dropped).numbers.tolist() == [FAR, FAR + 1, FAR + 2]
+def test_copies_are_groups_wherever_they_are():
+    own = [0, 1, 0, 2, 1]
+    rows = tasks.mark_copies(Rows(FAR + np.arange(5), X[own], Y[own, None], np.ones(5)))
+    assert rows.groups[0] == rows.groups[2] >= 0
+    assert rows.groups[1] == rows.groups[4] >= 0
+    assert sorted(set(rows.groups.tolist())) == [-1, 0, 1]
+    assert tasks.n_groups(rows) == 2
+    assert sorted(set(tasks.renumber_groups(rows, 7).groups.tolist())) == [-1, 7, 8]
 
 
 def test_statistics_of_more_rows_than_64_bits_count_do_not_overflow():

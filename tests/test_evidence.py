@@ -8,21 +8,27 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from tuned import make_data, regressor
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, LSGPRegressor
 from lsgp.backends import reference
+from lsgp.compute.clock import Clock
+from lsgp.inputs.transforms import fit_transform_kind
+from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
-from lsgp.tuning.clock import Clock
-from lsgp.tuning.evidence import (
+from lsgp.method.parameters import Parameters
+from lsgp.solvers.evidence import BAD_EVIDENCE, negative_log_evidence
+from lsgp.solvers.exact import ExactSolver
+from lsgp.solvers.likeliest import (
     NOT_TUNED,
+    ROUNDING_NOISE,
+    EvidenceProblem,
+    ExactGP,
     make_exact,
-    maximize_evidence,
-    negative_log_evidence,
+    negative_log_prior,
+    with_noise_of_targets,
 )
-from lsgp.tuning.parameters import Parameters
-from lsgp.tuning.plan import FEW_ROWS, exact_share, integrated_share
-from lsgp.tuning.priors import negative_log_prior
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -35,6 +41,13 @@ NOISE = RNG.uniform(0.5, 2.0, 40)
 def problem(kernel="matern32", trend=(0.8, 0.15), y=Y, noise=NOISE):
     model = LocalModel(kernel, "rectangular", np.array([0.7, 1.3, 2.0]), 1.4, 0.2, *trend)
     return LocalProblem(X, y, noise, model)
+
+
+def maximize(own, parameters, n_steps):
+    """The likeliest exact GP of the rows of a problem, from its model on."""
+    rows = WarpableRows.of(own.X, own.X, own.y, own.noise, fit_transform_kind(own.X, None))
+    start = ExactGP(own.model, np.empty(0), -math.inf)
+    return EvidenceProblem(rows, parameters, Clock()).maximize(start, n_steps, 0.0)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -81,7 +94,7 @@ def test_evidence_is_the_marginal_likelihood_of_a_neighborhood_of_all_rows():
 def test_maximum_is_better_than_its_surroundings():
     parameters = Parameters(NOT_TUNED)
     own = problem()._replace(model=make_exact(problem().model))
-    found = maximize_evidence(own, parameters, 100, Clock())
+    found = maximize(own, parameters, 100)
     best, bounds = parameters.pack(found.model), np.transpose(parameters.bounds(found.model))
     for step in 0.05 * np.vstack([np.eye(len(best)), -np.eye(len(best))]):
         model = parameters.unpack(np.clip(best + step, *bounds), found.model)
@@ -100,7 +113,7 @@ def test_evidence_prefers_the_kernel_that_made_the_data():
         LocalProblem(x, y, np.ones(150), make_exact(LocalModel(kernel, "smooth", np.ones(1))))
         for kernel in KERNELS
     ]
-    tuned = [maximize_evidence(p, Parameters(NOT_TUNED), 50, Clock()) for p in problems]
+    tuned = [maximize(p, Parameters(NOT_TUNED), 50) for p in problems]
     gp = max(tuned, key=lambda gp: gp.log_evidence)
     assert gp.model.kernel == "matern12"
     # From a path as long as 50 lengthscales, its own has a standard error of sqrt(2 / 50), and
@@ -118,12 +131,23 @@ def test_impossible_covariance_is_bad_but_no_error():
     assert negative_log_evidence(own)[0] == math.inf
 
 
-def test_share_falls_from_one_to_nothing():
-    shares = [exact_share(n) for n in (0, 30, 100, 300, FEW_ROWS)]
-    assert shares[0] == 1.0
-    assert shares[2] == 0.5
-    assert shares == sorted(shares, reverse=True)
-    assert shares[-1] < 0.05
+def test_a_start_without_a_factor_gets_as_much_noise_as_it_needs():
+    # What 120 rows had found had no factor of 150, and the likeliest kernel was lost.
+    rng = np.random.default_rng(0)
+    inputs = rng.uniform(-1.5, 1.5, size=(150, 6))
+    y = (inputs**2).sum(axis=1, keepdims=True)
+    smooth = LocalModel("rbf", "smooth", np.full(6, 100.0), 1e6, 1e-20)
+    # Rows of little noise, so that the least there is has no factor for sure.
+    own = LocalProblem(inputs, y - y.mean(), np.full(150, 1e-3), make_exact(smooth))
+    lowest = own.model.replace(noise_variance=150 * ROUNDING_NOISE)
+    assert negative_log_evidence(own._replace(model=lowest))[0] == math.inf
+    found = maximize(own, with_noise_of_targets(Parameters(NOT_TUNED)), 20)
+    noisy = negative_log_evidence(own._replace(model=lowest.replace(noise_variance=0.1)))[0]
+    assert negative_log_evidence(own._replace(model=found.model))[0] < noisy - 100.0
+    is_given = Parameters(NOT_TUNED | {"noise_variance"})
+    given = maximize(own, with_noise_of_targets(is_given), 20)
+    assert given.log_evidence < -BAD_EVIDENCE
+    assert given.model.noise_variance == lowest.noise_variance
 
 
 def exact_models(**settings):
@@ -139,7 +163,6 @@ def test_small_data_are_also_predicted_by_an_exact_gp():
     found, model = exact_models(trend="constant")
     (exact,) = [fitted for fitted in found if not fitted.is_integrated]
     assert exact.n_neighbors == 60
-    assert exact.weight >= (1.0 - integrated_share(60)) * exact_share(60)
     queries = np.array([[0.1, -0.3], [0.9, 0.9], [3.0, 0.0]])
     model.ensemble_ = replace(model.ensemble_, models=(exact,))
     kernel = exact.model.signal_variance * (
@@ -158,23 +181,31 @@ def test_small_data_are_also_predicted_by_an_exact_gp():
     [
         {"n_neighbors": 30},
         {"localizer": "epanechnikov"},
-        {"localizer_decay": 1.0},
-        {"scale": "local"},
-        {"bandwidth": 0.5},
-        {"n_models": 1},
+        {"localizer__decay": 1.0},
+        {"hyperparameters__scale": "local"},
+        {"localizer__bandwidth": 0.5, "input_transform": None},
+        {"effort__n_models": 1},
         {"objective": "marginal_likelihood"},
     ],
     ids=str,
 )
 def test_what_was_asked_for_rules_exact_gps_out(settings):
-    exact, _ = exact_models(n_tuning_points=20, **settings)
+    exact, _ = exact_models(effort__n_points=20, **settings)
     assert not exact
 
 
 def test_given_hyperparameters_stay_in_exact_gps():
-    exact, _ = exact_models(noise_variance=0.05, lengthscale=0.8, trend=(2.0, 0.0))
+    exact, model = exact_models(
+        hyperparameters__noise_variance=0.03,
+        hyperparameters__lengthscale=0.8,
+        trend=(2.0, 0.0),
+        input_transform=None,
+    )
+    assert exact
     for fitted in exact:
-        assert fitted.model.noise_variance == 0.05
+        own, unit = fitted.model, model.target_scaler_.std[0] ** 2
+        assert own.noise_variance * own.signal_variance * unit == pytest.approx(0.03)
+        assert own.signal_variance != 1.0  # which is tuned
         assert fitted.model.constant_variance == 2.0
         np.testing.assert_array_equal(fitted.model.lengthscale, 0.8)
 
@@ -185,11 +216,6 @@ def test_given_hyperparameters_stay_in_exact_gps():
 @pytest.mark.parametrize("n_neighbors", [150, 10**9])
 @pytest.mark.parametrize("localizer", ["rectangular", "smooth"])
 def test_all_rows_as_neighbors_are_an_exact_gp(localizer, n_neighbors):
-    from tuned import make_data
-
-    from lsgp import LSGPRegressor
-    from lsgp.solvers.exact import ExactSolver
-
     X, y = make_data(150)
     model = LSGPRegressor(localizer=localizer, n_neighbors=n_neighbors, random_state=0).fit(X, y)
     for fitted in model.fitted_:
@@ -205,11 +231,6 @@ def test_all_rows_as_neighbors_are_an_exact_gp(localizer, n_neighbors):
 
 def test_an_exact_gp_on_request_is_scikit_learns():
     """The same kernel with the same bounds, tuned by the same evidence."""
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-
-    from lsgp import LSGPRegressor
-
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (80, 2))
     y = np.sin(3.0 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=80)
@@ -220,38 +241,27 @@ def test_an_exact_gp_on_request_is_scikit_learns():
         n_neighbors=80,
         trend=None,
         input_transform=None,
-        normalize_y=False,
-        n_models=1,
+        prior_mean=0.0,
+        effort=Effort(n_models=1),
     ).fit(X, y)
     peer = GaussianProcessRegressor(kernel, alpha=0.0).fit(X, y)
     found = model.model_
-    theta = np.log(
-        [
-            found.signal_variance,
-            *found.lengthscale,
-            found.noise_variance * found.signal_variance,
-        ]
-    )
+    signal = found.signal_variance * model.target_scaler_.std[0] ** 2
+    theta = np.log([signal, *found.lengthscale, found.noise_variance * signal])
     best = peer.log_marginal_likelihood_value_
     assert peer.log_marginal_likelihood(theta) == pytest.approx(best, abs=0.02)
     np.testing.assert_allclose(model.predict(X), peer.predict(X), atol=0.01)
 
 
 def test_one_model_on_request_is_the_likeliest():
-    from tuned import make_data
-
-    from lsgp import LSGPRegressor
-
     X, y = make_data(100)
-    model = LSGPRegressor(n_neighbors=100, n_models=1, random_state=0).fit(X, y)
+    model = LSGPRegressor(n_neighbors=100, effort=Effort(n_models=1), random_state=0).fit(X, y)
     assert len(model.fitted_) == 1
     assert model.fitted_[0].solver.describe() == "all rows"
 
 
 def test_other_localizers_keep_their_weights_and_have_all_rows():
-    from tuned import make_data, regressor
-
     X, y = make_data(40)
-    model = regressor(localizer="epanechnikov", n_neighbors=40, n_tuning_points=20).fit(X, y)
+    model = regressor(localizer="epanechnikov", n_neighbors=40, effort__n_points=20).fit(X, y)
     assert model.model_.localizer == "epanechnikov"
     assert model.n_neighbors_ == 40

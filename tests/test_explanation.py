@@ -9,7 +9,7 @@ import pytest
 from tuned import regressor
 from untuned import combined_model
 
-from lsgp import LSGPRegressor
+from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.frames import make_frame
 
@@ -27,19 +27,19 @@ QUERIES = data(30, seed=5)[0]
     "options",
     [
         {},
-        {"localizer": "hilbert", "scale": "global"},
-        {"bandwidth": 0.5, "trend": "none"},
-        {"bandwidth": 1e-3},
+        {"localizer": "hilbert", "hyperparameters__scale": "global"},
+        {"localizer__bandwidth": 0.5, "trend": "none"},
+        {"localizer__bandwidth": 1e-3},
         {"n_neighbors": 1},
-        {"normalize_y": False, "input_transform": None},
+        {"prior_mean": 0.0, "hyperparameters__signal_variance": 1.0, "input_transform": None},
         {"dtype": "float32"},
-        {"input_transform": "half-rank", "normalize_localizer": True},
+        {"input_transform": "half-rank", "localizer__normalized": True},
     ],
     ids=str,
 )
 def test_contributions_add_up_to_the_prediction(options):
     X, y = data()
-    model = LSGPRegressor(objective=None, **options).fit(X, y)
+    model = LSGPRegressor().set_params(objective=None, **options).fit(X, y)
     explained = model.explain(QUERIES)
     total = explained.baseline + explained.contributions.sum(axis=1)
     tolerance = 1e-4 if "dtype" in options else 1e-9
@@ -72,11 +72,13 @@ def test_contributions_of_several_models_and_targets_add_up():
 
 def test_coefficient_is_the_derivative_of_the_prediction_in_a_target():
     X, y = data()
-    model = LSGPRegressor(objective=None, normalize_y=False).fit(X, y)
+    model = LSGPRegressor(
+        objective=None, prior_mean=0.0, hyperparameters=Hyperparameters(signal_variance=1.0)
+    ).fit(X, y)
     neighbors = model.explain(QUERIES[:1]).of_query(0)
     shifted = y.copy()
     shifted[neighbors.rows[3]] += 1.0
-    other = LSGPRegressor(**model.get_params()).fit(X, shifted)
+    other = LSGPRegressor().set_params(**model.get_params()).fit(X, shifted)
     difference = other.predict(QUERIES[:1]) - model.predict(QUERIES[:1])
     assert difference[0] == pytest.approx(neighbors.coefficients[3], rel=1e-9)
 
@@ -176,14 +178,16 @@ def test_frames_of_an_unknown_or_missing_library(monkeypatch):
 
 def test_tuning_finds_the_important_input():
     X, y = data(400)
-    model = regressor(n_neighbors=32, n_tuning_points=150, n_models=1).fit(X, y)
+    model = regressor(n_neighbors=32, effort__n_points=150, effort__n_models=1).fit(X, y)
     assert model.importance().order[0] == 0
     assert abs(model.importance().values[2]) < 0.05
 
 
 def test_unsolvable_system_is_explained_like_a_prediction():
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
-    model = LSGPRegressor(objective=None, noise_variance=0.1, n_neighbors=10)
+    model = LSGPRegressor(
+        objective=None, hyperparameters=Hyperparameters(noise_variance=0.1), n_neighbors=10
+    )
     model.fit(X, X[:, 0])
     broken = replace(
         model.fitted_[0].problem.model, lengthscale=np.array([1e-200]), signal_variance=np.nan

@@ -20,7 +20,12 @@ def data():
 
 def test_failed_local_systems_are_one_error_with_a_remedy(data):
     X, y, queries = data
-    model = regressor(input_transform=None, normalize_y=False, lengthscale=1.0).fit(X, y)
+    model = regressor(
+        input_transform=None,
+        prior_mean=0.0,
+        hyperparameters__signal_variance=1.0,
+        hyperparameters__lengthscale=1.0,
+    ).fit(X, y)
     far = np.vstack([queries, [[1e200, 0.0]]])
     with pytest.raises(
         np.linalg.LinAlgError,
@@ -36,7 +41,7 @@ def test_system_that_is_not_positive_definite_names_query_duplicates_and_remedy(
     X, y, queries = data
     X = X.copy()
     X[:4] = queries[42]
-    model = regressor(noise_variance=1e-3).fit(X, y)
+    model = regressor(hyperparameters__noise_variance=1e-3).fit(X, y)
     solve = cpu.predict
 
     def fail_at_query_42(problem, block, neighbors):
@@ -49,7 +54,7 @@ def test_system_that_is_not_positive_definite_names_query_duplicates_and_remedy(
         with pytest.raises(
             np.linalg.LinAlgError,
             match=r"^\d+ of 150 local systems are not positive definite \(first: query \d+, with 3 "
-            r"duplicate neighbors\)\. Increase noise_variance \(now 0\.001\)\.$",
+            r"duplicate neighbors\)\. Increase noise_variance \(now \S+ times the signal's\)\.$",
         ):
             model.set_params(n_jobs=n_jobs).predict(queries)
 
@@ -58,7 +63,9 @@ def test_duplicates_without_noise_are_averaged_not_refused(data):
     X, y, _ = data
     repeated = np.repeat(X[:50], 8, axis=0)
     noisy = np.repeat(y[:50], 8) + np.tile([-1.0, 1.0], 200)
-    model = regressor(noise_variance=1e-14, trend="none", scale="global").fit(repeated, noisy)
+    model = regressor(
+        hyperparameters__noise_variance=1e-14, trend="none", hyperparameters__scale="global"
+    ).fit(repeated, noisy)
     mean, std = model.predict(X[:50], return_std=True)
     np.testing.assert_allclose(mean, y[:50], atol=1e-2)
     assert np.isfinite(std).all()

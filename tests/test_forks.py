@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, LSGPRegressor
 from lsgp.compute.locks import ForkableLock
 from lsgp.solvers.exact_system import ExactSystem
 
@@ -44,8 +44,12 @@ def run_forked(function):
 
 
 def exact(**settings):
-    return LSGPRegressor(
-        objective=None, n_neighbors=300, localizer="rectangular", scale="global", **settings
+    return LSGPRegressor().set_params(
+        objective=None,
+        n_neighbors=300,
+        localizer="rectangular",
+        hyperparameters__scale="global",
+        **settings,
     )
 
 
@@ -116,9 +120,13 @@ def test_forks_while_threads_fit_and_predict_do_not_hang(n_jobs):
                 exact(n_jobs=n_jobs).fit(X, y).predict(X)
                 local.predict(X)
                 LSGPRegressor(
-                    n_models=1, max_tuning_time=0.2, n_tuning_points=50, random_state=0,
-                    kernel="rbf", n_neighbors=20, n_jobs=n_jobs,
-                ).fit(X, y)  # fmt: skip
+                    effort=Effort(n_models=1, n_points=50),
+                    max_time=0.2,
+                    random_state=0,
+                    kernel="rbf",
+                    n_neighbors=20,
+                    n_jobs=n_jobs,
+                ).fit(X, y)
         except Exception as error:
             failures.append(error)
 

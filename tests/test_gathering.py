@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Candidates of a stage ask a device together, and each is told what it would be told alone.
+"""Candidates of a search ask a device together, and each is told what it would be told alone.
 
 The native core stands for the device, which counts how often this machine would wait for it.
 """
@@ -25,11 +25,11 @@ from lsgp.backends.cuda import pipeline, placed, residence, streams
 from lsgp.backends.cuda.backend import CudaBackend
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.fallback import FallbackBackend
+from lsgp.backends.gathering import Gathering
+from lsgp.compute.clock import Clock, OutOfTimeError
 from lsgp.compute.interrupts import ThreadPool
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.tuning.gathering import Gathering
-from lsgp.tuning.stages import stage
-from lsgp.tuning.trees.boosting import BoostingProblem
+from lsgp.tuning import jobs
 
 REASON = cuda.why_not()
 needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -71,7 +71,7 @@ def counting(monkeypatch):
 
 
 def steps(n=200):
-    """What trees follow better than kernels."""
+    """A step in each of four inputs, and noise."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(n, 4))
     y = 3.0 * (X[:, 0] > 0.37) + 2.0 * (X[:, 1] > 0.61) * (X[:, 2] > 0.5) - (X[:, 3] > 0.2)
@@ -79,20 +79,19 @@ def steps(n=200):
 
 
 def fit(backend, n_jobs=1, **settings):
-    quick = {"n_tuning_points": 40, "n_models": 2, "random_state": 0}
+    quick = {"effort__n_points": 40, "effort__n_models": 2, "random_state": 0}
     quick |= {
         "input_transform": "standardize",
-        "scale": "local",
+        "hyperparameters__scale": "local",
         "objective": "squared_error",
     } | settings
-    return LSGPRegressor(backend=backend, n_jobs=n_jobs, **quick).fit(*steps())
+    return LSGPRegressor().set_params(backend=backend, n_jobs=n_jobs, **quick).fit(*steps())
 
 
 def outcome(model):
     """All that was tried, and what was made of it."""
     tried = [(c.n_neighbors, c.loss, *c.model.lengthscale) for c in model.tuning_.candidates]
-    share = model.ensemble_.boosted.share
-    return np.array(tried), model.tuning_.weights, share, model.predict(steps(20)[0])
+    return np.array(tried), model.tuning_.weights, model.predict(steps(20)[0])
 
 
 def requests_of(n_requests, n=40, m=8):
@@ -113,13 +112,12 @@ def requests_of(n_requests, n=40, m=8):
 
 def test_a_fit_on_a_device_finds_what_the_host_finds_in_few_calls(counting):
     expected = outcome(fit("cpu"))
-    assert expected[2] > 0, "boosted trees, which are fitted beside the device"
     for n_jobs in (1, 3):
         counting.sizes.clear()
         for one, other in zip(outcome(fit("counting", n_jobs)), expected, strict=True):
             assert np.array_equal(one, other)
         if n_jobs == 1:
-            assert max(counting.sizes) == 4, "all kernels of the ranking"
+            assert max(counting.sizes) == 4, "all kernels of the first rung"
             assert 2 * len(counting.sizes) < sum(counting.sizes)
 
 
@@ -231,64 +229,40 @@ def test_ctrl_c_while_the_rest_is_asked_for_is_the_callers_too():
 
 
 def test_ctrl_c_while_candidates_begin_leaves_none_waiting(monkeypatch):
-    began = []
+    began, made = [], []
+
+    class Kept(Gathering):
+        def __init__(self, *given):
+            super().__init__(*given)
+            made.append(self)
 
     class Interrupted(ThreadPool):
         def submit(self, *given):
             if began:
                 raise KeyboardInterrupt
             began.append(super().submit(*given))
-            while not gathering._asked:  # the first waits for the second
+            while not made[0]._asked:  # the first waits for the second
                 time.sleep(0.01)
             return began[0]
 
-    monkeypatch.setattr(stage, "ThreadPool", Interrupted)
-    gathering = Gathering(CountingDevice(), 1, 2)
+    monkeypatch.setattr(jobs, "Gathering", Kept)
+    monkeypatch.setattr(jobs, "ThreadPool", Interrupted)
     (request,) = requests_of(1)
-    stopped = []
-    clock = SimpleNamespace(stop=lambda: stopped.append(True))
-    problem = SimpleNamespace(resources=Resources(2), clock=clock)
-    shares = stage._Shares(problem.resources, 2)
-    tasks = [lambda job: gathering.score(*request)] * 2
+    clock = Clock()
+    data = SimpleNamespace(
+        backend=CountingDevice(), resources=Resources(2), random=lambda *_: np.random.default_rng(0)
+    )
+    workers = jobs.Workers(data, clock, lambda *_: None)
+    tasks = [lambda job: job.scorer.score(*request)] * 2
     try:
         with pytest.raises(KeyboardInterrupt):
-            stage._run_threaded(problem, tasks, [None, None], shares, gathering)
+            workers.run(tasks, [])
         assert began[0].done()
-        assert stopped == [True]
+        with pytest.raises(OutOfTimeError):
+            clock.check()
     finally:
-        gathering.expect_no_more()  # else the process would not end
-
-
-def test_trees_are_not_waited_for_when_a_fit_is_stopped(counting, monkeypatch):
-    is_begun, is_let_go, is_ended = (threading.Event() for _ in range(3))
-    begun = []
-
-    def fit_slowly(self, fold, *rest):
-        begun.append(fold)
-        is_begun.set()
-        is_let_go.wait(20)
-        is_ended.set()
-        raise DeviceError("whose fit was stopped")
-
-    monkeypatch.setattr(BoostingProblem, "fit_without", fit_slowly)
-
-    def stop(requests):
-        assert is_begun.wait(20)
-        raise DeviceError("lost")
-
-    monkeypatch.setattr(counting, "score_many", stop)
-    try:
-        with pytest.raises(DeviceError, match="lost"):
-            fit("counting")
-        assert not is_ended.is_set()
-        n_begun = len(begun)
-    finally:
-        is_let_go.set()
-    for thread in threading.enumerate():
-        if thread.name.startswith("lsgp-trees"):
-            thread.join(20)
-    assert is_ended.is_set()
-    assert len(set(begun)) == len(begun) == n_begun, "no fold begins after that"
+        for gathering in made:
+            gathering.expect_no_more()  # else the process would not end
 
 
 def test_scores_of_many_are_made_one_after_another_where_memory_is_short(monkeypatch):
@@ -313,10 +287,10 @@ def test_a_device_that_is_lost_is_not_gathered_for_any_more(monkeypatch):
     either = FallbackBackend("either", lost, cpu)
     monkeypatch.setitem(backends.BACKENDS, "either", either)
     with pytest.warns(UserWarning, match="lost"):
-        model = fit("either", boosting=False)
+        model = fit("either")
     assert len(lost.sizes) == 1
     assert not either.is_device
-    assert model.tuning_.loss == fit("cpu", boosting=False).tuning_.loss
+    assert model.tuning_.loss == fit("cpu").tuning_.loss
 
 
 # ---- by emulated kernels ----
@@ -382,7 +356,7 @@ def test_a_fit_on_a_device_is_the_hosts_with_few_waits(monkeypatch):
         return ask(self, requests, are_apart)
 
     monkeypatch.setattr(type(cuda.solves), "_score", counted)
-    on_host, on_device = fit("cpu", boosting=False), fit("cuda", boosting=False)
+    on_host, on_device = fit("cpu"), fit("cuda")
     assert 2 * len(n_requests) < sum(n_requests)
     assert n_fetched[0] < sum(n_requests), "searches and predictions included"
     np.testing.assert_allclose(on_device.tuning_.loss, on_host.tuning_.loss, rtol=0.02)

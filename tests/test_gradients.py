@@ -9,7 +9,7 @@ from cases import SCALE_DOFS, TRENDS, Case, make_instance
 from sklearn.gaussian_process.kernels import RBF, DotProduct, RationalQuadratic
 from untuned import combined_model
 
-from lsgp import LSGPRegressor
+from lsgp import Localizer, LSGPRegressor
 from lsgp.backends import reference
 from lsgp.backends.local_system import solve_system
 from lsgp.backends.query_gradient import differentiate_system
@@ -123,7 +123,7 @@ def test_gradient_on_top_of_a_duplicated_point_is_finite():
 
 def test_gradient_without_neighbors_is_zero():
     X, y = data()
-    model = LSGPRegressor(objective=None, bandwidth=0.5).fit(X, y)
+    model = LSGPRegressor(objective=None, localizer=Localizer(bandwidth=0.5)).fit(X, y)
     mean, std = model.predict_gradient([[1e3, 1e3, 1e3]], return_std=True)
     assert (mean == 0.0).all()
     assert (std == 0.0).all()

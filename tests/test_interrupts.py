@@ -9,9 +9,14 @@ import sys
 import textwrap
 import threading
 
+import numpy as np
 import pytest
 
+from lsgp import LSGPRegressor, TuningStoppedWarning
+from lsgp.compute.clock import Interrupts, OutOfTimeError
 from lsgp.compute.interrupts import interrupts_later
+from lsgp.tuning import jobs
+from lsgp.tuning.search import Search
 
 # Ctrl-C comes while the main thread holds the lock of a condition, at the first time that it takes
 # one, then at the second, ... until the work is done before: each lock of it was tried.
@@ -115,3 +120,29 @@ def test_interrupts_that_are_ignored_stay_ignored_and_other_threads_set_no_handl
     thread.start()
     thread.join()
     assert not failed
+
+
+@pytest.mark.parametrize("error", [OutOfTimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("is_beyond", [False, True])
+def test_a_fit_that_is_stopped_while_it_judges_again_has_its_first_models(
+    monkeypatch, error, is_beyond
+):
+    X = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, 26)] * 2), axis=-1).reshape(-1, 2)
+    is_seen = (np.abs(X - 0.5) > 0.2).any(axis=1) if is_beyond else np.full(len(X), True)
+    queries = X[~is_seen] if is_beyond else None
+    X = X[is_seen]
+    y = np.sin(4.0 * X[:, 0]) * np.cos(3.0 * X[:, 1])
+    settings = {"kernel": "rbf", "input_transform": "standardize", "max_time": 60.0}
+    model, asked = LSGPRegressor().set_params(random_state=0, **settings), []
+
+    def stop(*_):
+        asked.append(1)
+        raise error
+
+    monkeypatch.setattr(Search, "judge_again", stop)
+    monkeypatch.setattr(jobs, "INTERRUPTS", Interrupts())  # of another test is long ago
+    with pytest.warns(TuningStoppedWarning):
+        model.fit(X, y, queries=queries)
+    assert asked
+    assert not model.tuning_.is_complete
+    assert np.isfinite(model.predict(X + 0.05)).all()

@@ -13,7 +13,7 @@ from scipy import stats
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
-from lsgp import LSGPRegressor
+from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.ensemble.draws import normal_of
 from lsgp.ensemble.joint import nearest_correlation
 from lsgp.method.kernels import KERNELS
@@ -27,25 +27,27 @@ QUERIES = RNG.uniform(size=(6, 2))
 PLAIN = {
     "objective": None,
     "kernel": "matern32",
-    "lengthscale": 0.4,
-    "noise_variance": 0.05,
-    "signal_variance": 1.0,
-    "normalize_y": False,
+    "hyperparameters__lengthscale": 0.4,
+    "hyperparameters__noise_variance": 0.05,
+    "hyperparameters__signal_variance": 1.0,
+    "prior_mean": 0.0,
     "input_transform": None,
-    "scale": "global",
+    "hyperparameters__scale": "global",
     "trend": None,
 }
 TRENDS = [None, "linear", (np.inf, 0.0), (np.inf, np.inf), (1e5, 2.0)]
 
 
 def fit(y=Y, **changes):
-    return LSGPRegressor(**{**PLAIN, "n_neighbors": 30, **changes}).fit(X, y)
+    return LSGPRegressor().set_params(**{**PLAIN, "n_neighbors": 30, **changes}).fit(X, y)
 
 
 def combined(y):
     """An estimator of two models with different kernels, scales and sources."""
-    model = fit(y, scale="local", n_neighbors=20)
-    other = fit(y, kernel="rbf", localizer="rectangular", n_neighbors=60, lengthscale=0.3)
+    model = fit(y, hyperparameters__scale="local", n_neighbors=20)
+    other = fit(
+        y, kernel="rbf", localizer="rectangular", n_neighbors=60, hyperparameters__lengthscale=0.3
+    )
     members = (
         replace(model.ensemble_.heaviest, weight=0.6),
         replace(other.ensemble_.heaviest, weight=0.4),
@@ -86,7 +88,7 @@ def test_local_systems_of_all_rows_have_the_covariance_of_the_one_system(trend):
 @pytest.mark.parametrize("kind", ["latent", "observation"])
 @pytest.mark.parametrize("localizer", ["smooth", "hilbert"])
 def test_the_diagonal_is_what_predict_says_and_the_matrix_is_positive(trend, kind, localizer):
-    model = fit(trend=trend, localizer=localizer, scale="local")
+    model = fit(trend=trend, localizer=localizer, hyperparameters__scale="local")
     _, std = model.predict(QUERIES, return_std=True, kind=kind)
     _, covariance = model.predict(QUERIES, return_cov=True, kind=kind)
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=1e-10)
@@ -108,7 +110,11 @@ def test_the_same_query_twice_has_the_same_error():
 
 
 def test_errors_far_from_each_other_are_not_correlated():
-    model = LSGPRegressor(**{**PLAIN, "lengthscale": 0.02, "n_neighbors": 8}).fit(X, Y)
+    model = (
+        LSGPRegressor()
+        .set_params(**{**PLAIN, "hyperparameters__lengthscale": 0.02, "n_neighbors": 8})
+        .fit(X, Y)
+    )
     _, covariance = model.predict([[0.1, 0.1], [0.9, 0.9]], return_cov=True, kind="latent")
     assert abs(covariance[0, 1]) < 1e-6 * covariance[0, 0]
 
@@ -123,10 +129,14 @@ def test_covariance_of_several_targets_and_of_several_models():
 
 def test_covariance_with_noise_that_differs_by_target():
     # One known noise variance is another share of each target's own.
-    options = {**PLAIN, "n_neighbors": 30, "normalize_y": True}
-    del options["noise_variance"]
+    options = {**PLAIN, "n_neighbors": 30, "prior_mean": "auto"}
+    options |= {"hyperparameters__noise_variance": None, "hyperparameters__signal_variance": None}
     noise = np.full(60, 0.01)
-    model = LSGPRegressor(**options).fit(X, np.column_stack([Y, 9 * Y]), noise_variance=noise)
+    model = (
+        LSGPRegressor()
+        .set_params(**options)
+        .fit(X, np.column_stack([Y, 9 * Y]), noise_variance=noise)
+    )
     assert len(model.ensemble_.heaviest.solver.parts()) == 2
     _, std = model.predict(QUERIES, return_std=True, kind="latent")
     _, covariance = model.predict(QUERIES, return_cov=True, kind="latent")
@@ -192,8 +202,8 @@ def test_noise_by_number_is_normal_and_without_memory():
         {"localizer": "smooth"},
         {
             "kernel": sk.Matern(0.4, nu=1.5),
-            "lengthscale": None,
-            "signal_variance": None,
+            "hyperparameters__lengthscale": None,
+            "hyperparameters__signal_variance": None,
         },
     ],
     ids=["exact", "local", "kernel object"],
@@ -211,7 +221,7 @@ def test_draws_have_the_predicted_mean_and_covariance(trend, options):
 
 
 def test_draws_have_the_predicted_quantiles_of_a_student_t():
-    model = fit(scale="local", scale_dof=3.0, n_neighbors=8)
+    model = fit(hyperparameters__scale="local", hyperparameters__scale_dof=3.0, n_neighbors=8)
     predicted = model.predict_distribution(QUERIES)
     assert np.isfinite(predicted.dof).all()
     draws = model.sample_y(QUERIES, 2000, random_state=3)
@@ -228,7 +238,7 @@ def test_draws_of_an_ensemble_have_its_mean_and_deviation():
 
 
 def test_draws_honor_data_without_noise():
-    model = fit(y=np.sin(5 * X[:, 0]), noise_variance=1e-10)
+    model = fit(y=np.sin(5 * X[:, 0]), hyperparameters__noise_variance=1e-10)
     draws = model.sample_y(X[:10], 5, kind="latent")
     np.testing.assert_allclose(draws, np.sin(5 * X[:10, :1]) @ np.ones((1, 5)), atol=1e-3)
 
@@ -295,7 +305,7 @@ def test_an_average_is_linear_in_what_is_predicted(trend, neighborhood):
 @pytest.mark.parametrize("options", [{}, {"localizer": "rectangular", "n_neighbors": 60}])
 def test_backends_agree_on_blocks(trend, options):
     core, reference = (
-        fit(trend=trend, scale="local", backend=backend, **options).predict_block(
+        fit(trend=trend, hyperparameters__scale="local", backend=backend, **options).predict_block(
             QUERIES, block=(0.1, 0.3), return_std=True, n_points=3
         )
         for backend in ("cpu", "reference")
@@ -356,7 +366,10 @@ def test_joint_predictions_of_any_data_are_finite(seed, n, duplicates, noise, dt
         rows[: n // 2] = rows[0]
     queries = np.vstack([rows[:2], rng.standard_normal((3, 2)), [[1e3, 0.0]]])
     model = LSGPRegressor(
-        objective=None, noise_variance=noise, n_neighbors=5, dtype=dtype, scale="global"
+        objective=None,
+        hyperparameters=Hyperparameters(noise_variance=noise, scale="global"),
+        n_neighbors=5,
+        dtype=dtype,
     ).fit(rows, rng.standard_normal(n))
     with np.errstate(all="raise", under="ignore"):
         _, covariance = model.predict(queries, return_cov=True)
@@ -389,8 +402,12 @@ def fit_without_noise(name):
     else:
         X, queries = rng.uniform(size=(60, 1)), rng.uniform(size=(20, 1))
         y = np.sin(6 * X[:, 0])
-    own = {"lengthscale": 1.7, "noise_variance": 1e-12, "localizer": "rectangular"}
-    model = LSGPRegressor(objective=None, kernel="rbf", n_neighbors=len(X), **own)
+    own = {
+        "hyperparameters__lengthscale": 1.7,
+        "hyperparameters__noise_variance": 1e-12,
+        "localizer": "rectangular",
+    }
+    model = LSGPRegressor().set_params(objective=None, kernel="rbf", n_neighbors=len(X), **own)
     return model.fit(X, y), queries
 
 

@@ -4,12 +4,12 @@
 import numpy as np
 import pytest
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, Hyperparameters, LSGPRegressor
 
 SETTINGS = {
     "smooth": {"n_neighbors": 20},
-    "local scale": {"n_neighbors": 20, "scale": "local"},
-    "fixed": {"bandwidth": 1.5},
+    "local scale": {"n_neighbors": 20, "hyperparameters__scale": "local"},
+    "fixed": {"localizer__bandwidth": 1.5},
     "exact": {"n_neighbors": 10**6, "localizer": "rectangular"},
     "reference": {"n_neighbors": 20, "backend": "reference"},
     "float32": {"n_neighbors": 20, "dtype": "float32"},
@@ -32,7 +32,9 @@ QUERIES = np.random.default_rng(1).uniform(-1.0, 1.0, (7, 2))
 
 
 def model_of(name):
-    return LSGPRegressor(**{"objective": None, "scale": "global", **SETTINGS[name]})
+    return LSGPRegressor().set_params(
+        **{"objective": None, "hyperparameters__scale": "global", **SETTINGS[name]}
+    )
 
 
 def tolerance(name):
@@ -90,7 +92,9 @@ def test_explanations_gradients_and_likelihood_are_those_of_each_target(name):
 
 def test_the_noise_of_an_observation_is_what_was_given():
     """It was 1/mean of the squared units of all targets: .0006 instead of .31."""
-    model = LSGPRegressor(objective=None, scale="global").fit(X, Y, noise_variance=0.1)
+    model = LSGPRegressor(objective=None, hyperparameters=Hyperparameters(scale="global")).fit(
+        X, Y, noise_variance=0.1
+    )
     observation = model.predict(QUERIES, return_std=True)[1]
     latent = model.predict(QUERIES, return_std=True, kind="latent")[1]
     np.testing.assert_allclose(observation**2 - latent**2, 0.1, rtol=1e-3)
@@ -128,7 +132,9 @@ def test_targets_of_one_spread_share_one_factor():
     alike = np.column_stack([first, -first, first + 5.0])
     model = LSGPRegressor(objective=None).fit(X, alike, noise_variance=NOISE)
     assert model.model_.noise_levels is None
-    plain = LSGPRegressor(objective=None, normalize_y=False).fit(X, Y, noise_variance=NOISE)
+    plain = LSGPRegressor(
+        objective=None, prior_mean=0.0, hyperparameters=Hyperparameters(signal_variance=1.0)
+    ).fit(X, Y, noise_variance=NOISE)
     assert plain.model_.noise_levels is None
 
 
@@ -140,10 +146,9 @@ def test_tuned_targets_have_the_noise_that_was_given(objective):
         objective=objective,
         kernel="rbf",
         n_neighbors=30,
-        n_models=1,
-        n_tuning_points=100,
+        effort=Effort(n_models=1, n_points=100),
         input_transform="standardize",
-        scale="global",
+        hyperparameters=Hyperparameters(scale="global"),
         random_state=0,
     ).fit(X, Y[:, :2], noise_variance=noise)
     levels = np.array(model.model_.noise_levels)
@@ -158,7 +163,7 @@ def test_scores_of_several_levels_are_the_mean_over_the_targets():
     from lsgp.backends import cpu
     from lsgp.backends.contract import Resources
     from lsgp.method.contract import LocalModel, LocalProblem
-    from lsgp.tuning.objective import OBJECTIVES
+    from lsgp.solvers.objective import OBJECTIVES
 
     levels = (0.5, 2.0, 0.5)
     model = LocalModel("rbf", "smooth", np.ones(2), scale_dof=5.0, noise_levels=levels)

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from test_backend_gradients import assert_gradient
 from untuned import regressor
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.backends import cpu, reference
 from lsgp.method.contract import (
     LARGEST_TREND_IN_MATRIX,
@@ -22,8 +22,8 @@ from lsgp.method.contract import (
     LocalModel,
     LocalProblem,
 )
+from lsgp.solvers.evidence import negative_log_evidence
 from lsgp.solvers.exact import ExactSolver
-from lsgp.tuning.evidence import negative_log_evidence
 
 LARGE = [(1e3, 0.0), (1e6, 5.0), (0.0, 1e4), (np.inf, 0.0), (np.inf, np.inf), (0.5, np.inf)]
 each_large = pytest.mark.parametrize("trend", LARGE, ids=str)
@@ -57,12 +57,12 @@ def test_unknown_trend_is_kriging(kind, is_exact):
         objective=None,
         kernel="matern12",
         localizer="rectangular",
-        scale="global",
+        hyperparameters=Hyperparameters(
+            scale="global", lengthscale=1.5, noise_variance=0.1, signal_variance=1.0
+        ),
         trend=(np.inf, np.inf if kind == "universal" else 0.0),
-        lengthscale=1.5,
-        noise_variance=0.1,
         input_transform=None,
-        normalize_y=False,
+        prior_mean=0.0,
         n_neighbors=30,
         backend="cpu" if is_exact else "reference",
     ).fit(X, y)
@@ -216,7 +216,10 @@ def test_trend_that_nothing_determines_is_reported(name):
 def test_undetermined_trend_is_one_error_with_a_remedy():
     X = np.column_stack([np.arange(20.0), np.zeros(20)])
     model = regressor(
-        trend=(np.inf, np.inf), input_transform=None, lengthscale=2.0, n_neighbors=5
+        trend=(np.inf, np.inf),
+        input_transform=None,
+        hyperparameters__lengthscale=2.0,
+        n_neighbors=5,
     ).fit(X, X[:, 0])
     with pytest.raises(
         np.linalg.LinAlgError,
@@ -240,8 +243,7 @@ def test_unknown_trend_is_tuned_saved_explained_and_differentiated(is_exact, tmp
         localizer="rectangular" if is_exact else "smooth",
         kernel="matern32",
         objective=None if is_exact else "auto",
-        n_models=1,
-        n_tuning_points=60,
+        effort=Effort(n_models=1, n_points=60),
         random_state=0,
     ).fit(X, y)
     assert np.isinf(model.ensemble_.heaviest.model.slope_variance)
@@ -274,12 +276,17 @@ def test_jittered_systems_are_counted_marked_and_warned_of_once():
     X[:5] = X[0]
     y = rng.normal(size=40)
     model = regressor(
-        noise_variance=1e-17, trend="linear", n_neighbors=10, kernel="matern12", n_jobs=2
+        hyperparameters__noise_variance=1e-17,
+        trend="linear",
+        n_neighbors=10,
+        kernel="matern12",
+        n_jobs=2,
     ).fit(X, y)
     queries = np.vstack([X[39:], X[:1], X[:1]])
     message = re.escape(
         "2 of 3 local systems needed jitter (first: query 1, with 4 duplicate neighbors): they "
-        "were solved with more noise than noise_variance=1e-17. Increase noise_variance."
+        "were solved with more noise than 1.11e-17 times the signal variance. Increase "
+        "noise_variance."
     )
     for ask in (model.predict, model.predict_gradient, model.explain):
         with pytest.warns(UserWarning, match=f"^{message}$") as caught:

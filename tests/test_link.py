@@ -5,18 +5,20 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from lsgp.inputs.labels import Labels, one_hot
 from lsgp.method.link import (
+    ClassRows,
     Latent,
     Link,
+    fit_link,
     latent_of,
     link_loss,
     log_pool,
     logistic_loss,
 )
-from lsgp.tuning.classes.labels import Labels, fit_link, one_hot
-from lsgp.tuning.classes.linear import fit_logistic, held_out
-from lsgp.tuning.folds import folds_of
-from lsgp.tuning.objective import OBJECTIVES, _signs
+from lsgp.solvers.log_odds import fit_logistic, logistic_held_out
+from lsgp.solvers.objective import OBJECTIVES, _signs
+from lsgp.tuning.hold_out import leave_one_out
 
 
 def make_latent(q=40, n_classes=3, seed=0):
@@ -157,8 +159,15 @@ def test_held_out_rows_are_not_seen():
     rng = np.random.default_rng(0)
     Z, codes = rng.normal(size=(50, 40)), rng.integers(2, size=50)
     prior, weight, rows = np.array([0.5, 0.5]), np.ones(50), np.arange(50)
-    held = held_out(Z, codes, weight, prior, 0.01, rows)
-    seen = fit_logistic(Z, codes, weight, prior, 0.01).log_proba(Z)
+    labels = Labels(codes, weight, prior, None)
+    held = logistic_held_out(Z, labels.known, 0.01, rows, rng.permutation(50) % 5)
+    seen = fit_logistic(Z, ClassRows(codes, weight, prior), 0.01).log_proba(Z)
     assert (held[rows, codes]).mean() < seen[rows, codes].mean() - 0.5
-    groups = np.arange(50) // 5
-    assert all(len(set(folds_of(50, groups, 10)[groups == g])) == 1 for g in range(10))
+
+
+def test_rows_of_a_group_are_in_one_fold():
+    rows, groups = np.arange(50, dtype=np.int32), (np.arange(50) // 5).astype(np.int32)
+    groups[45:] = -1
+    folds = leave_one_out(rows, rows, groups).folds(50, 5)
+    assert all(len(set(folds[groups == g])) == 1 for g in range(9))
+    assert set(folds) == set(range(5))

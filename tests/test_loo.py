@@ -6,21 +6,22 @@ import pytest
 from test_storage_damage import rewrite
 from tuned import make_data, regressor
 
-from lsgp import LSGPRegressor, ModelFileError
+from lsgp import Hyperparameters, LSGPRegressor, ModelFileError
 
 GIVEN = {
     "objective": None,
     "input_transform": None,
-    "normalize_y": False,
-    "lengthscale": 0.7,
-    "noise_variance": 0.05,
+    "prior_mean": 0.0,
+    "hyperparameters__signal_variance": 1.0,
+    "hyperparameters__lengthscale": 0.7,
+    "hyperparameters__noise_variance": 0.05,
 }
 
 
 @pytest.mark.parametrize("scale", ["local", "global"])
 @pytest.mark.parametrize(
     "settings",
-    [{"n_neighbors": 9}, {"n_neighbors": 100}, {"bandwidth": 0.6}],
+    [{"n_neighbors": 9}, {"n_neighbors": 100}, {"localizer__bandwidth": 0.6}],
     ids=["adaptive", "all", "fixed"],
 )
 @pytest.mark.parametrize("n_targets", [None, 2])
@@ -28,13 +29,17 @@ def test_loo_is_prediction_by_a_model_without_the_row(settings, scale, n_targets
     X, y = make_data(25)
     if n_targets:
         y = np.column_stack([y, X[:, 0] - y])
-    estimator = LSGPRegressor(scale=scale, **GIVEN, **settings)
+    estimator = LSGPRegressor().set_params(hyperparameters__scale=scale, **GIVEN, **settings)
     result = estimator.fit(X, y).loo()
     assert np.array_equal(result.rows, np.arange(25))
     np.testing.assert_allclose(result.observed, y, rtol=1e-12)
     for row in range(25):
         others = np.arange(25) != row
-        alone = LSGPRegressor(scale=scale, **GIVEN, **settings).fit(X[others], y[others])
+        alone = (
+            LSGPRegressor()
+            .set_params(hyperparameters__scale=scale, **GIVEN, **settings)
+            .fit(X[others], y[others])
+        )
         expected = alone.predict_distribution(X[[row]])
         for name in ("mean", "scale", "dof"):
             np.testing.assert_allclose(
@@ -45,7 +50,7 @@ def test_loo_is_prediction_by_a_model_without_the_row(settings, scale, n_targets
 @pytest.mark.parametrize("settings", [{"n_jobs": 3}, {"memory_budget": "3MB"}, {"n_jobs": -1}])
 def test_loo_depends_neither_on_blocks_nor_on_threads(settings):
     X, y = make_data(500)
-    model = LSGPRegressor(**GIVEN, n_neighbors=20).fit(X, y)
+    model = LSGPRegressor().set_params(**GIVEN, n_neighbors=20).fit(X, y)
     expected = model.loo().predicted
     actual = model.set_params(**settings).loo().predicted
     for name in ("mean", "scale", "dof"):
@@ -54,7 +59,7 @@ def test_loo_depends_neither_on_blocks_nor_on_threads(settings):
 
 def test_loo_of_a_sample_is_part_of_that_of_all():
     X, y = make_data(150)
-    model = regressor(n_tuning_points=30).fit(X, y)
+    model = regressor(effort__n_points=30).fit(X, y)
     everything, part = model.loo(), model.loo(n_points=40, random_state=1)
     assert len(np.unique(part.rows)) == 40
     assert np.array_equal(part.predicted.mean, everything.predicted.mean[part.rows])
@@ -78,7 +83,9 @@ def test_each_row_is_predicted_with_its_own_noise():
     X = rng.uniform(size=(400, 1))
     noise_variance = np.where(np.arange(400) % 2, 0.01, 1.0)
     y = np.sin(6.0 * X[:, 0]) + np.sqrt(noise_variance) * rng.normal(size=400)
-    model = LSGPRegressor(objective=None, scale="global").fit(X, y, noise_variance=noise_variance)
+    model = LSGPRegressor(objective=None, hyperparameters=Hyperparameters(scale="global")).fit(
+        X, y, noise_variance=noise_variance
+    )
     predicted = model.loo().predicted
     low, high = predicted.interval(0.95)
     is_inside = (low < y) & (y < high)
@@ -91,7 +98,7 @@ def test_each_row_is_predicted_with_its_own_noise():
 LABELS = np.array(["b", "a", "c", "a", "d"])[np.random.default_rng(3).integers(5, size=40)]
 SOLVERS = {
     "adaptive": {"n_neighbors": 9},
-    "fixed": {"bandwidth": 0.6},
+    "fixed": {"localizer__bandwidth": 0.6},
     "exact": {"n_neighbors": 100, "localizer": "rectangular"},
     "exact without trend": {"n_neighbors": 100, "localizer": "rectangular", "trend": "none"},
     "reference": {"n_neighbors": 9, "backend": "reference"},
@@ -103,13 +110,13 @@ SOLVERS = {
 def test_loo_with_groups_is_prediction_by_a_model_without_the_group(name, scale):
     X, y = make_data(40)
     y = np.column_stack([y, X[:, 0] - y])
-    settings = {**GIVEN, **SOLVERS[name], "scale": scale}
-    model = LSGPRegressor(**settings).fit(X, y, groups=LABELS)
+    settings = {**GIVEN, **SOLVERS[name], "hyperparameters__scale": scale}
+    model = LSGPRegressor().set_params(**settings).fit(X, y, groups=LABELS)
     result = model.loo()
     explained = model.explain(X, exclude=np.arange(40)).predicted
     for label in np.unique(LABELS):
         inside = label == LABELS
-        without = LSGPRegressor(**settings).fit(X[~inside], y[~inside])
+        without = LSGPRegressor().set_params(**settings).fit(X[~inside], y[~inside])
         expected = without.predict_distribution(X[inside])
         for predicted in (result.predicted, explained):
             for part in ("mean", "scale", "dof"):
@@ -122,22 +129,28 @@ def test_loo_with_groups_is_prediction_by_a_model_without_the_group(name, scale)
 def test_groups_outlive_files_and_updates(name, tmp_path):
     X, y = make_data(40)
     settings = {**GIVEN, **SOLVERS[name]}
-    expected = LSGPRegressor(**settings).fit(X, y, groups=LABELS).loo().predicted
-    model = LSGPRegressor(**settings).fit(X[:30], y[:30], groups=LABELS[:30])
+    expected = LSGPRegressor().set_params(**settings).fit(X, y, groups=LABELS).loo().predicted
+    model = LSGPRegressor().set_params(**settings).fit(X[:30], y[:30], groups=LABELS[:30])
     model.save(tmp_path / "model")
     model = LSGPRegressor.load(tmp_path / "model").partial_fit(X[30:], y[30:], groups=LABELS[30:])
     grown = model.loo().predicted
     np.testing.assert_allclose(grown.mean, expected.mean, rtol=1e-9)
     np.testing.assert_allclose(grown.std, expected.std, rtol=1e-9)
     kept = np.arange(40) % 3 > 0
-    fresh = LSGPRegressor(**settings).fit(X[kept], y[kept], groups=LABELS[kept]).loo().predicted
+    fresh = (
+        LSGPRegressor()
+        .set_params(**settings)
+        .fit(X[kept], y[kept], groups=LABELS[kept])
+        .loo()
+        .predicted
+    )
     np.testing.assert_allclose(model.forget(~kept).loo().predicted.mean, fresh.mean, rtol=1e-9)
 
 
 def test_rows_that_came_without_groups_belong_to_none():
     X, y = make_data(40)
-    model = LSGPRegressor(**GIVEN, n_neighbors=9).fit(X[:20], y[:20])
-    plain = LSGPRegressor(**GIVEN, n_neighbors=9).fit(X, y).loo().predicted.mean
+    model = LSGPRegressor().set_params(**GIVEN, n_neighbors=9).fit(X[:20], y[:20])
+    plain = LSGPRegressor().set_params(**GIVEN, n_neighbors=9).fit(X, y).loo().predicted.mean
     model.partial_fit(X[20:], y[20:], groups=np.arange(20))  # each of its own
     np.testing.assert_array_equal(model.loo().predicted.mean, plain)
 
@@ -145,14 +158,20 @@ def test_rows_that_came_without_groups_belong_to_none():
 def test_labels_of_groups_may_be_numbers_dates_or_texts(tmp_path):
     X, y = make_data(40)
     numbers = np.arange(40) // 8
-    expected = LSGPRegressor(**GIVEN, n_neighbors=9).fit(X, y, groups=numbers).loo().predicted
+    expected = (
+        LSGPRegressor().set_params(**GIVEN, n_neighbors=9).fit(X, y, groups=numbers).loo().predicted
+    )
     for labels in (
         numbers + 0.5,
         [f"site {g}" for g in numbers],
         np.datetime64("2020-01-01") + numbers,
         numbers.astype(object),
     ):
-        model = LSGPRegressor(**GIVEN, n_neighbors=9).fit(X[:20], y[:20], groups=labels[:20])
+        model = (
+            LSGPRegressor()
+            .set_params(**GIVEN, n_neighbors=9)
+            .fit(X[:20], y[:20], groups=labels[:20])
+        )
         model.save(tmp_path / "model")
         model = LSGPRegressor.load(tmp_path / "model")
         model.partial_fit(X[20:], y[20:], groups=labels[20:])
@@ -165,7 +184,7 @@ def test_groups_of_common_error_are_seen_in_loo():
     groups = np.repeat(np.arange(40), 5)
     X = rng.uniform(size=(40, 2))[groups] + 0.01 * rng.normal(size=(200, 2))
     y = np.sin(3.0 * X[:, 0]) + rng.normal(size=40)[groups] + 0.05 * rng.normal(size=200)
-    model = LSGPRegressor(objective=None, lengthscale=0.3)
+    model = LSGPRegressor(objective=None, hyperparameters=Hyperparameters(lengthscale=0.3))
     alone = model.fit(X, y).loo().calibration.rmse
     assert model.fit(X, y, groups=groups).loo().calibration.rmse > 2 * alone
 
@@ -183,7 +202,9 @@ def test_groups_of_common_error_are_seen_in_loo():
 )
 def test_groups_of_a_file_that_make_no_sense_are_refused(change, tmp_path):
     X, y = make_data(40)
-    LSGPRegressor(**GIVEN, n_neighbors=9).fit(X, y, groups=LABELS).save(tmp_path / "model")
+    LSGPRegressor().set_params(**GIVEN, n_neighbors=9).fit(X, y, groups=LABELS).save(
+        tmp_path / "model"
+    )
     rewrite(tmp_path / "model", change)
     with pytest.raises(ModelFileError, match="its contents contradict each other"):
         LSGPRegressor.load(tmp_path / "model")

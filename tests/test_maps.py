@@ -16,7 +16,7 @@ from distributed import Client
 from map_cases import BOUNDS, DUTCH, SETTINGS, covariate, field, model, points, template
 from scipy.spatial import cKDTree
 
-from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp import LSGPClassifier, LSGPRegressor, Sphere
 from lsgp.maps import fill, fit, predict_grid, predict_mean, set_crs
 
 
@@ -69,7 +69,7 @@ def test_cells_beyond_the_largest_distance_have_no_prediction_but_a_distance():
 
 
 def test_maps_are_described_as_the_conventions_have_it():
-    fitted = fit(LSGPRegressor(**SETTINGS), points(), "zinc", units="mg kg-1")
+    fitted = fit(LSGPRegressor().set_params(**SETTINGS), points(), "zinc", units="mg kg-1")
     found = predict_grid(fitted, template())
     assert found.rio.crs == pyproj.CRS(DUTCH)
     assert found.attrs["Conventions"] == "CF-1.11"
@@ -226,7 +226,7 @@ def test_templates_of_another_reference_system_are_predicted_where_they_lie():
 
 def test_points_are_brought_to_the_reference_system_that_is_asked_for():
     moved = points().to_crs("EPSG:4326")
-    fitted = fit(LSGPRegressor(**SETTINGS), moved, "zinc", crs=template().rio.crs)
+    fitted = fit(LSGPRegressor().set_params(**SETTINGS), moved, "zinc", crs=template().rio.crs)
     found = predict_grid(fitted, template())
     np.testing.assert_allclose(found["mean"], predict_grid(model(), template())["mean"], atol=1e-4)
 
@@ -238,16 +238,16 @@ def test_cells_in_degrees_are_brought_to_another_system_too():
     }
     rng = np.random.default_rng(0)
     degrees = xr.DataArray(rng.normal(size=(12, 10)), axes, ("lat", "lon"), name="t")
-    fitted = fit(LSGPRegressor(**SETTINGS), degrees, crs=DUTCH)
-    assert fitted.sphere is None
+    fitted = fit(LSGPRegressor().set_params(**SETTINGS), degrees, crs=DUTCH)
+    assert fitted.coordinates is None
     assert fitted.feature_names_in_.tolist() == ["x", "y"]
     found = predict_grid(fitted, bounds=BOUNDS, spacing=100)
     assert found.rio.crs.to_epsg() == 28992
-    assert fit(LSGPRegressor(**SETTINGS), degrees).sphere == ("lon", "lat")
+    assert fit(LSGPRegressor().set_params(**SETTINGS), degrees).coordinates == Sphere("lon", "lat")
 
 
 def test_reference_systems_and_units_are_saved_with_the_model(tmp_path):
-    fitted = fit(LSGPRegressor(**SETTINGS), points(), "zinc", units="ppm")
+    fitted = fit(LSGPRegressor().set_params(**SETTINGS), points(), "zinc", units="ppm")
     fitted.save(tmp_path / "model.lsgp")
     loaded = LSGPRegressor.load(tmp_path / "model.lsgp")
     assert loaded.ensemble_.georeference == fitted.ensemble_.georeference
@@ -260,7 +260,7 @@ def test_reference_systems_and_units_are_saved_with_the_model(tmp_path):
 
 def test_models_of_plain_tables_are_told_their_reference_system():
     table = pd.DataFrame({"x": points().geometry.x, "y": points().geometry.y})
-    fitted = set_crs(LSGPRegressor(**SETTINGS).fit(table, points()["zinc"]), DUTCH)
+    fitted = set_crs(LSGPRegressor().set_params(**SETTINGS).fit(table, points()["zinc"]), DUTCH)
     assert predict_grid(fitted, bounds=BOUNDS, spacing=100).rio.crs.to_epsg() == 28992
 
 
@@ -276,12 +276,12 @@ def fitted_on_the_globe():
         geometry=geopandas.points_from_xy(lon, lat),
         crs="EPSG:4326",
     )
-    return fit(LSGPRegressor(**SETTINGS), floats, "t"), floats
+    return fit(LSGPRegressor().set_params(**SETTINGS), floats, "t"), floats
 
 
 def test_degrees_switch_the_sphere_on_and_distances_are_kilometers():
     fitted, floats = fitted_on_the_globe()
-    assert fitted.sphere == ("lon", "lat")
+    assert fitted.coordinates == Sphere("lon", "lat")
     found = predict_grid(fitted, bounds=(170, -90, 190, 90), spacing=2)
     west = predict_grid(fitted, bounds=(-190, -90, -170, 90), spacing=2)
     np.testing.assert_allclose(found["mean"], west["mean"], atol=1e-9)
@@ -307,7 +307,11 @@ def test_projected_templates_of_models_on_the_sphere():
 def test_a_sphere_of_plain_tables_is_known_to_be_degrees():
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"lat": rng.uniform(-80, 80, 200), "lon": rng.uniform(-180, 180, 200)})
-    fitted = LSGPRegressor(sphere=("lon", "lat"), **SETTINGS).fit(rows, rows["lat"])
+    fitted = (
+        LSGPRegressor()
+        .set_params(coordinates=Sphere("lon", "lat"), **SETTINGS)
+        .fit(rows, rows["lat"])
+    )
     found = predict_grid(fitted, bounds=(0, 40, 40, 60), spacing=10)
     assert found.rio.crs.to_epsg() == 4326
     expected = fitted.predict(pd.DataFrame({"lat": [55.0], "lon": [5.0]}))
@@ -332,15 +336,15 @@ def test_rows_without_a_target_or_a_place_are_left_out():
     holes = points().copy()
     holes.loc[3, "zinc"] = np.nan
     holes.loc[7, "geometry"] = shapely.Point()
-    fitted = fit(LSGPRegressor(**SETTINGS), holes, "zinc")
+    fitted = fit(LSGPRegressor().set_params(**SETTINGS), holes, "zinc")
     kept = points().drop(index=[3, 7])
-    expected = fit(LSGPRegressor(**SETTINGS), kept, "zinc")
+    expected = fit(LSGPRegressor().set_params(**SETTINGS), kept, "zinc")
     assert same(predict_grid(fitted, template()), predict_grid(expected, template()))
 
 
 def test_different_values_at_one_place_are_noisy_observations_of_one_function():
     twice = pd.concat([points(), points().assign(zinc=points()["zinc"] + 0.1)])
-    fitted = fit(LSGPRegressor(**SETTINGS), geopandas.GeoDataFrame(twice), "zinc")
+    fitted = fit(LSGPRegressor().set_params(**SETTINGS), geopandas.GeoDataFrame(twice), "zinc")
     both, once = (predict_grid(own, template())["mean"] for own in (fitted, model()))
     difference = (both - once).values
     assert (difference > 0).all()
@@ -349,7 +353,7 @@ def test_different_values_at_one_place_are_noisy_observations_of_one_function():
 
 
 def test_a_failed_fit_leaves_the_estimator_as_it_was():
-    estimator = LSGPRegressor(**SETTINGS)
+    estimator = LSGPRegressor().set_params(**SETTINGS)
     with pytest.raises(ValueError, match=r"1 target\. Give one for each of them"):
         fit(estimator, points(), "zinc", units=["a", "b"])
     assert not hasattr(estimator, "ensemble_")
@@ -434,7 +438,7 @@ def cloudy():
 
 def test_gaps_are_filled_and_what_is_known_is_kept():
     whole, holes = cloudy()
-    filled = fill(holes, estimator=LSGPRegressor(**SETTINGS))
+    filled = fill(holes, estimator=LSGPRegressor().set_params(**SETTINGS))
     is_known = np.isfinite(holes.values)
     assert np.array_equal(filled["t"].values[is_known], holes.values[is_known])
     np.testing.assert_allclose(filled["t"], whole, atol=0.1)
@@ -452,7 +456,7 @@ def test_time_is_an_input_of_filling_and_stays_a_date():
     cube = holes.drop_vars("spatial_ref").expand_dims(time=days).copy()
     cube[2] = np.nan
     cube[2, ::4, ::4] = 1.0 + cube[1, ::4, ::4]
-    filled = fill(cube.to_dataset(name="t"), "t", estimator=LSGPRegressor(**SETTINGS))
+    filled = fill(cube.to_dataset(name="t"), "t", estimator=LSGPRegressor().set_params(**SETTINGS))
     assert filled["time"].equals(cube["time"])
     assert int(filled["t"].isnull().sum()) == 0
     there = filled["t"].values[2] - filled["t"].values[1]

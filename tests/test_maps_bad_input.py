@@ -95,11 +95,11 @@ def test_grids_that_do_not_meet_the_data():
 def test_longitudes_of_another_convention_where_degrees_are_plain_inputs():
     degrees = points().to_crs("EPSG:4326")
     turned = {"bounds": (360 + 5.38, 52.15, 360 + 5.39, 52.16), "spacing": 0.005}
-    plain = fit(LSGPRegressor(**SETTINGS), degrees, "zinc", sphere=False)
+    plain = fit(LSGPRegressor().set_params(**SETTINGS), degrees, "zinc", sphere=False)
     with pytest.raises(ValueError, match="does not meet the data of the model"):
         predict_grid(plain, **turned)
-    assert plain.sphere is None
-    on_sphere = fit(LSGPRegressor(**SETTINGS), degrees, "zinc")
+    assert plain.coordinates is None
+    on_sphere = fit(LSGPRegressor().set_params(**SETTINGS), degrees, "zinc")
     assert predict_grid(on_sphere, **turned)["mean"].notnull().all()
 
 
@@ -178,14 +178,14 @@ def test_polygons_that_have_no_average(given, options, message):
 )
 def test_data_that_cannot_be_fitted(data, options, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        fit(LSGPRegressor(**SETTINGS), data(), **options)
+        fit(LSGPRegressor().set_params(**SETTINGS), data(), **options)
 
 
 def test_tables_of_points_given_to_an_estimator_itself():
     # Their geometries would be texts of which every row has its own, and left out.
     message = r"^X is a GeoDataFrame, .* Fit it with lsgp\.maps\.fit\(estimator, X, target\)"
     with pytest.raises(TypeError, match=message):
-        LSGPRegressor(**SETTINGS).fit(points().drop(columns="zinc"), points()["zinc"])
+        LSGPRegressor().set_params(**SETTINGS).fit(points().drop(columns="zinc"), points()["zinc"])
 
 
 @pytest.mark.parametrize(

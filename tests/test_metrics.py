@@ -20,7 +20,7 @@ def data():
 
 
 def estimator(**settings):
-    return LSGPRegressor(objective=None, n_neighbors=20, **settings)
+    return LSGPRegressor().set_params(objective=None, n_neighbors=20, **settings)
 
 
 def test_scores_are_those_of_the_calibration(data):
@@ -56,11 +56,11 @@ def test_pipelines_and_searches_are_scored_as_what_is_inside(data):
     )
     search = GridSearchCV(
         make_pipeline(estimator()),
-        {"lsgpregressor__noise_variance": [1e-2, 10.0]},
+        {"lsgpregressor__hyperparameters__noise_variance": [1e-2, 10.0]},
         scoring=crps_scorer,
         cv=3,
     ).fit(X, y)
-    assert search.best_params_ == {"lsgpregressor__noise_variance": 1e-2}
+    assert search.best_params_ == {"lsgpregressor__hyperparameters__noise_variance": 1e-2}
     assert crps_scorer(search, X, y) == crps_scorer(search.best_estimator_[-1], X, y)
 
 

@@ -6,17 +6,19 @@ import pytest
 from tuned import make_data, regressor
 
 from lsgp.backends import reference
+from lsgp.method.calibration import calibrate
 from lsgp.method.contract import LocalModel, Predictions
-from lsgp.tuning.calibration import calibrate
-from lsgp.tuning.objective import OBJECTIVES
-from lsgp.tuning.parameters import SHARED_BOUNDS, Parameters
+from lsgp.method.parameters import SHARED_BOUNDS, Parameters
+from lsgp.solvers.objective import OBJECTIVES
 
 
 @pytest.mark.parametrize("scale", ["local", "global"])
 def test_intervals_cover_after_tuning_by_squares(scale):
     X, y = make_data(300)
     queries, observed = make_data(400, seed=3)
-    model = regressor(objective="squared_error", scale=scale, n_models=1).fit(X, y)
+    model = regressor(
+        objective="squared_error", hyperparameters__scale=scale, effort__n_models=1
+    ).fit(X, y)
     low, high = model.predict_interval(queries, 0.9)
     assert 0.82 < np.mean((low <= observed) & (observed <= high)) < 0.97
 
@@ -52,9 +54,14 @@ def test_calibration_finds_a_scale_far_above_the_range_of_the_descent(scale_dof,
 @pytest.fixture(scope="module")
 def paper():
     X, y = make_data(120)
-    settings = {"trend": "none", "localizer": "epanechnikov", "scale": "global", "kernel": "auto"}
+    settings = {
+        "trend": "none",
+        "localizer": "epanechnikov",
+        "hyperparameters__scale": "global",
+        "kernel": "auto",
+    }
     model = regressor(
-        objective="marginal_likelihood", n_tuning_points=20, n_models=8, **settings
+        objective="marginal_likelihood", effort__n_points=20, effort__n_models=8, **settings
     ).fit(X, y)
     return model
 
@@ -97,7 +104,7 @@ def test_a_bound_that_cuts_is_warned_of_once(monkeypatch):
     monkeypatch.setattr(Parameters, "cut_off", lambda self, model: ["lengthscale"])
     monkeypatch.setattr(Parameters, "at_bounds", lambda self, model: ["lengthscale"])
     with pytest.warns(UserWarning, match="ended at a bound") as caught:
-        model = regressor(n_tuning_points=20, n_models=1).fit(*make_data(60))
+        model = regressor(effort__n_points=20, effort__n_models=1).fit(*make_data(60))
     (warning,) = caught
     assert str(warning.message) == (
         "Tuning ended at a bound of lengthscale in 1 of 1 models: the targets change faster, or "

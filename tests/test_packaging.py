@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is installed with the package, and what works without polars."""
+"""What is installed with the package, and what works without its extras."""
 
+import os
+import re
 import subprocess
 import sys
 import tomllib
-from email.parser import Parser
+from importlib.metadata import files, requires
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +14,13 @@ import pandas as pd
 import pytest
 
 from lsgp import LSGPRegressor
-from lsgp.cli import NO_POLARS
+from lsgp.cli import NO_DASK, NO_POLARS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+RUN = "import sys; from lsgp.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 def run_python(code, *arguments, **settings):
@@ -28,25 +33,22 @@ def run_python(code, *arguments, **settings):
 # -- dependencies --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("is_free_threaded", [False, True])
-def test_polars_is_required_except_by_free_threaded_python(tmp_path, is_free_threaded):
-    pytest.importorskip("scikit_build_core")
-    code = (
-        "import sys, sysconfig; "
-        f"sysconfig.get_config_vars()['Py_GIL_DISABLED'] = {int(is_free_threaded)}; "
-        "from scikit_build_core.build import prepare_metadata_for_build_wheel as prepare; "
-        "prepare(sys.argv[1])"
-    )
-    result = run_python(code, tmp_path, cwd=ROOT)
-    assert result.returncode == 0, result.stderr
-    (path,) = tmp_path.glob("*.dist-info/METADATA")
-    metadata = Parser().parsestr(path.read_text(encoding="utf-8"))
-    required = [name for name in metadata.get_all("Requires-Dist") if "extra ==" not in name]
-    listed = PROJECT["tool"]["dynamic-metadata"][0]
-    expected = listed["always"] + ([] if is_free_threaded else listed["with_gil"])
-    assert sorted(required) == sorted(expected)
-    assert "numpy>=1.26" in required
-    assert is_free_threaded == ("polars>=1.31" not in required)
+def test_a_plain_install_brings_no_libraries_of_tables_or_pictures():
+    required = {re.match(r"[\w-]+", line)[0] for line in requires("lsgp") if "extra ==" not in line}
+    assert required == {"joblib", "narwhals", "numpy", "scikit-learn", "scipy", "threadpoolctl"}
+    assert "dynamic" not in PROJECT["project"]
+
+
+def test_all_is_every_extra_but_torch_and_cupy():
+    extras = dict(PROJECT["project"]["optional-dependencies"])
+    (everything,) = extras.pop("all")
+    named = set(re.fullmatch(r"lsgp\[(.*)\]", everything)[1].split(","))
+    assert extras.keys() - named == {"botorch", "cuda12", "cuda13"}
+
+
+def test_nothing_but_the_package_is_installed():
+    tops = {path.parts[0] for path in files("lsgp") if path.parts[0] != ".."}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"lsgp"}
 
 
 def test_wheels_are_built_for_free_threaded_python_and_the_core_declares_it():
@@ -56,34 +58,97 @@ def test_wheels_are_built_for_free_threaded_python_and_the_core_declares_it():
     assert "FREE_THREADED" in (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
 
 
-# -- without polars ------------------------------------------------------------------------------
-
-WITHOUT_POLARS = "import sys; sys.modules['polars'] = None; "
+# -- a plain install -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "explain"])
-def test_commands_that_read_tables_name_the_remedy(command):
+def requirements(name):
+    """A distribution and all that it requires, without extras."""
+    found, left = set(), [name]
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            lines = [line for line in requires(one) or [] if ";" not in line]
+            left += [re.match(r"[\w.-]+", line)[0].lower() for line in lines]
+    return found
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """Runs Python where nothing can be imported but lsgp and what it requires."""
+    folder = tmp_path_factory.mktemp("plain")
+    for name in requirements("lsgp"):
+        for path in files(name):
+            if path.parts[0] != ".." and not (folder / path.parts[0]).exists():
+                top = [path.locate(), *path.locate().parents][len(path.parts) - 1]
+                try:
+                    (folder / path.parts[0]).symlink_to(top)
+                except OSError:
+                    pytest.skip("this system makes no symbolic links")
+
+    def run(code, *arguments, **settings):
+        # Without the folder site-packages.
+        return subprocess.run(
+            [sys.executable, "-S", "-c", code, *map(str, arguments)],
+            capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(folder)}, **settings,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "explain", "report"])
+def test_commands_that_read_tables_name_the_remedy(plain, command):
     arguments = {"fit": ["a.csv", "--target", "y", "-o", "m.lsgp"]}
     given = arguments.get(command, ["m.lsgp", "a.csv"]) + ["-o", "o.csv"] * (command == "predict")
-    code = WITHOUT_POLARS + "from lsgp.cli import main; sys.exit(main(sys.argv[1:]))"
-    result = run_python(code, command, *given)
+    result = plain(RUN, command, *given)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == f"lsgp {command}: {NO_POLARS}\n"
+    assert "pip install 'lsgp[cli]'" in NO_POLARS
 
 
-def test_the_library_info_and_reports_need_no_polars(tmp_path):
+def test_maps_name_the_remedy(plain):
+    result = plain(RUN, "map", "m.lsgp", "--like", "a.tif", "-o", "b.tif")
+    assert result.returncode == 2
+    assert "pip install 'lsgp[maps]'" in result.stderr
+
+
+def test_a_cluster_without_dask_names_the_remedy():
+    code = f"import sys; sys.modules['dask'] = None; {RUN}"
+    result = run_python(code, *["fit", "a", "--target", "y", "-o", "m", "--scheduler", "local"])
+    assert (result.returncode, result.stderr) == (2, f"lsgp fit: {NO_DASK}\n")
+
+
+def test_a_plain_install_fits_predicts_saves_reports_and_runs_the_demo(plain, tmp_path):
+    code = (
+        "import sys; import numpy as np; from lsgp import LSGPRegressor; "
+        "from lsgp.cli import main; from lsgp.report import write_report; "
+        "from lsgp.compute import progress; progress.APPEARS_AFTER = 0.0; "
+        "sys.stderr.isatty = lambda: True; "
+        "X = np.random.default_rng(0).uniform(size=(60, 2)); "
+        "model = LSGPRegressor(effort='fast', random_state=0, verbose=1).fit(X, X[:, 0]); "
+        "assert abs(model.predict([[0.5, 0.5]])[0] - 0.5) < 0.05; "
+        "model.save('m.lsgp'); write_report(model, 'page.html'); "
+        "sys.exit(main(['info', 'm.lsgp']) or main(['demo', '--sizes', '40', '--draws', '1', "
+        "'--no-plot']))"
+    )
+    result = plain(code, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "Tuning" in result.stderr
+    assert "100%" in result.stderr
+    assert "LSGP better" in result.stdout
+    assert "</html>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_reports_of_named_inputs_need_no_library_of_frames(plain, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.uniform(size=(60, 2)), columns=["x", "z"])
     LSGPRegressor(objective=None).fit(frame, frame["x"]).save(tmp_path / "m.lsgp")
-    code = WITHOUT_POLARS + (
-        "from lsgp import LSGPRegressor; from lsgp.cli import main; "
-        "from lsgp.report import write_report; import pandas as pd; "
-        "path, page = sys.argv[1:]; "
-        "assert main(['info', path]) == 0; "
-        "model = LSGPRegressor.load(path); "
-        "print(model.predict(pd.DataFrame({'x': [0.5], 'z': [0.5]}))); "
-        "write_report(model, page)"
+    code = (
+        "import warnings; warnings.simplefilter('error'); "
+        "from lsgp import LSGPRegressor; from lsgp.report import write_report; "
+        "write_report(LSGPRegressor.load('m.lsgp'), 'page.html')"
     )
-    result = run_python(code, tmp_path / "m.lsgp", tmp_path / "page.html")
+    result = plain(code, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "</html>" in (tmp_path / "page.html").read_text(encoding="utf-8")

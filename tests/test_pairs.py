@@ -7,7 +7,6 @@ from backend_checks import each_core
 from scipy.spatial.distance import cdist
 
 from lsgp.method.kernels import KERNELS
-from lsgp.method.product_kernel import ProductKernel
 
 # Fewer than a vector, as many, and some more than several.
 SIZES = pytest.mark.parametrize("n", [1, 3, 16, 45])
@@ -54,39 +53,6 @@ def test_sums_are_those_of_the_whole_matrices(core, is_asked, n):
     np.testing.assert_allclose(pairs, P.sum(axis=1), **tolerance)
     np.testing.assert_allclose(pairs_by_z, P @ z, **tolerance)
     np.testing.assert_allclose(by_z, (G @ z)[: len(by_z)], **tolerance)
-
-
-@each_core
-@SIZES
-def test_products_are_those_of_the_reference(core, n):
-    rng = np.random.default_rng(2)
-    z, left, right = (rng.normal(size=(n, c)) for c in (3, 2, 2))
-    z[n // 2] = z[0]
-    inverse = _symmetric(rng, n)
-    G = 0.5 * (inverse - left @ right.T)
-    G = np.tril(G) + np.tril(G, -1).T
-    constants, tolerance = np.array([0.0, 0.4, 30.0]), {"rtol": 0, "atol": 1e-11}
-    for code, name in enumerate(KERNELS):
-        kernel = ProductKernel(name, tuple(constants))
-        covariance = np.full((n, n), 7.0)
-        core.correlate_products(code, z, constants, 0.5, 0.25, covariance)
-        rho, derivatives = kernel.correlate(z, z, with_derivatives=True)
-        expected = np.tril(rho + 0.5 + 0.25 * z @ z.T)
-        np.testing.assert_allclose(np.tril(covariance), expected, **tolerance)
-        np.testing.assert_array_equal(covariance[np.triu_indices(n, 1)], 7.0)
-        diagonal, by_z, by_rows = np.zeros(n), np.zeros((n, 3)), np.zeros((n, 3))
-        by_logarithm = np.zeros(6)
-        rubbish = np.tril(inverse) + np.triu(np.full((n, n), np.nan), 1)
-        own = diagonal, by_z, by_logarithm, by_rows
-        total = core.sum_products(code, rubbish, left, right, z, constants, *own)
-        np.testing.assert_allclose(diagonal, np.diag(G), **tolerance)
-        np.testing.assert_allclose(total, G.sum(), **tolerance)
-        np.testing.assert_allclose(by_z, G @ z, **tolerance)
-        wanted = np.einsum("ij,ijk->k", G, derivatives)
-        np.testing.assert_allclose(by_logarithm, wanted, **tolerance)
-        by_r2 = kernel.expand(z, z)[1]
-        moved = 4.0 * np.einsum("ij,ijk,ijk->ik", G, by_r2, z[:, None] - z[None])
-        np.testing.assert_allclose(by_rows, moved, **tolerance)
 
 
 def _symmetric(rng, n):

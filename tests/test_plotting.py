@@ -38,7 +38,7 @@ def fit_given(d, n=200, names=None, **settings):
     X, y = make_data(n, d)
     if names:
         X, y = pd.DataFrame(X, columns=names), pd.Series(y, name="height [m]")
-    return LSGPRegressor(objective=None, n_neighbors=20, **settings).fit(X, y)
+    return LSGPRegressor().set_params(objective=None, n_neighbors=20, **settings).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def plane():
 @pytest.fixture(scope="module")
 def tuned():
     X, y = make_data(150, 2)
-    return regressor(n_tuning_points=100, n_neighbors="auto").fit(X, y)
+    return regressor(effort__n_points=100, n_neighbors="auto").fit(X, y)
 
 
 def legend_texts(ax):
@@ -218,7 +218,6 @@ def test_importance_bars_are_in_order_with_their_names():
     assert "leave-one-out" in ax.get_title(loc="left")
     few = plotting.plot_importance(model, n_inputs=2)
     assert few.get_xlabel() == "importance: R² lost when the input is shuffled (2 of 3)"
-    assert plotting.plot_relevance is plotting.plot_importance
 
 
 def test_effects_are_drawn_on_one_scale():
@@ -262,7 +261,7 @@ def test_neighborhood_of_two_inputs_is_in_space(plane):
 
 
 def test_neighborhood_of_many_inputs_shows_the_most_relevant_or_the_given_two():
-    model = fit_given(4, names=list("abcd"), lengthscale=[9.0, 1.0, 9.5, 1.5])
+    model = fit_given(4, names=list("abcd"), hyperparameters__lengthscale=[9.0, 1.0, 9.5, 1.5])
     ax = plotting.plot_neighborhood(model, [0.5] * 4)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("b", "d")
     ax = plotting.plot_neighborhood(model, [0.5] * 4, inputs=("d", 0))
@@ -309,7 +308,7 @@ def test_pictures_are_drawn_on_the_axes_that_are_given(line, plane, tuned):
     assert plotting.plot_fit(line, ax=left) is left
     assert plotting.plot_residuals(line, ax=left) is left
     assert plotting.plot_tuning(tuned, ax=left) is left
-    assert plotting.plot_relevance(plane, ax=left) is left
+    assert plotting.plot_importance(plane, ax=left) is left
     assert list(plotting.plot_map(plane, resolution=4, ax=[left, right])) == [left, right]
     assert list(plotting.plot_calibration(plane, ax=[left, right])) == [left, right]
     with pytest.raises(ValueError, match="ax has 1 axes, but plot_map needs 2"):

@@ -6,7 +6,6 @@ import pytest
 
 from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import STATUS_JITTERED, STATUS_OK, LocalModel, LocalProblem
-from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.solvers.refinement import REFINED_BELOW, solve_refined
@@ -19,7 +18,6 @@ NOISE, MOST_MISSED = 5e-13, 0.1
 KERNELS = {
     "rbf": ("rbf", 0.5, 2e6),
     "sum": (SumKernel(("rbf", "rbf"), 0.5, (0.5, 0.5, 0.5)), 0.8, 6e5),
-    "product": (ProductKernel("rbf", (0.5, 1.0, 2.0)), 0.3, 3e4),
 }
 
 

@@ -1,32 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Regions of rows that are held out, to judge models for queries beyond the rows."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 from sklearn.gaussian_process.kernels import Matern
-from tuned import regressor
+from tuned import assert_same_predictions, regressor
 
-import lsgp.tuning.beyond.competition
-from lsgp import LSGPRegressor
-from lsgp.backends.grow import Bins, Growth, Watched, grow
+from lsgp import Effort, LSGPRegressor
 from lsgp.method.contract import LocalProblem
 from lsgp.search.index import build_index
+from lsgp.search.regions import hold_out_regions, locate_queries
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.tuning import search
-from lsgp.tuning.beyond.competition import choose_beyond
-from lsgp.tuning.beyond.regions import (
-    Layer,
-    Regions,
-    hold_out_regions,
-    leave_regions_out,
-    locate_queries,
-)
-from lsgp.tuning.evidence import make_exact
-from lsgp.tuning.stages.stage import Found
-from lsgp.tuning.trees.plan import plan_boosting
+from lsgp.solvers.likeliest import make_exact
+from lsgp.tuning import outcome, search
+from lsgp.tuning.exact import leave_out
+from lsgp.tuning.hold_out import HoldOut, Layer
+from lsgp.tuning.regions import _layered, _n_independent, like_queries
 
 
 def points(n=1500, d=2, seed=0):
@@ -34,16 +24,24 @@ def points(n=1500, d=2, seed=0):
 
 
 def regions_of(X, queries, groups=None, seed=0):
+    """Rows of each region; None of queries that are where rows are."""
     index, rng = build_index(X, np.ones(X.shape[1])), np.random.default_rng(seed)
     where = locate_queries(X, index, queries, groups, rng)
     return hold_out_regions(X, index, where, groups, rng) if where.are_beyond else None
 
 
-def members_of(regions):
+def layers_of(X, regions, seed=0):
+    """A hold-out of regions."""
+    layers, members = _layered(len(X), regions, np.random.default_rng(seed))
+    everything = np.arange(len(X), dtype=np.int32)
+    return HoldOut(layers, Layer(everything), _n_independent(members))
+
+
+def blocks_of(hold_out):
     """Rows of each region, and its targets."""
-    for number, targets in regions.layers:
-        for k in range(number.max() + 1):
-            yield np.flatnonzero(number == k), targets[number[targets] == k]
+    for targets, block, _ in hold_out.layers:
+        for k in range(block.max() + 1):
+            yield np.flatnonzero(block == k), targets[block[targets] == k]
 
 
 def in_disk(X):
@@ -58,16 +56,16 @@ def at_end(X):
 def test_rows_of_regions_are_as_far_from_the_rest_as_the_queries(where):
     everywhere = points()
     X, queries = everywhere[~where(everywhere)], everywhere[where(everywhere)]
-    regions = regions_of(X, queries)
+    hold_out = layers_of(X, regions_of(X, queries))
     wanted = np.quantile(cKDTree(X).query(queries)[0], [0.25, 0.5, 0.75])
     distances = []
-    for members, targets in members_of(regions):
+    for members, targets in blocks_of(hold_out):
         assert np.isin(targets, members).all()
         rest = np.delete(X, members, axis=0)
         distances.append(cKDTree(rest).query(X[targets])[0])
     found = np.quantile(np.concatenate(distances), [0.25, 0.5, 0.75])
     assert (np.abs(np.log(found / wanted)) < 0.5).all()
-    assert regions.n_regions == len(distances) > 4
+    assert len(distances) > 4
 
 
 def test_an_end_is_imitated_by_ends_and_a_hole_by_holes():
@@ -77,7 +75,7 @@ def test_an_end_is_imitated_by_ends_and_a_hole_by_holes():
         everywhere = points()
         X, queries = everywhere[~where(everywhere)], everywhere[where(everywhere)]
         found = []
-        for members, _ in members_of(regions_of(X, queries)):
+        for members in regions_of(X, queries):
             away = np.delete(X, members, axis=0) - X[members].mean(axis=0)
             away /= np.linalg.norm(away, axis=1, keepdims=True)
             found.append(np.linalg.norm(away.mean(axis=0)))
@@ -91,14 +89,13 @@ def test_queries_among_the_rows_need_no_regions():
     assert regions_of(X, points(seed=1)) is None
     assert regions_of(X, X) is None
     assert regions_of(np.zeros((200, 2)), X) is not None
-    assert regions_of(X[:20], X + 5.0) is None  # nor do few rows make any
 
 
 def test_rows_of_a_group_are_held_out_together():
     X = points(600)
     groups = (np.arange(600) // 3).astype(np.int32)
     groups[:30] = -1
-    for members, _ in members_of(regions_of(X, X + 0.5, groups)):
+    for members in regions_of(X, X + 0.5, groups):
         held = np.isin(np.arange(600), members)
         for group in np.unique(groups[members]):
             assert group < 0 or held[groups == group].all()
@@ -110,14 +107,14 @@ def test_regions_with_all_rows_of_their_groups_leave_others_to_predict_them_from
     groups = (np.arange(150) // n_of_group).astype(np.int32)
     regions = regions_of(X, points(100, 3, seed=1) + 0.5, groups)
     if n_of_group == 80:
-        assert regions is None  # of two groups, none leaves half of the rows
-    elif regions is not None:
-        assert max(len(members) for members, _ in members_of(regions)) <= 75
+        assert regions == []  # of two groups, none leaves half of the rows
+    else:
+        assert all(len(members) <= 75 for members in regions)
 
 
 def test_groups_of_many_rows_may_be_fitted_for_queries_beyond_them():
     X = points(150, 3)
-    settings = {"n_neighbors": 20, "kernel": "matern32", "n_tuning_points": 30}
+    settings = {"n_neighbors": 20, "kernel": "matern32", "effort__n_points": 30}
     model = regressor(**settings)
     model.fit(X, X.sum(axis=1), groups=np.arange(150) // 10, queries=points(100, 3, seed=1) + 0.5)
     assert np.isfinite(model.predict(X + 0.5)).all()
@@ -129,9 +126,9 @@ def test_rows_that_are_too_few_for_regions_are_fitted_as_without_queries(n):
     X = points(n)
     y = np.sin(4.0 * X[:, 0]) + X[:, 1] ** 2
     queries = points(50, seed=1) + np.array([0.5, 0.0])
-    settings = {"n_tuning_points": 30, "kernel": "matern32", "input_transform": "standardize"}
+    settings = {"effort__n_points": 30, "kernel": "matern32", "input_transform": "standardize"}
     fits = [
-        LSGPRegressor(random_state=0, **settings).fit(X, y, queries=where)
+        LSGPRegressor().set_params(random_state=0, **settings).fit(X, y, queries=where)
         for where in (None, queries)
     ]
     plain, informed = (model.predict_distribution(queries) for model in fits)
@@ -144,17 +141,19 @@ def test_an_exact_system_predicts_a_region_as_one_without_its_rows():
     y = np.sin(5.0 * X[:, :1]) + X[:, 1:]
     model = make_exact(LSGPRegressor(objective=None).fit(X, y[:, 0]).model_)
     problem = LocalProblem(X, y, np.ones(200), model)
-    regions = regions_of(X, X + 0.4)
-    found = leave_regions_out(ExactSystem.solve(problem), regions)
-    assert len(found.mean) == len(regions.targets)
+    hold_out = layers_of(X, regions_of(X, X + 0.4))
+    found = leave_out(ExactSystem.solve(problem), hold_out)
+    assert len(found.mean) == len(hold_out.targets)
     start = 0
-    for members, targets in members_of(regions):
-        kept = np.delete(np.arange(200), members)
-        rest = LocalProblem(X[kept], y[kept], np.ones(len(kept)), model)
-        expected = ExactSystem.solve(rest).predict(X[targets])
-        part = slice(start, start + len(targets))
-        np.testing.assert_allclose(found.mean[part], expected.mean, rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(found.variance[part], expected.variance, rtol=1e-6)
+    for targets, block, _ in hold_out.layers:
+        for i, target in enumerate(targets):
+            kept = np.flatnonzero(block != block[target])
+            rest = LocalProblem(X[kept], y[kept], np.ones(len(kept)), model)
+            if i % 10 == 0:
+                expected = ExactSystem.solve(rest).predict(X[[target]])
+                at = start + i
+                np.testing.assert_allclose(found.mean[at], expected.mean[0], rtol=1e-6, atol=1e-9)
+                np.testing.assert_allclose(found.variance[at], expected.variance[0], rtol=1e-6)
         start += len(targets)
 
 
@@ -166,10 +165,14 @@ def rough_field(seed=0):
     return X, y, X[:, 0] > 0.67
 
 
+def fit_beyond(X, y, beyond, **settings):
+    return regressor(**settings).fit(X[~beyond], y[~beyond], queries=X[beyond])
+
+
 def test_knowing_the_queries_does_no_harm_where_nothing_reaches_them():
     # A rule that lengthscales are as long as the gap is wide would carry lines far outward.
     X, y, beyond = rough_field()
-    settings = {"n_neighbors": 40, "kernel": "matern12", "n_tuning_points": 80}
+    settings = {"n_neighbors": 40, "kernel": "matern12", "effort__n_points": 80}
     fits = [
         regressor(**settings).fit(X[~beyond], y[~beyond], queries=queries)
         for queries in (None, X[beyond])
@@ -181,7 +184,7 @@ def test_knowing_the_queries_does_no_harm_where_nothing_reaches_them():
 
 def test_fits_for_queries_beyond_do_not_depend_on_threads():
     X, y, beyond = rough_field(1)
-    settings = {"n_neighbors": 30, "n_tuning_points": 40}
+    settings = {"n_neighbors": 30, "effort__n_points": 40}
     means = [
         regressor(n_jobs=n_jobs, **settings)
         .fit(X[~beyond], y[~beyond], queries=X[beyond])
@@ -191,133 +194,103 @@ def test_fits_for_queries_beyond_do_not_depend_on_threads():
     assert np.array_equal(*means)
 
 
-def steps(n=200, seed=0):
-    """Jumps along two of three inputs, of which one end is not observed."""
-    X = points(n, 3, seed)
-    y = 3.0 * (X[:, 1] > 0.37) + 2.0 * (X[:, 2] > 0.61) + X[:, 0]
-    y += 0.1 * np.random.default_rng(seed).normal(size=n)
-    return X, y, X[:, 0] > 0.75
-
-
-#: No other transforms, and no exact GPs: they take the time of a fit.
-STEPS = {"random_state": 0, "n_tuning_points": 30, "n_models": 3}
-STEPS |= {"input_transform": "standardize", "scale": "local"}
-
-
 def test_regions_with_common_rows_say_less_than_others():
-    apart = np.full(12, -1, dtype=np.int32)
-    apart[:4], apart[4:8], apart[8:] = 0, 1, 2
-    targets = np.arange(12, dtype=np.int32)
-    one = Layer(apart, targets)
-    assert Regions((one,)).n_independent == pytest.approx(3.0)
+    def n_independent(*regions):
+        members = np.zeros((len(regions), 14))
+        for k, rows in enumerate(regions):
+            members[k, rows] = 1.0
+        return _n_independent(members)
+
+    apart = [range(4), range(4, 8), range(8, 12)]
+    assert n_independent(*apart) == pytest.approx(3.0)
     # The same regions again say nothing new, and half of one something.
-    assert Regions((one, one)).n_independent == pytest.approx(3.0)
-    half = np.full(14, -1, dtype=np.int32)
-    half[10:] = 0
-    longer = Layer(np.append(apart, [-1, -1]).astype(np.int32), targets)
-    assert 3.0 < Regions((longer, Layer(half, targets))).n_independent < 4.0
+    assert n_independent(*apart, *apart) == pytest.approx(3.0)
+    assert 3.0 < n_independent(*apart, range(10, 14)) < 4.0
 
 
-@pytest.fixture(scope="module")
-def beyond_of_steps():
-    """What regions have to choose from, of a fit for the end of it."""
-    X, y, beyond = steps()
-    asked = {}
+def test_targets_are_tuned_without_rows_nearer_than_rows_are_to_queries():
+    X, y, beyond = rough_field()
+    seen = []
 
-    def choose(problem, comparison, plain, found):
-        asked.update(problem=problem, comparison=comparison, plain=plain, found=found)
-        return choose_beyond(problem, comparison, plain, found)
+    def watch(data, queries, spaces):
+        seen.append((data, like_queries(data, queries, spaces)))
+        return seen[-1][1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "choose_beyond", choose)
-        patch.setattr(lsgp.tuning.beyond.competition, "CLEARLY", np.inf)
-        asked["model"] = LSGPRegressor(**STEPS).fit(X[~beyond], y[~beyond], queries=X[beyond])
-    return asked
-
-
-def test_the_fit_without_queries_has_half_of_the_weight_unless_regions_are_clear(beyond_of_steps):
-    X, y, beyond = steps()
-    plain = LSGPRegressor(**STEPS).fit(X[~beyond], y[~beyond])
-    model = beyond_of_steps["model"]
-    n_plain = len(plain.ensemble_.models)
-    own = np.sort([f.weight for f in plain.ensemble_.models])
-    found = [f.weight for f in model.ensemble_.models]
-    assert len(found) > n_plain
-    assert all(np.isclose(found, 0.5 * weight).any() for weight in own)
-    assert sum(found) == pytest.approx(1.0)
-    assert model.ensemble_.boosted.share > 0
-
-
-@pytest.mark.parametrize("is_worse", [False, True])
-def test_the_fit_without_queries_is_kept_where_regions_are_clear(beyond_of_steps, is_worse):
-    problem, comparison = beyond_of_steps["problem"], beyond_of_steps["comparison"]
-    plain = beyond_of_steps["plain"]
-    first = plain.contenders[0]
-    predicted = first.candidate.predicted
-    share = -3.0 if is_worse else -0.001
-    misled = replace(predicted, mean=predicted.mean + share * (comparison.y - predicted.mean))
-    found = Found(varied=[first._replace(candidate=replace(first.candidate, predicted=misled))])
-    _, choice = choose_beyond(problem, comparison, plain, found)
-    assert (choice.weights[-1] == 0.0) == is_worse
-    if is_worse:
-        assert np.array_equal(choice.weights[:-1], plain.weights)
-        assert choice.calibration == plain.calibration
-
-
-def test_trees_have_not_seen_the_regions_that_they_are_judged_by(beyond_of_steps):
-    problem, regions = beyond_of_steps["problem"], beyond_of_steps["comparison"].regions
-    said = beyond_of_steps["found"].boosted_regions
-    trees = beyond_of_steps["model"].ensemble_.boosted
-    plan = plan_boosting(len(problem.y))
-    members, targets = next(members_of(regions))
-    rest = np.delete(np.arange(len(problem.y)), members)
-    X, y = problem.rows.X, problem.y[:, 0]
-    bins = Bins.of(X, max(plan.n_leaves))
-    n_trees = trees.n_trees // plan.n_folds
-    growth = Growth(n_trees, trees.nodes.n_leaves, plan.n_rows_of_leaf, plan.learning_rate)
-    watched = Watched(bins.number(X[targets]), y[targets])
-    grown = grow(growth, bins, bins.number(X[rest]), y[rest], None, watched, lambda: None)
-    expected = grown.predict(X[targets], n_trees)
-    np.testing.assert_allclose(said[regions.of_targets == 0, 0], expected, rtol=1e-6)
-    assert len(said) == len(regions.targets)
-
-
-@pytest.mark.parametrize("has_gained", [False, True])
-def test_what_is_better_in_every_region_replaces_the_fit_without_queries(
-    beyond_of_steps, has_gained
-):
-    comparison, plain = beyond_of_steps["comparison"], beyond_of_steps["plain"]
-    first = plain.contenders[0]
-    plain = plain._replace(contenders=[first], weights=np.ones(1))
-    # As if it had been told most of the truth, in all regions or in one.
-    region, predicted = comparison.regions.of_targets, first.candidate.predicted
-    share = 0.9 if has_gained else np.where(region == 0, 0.2, 0.0)[:, None]
-    informed = replace(predicted, mean=predicted.mean + share * (comparison.y - predicted.mean))
-    candidate = replace(first.candidate, predicted=informed, loss=first.loss - 0.1)
-    found = Found(varied=[first._replace(candidate=candidate)])
-    contenders, choice = choose_beyond(beyond_of_steps["problem"], comparison, plain, found)
-    assert len(contenders) == 2
-    assert choice.weights[-1] == (1.0 if has_gained else 0.5)
-
-
-@pytest.mark.parametrize("are_judged", [False, True])
-def test_trees_that_no_region_has_judged_say_nothing_beyond_the_rows(beyond_of_steps, are_judged):
-    comparison, plain = beyond_of_steps["comparison"], beyond_of_steps["plain"]
-    found = Found(
-        boosted_regions=beyond_of_steps["found"].boosted_regions if are_judged else None,
+        patch.setattr(search, "like_queries", watch)
+        fit_beyond(X, y, beyond, effort__n_points=20, n_neighbors=20)
+    ((data, regions),) = seen
+    ((kinds, radius),) = regions.tuned.radius.items()
+    own = data.space(kinds)
+    to_rows = cKDTree(own.X).query(own.transform.transform(X[beyond]))[0]
+    np.testing.assert_allclose(
+        np.quantile(radius, [0.25, 0.5, 0.75]), np.quantile(to_rows, [0.25, 0.5, 0.75]), rtol=0.2
     )
-    _, choice = choose_beyond(beyond_of_steps["problem"], comparison, plain, found)
-    assert plain.boosted_share > 0.0
-    assert (choice.boosted_share > 0.0) == are_judged
 
 
-def test_an_exact_gp_is_judged_by_the_scale_that_it_predicts_with(beyond_of_steps):
-    problem = beyond_of_steps["problem"].plain
-    start = problem.starts[0]
-    model = problem.make_exact(start.model).replace(signal_variance=1e-4)
-    start = start._replace(model=model, n_neighbors=len(problem.y))
-    exact = problem.evaluate_exact(start, problem.comparison())
-    assert exact.model.signal_variance > 2e-4  # leave-one-out has calibrated it
-    again = problem.judge_exact(exact.start, exact.system, problem.comparison(), False, 0.0)
-    np.testing.assert_allclose(again.candidate.predicted.scale, exact.candidate.predicted.scale)
-    assert again.loss == pytest.approx(exact.loss)
+def test_queries_like_the_rows_give_the_model_without_them():
+    X, y, _ = rough_field()
+    settings = {"n_neighbors": 30, "effort__n_points": 40}
+    plain = regressor(**settings).fit(X[:400], y[:400])
+    informed = regressor(**settings).fit(X[:400], y[:400], queries=X[400:])
+    assert_same_predictions(plain, informed, X)
+
+
+def test_the_fit_without_queries_is_one_candidate_and_regions_only_widen_it(monkeypatch):
+    X, y, beyond = rough_field()
+    settings = {"n_neighbors": 30, "effort__n_points": 40}
+    plain = regressor(**settings).fit(X[~beyond], y[~beyond])
+    asked = []
+
+    def watch(data, contenders, *known):
+        asked.append((contenders, outcome.weigh_beyond(data, contenders, *known)))
+        return asked[-1][1]
+
+    monkeypatch.setattr(search, "weigh_beyond", watch)
+    informed = fit_beyond(X, y, beyond, **settings)
+    ((contenders, weighed),) = asked
+    own = [f.weight for f in plain.ensemble_.models]
+    assert len(contenders) == len(own)
+    shares = weighed.weights[: len(own)]
+    np.testing.assert_allclose(shares, shares.sum() * np.array(own))
+    assert weighed.weights.sum() == pytest.approx(1.0)
+    assert informed.ensemble_.scale_factor >= plain.ensemble_.scale_factor
+    for name in ("tail", "contrast"):
+        shapes = informed.ensemble_.shape, plain.ensemble_.shape
+        assert getattr(shapes[0], name) == getattr(shapes[1], name)
+
+
+# -- queries far away ------------------------------------------------------------------------
+
+
+def test_a_model_for_queries_far_outside_still_predicts_inside():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (400, 2))
+    y = np.sin(4.0 * X[:, 0]) + 0.05 * rng.normal(size=400)
+    with pytest.warns(UserWarning, match="than half of the diagonal of the training inputs"):
+        model = regressor().fit(X[:300], y[:300], queries=X + 50.0)
+    assert np.sqrt(np.mean((model.predict(X[300:]) - y[300:]) ** 2)) < 0.5 * y.std()
+
+
+def test_that_queries_are_far_is_said_once_whatever_transforms_are_tried():
+    rng = np.random.default_rng(0)
+    X, queries = rng.uniform(size=(70, 2)) ** 3, rng.uniform((1.5, 0.0), (2.5, 1.0), (50, 2))
+    y = np.sin(4.0 * X[:, 0]) + 0.05 * rng.normal(size=70)
+    model = LSGPRegressor(random_state=0, effort=Effort("fast", n_points=20))
+    with pytest.warns(UserWarning, match="of the queries are farther") as warned:
+        model.fit(X, y, queries=queries)
+    assert sum("of the queries" in str(one.message) for one in warned) == 1
+
+
+def test_copies_of_one_row_and_queries_at_it_do_no_harm():
+    X = np.repeat(points(40), 4, axis=0)
+    y = X[:, 0] + 0.1 * np.random.default_rng(0).normal(size=160)
+    model = regressor().fit(X, y, queries=X + np.array([0.5, 0.0]))
+    assert np.isfinite(model.predict(X + np.array([0.5, 0.0]), return_std=True)).all()
+
+
+def test_a_fit_for_queries_beyond_the_rows_is_saved(tmp_path):
+    X, y, beyond = rough_field()
+    model = fit_beyond(X, y, beyond, effort__n_points=20, n_neighbors=20)
+    model.save(tmp_path / "model.lsgp")
+    assert_same_predictions(model, LSGPRegressor.load(tmp_path / "model.lsgp"), X[beyond])

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from untuned import make_data, regressor
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.method.localizers import LOCALIZERS
 
 
@@ -27,11 +27,24 @@ def data():
 # ---- scikit-learn ----
 
 
+def expected_failures(estimator):
+    if estimator.objective is None:
+        return {}
+    return {
+        "check_sample_weight_equivalence_on_dense_data": "tuning leaves one of two equal rows out "
+        "with its copy, and draws other rows than of one row of weight 2: alike within chance",
+    }
+
+
 @parametrize_with_checks(
     [
+        LSGPRegressor(random_state=0, effort=Effort("fast", n_points=5, n_models=1)),
         LSGPRegressor(objective=None),
-        LSGPRegressor(objective=None, localizer="rectangular", scale="global"),
-    ]
+        LSGPRegressor(
+            objective=None, localizer="rectangular", hyperparameters=Hyperparameters(scale="global")
+        ),
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     check(estimator)
@@ -43,10 +56,10 @@ def test_constructor_only_stores_and_clone_copies():
         "localizer": "hilbert",
         "n_neighbors": 7,
         "trend": (1.0, 2.0),
-        "lengthscale": [1.0, 2.0],
-        "noise_variance": "nonsense, which only fit may find",
+        "hyperparameters": Hyperparameters(lengthscale=[1.0, 2.0]),
+        "effort": "nonsense, which only fit may find",
     }
-    model = LSGPRegressor(**settings)
+    model = LSGPRegressor().set_params(**settings)
     for name, value in settings.items():
         assert getattr(model, name) is value
     copy = clone(model)
@@ -86,16 +99,16 @@ def test_works_at_the_end_of_a_pipeline(data):
 
 def test_grid_search_finds_the_settings_that_suit_the_data(data):
     X, y, _ = data
-    grid = {"n_neighbors": [2, 40], "noise_variance": [1e-3, 0.1, 100.0]}
+    grid = {"n_neighbors": [2, 40], "hyperparameters__noise_variance": [1e-3, 0.1, 100.0]}
     search = GridSearchCV(regressor(), grid, cv=3).fit(X, y)
-    assert search.best_params_ == {"n_neighbors": 40, "noise_variance": 0.1}
+    assert search.best_params_ == {"n_neighbors": 40, "hyperparameters__noise_variance": 0.1}
     assert search.best_estimator_.n_neighbors_ == 40
-    assert search.best_estimator_.model_.noise_variance == 0.1
+    assert search.best_estimator_.hyperparameters.noise_variance == 0.1
 
 
 def test_grid_search_reaches_into_a_kernel_object(data):
     X, y, _ = data
-    model = regressor(kernel=RBF(1.0), noise_variance=0.1)
+    model = regressor(kernel=RBF(1.0), hyperparameters__noise_variance=0.1)
     search = GridSearchCV(model, {"kernel__length_scale": [0.01, 1.0]}, cv=3).fit(X, y)
     assert search.best_params_ == {"kernel__length_scale": 1.0}
     nested = regressor(kernel=ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.1))
@@ -122,7 +135,7 @@ def test_sample_weight_is_routed_through_meta_estimators(data):
 @pytest.mark.parametrize("scale", ["local", "global"])
 def test_pickled_model_predicts_the_same(data, scale):
     X, y, queries = data
-    model = regressor(scale=scale).fit(X, y)
+    model = regressor(hyperparameters__scale=scale).fit(X, y)
     copy = pickle.loads(pickle.dumps(model))
     for one, other in zip(
         copy.predict(queries, return_std=True), model.predict(queries, return_std=True), strict=True
@@ -137,9 +150,11 @@ def test_pickled_model_predicts_the_same(data, scale):
 def test_several_targets_equal_separate_models(data, scale):
     X, y, queries = data
     targets = np.column_stack([y, 1e3 * X[:, 0], -(y**2)])
-    together = regressor(scale=scale).fit(X, targets).predict(queries, return_std=True)
+    together = (
+        regressor(hyperparameters__scale=scale).fit(X, targets).predict(queries, return_std=True)
+    )
     for column in range(3):
-        alone = regressor(scale=scale).fit(X, targets[:, column])
+        alone = regressor(hyperparameters__scale=scale).fit(X, targets[:, column])
         for all_columns, expected in zip(
             together, alone.predict(queries, return_std=True), strict=True
         ):
@@ -150,7 +165,7 @@ def test_several_targets_equal_separate_models(data, scale):
 @pytest.mark.parametrize("scale", ["local", "global"])
 def test_all_ways_of_predicting_agree(data, kind, scale):
     X, y, queries = data
-    model = regressor(scale=scale).fit(X, y)
+    model = regressor(hyperparameters__scale=scale).fit(X, y)
     mean, std = model.predict(queries, return_std=True, kind=kind)
     distribution = model.predict_distribution(queries, kind=kind)
     assert np.array_equal(model.predict(queries), mean)
@@ -169,7 +184,7 @@ def test_all_ways_of_predicting_agree(data, kind, scale):
 @pytest.mark.parametrize("localizer", LOCALIZERS)
 def test_latent_function_is_surer_than_an_observation(data, scale, localizer):
     X, y, queries = data
-    model = regressor(scale=scale, localizer=localizer).fit(X, y)
+    model = regressor(hyperparameters__scale=scale, localizer=localizer).fit(X, y)
     latent = model.predict(queries, return_std=True, kind="latent")[1]
     observation = model.predict(queries, return_std=True)[1]
     assert np.all(latent > 0)
@@ -188,15 +203,14 @@ def test_intervals_of_the_true_model_hold_their_share(scale, level):
     model = LSGPRegressor(
         objective=None,
         kernel="matern32",
-        lengthscale=1.0,
-        signal_variance=1.0,
-        noise_variance=noise,
+        hyperparameters=Hyperparameters(
+            lengthscale=1.0, signal_variance=1.0, noise_variance=noise, scale=scale
+        ),
         trend="none",
-        scale=scale,
         localizer="rectangular",
         n_neighbors=60,
         input_transform=None,
-        normalize_y=False,
+        prior_mean=0.0,
     ).fit(X[:800], y[:800])
     low, high = model.predict_interval(X[800:], level=level)
     covered = np.mean((low <= y[800:]) & (y[800:] <= high))
@@ -212,11 +226,11 @@ def test_prior_sample_is_the_prior_at_the_query_and_zero_outside_the_bandwidth(d
     X, y, _ = data
     model = regressor(
         localizer=localizer,
-        bandwidth=0.5,
+        localizer__bandwidth=0.5,
         trend="none",
         input_transform=None,
-        signal_variance=2.0,
-        lengthscale=1.0,
+        hyperparameters__signal_variance=2.0,
+        hyperparameters__lengthscale=1.0,
     ).fit(X, y)
     query = np.array([0.1, -0.2])
     points = query + np.array([[0.0, 0.0], [0.3, 0.0], [0.0, 0.501], [3.0, 3.0]])
@@ -224,7 +238,7 @@ def test_prior_sample_is_the_prior_at_the_query_and_zero_outside_the_bandwidth(d
     assert samples.shape == (4000, 4)
     assert np.all(samples[:, 2:] == 0.0)
     # The standard error of the variance is sqrt(2/4000), 2 percent.
-    variance = samples[:, 0].var() / y.var()
+    variance = samples[:, 0].var()
     assert variance == pytest.approx(2.0, rel=0.1)
     assert np.abs(samples[:, 0].mean()) < 0.1 * y.std()
     shrink = samples[:, 1].var() / samples[:, 0].var()

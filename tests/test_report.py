@@ -58,7 +58,7 @@ def make_data(n, d, seed=0):
 
 
 def fit(X, y, **settings):
-    return LSGPRegressor(objective=None, n_neighbors=20, **settings).fit(X, y)
+    return LSGPRegressor().set_params(objective=None, n_neighbors=20, **settings).fit(X, y)
 
 
 def read(path):
@@ -246,7 +246,7 @@ def test_rows_to_explain_without_must_be_training_rows(model, exclude):
 def of_any_size(tmp_path_factory):
     """A model of which tuning chose everything, integrated GPs among it, and its report."""
     X, y = make_data(150, 2)
-    model = regressor(n_models=3, n_tuning_points=100, n_neighbors="auto").fit(X, y)
+    model = regressor(effort__n_models=3, effort__n_points=100, n_neighbors="auto").fit(X, y)
     path = tmp_path_factory.mktemp("reports") / "r.html"
     write_report(model, path)
     return model, path.read_text(encoding="utf-8")
@@ -278,8 +278,8 @@ def test_odd_models_get_a_report_too(case, tmp_path):
     elif case == "huge":
         X, y = 1e150 * X, 1e150 * y
     else:
-        settings = {"bandwidth": 2.0, "input_transform": None}
-    model = LSGPRegressor(objective=None, **settings).fit(X, y)
+        settings = {"localizer__bandwidth": 2.0, "input_transform": None}
+    model = LSGPRegressor().set_params(objective=None, **settings).fit(X, y)
     write_report(model, tmp_path / "r.html", X, y)
     page = read(tmp_path / "r.html")
     assert "What was fitted" in page.text

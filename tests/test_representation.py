@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tuned import regressor
 
-from lsgp import LSGPRegressor
+from lsgp import Hyperparameters, Localizer, LSGPRegressor
 from lsgp.compute.text import percents
 from lsgp.method.shape import AS_THEY_ARE
 
@@ -28,7 +28,7 @@ def data(n=200, d=2):
 @pytest.fixture(scope="module")
 def tuned():
     X, y = data()
-    return regressor(n_neighbors=24, n_tuning_points=100).fit(
+    return regressor(n_neighbors=24, effort__n_points=100).fit(
         pd.DataFrame(X, columns=["depth", "<age>"]), y
     )
 
@@ -89,8 +89,10 @@ def test_unfitted_estimator_and_pipelines_are_shown():
 @pytest.mark.parametrize("objective", ["log_density", "squared_error", "marginal_likelihood"])
 def test_score_is_in_the_units_of_the_targets(objective):
     X, y = data(60)
-    options = {"kernel": "rbf", "input_transform": None, "n_neighbors": 10, "n_models": 1}
-    one = LSGPRegressor(objective=objective, n_tuning_points=30, random_state=0, **options)
+    options = {"kernel": "rbf", "input_transform": None, "n_neighbors": 10, "effort__n_models": 1}
+    one = LSGPRegressor().set_params(
+        objective=objective, effort__n_points=30, random_state=0, **options
+    )
     described = one.fit(X, 1000.0 * y).describe()
     std, loss = one.target_scaler_.std[0], one.tuning_.loss
     expected = np.sqrt(loss) * std if objective == "squared_error" else loss + np.log(std)
@@ -101,13 +103,14 @@ def test_description_of_models_that_were_not_tuned():
     X, y = data(60, d=8)
     model = LSGPRegressor(
         objective=None,
-        bandwidth=2.5,
-        scale="global",
-        input_transform=[None] * 3 + ["half-rank"] * 5,
+        localizer=Localizer(bandwidth=2.5),
+        hyperparameters=Hyperparameters(scale="global"),
     ).fit(X, np.column_stack([y, y]))
     text = model.describe()
     assert "60 rows, 8 inputs, 2 targets" in text
-    assert "3 as given, 5 half-rank  within 2.5  global" in text
+    assert "as given  within 2.5  global" in text
+    mixed = LSGPRegressor(objective=None, input_transform=[None] * 3 + ["half-rank"] * 5).fit(X, y)
+    assert "3 as given, 5 half-rank  60" in mixed.describe()
     assert "not tuned" in text
     assert "2 more" in text
     kernel = RationalQuadratic()
@@ -118,7 +121,7 @@ def test_description_of_models_that_were_not_tuned():
 
 def test_results_are_one_short_line():
     X, y = data(400)
-    model = regressor(n_neighbors=24, n_tuning_points=60).fit(X, y)
+    model = regressor(n_neighbors=24, effort__n_points=60).fit(X, y)
     explained = model.explain(X[:50])
     shown = [
         model.loo(),

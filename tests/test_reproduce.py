@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 from data_folder import data_folder
 
-from lsgp import LSGPRegressor
-from lsgp.cli import main
-from lsgp.datasets import DATASETS, load_dataset
-from lsgp.reproduce import (
+from lsgp import Effort, LSGPRegressor
+from reproduction import (
     DATASET_LABELS,
     FULL,
     METHOD_LABELS,
@@ -25,9 +23,11 @@ from lsgp.reproduce import (
     published,
     reproduce,
 )
-from lsgp.reproduce import run as run_module
-from lsgp.reproduce.contents import write_contents
-from lsgp.reproduce.document import (
+from reproduction import run as run_module
+from reproduction.__main__ import main
+from reproduction.contents import write_contents
+from reproduction.datasets import DATASETS, load_dataset
+from reproduction.document import (
     Document,
     Folded,
     Grid,
@@ -38,9 +38,9 @@ from lsgp.reproduce.document import (
     to_html,
     to_markdown,
 )
-from lsgp.reproduce.figures import sample_prior
-from lsgp.reproduce.methods import METHODS, Task, make_task
-from lsgp.reproduce.results import Results
+from reproduction.figures import sample_prior
+from reproduction.methods import METHODS, Task, make_task
+from reproduction.results import Results
 
 TINY = Protocol(
     "tiny",
@@ -64,9 +64,8 @@ def _quick_tuning():
     """Tuning tries less: these tests are about what is made of results."""
     with pytest.MonkeyPatch.context() as patch:
         quick = partial(LSGPRegressor, effort="fast")
-        patch.setattr("lsgp.reproduce.methods.LSGPRegressor", quick)
-        few = partial(LSGPRegressor, n_tuning_points=20)
-        patch.setattr("lsgp.reproduce.doppler.LSGPRegressor", few)
+        patch.setattr("reproduction.methods.LSGPRegressor", quick)
+        patch.setattr("reproduction.doppler.Effort", partial(Effort, n_points=20))
         yield
 
 
@@ -326,20 +325,35 @@ def test_quick_is_small():
         (["--data-folder", "nowhere"], "there is no folder nowhere"),
         (["--splits", "0"], "not a whole number of at least 1"),
         (["--deep-gp", "nowhere.py"], "nowhere.py is not a Python file"),
+        (["-o", __file__], "test_reproduce.py is a file."),
     ],
 )
 def test_bad_options_are_refused_in_one_line(arguments, message, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(run_module, "find_spec", lambda name: object())
-    assert main(["reproduce", "-o", str(tmp_path / "new"), "--no-figures", *arguments]) == 2
+    assert main(["-o", str(tmp_path / "new"), "--no-figures", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
 
 
+def test_data_sets_that_cannot_be_had_end_in_one_error(tmp_path, capsys, monkeypatch):
+    def refuse(name, folder):
+        raise FileNotFoundError(f"Data set {name!r} was not found.")
+
+    monkeypatch.setattr(run_module, "load_dataset", refuse)
+    folder = str(tmp_path / "new")
+    arguments = ["--datasets", "yacht,boston", "--methods", "knn", "--no-figures", "-o", folder]
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == (
+        "reproduction: 2 of 2 data sets could not be read (Yacht: failed. Data set 'yacht' was "
+        f"not found.). What could be made is in {tmp_path / 'new' / 'report.html'}.\n"
+    )
+
+
 def test_command_writes_the_report_and_says_where(tmp_path, capsys):
     folder = str(tmp_path / "new")
     code = main(
-        ["reproduce", "--quick", "-o", folder, "--no-figures", "--datasets", "yacht", "--json",
+        ["--quick", "-o", folder, "--no-figures", "--datasets", "yacht", "--json",
          "--splits", "1", "--methods", "knn,gp", "--data-folder", str(data_folder())]
     )  # fmt: skip
     assert code == 0

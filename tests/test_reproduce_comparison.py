@@ -6,12 +6,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lsgp.reproduce import published
-from lsgp.reproduce.caveats import HIGHER, LOWER, UNCLEAR, WITHIN, describe_misses, judge
-from lsgp.reproduce.comparison import Summary, p_value, paper_winners, summarize, winners
-from lsgp.reproduce.numbers import format_error, format_summary
-from lsgp.reproduce.protocol import FULL
-from lsgp.reproduce.summary import write_summary
+from reproduction import published
+from reproduction.caveats import HIGHER, LOWER, UNCLEAR, WITHIN, describe_misses, judge
+from reproduction.comparison import Summary, p_value, paper_winners, summarize, winners
+from reproduction.numbers import format_error, format_summary
+from reproduction.protocol import FULL
+from reproduction.summary import write_summary
 
 
 def errors_over_splits(**values):

@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from lsgp.reproduce import FULL, QUICK
-from lsgp.reproduce.caveats import describe_ends
-from lsgp.reproduce.results import Results
-from lsgp.reproduce.search import choose_lsgpr, make_folds
+from reproduction import FULL, QUICK
+from reproduction.caveats import describe_ends
+from reproduction.results import Results
+from reproduction.search import choose_lsgpr, make_folds
 
 
 class Scripted(BaseEstimator):
@@ -27,6 +27,9 @@ class Scripted(BaseEstimator):
         best_m = abs(np.log2(self.n_neighbors / 32))
         return np.full(len(X), self.noise_variance + self.lengthscale + best_m)
 
+    def set_params(self, **params):
+        return super().set_params(**{name.split("__")[-1]: value for name, value in params.items()})
+
     def __sklearn_clone__(self):
         return Scripted(log=self.log)
 
@@ -42,7 +45,11 @@ def choose_scripted(n, n_neighbors):
 
 def test_search_doubles_m_until_the_error_has_risen_twice():
     choice, tried = choose_scripted(3000, (8, 16, 32, 64, 128, 256, 512))
-    assert choice.settings == {"noise_variance": 0.0, "lengthscale": 1.0, "n_neighbors": 32}
+    assert choice.settings == {
+        "noise_variance": 0.0,
+        "lengthscale": 1.0,
+        "n_neighbors": 32,
+    }
     assert choice.at_end == ["noise_variance", "lengthscale"]
     assert {m for *_, m in tried} == {8, 16, 32, 64, 128}
     n_pairs = [sum(m == other for *_, other in tried) for m in (8, 64, 128)]

@@ -24,10 +24,10 @@ BAD_SETTINGS = [
     ("n_neighbors", 0, ValueError, "n_neighbors=0 must be at least 1."),
     ("n_neighbors", 2.5, ValueError, "n_neighbors=2.5 is neither 'auto' nor a whole number."),
     ("n_neighbors", True, ValueError, "n_neighbors=True is neither 'auto' nor a whole number."),
-    ("bandwidth", -1.0, ValueError, "bandwidth=-1.0 must be positive and finite."),
-    ("bandwidth", np.inf, ValueError, "bandwidth=inf must be positive and finite."),
+    ("localizer__bandwidth", -1.0, ValueError, "bandwidth=-1.0 must be positive and finite."),
+    ("localizer__bandwidth", np.inf, ValueError, "bandwidth=inf must be positive and finite."),
     (
-        "bandwidth",
+        "localizer__bandwidth",
         "wide",
         ValueError,
         "bandwidth='wide' is neither 'adaptive', 'fixed' nor a radius.",
@@ -41,7 +41,12 @@ BAD_SETTINGS = [
     ("trend", (1, -1), ValueError, f"trend=(1, -1) {TREND}"),
     ("trend", ("a", 1), ValueError, f"trend=('a', 1) {TREND}"),
     ("trend", 3, ValueError, f"trend=3 {TREND}"),
-    ("scale", "big", ValueError, "scale='big' is not one of 'auto', 'local', 'global'."),
+    (
+        "hyperparameters__scale",
+        "big",
+        ValueError,
+        "scale='big' is not one of 'auto', 'local', 'global'.",
+    ),
     (
         "objective",
         "rmse",
@@ -49,31 +54,56 @@ BAD_SETTINGS = [
         "objective='rmse' is not one of 'auto', 'crps', 'log_density', 'squared_error', "
         "'marginal_likelihood', or None.",
     ),
-    ("lengthscale", -1.0, ValueError, "lengthscale=-1.0 must be positive and finite."),
-    ("lengthscale", np.nan, ValueError, "lengthscale=nan must be positive and finite."),
     (
-        "lengthscale",
+        "hyperparameters__lengthscale",
+        -1.0,
+        ValueError,
+        "lengthscale=-1.0 must be positive and finite.",
+    ),
+    (
+        "hyperparameters__lengthscale",
+        np.nan,
+        ValueError,
+        "lengthscale=nan must be positive and finite.",
+    ),
+    (
+        "hyperparameters__lengthscale",
         [1, 2, 3],
         ValueError,
         "lengthscale has 3 values, but X has 2 inputs. Give one number, or one per input.",
     ),
     (
-        "lengthscale",
+        "hyperparameters__lengthscale",
         "long",
         TypeError,
         "lengthscale='long' is not a number. Give a number, one per input, or None.",
     ),
-    ("signal_variance", 0.0, ValueError, "signal_variance=0.0 must be positive and finite."),
-    ("noise_variance", -1.0, ValueError, "noise_variance=-1.0 must be positive and finite."),
-    ("noise_variance", np.inf, ValueError, "noise_variance=inf must be positive and finite."),
     (
-        "noise_variance",
+        "hyperparameters__signal_variance",
+        0.0,
+        ValueError,
+        "signal_variance=0.0 must be positive and finite.",
+    ),
+    (
+        "hyperparameters__noise_variance",
+        -1.0,
+        ValueError,
+        "noise_variance=-1.0 must be positive and finite.",
+    ),
+    (
+        "hyperparameters__noise_variance",
+        np.inf,
+        ValueError,
+        "noise_variance=inf must be positive and finite.",
+    ),
+    (
+        "hyperparameters__noise_variance",
         "low",
         TypeError,
         "noise_variance='low' is not a number. Give a number, or None.",
     ),
-    ("localizer_decay", -1, ValueError, "localizer_decay=-1 must be zero or positive and finite."),
-    ("scale_dof", 0.0, ValueError, "scale_dof=0.0 must be positive and finite."),
+    ("localizer__decay", -1, ValueError, "decay=-1 must be zero or positive and finite."),
+    ("hyperparameters__scale_dof", 0.0, ValueError, "scale_dof=0.0 must be positive and finite."),
     (
         "input_transform",
         "log",
@@ -100,13 +130,47 @@ BAD_SETTINGS = [
         "input_transform=3 is neither a string nor a list. Give one string, one entry per input, "
         "or None.",
     ),
-    ("calibrate", 1, TypeError, "calibrate=1 is neither True nor False."),
-    ("normalize_y", "yes", TypeError, "normalize_y='yes' is neither True nor False."),
+    ("effort__calibrate", 1, TypeError, "calibrate=1 is neither True nor False."),
     (
-        "normalize_localizer",
+        "prior_mean",
+        "yes",
+        ValueError,
+        "prior_mean='yes' is neither 'auto' nor a finite number. Give the mean of y far from all "
+        "rows, or leave it out: it is then the mean of the rows.",
+    ),
+    ("search", "quick", ValueError, "search='quick' is not one of 'exact', 'approximate'."),
+    ("warm_start", "yes", TypeError, "warm_start='yes' is neither True nor False."),
+    (
+        "coordinates",
+        "sphere",
+        TypeError,
+        "coordinates='sphere' is neither None, Sphere(longitude, latitude) nor Rotated(east, "
+        "north). Give one of them.",
+    ),
+    (
+        "hyperparameters",
+        {"lengthscale": 1.0},
+        TypeError,
+        "hyperparameters={'lengthscale': 1.0} is neither None nor Hyperparameters(...). Give one "
+        "of them.",
+    ),
+    (
+        "localizer",
+        3,
+        TypeError,
+        "localizer=3 is neither a word nor Localizer(...). Give one of them.",
+    ),
+    (
+        "effort",
+        "much",
+        ValueError,
+        "effort='much' is not one of 'fast', 'balanced', 'best'.",
+    ),
+    (
+        "localizer__normalized",
         2,
         TypeError,
-        "normalize_localizer=2 is neither True nor False, nor 'paper'.",
+        "normalized=2 is neither True nor False, nor 'paper'.",
     ),
     (
         "backend",
@@ -130,9 +194,9 @@ BAD_SETTINGS = [
     ids=[f"{name}={value}" for name, value, *_ in BAD_SETTINGS],
 )
 def test_bad_setting_is_one_error_that_names_it(name, value, error, message):
-    model = regressor(**{name: value})  # the constructor only stores
+    # The constructor only stores, and objects check themselves when they are made.
     with raises(error, message):
-        model.fit(X, Y).predict(QUERIES)
+        regressor(**{name: value}).fit(X, Y).predict(QUERIES)
 
 
 @pytest.mark.parametrize("kind", ["both", None])

@@ -9,13 +9,13 @@ from scipy import integrate, stats
 from untuned import SHAPE, combined_model, make_data
 
 from lsgp import LSGPRegressor
-from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.shape import HEAVIEST_INVERSE_DOF, Shape
-from lsgp.tuning.calibration import (
+from lsgp.method.calibration import (
     ScaleAndShape,
     _log_density_slopes,
     calibrate_combination,
 )
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.shape import HEAVIEST_INVERSE_DOF, Shape
 
 KINDS = ("latent", "observation")
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -157,7 +157,7 @@ def test_errors_with_other_tails_and_contrast_are_covered_at_every_level():
     predicted = PredictiveDistribution(np.zeros(n), np.exp(0.5 * rng.normal(size=n)), 30.0)
     observed = 0.7 * predicted.scale**1.5 * rng.standard_t(4, size=n)
     half = np.arange(n) < n // 2
-    found = calibrate_combination(predicted[half], observed[half])
+    found = calibrate_combination(predicted[half], observed[half], n // 2)
     rest = shaped_by(found, predicted[~half])
     np.testing.assert_allclose(coverage(rest, observed[~half]), LEVELS, atol=0.03)
     assert found.shape.contrast == pytest.approx(0.5, abs=0.1)
@@ -167,7 +167,7 @@ def test_errors_with_other_tails_and_contrast_are_covered_at_every_level():
 def test_gaussian_errors_of_heavy_tails_become_gaussian():
     rng = np.random.default_rng(1)
     predicted = PredictiveDistribution(np.zeros(4000), np.ones(4000), 4.0)
-    found = calibrate_combination(predicted, rng.normal(size=4000))
+    found = calibrate_combination(predicted, rng.normal(size=4000), 4000)
     assert found.shape.tail < -0.8
     assert found.factor == pytest.approx(1.0, abs=0.06)
 
@@ -176,14 +176,14 @@ def test_few_observations_prove_little():
     rng = np.random.default_rng(2)
     for n, most in ((20, 0.01), (100, 0.1)):
         predicted = PredictiveDistribution(np.zeros(n), np.ones(n))
-        found = calibrate_combination(predicted, 3.0 * rng.standard_t(3, size=n))
+        found = calibrate_combination(predicted, 3.0 * rng.standard_t(3, size=n), n)
         assert abs(np.log(found.factor)) < most
         assert abs(found.shape.tail) < most
 
 
 def test_predictions_without_any_scale_are_left_alone():
     predicted = PredictiveDistribution(np.zeros(50), np.zeros(50))
-    assert calibrate_combination(predicted, np.ones(50)).factor == 1.0
+    assert calibrate_combination(predicted, np.ones(50), 50).factor == 1.0
 
 
 @pytest.mark.parametrize("dof", [1.5, 8.0, 3e4, np.inf])

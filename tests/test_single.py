@@ -7,21 +7,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lsgp import LSGPRegressor
+from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.backends.contract import Resources
 from lsgp.backends.dense_host import HostFactor
 from lsgp.backends.dense_single import TILE, SingleFactor
 from lsgp.compute.blas import one_blas_thread
 from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.solvers import precision
 from lsgp.solvers.choose import choose_solver
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.solvers.failures import Failures
+from lsgp.solvers.precision import in_due_precision
 from lsgp.solvers.solver import Block
-from lsgp.tuning import prices
-from lsgp.tuning.effort_levels import LEVELS
-from lsgp.tuning.prices import in_due_precision
 
 N, D, NOISE = 700, 3, 0.05
 
@@ -137,14 +136,22 @@ def test_far_rows_and_queries_keep_their_digits():
 def fitted(**settings):
     """An estimator with one exact GP, in double precision and in single."""
     X, y = make_problem()[:2]
-    double = LSGPRegressor(
-        objective=None, localizer="rectangular", n_neighbors=N, scale="global", **settings
-    ).fit(X, y[:, 0])
+    double = (
+        LSGPRegressor()
+        .set_params(
+            objective=None,
+            localizer="rectangular",
+            n_neighbors=N,
+            hyperparameters__scale="global",
+            **settings,
+        )
+        .fit(X, y[:, 0])
+    )
     (model,) = double.ensemble_.models
     assert not model.model.is_single  # never where hyperparameters are given
     problem = model.problem._replace(model=model.model.replace(is_single=True))
     solver = choose_solver(problem, model.index, model.n_neighbors, model.solver.backend)
-    single = LSGPRegressor(**double.get_params()).fit(X, y[:, 0])
+    single = LSGPRegressor().set_params(**double.get_params()).fit(X, y[:, 0])
     single.ensemble_ = replace(single.ensemble_, models=(model.with_solver(solver),))
     return double, single
 
@@ -193,7 +200,9 @@ def test_memory_of_both_precisions_is_counted_and_given_back_where_there_is_no_r
 def test_what_joint_predictions_keep_leaves_room_for_the_local_models_beside_it():
     _, single = fitted()
     X, y = make_problem()[:2]
-    local = LSGPRegressor(objective=None, n_neighbors=40, scale="global").fit(X, y[:, 0])
+    local = LSGPRegressor(
+        objective=None, n_neighbors=40, hyperparameters=Hyperparameters(scale="global")
+    ).fit(X, y[:, 0])
     models = [replace(m.ensemble_.models[0], weight=0.5) for m in (single, local)]
     single.ensemble_ = replace(single.ensemble_, models=tuple(models))
     expected = single.predict(QUERIES)
@@ -217,47 +226,32 @@ def test_files_and_updates_keep_the_precision(tmp_path):
     assert forgotten.ensemble_.models[0].model.is_single
 
 
-def given(n=5000, level="balanced", is_fast=False, is_asked_for=False, smallest=1.0):
-    """What the choice of the precision reads of a tuning problem."""
-    noise = np.full(n, 2.0)
-    noise[0] = smallest
-    return SimpleNamespace(
-        y=np.zeros((n, 1)),
-        rows=SimpleNamespace(noise=noise),
-        level=LEVELS[level],
-        backend=SimpleNamespace(dense=SimpleNamespace(is_fast=is_fast)),
-        is_exact_on_request=is_asked_for,
-    )
+def precise(model, n=5000, noise=1.0, is_fast=False, may_round=True):
+    """The model as it is factored."""
+    return in_due_precision(model, n, noise, SimpleNamespace(is_fast=is_fast), may_round)
 
 
-def test_tuning_takes_single_precision_only_where_it_is_harmless_and_pays():
+def test_single_precision_is_taken_only_where_it_is_harmless_and_pays():
     model = make_problem(is_single=False).model.replace(noise_variance=0.01)
-    assert in_due_precision(given(), model).is_single
-    assert in_due_precision(given(level="fast"), model).is_single
-    for settings in (
-        {"level": "best"},
-        {"n": 1000},
-        {"is_fast": True},
-        {"is_asked_for": True},
-        {"smallest": 1e-3},
-    ):
-        assert not in_due_precision(given(**settings), model).is_single, settings
+    assert precise(model).is_single
+    for change in ({"n": 1000}, {"is_fast": True}, {"noise": 1e-3}, {"may_round": False}):
+        assert not precise(model, **change).is_single, change
     # More rows need more noise: sums have more terms.
     little = model.replace(noise_variance=3e-3)
-    assert in_due_precision(given(n=5000), little).is_single
-    assert not in_due_precision(given(n=9000), little).is_single
+    assert precise(little, n=5000).is_single
+    assert not precise(little, n=9000).is_single
     # What was so is asked again.
     silent = model.replace(noise_variance=1e-6, is_single=True)
-    assert not in_due_precision(given(), silent).is_single
+    assert not precise(silent).is_single
 
 
 def test_what_tuning_chooses_is_kept_and_predicts_as_it_was_judged(monkeypatch):
-    monkeypatch.setattr(prices, "MOST_IN_DOUBLE", 100)
+    monkeypatch.setattr(precision, "MOST_IN_DOUBLE", 100)
     X, y = make_problem(200, noise=0.1)[:2]
-    settings = {"kernel": "rbf", "input_transform": "standardize", "boosting": False}
-    model = LSGPRegressor(n_jobs=1, random_state=0, **settings).fit(X, y[:, 0])
-    exact = [f for f in model.ensemble_.models if isinstance(f.solver, ExactSolver)]
-    assert exact
-    for each in exact:
+    settings = {"kernel": "rbf", "input_transform": "standardize"}
+    model = LSGPRegressor().set_params(n_jobs=1, random_state=0, **settings).fit(X, y[:, 0])
+    found = [f for f in model.ensemble_.models if isinstance(f.solver, ExactSolver)]
+    assert found
+    for each in found:
         assert each.model.is_single
         assert isinstance(each.solver.system.factor, SingleFactor)

@@ -46,7 +46,9 @@ def data():
 )
 def test_kernel_object_means_what_it_means_in_sklearn(data, kernel, is_native):
     X, y, queries = data
-    model = LSGPRegressor(kernel=kernel, localizer="rectangular", n_neighbors=len(X), **BARE)
+    model = LSGPRegressor().set_params(
+        kernel=kernel, localizer="rectangular", n_neighbors=len(X), **BARE
+    )
     if is_native:
         model.fit(X, y)
     else:
@@ -67,16 +69,16 @@ def test_fixed_kernel_beside_settings_that_it_has_itself_is_refused(data):
     X, y, _ = data
     for settings, message in [
         (
-            {"lengthscale": 1.0},
+            {"hyperparameters__lengthscale": 1.0},
             "lengthscale and signal_variance were given beside a scikit-learn kernel, which has "
             "its own. Set them in the kernel object.",
         ),
         (
-            {"noise_variance": 0.2},
+            {"hyperparameters__noise_variance": 0.2},
             "noise_variance=0.2 was given beside a WhiteKernel in the kernel. Give the noise once.",
         ),
     ]:
-        model = LSGPRegressor(kernel=RBF(1.0) + WhiteKernel(0.1), **settings, **BARE)
+        model = LSGPRegressor().set_params(kernel=RBF(1.0) + WhiteKernel(0.1), **settings, **BARE)
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             model.fit(X, y)
 
@@ -138,7 +140,10 @@ def test_fixed_parts_are_given_and_others_are_tuned(name, trend):
             FIXED_TWO * RBF(0.7) + FIXED_NOISE,
             {"signal_variance": 2.0, "noise_variance": 0.25},
         ),
-        (RBF(0.7) + FIXED_NOISE, {"signal_variance": 1.0, "noise_variance": 0.5}),
+        (
+            RBF(0.7) + FIXED_NOISE,
+            {"signal_variance": 1.0, "noise_variance": 0.5},
+        ),
         (
             FIXED_TWO * RBF(0.7) + FIXED_NOISE + ConstantKernel(0.3, "fixed"),
             {"signal_variance": 2.0, "noise_variance": 0.25, "constant_variance": 0.15},
@@ -147,9 +152,11 @@ def test_fixed_parts_are_given_and_others_are_tuned(name, trend):
     ids=str,
 )
 def test_tuning_leaves_fixed_parts_alone(kernel, expected, scale):
-    model = tuned.regressor(kernel=kernel, scale=scale).fit(*tuned.make_data(150))
+    model = tuned.regressor(kernel=kernel, hyperparameters__scale=scale).fit(*tuned.make_data(150))
+    unit = model.target_scaler_.std[0] ** 2
     for fitted in model.fitted_:
-        assert {name: getattr(fitted.model, name) for name in expected} == expected
+        own = fitted.model.replace(signal_variance=unit * fitted.model.signal_variance)
+        assert {name: getattr(own, name) for name in expected} == pytest.approx(expected)
     start = specify(model.get_params(deep=False), n_inputs=3).model
     for name in {"lengthscale", "noise_variance", "constant_variance"} - set(expected):
         assert not np.array_equal(getattr(model.model_, name), getattr(start, name)), name
@@ -158,9 +165,12 @@ def test_tuning_leaves_fixed_parts_alone(kernel, expected, scale):
 def test_tuning_leaves_fixed_parts_of_an_unknown_kernel_alone():
     X, y = tuned.make_data(60)
     kernel = FIXED_TWO * RationalQuadratic(0.1, 1.0) + FIXED_NOISE
-    model = tuned.regressor(kernel=kernel, n_neighbors=15, n_tuning_points=15, scale="global")
+    model = tuned.regressor(
+        kernel=kernel, n_neighbors=15, effort__n_points=15, hyperparameters__scale="global"
+    )
     found = fit_silently(model, X, y).model_
-    assert (found.signal_variance, found.noise_variance) == (1.0, 0.5)
+    signal = found.signal_variance * model.target_scaler_.std[0] ** 2
+    assert (signal, found.noise_variance) == pytest.approx((1.0, 0.5))
     assert found.kernel.k1 == FIXED_TWO
     assert found.kernel.k2.length_scale != 0.1
 
@@ -193,7 +203,7 @@ def test_fixed_part_that_tuning_cannot_leave_alone_is_refused(data, kernel, mess
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         LSGPRegressor(kernel=kernel).fit(X, y)
     # Where nothing is tuned, everything stays.
-    LSGPRegressor(kernel=kernel, **BARE).fit(X, y)
+    LSGPRegressor().set_params(kernel=kernel, **BARE).fit(X, y)
 
 
 @pytest.mark.parametrize("amplitude", [0.0, -1.0, np.inf])
@@ -205,7 +215,7 @@ def test_kernel_without_a_positive_amplitude_is_refused(data, amplitude):
         # scikit-learn takes the root of the amplitude to print it.
         warnings.simplefilter("ignore", RuntimeWarning)
         with pytest.raises(ValueError, match=message):
-            LSGPRegressor(kernel=kernel, **BARE).fit(X, y)
+            LSGPRegressor().set_params(kernel=kernel, **BARE).fit(X, y)
 
 
 # ---- bounds ----
@@ -249,13 +259,18 @@ BOUNDED = {
 }
 
 
+# More noise than there is: the signal may grow without end, of which users hear.
 @pytest.mark.parametrize("scale", ["local", "global"])
 @pytest.mark.parametrize("name", BOUNDED)
 def test_bounds_of_a_kernel_object_hold(name, scale):
     kernel, value, (low, high) = BOUNDED[name]
-    model = tuned.regressor(kernel=kernel, scale=scale, n_models=3).fit(*tuned.make_data(150))
+    model = tuned.regressor(kernel=kernel, hyperparameters__scale=scale, effort__n_models=3).fit(
+        *tuned.make_data(150)
+    )
+    unit = model.target_scaler_.std[0] ** 2
     for fitted in model.fitted_:
-        found = value(fitted.model)
+        own = fitted.model
+        found = value(own.replace(signal_variance=unit * own.signal_variance))
         assert (found >= np.multiply(low, 1 - 1e-9)).all()
         assert (found <= np.multiply(high, 1 + 1e-9)).all()
 
@@ -263,4 +278,5 @@ def test_bounds_of_a_kernel_object_hold(name, scale):
 def test_a_kernel_without_an_amplitude_does_not_get_one():
     for kernel in (RBF(0.7) + WhiteKernel(0.1), Matern(0.7, nu=1.5)):
         model = tuned.regressor(kernel=kernel).fit(*tuned.make_data(150))
-        assert {fitted.model.signal_variance for fitted in model.fitted_} == {1.0}
+        signals = [fitted.model.signal_variance for fitted in model.fitted_]
+        np.testing.assert_allclose(np.array(signals) * model.target_scaler_.std[0] ** 2, 1.0)

@@ -14,9 +14,9 @@ from cli_runs import run, run_ok
 from globe import GIVEN, field, fitted, places, unit_vectors
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
-from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp import Effort, LSGPClassifier, LSGPRegressor, Rotated, Sphere
 from lsgp.ensemble.view import in_one_piece
-from lsgp.inputs.transforms import Sphere
+from lsgp.inputs import transforms
 from lsgp.inputs.transforms.sphere import EARTH_RADIUS, seam
 from lsgp.plotting import plot_decision, plot_map, plot_neighborhood
 from lsgp.report import write_report
@@ -27,8 +27,10 @@ mpl.use("Agg")
 
 def test_gradients_are_per_degree():
     X = np.column_stack([places(), np.random.default_rng(0).normal(size=300)])
-    model = LSGPRegressor(sphere=(0, 1), localizer="epanechnikov", **GIVEN).fit(
-        X, np.column_stack([field(X), field(X) * X[:, 2]])
+    model = (
+        LSGPRegressor()
+        .set_params(coordinates=Sphere(0, 1), localizer="epanechnikov", **GIVEN)
+        .fit(X, np.column_stack([field(X), field(X) * X[:, 2]]))
     )
     queries = np.column_stack([places(6, 4), np.zeros(6)])
     mean, std = model.predict_gradient(queries, return_std=True)
@@ -51,7 +53,7 @@ def test_explanations_have_kilometers_along_the_ground():
     frame = explained.to_frame()
     assert {"distance", "kilometers"} <= set(frame.columns)
     assert np.array_equal(frame["kilometers"][: len(one.rows)], one.kilometers)
-    assert LSGPRegressor(**GIVEN).fit(X, field(X)).explain(X[:1]).kilometers is None
+    assert LSGPRegressor().set_params(**GIVEN).fit(X, field(X)).explain(X[:1]).kilometers is None
     assert explained.is_beyond_range.shape == (2, 2)
     assert not explained.is_beyond_range.any()
 
@@ -68,7 +70,7 @@ def test_importance_and_effects_are_of_longitude_and_latitude():
     X = pd.DataFrame(places(), columns=["lon", "lat"])
     X["time"] = np.random.default_rng(0).normal(size=len(X))
     y = np.sin(np.radians(X["lat"].to_numpy())) * 3
-    model = LSGPRegressor(sphere=("lon", "lat"), **GIVEN).fit(X, y)
+    model = LSGPRegressor().set_params(coordinates=Sphere("lon", "lat"), **GIVEN).fit(X, y)
     found = model.importance()
     assert found.names == ["lon", "lat", "time"]
     assert found.order[0] == 1
@@ -82,12 +84,17 @@ def test_saved_estimators_predict_the_same(kind, tmp_path):
     X = np.column_stack([np.arange(120.0), places(120)])
     y = field(X[:, 1:])
     y = y if kind is LSGPRegressor else np.where(y > 0, "up", "down")
-    settings = {"n_tuning_points": 40, "n_models": 2, "random_state": 0, "kernel": "matern32"}
-    model = kind(sphere=(1, 2), **settings).fit(X, y)
+    settings = {
+        "effort__n_points": 40,
+        "effort__n_models": 2,
+        "random_state": 0,
+        "kernel": "matern32",
+    }
+    model = kind().set_params(coordinates=Sphere(1, 2), **settings).fit(X, y)
     model.save(tmp_path / "model.lsgp")
     loaded = kind.load(tmp_path / "model.lsgp")
-    assert loaded.sphere == (1, 2)
-    assert loaded.ensemble_.projection == Sphere(1, 2)
+    assert loaded.coordinates == Sphere(1, 2)
+    assert loaded.ensemble_.projection == transforms.Sphere(1, 2)
     ask = "predict" if kind is LSGPRegressor else "predict_proba"
     np.testing.assert_array_equal(getattr(loaded, ask)(X), getattr(model, ask)(X))
     np.testing.assert_array_equal(loaded.lengthscales_, model.lengthscales_)
@@ -99,8 +106,14 @@ def test_saved_estimators_predict_the_same(kind, tmp_path):
 def test_added_rows_are_as_if_they_had_been_there():
     X, queries = places(), places(20, 5)
     y = field(X)
-    model = fitted(X, input_transform=None, lengthscale=3000.0, normalize_y=False)
-    first = LSGPRegressor(**model.get_params()).fit(X[:200], y[:200])
+    model = fitted(
+        X,
+        input_transform=None,
+        hyperparameters__lengthscale=3000.0,
+        prior_mean=0.0,
+        hyperparameters__signal_variance=1.0,
+    )
+    first = LSGPRegressor().set_params(**model.get_params()).fit(X[:200], y[:200])
     added = first.partial_fit(X[200:] + np.array([360.0, 0.0]), y[200:])
     np.testing.assert_allclose(added.predict(queries), model.predict(queries), atol=1e-10)
 
@@ -116,7 +129,7 @@ def test_tables_with_texts_keep_their_places():
     X = pd.DataFrame(places(), columns=["lon", "lat"])
     X.insert(0, "kind", np.where(np.arange(300) % 2, "sea", "land"))
     y = field(X[["lon", "lat"]].to_numpy()) + (X["kind"] == "sea")
-    model = LSGPRegressor(sphere=("lon", "lat"), **GIVEN).fit(X, y)
+    model = LSGPRegressor().set_params(coordinates=Sphere("lon", "lat"), **GIVEN).fit(X, y)
     assert model.ensemble_.projection.pair == (2, 3)  # behind those of the text
     assert model.n_features_in_ == 3
     moved = X.assign(lon=X["lon"] + 360.0)
@@ -124,8 +137,8 @@ def test_tables_with_texts_keep_their_places():
     gradient = model.predict_gradient(X[:2])
     assert np.isnan(gradient[:, 0]).all()
     assert np.isfinite(gradient[:, 1:]).all()
-    with pytest.raises(ValueError, match=r"^sphere has the column 'kind', which is .* Give "):
-        LSGPRegressor(sphere=("lon", "kind"), **GIVEN).fit(X, y)
+    with pytest.raises(ValueError, match=r"has the column 'kind', which is .* Give "):
+        LSGPRegressor().set_params(coordinates=Sphere("lon", "kind"), **GIVEN).fit(X, y)
     with pytest.raises(ValueError, match="Row 3 of X has the latitude 91 in 'lat', beyond ±90"):
         bad = X.copy()
         bad.loc[3, "lat"] = 91.0
@@ -136,7 +149,9 @@ def test_queries_on_the_other_side_of_the_seam_are_near():
     X = places(400) * [0.1, 0.3] + [175.0, 0.0]
     y = field(X)
     queries = places(30, 7) * [0.05, 0.1] + [-180.0, 0.0]
-    model = LSGPRegressor(sphere=(0, 1), n_tuning_points=60, n_models=1, random_state=0)
+    model = LSGPRegressor(
+        coordinates=Sphere(0, 1), effort=Effort(n_points=60, n_models=1), random_state=0
+    )
     found = model.fit(X, y, queries=queries)
     # The targets of tuning are those whose distances are like the queries'.
     np.testing.assert_allclose(found.predict(queries), field(queries), atol=0.1)
@@ -145,7 +160,7 @@ def test_queries_on_the_other_side_of_the_seam_are_near():
 def test_places_that_are_missing_are_filled_in_as_any_number():
     X = np.column_stack([places(), np.arange(300.0)])
     X[::9, 0] = np.nan
-    model = LSGPRegressor(sphere=(0, 1), **GIVEN).fit(X, field(places()))
+    model = LSGPRegressor().set_params(coordinates=Sphere(0, 1), **GIVEN).fit(X, field(places()))
     assert model.ensemble_.projection is not None
     assert np.isfinite(model.predict(X)).all()
 
@@ -154,25 +169,36 @@ def test_kernel_objects_have_a_lengthscale_for_each_column_of_the_table():
     X = np.column_stack([places(200), np.linspace(0, 1, 200)])
     y = field(X) + X[:, 2]
     kernel = 1.0 * RBF([1.0, 1.0, 2.0]) + WhiteKernel(0.01)
-    given = LSGPRegressor(sphere=(0, 1), kernel=kernel, objective=None, n_neighbors=30).fit(X, y)
+    given = LSGPRegressor(
+        coordinates=Sphere(0, 1), kernel=kernel, objective=None, n_neighbors=30
+    ).fit(X, y)
     assert given.model_.lengthscale.tolist() == [1.0, 1.0, 1.0, 2.0]
-    tuned = LSGPRegressor(sphere=(0, 1), kernel=kernel, n_tuning_points=30, n_neighbors=30)
+    tuned = LSGPRegressor(
+        coordinates=Sphere(0, 1), kernel=kernel, effort=Effort(n_points=30), n_neighbors=30
+    )
     lengthscale = tuned.fit(X, y).model_.lengthscale
     assert len(set(lengthscale[:3])) == 1
 
 
 def test_single_precision_keeps_its_digits_in_kilometers():
     X, queries = places(300) * 0.01 + [[9.0, 50.0]], places(20, 1) * 0.01 + [[9.0, 50.0]]
-    settings = {**GIVEN, "input_transform": None, "lengthscale": 200.0, "sphere": (0, 1)}
+    settings = {
+        **GIVEN,
+        "input_transform": None,
+        "hyperparameters__lengthscale": 200.0,
+        "coordinates": Sphere(0, 1),
+    }
     y = X[:, 0] - X[:, 1]
-    both = [LSGPRegressor(dtype=d, **settings).fit(X, y) for d in ("float64", "float32")]
+    both = [
+        LSGPRegressor().set_params(dtype=d, **settings).fit(X, y) for d in ("float64", "float32")
+    ]
     one, other = (model.predict(queries) for model in both)
     np.testing.assert_allclose(one, other, rtol=1e-4)
 
 
 def test_one_place_is_no_reason_to_fail():
     X = np.column_stack([np.full(30, 10.0), np.full(30, 50.0), np.linspace(0, 1, 30)])
-    model = LSGPRegressor(sphere=(0, 1), **GIVEN).fit(X, X[:, 2])
+    model = LSGPRegressor().set_params(coordinates=Sphere(0, 1), **GIVEN).fit(X, X[:, 2])
     assert np.isfinite(model.predict(X)).all()
     assert np.isfinite(model.lengthscales_).all()
 
@@ -183,7 +209,7 @@ def test_command_line_fits_on_the_sphere(tmp_path, capsys):
     model = tmp_path / "model.lsgp"
     common = ("fit", tmp_path / "rows.csv", "--target", "t", "-o", model, "--objective", "none")
     run_ok(*common, "--sphere", "lon,lat")
-    assert LSGPRegressor.load(model).sphere == ("lon", "lat")
+    assert LSGPRegressor.load(model).coordinates == Sphere("lon", "lat")
     for sphere, said in (
         ("lon", "--sphere is 'lon'. Give two columns: longitude, then latitude."),
         ("lon,t", "Column 't' is --sphere, but no input."),
@@ -194,8 +220,7 @@ def test_command_line_fits_on_the_sphere(tmp_path, capsys):
         assert said in capsys.readouterr().err
     run_ok(*common, "--anisotropy", "30,0.5", "--plane", "lon,lat")
     loaded = LSGPRegressor.load(model)
-    assert loaded.anisotropy == (30.0, 0.5)
-    assert loaded.anisotropic_features == ("lon", "lat")
+    assert loaded.coordinates == Rotated("lon", "lat", angle=30.0, ratio=0.5)
 
 
 # -- what is refused ---------------------------------------------------------------------------
@@ -211,8 +236,8 @@ def test_latitudes_beyond_the_poles_are_refused_wherever_they_come_in():
     n = int((np.abs(wrong[:, 1]) > 90).sum())
     assert str(caught.value) == (
         f"Row {row} of X has the latitude {wrong[row, 1]:g} in 'x1', beyond ±90 degrees ({n} of "
-        "300 rows have such). Give sphere=(longitude, latitude) in degrees, longitude first: it "
-        "is ('x0', 'x1') now."
+        "300 rows have such). Give coordinates=Sphere(longitude, latitude) in degrees, "
+        "longitude first: it is ('x0', 'x1') now."
     )
     model = fitted(X)
     bad = np.array([[0.0, 0.0], [0.0, -90.5]])
@@ -222,7 +247,7 @@ def test_latitudes_beyond_the_poles_are_refused_wherever_they_come_in():
     with pytest.raises(ValueError, match=r"Row 1 of X has the latitude -90.5"):
         model.partial_fit(bad, [0.0, 0.0])
     with pytest.raises(ValueError, match=r"Row 1 of X has the latitude -90.5"):
-        LSGPRegressor(sphere=(0, 1), n_tuning_points=20).fit(X, y, queries=bad)
+        LSGPRegressor(coordinates=Sphere(0, 1), effort=Effort(n_points=20)).fit(X, y, queries=bad)
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict([[np.nan, 0.0]])
     with pytest.raises(ValueError, match="infinity"):
@@ -232,28 +257,30 @@ def test_latitudes_beyond_the_poles_are_refused_wherever_they_come_in():
 @pytest.mark.parametrize(
     ("sphere", "message"),
     [
-        ("lon", "sphere='lon' is not a pair of columns. Give two names, or two numbers."),
-        ((0, 1, 2), "sphere=(0, 1, 2) is not a pair of columns. Give two names, or two numbers."),
-        ((0, 0), "sphere=(0, 0) has one column twice. Give two of them."),
+        (("x0", 0), "coordinates=Sphere('x0', 0) has one column twice. Give two of them."),
         (
             (0, 5),
-            "sphere has 5, which is not a column of X. Its columns are x0, x1: give names, or "
-            "numbers from 0 to 1.",
+            "coordinates=Sphere(0, 5) has 5, which is not a column of X. Its columns are x0, x1: "
+            "give names, or numbers from 0 to 1.",
         ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(sphere, message):
-    with pytest.raises(ValueError, match="sphere") as caught:
-        LSGPRegressor(sphere=sphere, **GIVEN).fit(places(), field(places()))
+    with pytest.raises(ValueError, match="Sphere") as caught:
+        LSGPRegressor().set_params(coordinates=Sphere(*sphere), **GIVEN).fit(
+            places(), field(places())
+        )
     assert str(caught.value) == message
 
 
 def test_two_lengthscales_for_one_sphere_are_refused():
     with pytest.raises(ValueError, match="lengthscale has 1 and 2 for the two inputs that are"):
-        fitted(lengthscale=[1.0, 2.0])
+        fitted(hyperparameters__lengthscale=[1.0, 2.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert fitted(lengthscale=[2.0, 2.0]).model_.lengthscale.tolist() == [2.0] * 3
+        assert (
+            fitted(hyperparameters__lengthscale=[2.0, 2.0]).model_.lengthscale.tolist() == [2.0] * 3
+        )
 
 
 def test_maps_end_at_the_poles(tmp_path):
@@ -264,7 +291,7 @@ def test_maps_end_at_the_poles(tmp_path):
     mpl.pyplot.close(mean.figure)
     write_report(model, tmp_path / "report.html")
     assert "distance (km)" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    labels = LSGPClassifier(sphere=(0, 1), objective=None).fit(X, field(X) > 0)
+    labels = LSGPClassifier(coordinates=Sphere(0, 1), objective=None).fit(X, field(X) > 0)
     mpl.pyplot.close(plot_decision(labels).figure)
 
 
@@ -293,7 +320,7 @@ def test_pictures_begin_in_the_widest_gap_of_longitudes(longitude, start):
 
 def test_effects_along_longitude_cross_the_date_line():
     X = pacific()
-    model = fitted(X, lengthscale=8000.0)
+    model = fitted(X, hyperparameters__lengthscale=8000.0)
     effect = model.effects([0])[0]
     assert 149 < effect.grid[0] < 160
     assert 220 < effect.grid[-1] < 231
@@ -301,13 +328,13 @@ def test_effects_along_longitude_cross_the_date_line():
     # The same curve as of rows that came in the other convention.
     east = X.copy()
     east[:, 0] %= 360
-    other = fitted(east, lengthscale=8000.0).effects([0])[0]
+    other = fitted(east, hyperparameters__lengthscale=8000.0).effects([0])[0]
     np.testing.assert_allclose(effect.grid, other.grid)
     np.testing.assert_allclose(effect.effect, other.effect, atol=1e-9)
 
 
 def test_maps_are_in_one_piece_across_the_date_line(tmp_path):
-    model = fitted(pacific(), lengthscale=8000.0)
+    model = fitted(pacific(), hyperparameters__lengthscale=8000.0)
     mean, _ = plot_map(model, resolution=8)
     west, east = mean.get_xlim()
     assert 140 < west < 151

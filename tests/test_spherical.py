@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.inputs.settings import specify
 from lsgp.method.kernels import KERNELS, MOST_INPUTS
 
@@ -46,7 +46,7 @@ def test_it_can_be_tuned_and_ends_at_its_lengthscale():
     X = rng.uniform(size=(200, 2))
     y = np.sin(5 * X[:, 0]) + X[:, 1] + 0.05 * rng.normal(size=200)
     model = LSGPRegressor(
-        kernel="spherical", n_models=1, n_tuning_points=60, n_neighbors=30, random_state=0
+        kernel="spherical", effort=Effort(n_models=1, n_points=60), n_neighbors=30, random_state=0
     ).fit(X, y)
     assert model.loo().calibration.rmse < 0.1
     alone = LSGPRegressor(
@@ -54,8 +54,8 @@ def test_it_can_be_tuned_and_ends_at_its_lengthscale():
         objective=None,
         trend=None,
         input_transform=None,
-        lengthscale=0.5,
-        normalize_y=False,
+        hyperparameters=Hyperparameters(lengthscale=0.5, signal_variance=1.0),
+        prior_mean=0.0,
     ).fit([[0.0], [0.1]], [1.0, 1.0])
     assert alone.predict([[0.6]])[0] == 0.0
     assert alone.predict([[0.55]])[0] > 0.0

@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import save_file
 from storage_cases import fit_case, make_data, same_predictions
 
-from lsgp import LSGPRegressor, ModelFileError
+from lsgp import Hyperparameters, LSGPRegressor, ModelFileError
 from lsgp.storage import model_file
 from lsgp.storage.model_file import Contents, read_model_file, write_model_file
 
@@ -254,7 +254,7 @@ IMPOSSIBLE = {
     "unknown type": set_value("parameters", "kernel", value={"type": "module"}),
     "a huge array": set_value(
         "parameters",
-        "lengthscale",
+        "trend",
         value={"type": "array", "dtype": "float64", "shape": [10**12], "items": []},
     ),
     "too many neighbors": set_value("models", 0, "n_neighbors", value=10**6),
@@ -325,7 +325,9 @@ def test_points_without_a_row_are_refused_even_if_the_checksum_is_not_read(saved
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_trees_of_any_size_are_found_to_be_right(n, dtype, model_path):
     X, y = make_data(n, None)
-    model = LSGPRegressor(objective=None, dtype=dtype, lengthscale=[0.1, 3.0, 1.0]).fit(X, y)
+    model = LSGPRegressor(
+        objective=None, dtype=dtype, hyperparameters=Hyperparameters(lengthscale=[0.1, 3.0, 1.0])
+    ).fit(X, y)
     model.save(model_path)
     assert same_predictions(LSGPRegressor.load(model_path), model)
     if n > 64:

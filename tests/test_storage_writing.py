@@ -77,11 +77,12 @@ def test_links_and_permissions_stay(saved_model):
 KILL_SCRIPT = """
 import os, random, signal, sys, time
 import numpy as np
-from lsgp import LSGPRegressor
+from lsgp import Hyperparameters, LSGPRegressor
 
 path, n_killed = sys.argv[1], int(sys.argv[2])
 X = np.random.default_rng(0).normal(size=(20_000, 3))
-models = [LSGPRegressor(objective=None, lengthscale=ell).fit(X, X[:, 0]) for ell in (1.0, 2.0)]
+given = [Hyperparameters(lengthscale=ell) for ell in (1.0, 2.0)]
+models = [LSGPRegressor(objective=None, hyperparameters=own).fit(X, X[:, 0]) for own in given]
 began = time.perf_counter()
 for model in models:
     model.save(path)

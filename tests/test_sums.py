@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sums of two correlations in fits: where they are chosen, and what is done with them."""
 
+import math
 from copy import copy, deepcopy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from lsgp import LSGPRegressor, variogram
+from lsgp import LSGPRegressor, Sphere, variogram
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import Composite
-from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.tuning.stages import compose
+from lsgp.tuning import exact
+from lsgp.tuning.exact import Exact
 
 
-def long_and_short(n=250, seed=0):
+def long_and_short(n=400, seed=0):
     """Something smooth over all of the square, and something rough over little of it."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(n, 2))
@@ -25,13 +26,18 @@ def long_and_short(n=250, seed=0):
     return X, 5.0 * np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.4 * rough + 0.05 * rng.normal(size=n)
 
 
-SETTINGS = {"random_state": 0, "n_jobs": 1, "boosting": False, "input_transform": "standardize"}
+SETTINGS = {
+    "random_state": 0,
+    "n_jobs": 1,
+    "effort__boosting": False,
+    "input_transform": "standardize",
+}
 
 
 @pytest.fixture(scope="module")
 def fitted():
     X, y = long_and_short()
-    model = LSGPRegressor(**SETTINGS).fit(X, y)
+    model = LSGPRegressor().set_params(**SETTINGS).fit(X, y)
     assert sums_in(model), "it was made for them"
     return model, X, y
 
@@ -51,7 +57,8 @@ def test_what_varies_over_long_and_short_distances_chooses_a_sum(fitted):
     model, _, _ = fitted
     kernel = sums_in(model)[0].model.kernel
     assert max(kernel.ratios) < 1.0, "the second is the short one"
-    assert "sum of rbf and matern32" in str(model.describe())
+    assert str(kernel).startswith("sum of ")
+    assert str(kernel) in model.describe()
     assert isinstance(sums_in(model)[0].solver, ExactSolver)
 
 
@@ -89,13 +96,13 @@ def test_rows_that_come_later_are_known(fitted):
 
 
 def test_a_warm_fit_goes_on_from_them_and_tries_no_others(fitted, monkeypatch):
-    _, X, y = fitted
-    model = LSGPRegressor(warm_start=True, **SETTINGS).fit(X[:200], y[:200])
+    model, X, y = fitted
     before = {f.model.kernel for f in sums_in(model)}
-    assert before
-    monkeypatch.setattr(compose, "tune_composite", lambda *_: pytest.fail("begun anew"))
-    model.fit(X, y)
-    after = {f.model.kernel for f in sums_in(model)}
+    monkeypatch.setattr(Exact, "_sums_and_warps", lambda *_: pytest.fail("begun anew"))
+    more_X, more_y = long_and_short(20, seed=1)
+    warm = deepcopy(model).set_params(warm_start=True)
+    warm.fit(np.vstack([X, more_X]), np.append(y, more_y))
+    after = {f.model.kernel for f in sums_in(warm)}
     assert after, "what paid pays"
     assert not after & before, "tuned for the rows that there are now"
 
@@ -111,13 +118,13 @@ def test_a_warm_fit_of_sums_alone_has_local_models_by_name(fitted):
 
 def test_a_kernel_that_is_given_is_not_replaced(fitted):
     _, X, y = fitted
-    model = LSGPRegressor(kernel="matern32", **SETTINGS).fit(X[:120], y[:120])
+    model = LSGPRegressor().set_params(kernel="matern32", **SETTINGS).fit(X[:120], y[:120])
     assert {f.model.kernel for f in model.ensemble_.models} == {"matern32"}
 
 
 @pytest.mark.parametrize(
     "kernel",
-    [SumKernel(("rbf", "matern32"), 0.4, (0.2, 0.7)), ProductKernel("matern52", (0.3, 2.0))],
+    [SumKernel(("rbf", "matern32"), 0.4, (0.2, 0.7))],
     ids=str,
 )
 def test_inputs_that_say_nothing_change_nothing(kernel):
@@ -136,25 +143,13 @@ def test_inputs_that_say_nothing_change_nothing(kernel):
     assert wide.kernel.of_inputs(inputs) == kernel
 
 
-def test_many_inputs_of_which_few_matter_may_have_a_sum():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1.0, 1.0, size=(1000, 50))
-    rough = np.sign(np.sin(9.0 * X[:, 1]))
-    y = 3.0 * np.sin(2.0 * X[:, 0]) + X[:, 2] + 0.5 * rough + 0.05 * rng.normal(size=1000)
-    model = LSGPRegressor(**SETTINGS, n_tuning_points=200).fit(X, y)
-    assert sums_in(model), "it was made for them"
-    for fitted in sums_in(model):
-        assert len(fitted.model.kernel.ratios) == 50
-    assert np.isfinite(model.predict(X[:5])).all()
-
-
 def test_beyond_the_rows_they_have_most_of_the_weight():
     rng = np.random.default_rng(1)
     X = rng.uniform(size=(400, 3))
     y = 2.0 * X[:, 0] + np.sin(4.0 * X[:, 1]) + 0.3 * np.sign(np.sin(20.0 * X[:, 2]))
     y += 0.05 * rng.normal(size=400)
     beyond = X[:, 0] > 0.75
-    model = LSGPRegressor(**SETTINGS, n_tuning_points=200)
+    model = LSGPRegressor().set_params(**SETTINGS)
     model.fit(X[~beyond], y[~beyond], queries=X[beyond])
     share = sum(f.weight for f in model.ensemble_.models if isinstance(f.model.kernel, Composite))
     assert share >= 0.35  # .7 of all, or of the half that is tuned for the queries
@@ -164,31 +159,30 @@ def test_beyond_the_rows_they_have_most_of_the_weight():
     assert np.sqrt(np.mean((predicted.mean - y[beyond]) ** 2)) < 0.5 * y[beyond].std()
 
 
-def test_on_a_sphere_there_are_more_inputs_than_columns():
+def test_on_a_sphere_there_are_more_inputs_than_columns(monkeypatch):
+    monkeypatch.setattr(exact, "WORTH_A_TRIAL", -math.inf)  # whether they pay or not
     rng = np.random.default_rng(0)
     X = np.c_[rng.uniform(-180, 180, 80), rng.uniform(-80, 80, 80), rng.uniform(size=80)]
     y = np.sin(X[:, 0] / 30.0) + X[:, 2] + 0.1 * rng.normal(size=80)
-    model = LSGPRegressor(random_state=0, sphere=(0, 1), n_tuning_points=40).fit(X, y)
-    assert any("sum" in str(c.model.kernel) for c in model.tuning_.candidates)
+    model = LSGPRegressor(random_state=0, coordinates=Sphere(0, 1)).fit(X, y)
+    kernels = [c.model.kernel for c in model.tuning_.candidates]
+    assert {len(k.ratios) for k in kernels if isinstance(k, SumKernel)} == {4}
     assert np.isfinite(model.predict(X)).all()
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        {"groups": np.repeat(np.arange(50), 5)},
-        {"n_models": 1},
+        {"effort__n_models": 1},
         {"memory_budget": "1MB"},
-        {"objective": "marginal_likelihood", "n_tuning_points": 3},
+        {"objective": "marginal_likelihood", "effort__n_points": 3},
         {"kernel": "rbf"},
     ],
     ids=lambda settings: next(iter(settings)),
 )
 def test_warm_fits_have_none_where_cold_ones_would_not(fitted, settings):
     model, X, y = fitted
-    own = dict(settings)
-    groups = own.pop("groups", None)
-    warm = deepcopy(model).set_params(warm_start=True, **own).fit(X, y, groups=groups)
+    warm = deepcopy(model).set_params(warm_start=True, **settings).fit(X, y)
     assert not sums_in(warm)
     assert np.isfinite(warm.predict(X[:3])).all()
 

@@ -37,7 +37,7 @@ def test_predictions_do_not_depend_on_threads_or_memory(
     many, n_jobs, memory_budget, dtype, bandwidth
 ):
     X, y, queries, _ = many
-    model = regressor(dtype=dtype, bandwidth=bandwidth).fit(X, y)
+    model = regressor(dtype=dtype, localizer__bandwidth=bandwidth).fit(X, y)
     expected = model.predict_distribution(queries)
     model.set_params(n_jobs=n_jobs, memory_budget=memory_budget)
     assert_equal_predictions(model.predict_distribution(queries), expected)
@@ -46,7 +46,7 @@ def test_predictions_do_not_depend_on_threads_or_memory(
 @pytest.mark.parametrize("bandwidth", ["adaptive", 0.6])
 def test_gradients_do_not_depend_on_threads_or_memory(many, bandwidth):
     X, y, queries, _ = many
-    model = regressor(bandwidth=bandwidth).fit(X, y)
+    model = regressor(localizer__bandwidth=bandwidth).fit(X, y)
     expected = model.predict_gradient(queries, return_std=True)
     for n_jobs, memory_budget in ((2, "1GB"), (5, "3MB")):
         model.set_params(n_jobs=n_jobs, memory_budget=memory_budget)
@@ -83,7 +83,7 @@ def test_memory_budget_that_is_too_small_is_an_error_before_any_work(data):
 
 def test_bandwidth_that_reaches_too_many_points_is_an_error(data):
     X, y, queries = data
-    model = regressor(bandwidth=50.0, memory_budget="200kB").fit(X, y)
+    model = regressor(localizer__bandwidth=50.0, memory_budget="200kB").fit(X, y)
     with pytest.raises(
         ValueError,
         match=r"^bandwidth=50 reaches 400 training points at query 0, more than the \d+ that a "

@@ -4,8 +4,7 @@
 import numpy as np
 import pytest
 
-from lsgp import LSGPRegressor
-from lsgp.tuning.trees.plan import BOOSTED_PRIOR_ROWS, boosted_prior_rows
+from lsgp import Effort, LSGPRegressor
 
 
 def curve(U):
@@ -23,7 +22,9 @@ def test_constant_targets_are_predicted(n):
 def test_functions_of_inputs_far_from_zero_are_learnt(shift, unit):
     rng = np.random.default_rng(0)
     U, Q = rng.uniform(0.0, 3.0, (80, 3)), rng.uniform(0.0, 3.0, (50, 3))
-    model = LSGPRegressor(random_state=0, n_tuning_points=80).fit(shift + unit * U, curve(U))
+    model = LSGPRegressor(random_state=0, effort=Effort(n_points=80)).fit(
+        shift + unit * U, curve(U)
+    )
     errors = model.predict(shift + unit * Q) - curve(Q)
     assert np.sqrt(np.mean(errors**2)) < 0.05 * curve(Q).std()
 
@@ -31,7 +32,7 @@ def test_functions_of_inputs_far_from_zero_are_learnt(shift, unit):
 def test_models_of_all_inputs_are_those_that_were_tuned_with_some():
     rng = np.random.default_rng(0)
     X, Q = rng.uniform(0.0, 3.0, (1000, 48)), rng.uniform(0.0, 3.0, (100, 48))
-    model = LSGPRegressor(random_state=0, kernel="rbf", n_tuning_points=200)
+    model = LSGPRegressor(random_state=0, kernel="rbf", effort=Effort(n_points=200))
     mean, std = model.fit(X, curve(X)).predict(Q, return_std=True)
     assert np.mean(((mean - curve(Q)) / std) ** 2) < 4.0
 
@@ -43,12 +44,7 @@ def test_given_transforms_are_kept_with_many_inputs():
     X[:, -1] *= 1e6
     given = [None] * 47 + ["standardize"]
     model = LSGPRegressor(
-        effort="fast", kernel="rbf", n_tuning_points=200, random_state=0, input_transform=given
+        effort=Effort("fast", n_points=200), kernel="rbf", random_state=0, input_transform=given
     ).fit(X[:900], y[:900])
     assert all(fitted.transform.kinds == tuple(given) for fitted in model.fitted_)
     assert np.sqrt(np.mean((model.predict(X[900:]) - y[900:]) ** 2)) < 0.25
-
-
-def test_few_rows_are_not_outvoted_by_what_is_expected_of_trees():
-    assert boosted_prior_rows(120) == 240
-    assert boosted_prior_rows(1000) == BOOSTED_PRIOR_ROWS

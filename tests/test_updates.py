@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lsgp import LSGPRegressor
+from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.method.contract import LocalProblem
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
@@ -162,14 +162,16 @@ def check_same(model, fresh):
         {},
         {"input_transform": "half-rank", "dtype": "float32"},
         {"input_transform": "yeo-johnson", "kernel": "rbf"},
-        {"bandwidth": 1.0},
-        {"normalize_y": False},
+        {"localizer__bandwidth": 1.0},
+        {"prior_mean": 0.0, "hyperparameters__signal_variance": 1.0},
     ],
     ids=str,
 )
 def test_predictions_are_those_of_a_model_of_all_rows(options):
     X, y = data()
-    model = LSGPRegressor(objective=None, n_neighbors=25, **options).fit(X[:500], y[:500])
+    model = (
+        LSGPRegressor().set_params(objective=None, n_neighbors=25, **options).fit(X[:500], y[:500])
+    )
     start = 500
     for stop in (501, 510, 540, 600):
         assert model.partial_fit(X[start:stop], y[start:stop]) is model
@@ -223,11 +225,17 @@ def test_weights_and_known_noise_relate_to_those_of_the_fit():
 
 def test_first_partial_fit_is_fit_and_few_rows_do_not_limit_the_neighbors_for_good():
     X, y = data()
-    model = LSGPRegressor(objective=None, n_neighbors=30, input_transform=None, normalize_y=False)
+    model = LSGPRegressor(
+        objective=None,
+        n_neighbors=30,
+        input_transform=None,
+        prior_mean=0.0,
+        hyperparameters=Hyperparameters(signal_variance=1.0),
+    )
     model.partial_fit(X[:5], y[:5])
     assert model.n_neighbors_ == 5
     model.partial_fit(X[5:], y[5:])
-    fresh = LSGPRegressor(**model.get_params()).fit(X, y)
+    fresh = LSGPRegressor().set_params(**model.get_params()).fit(X, y)
     assert model.n_neighbors_ == 30
     np.testing.assert_array_equal(model.predict(X), fresh.predict(X))
 

@@ -8,7 +8,7 @@ import pytest
 from data_folder import data_folder
 from small_regression import raises
 
-from lsgp import LSGPRegressor, empirical_variogram, variogram
+from lsgp import LSGPRegressor, Rotated, Sphere, empirical_variogram, variogram
 from lsgp.inputs.transforms.sphere import EARTH_RADIUS
 from lsgp.plotting import plot_variogram
 
@@ -43,11 +43,13 @@ def test_each_kind_of_kriging_is_that_of_gstools(kind):
 
 
 def test_anisotropy_by_angle_and_ratio_is_that_of_gstools():
-    model = LSGPRegressor.kriging(anisotropy=(30.0, 0.4), **SPHERICAL).fit(X, Y)
+    model = LSGPRegressor.kriging(coordinates=Rotated(angle=30.0, ratio=0.4), **SPHERICAL).fit(X, Y)
     mean, std = model.predict(QUERIES, return_std=True)
     np.testing.assert_allclose(mean, ANISOTROPIC[0], atol=1e-7)
     np.testing.assert_allclose(std**2, ANISOTROPIC[1], atol=1e-7)
-    opposite = LSGPRegressor.kriging(anisotropy=(210.0, 0.4), **SPHERICAL).fit(X, Y)
+    opposite = LSGPRegressor.kriging(coordinates=Rotated(angle=210.0, ratio=0.4), **SPHERICAL).fit(
+        X, Y
+    )
     np.testing.assert_allclose(opposite.predict(QUERIES), mean, rtol=1e-12)
     assert variogram(model, along=0).range == pytest.approx(7.0)
     assert variogram(model, along=1).range == pytest.approx(2.8)
@@ -100,16 +102,16 @@ def test_a_mean_is_of_simple_kriging_alone():
     assert far.explain([[1000.0, 0.0]]).baseline == 2.0
     with raises(
         ValueError,
-        "prior_mean=2.0 is the mean of y as it is, finite. Give normalize_y=False with it, or "
-        "leave it out: the mean is then that of the rows.",
+        "prior_mean=inf is neither 'auto' nor a finite number. Give the mean of y far from all "
+        "rows, or leave it out: it is then the mean of the rows.",
     ):
-        LSGPRegressor(prior_mean=2.0).fit(X, Y)
+        LSGPRegressor(prior_mean=np.inf).fit(X, Y)
 
 
 def test_kriging_on_the_sphere_has_ranges_in_kilometers():
     places = np.array([[179.0, 0.0], [-179.0, 0.0], [0.0, 80.0]])
     model = LSGPRegressor.kriging(
-        model="spherical", psill=1.0, range=500.0, sphere=(0, 1), kind="simple"
+        model="spherical", psill=1.0, range=500.0, coordinates=Sphere(0, 1), kind="simple"
     ).fit(places, [1.0, 2.0, 3.0])
     r = 2 * EARTH_RADIUS * np.sin(np.radians(0.5)) / 500.0
     c = 1 - 1.5 * r + 0.5 * r**3
@@ -145,14 +147,27 @@ def test_variograms_of_tuned_models_are_in_the_units_of_the_data():
     rng = np.random.default_rng(0)
     places = rng.uniform(0, 1000, size=(200, 2))
     y = 50.0 * np.sin(places[:, 0] / 150) + 5.0 * rng.normal(size=200)
-    settings = {"objective": None, "kernel": "matern32", "input_transform": "standardize"}
-    model = LSGPRegressor(noise_variance=0.01, lengthscale=[0.5, 2.0], **settings).fit(places, y)
+    settings = {"objective": None, "kernel": "matern32"}
+    model = (
+        LSGPRegressor()
+        .set_params(
+            hyperparameters__noise_variance=25.0,
+            hyperparameters__lengthscale=[150.0, 600.0],
+            **settings,
+        )
+        .fit(places, y)
+    )
     first, second = variogram(model), variogram(model, along="x1")
-    np.testing.assert_allclose(first.lengthscale, 0.5 * places[:, 0].std())
-    np.testing.assert_allclose(second.lengthscale, 2.0 * places[:, 1].std())
+    assert (first.lengthscale, second.lengthscale) == (150.0, 600.0)
     np.testing.assert_allclose(first.psill, y.var())
-    np.testing.assert_allclose(first.nugget, 0.01 * y.var())
-    warped = LSGPRegressor(**{**settings, "input_transform": "half-rank"}).fit(places, y)
+    np.testing.assert_allclose(first.nugget, 25.0)
+    scaled = LSGPRegressor(input_transform="standardize", **settings).fit(places, y)
+    found = variogram(scaled, along="x1")
+    np.testing.assert_allclose(found.lengthscale, np.sqrt(2.0) * places[:, 1].std())
+    np.testing.assert_allclose(found.nugget, 0.1 * y.var())
+    warped = (
+        LSGPRegressor().set_params(**{**settings, "input_transform": "half-rank"}).fit(places, y)
+    )
     with raises(
         ValueError,
         "Input 0 is warped by 'half-rank': its lengthscale has no distance in its own units. Fit "

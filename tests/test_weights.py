@@ -28,10 +28,11 @@ def test_weight_of_one_row_is_a_number_of_observations():
     # As many copies, where the copies change neither the neighborhood nor the scaling.
     settings = {
         "localizer": "rectangular",
-        "bandwidth": 2.5,
+        "localizer__bandwidth": 2.5,
         "input_transform": None,
-        "normalize_y": False,
-        "scale": "global",
+        "prior_mean": 0.0,
+        "hyperparameters__signal_variance": 1.0,
+        "hyperparameters__scale": "global",
     }
     weight = np.where(np.arange(len(X)) % 7 == 0, 3, 1)
     copies = regressor(**settings).fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight))

@@ -7,17 +7,17 @@ from lsgp import LSGPRegressor
 
 QUICK = {
     "random_state": 0,
-    "n_tuning_points": 60,
+    "effort__n_points": 60,
     "kernel": "matern32",
     "input_transform": "standardize",
-    "n_models": 2,
+    "effort__n_models": 2,
     "n_neighbors": 30,
 }
 
 
 def regressor(**settings):
     """An estimator that tunes in a fraction of a second."""
-    return LSGPRegressor(**{**QUICK, **settings})
+    return LSGPRegressor().set_params(**{**QUICK, **settings})
 
 
 def make_data(n, seed=0):

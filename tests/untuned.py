@@ -13,7 +13,7 @@ SHAPE = Shape(tail=0.4, contrast=0.3, log_typical=-1.1, log_smallest=-1.3, log_l
 
 
 def regressor(**settings):
-    return LSGPRegressor(**{"objective": None, "n_neighbors": 40, **settings})
+    return LSGPRegressor().set_params(**{"objective": None, "n_neighbors": 40, **settings})
 
 
 def make_data():
@@ -27,7 +27,9 @@ def combined_model(X, y):
     """Two models that differ in everything, combined as tuning would."""
     one = regressor(n_neighbors=24, kernel="rbf").fit(X, y)
     other = regressor(
-        n_neighbors=31, input_transform="half-rank", scale="global", lengthscale=2.0
+        n_neighbors=31,
+        input_transform="half-rank",
+        hyperparameters__scale="global",
     ).fit(X, y)
     models = (replace(one.fitted_[0], weight=0.6), replace(other.fitted_[0], weight=0.4))
     one.ensemble_ = replace(one.ensemble_, models=models, scale_factor=1.2, shape=SHAPE)

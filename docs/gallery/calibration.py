@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.plotting import plot_calibration
 
 # Like many real tables: some inputs skewed, one irrelevant, and noise that grows with the
@@ -26,9 +26,8 @@ model = LSGPRegressor(
     kernel="matern32",
     input_transform="yeo-johnson",
     n_neighbors=64,
-    scale="local",
-    n_tuning_points=400,
-    n_models=2,
+    hyperparameters=Hyperparameters(scale="local"),
+    effort=Effort(n_points=400, n_models=2),
     random_state=0,
 ).fit(X_train, y_train)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.plotting import plot_fit
 
 rng = np.random.default_rng(0)
@@ -19,10 +19,9 @@ for ax, scale in zip(axes, ("global", "local"), strict=True):
     model = LSGPRegressor(
         kernel="matern32",
         input_transform="standardize",
-        scale=scale,
-        n_models=1,
+        hyperparameters=Hyperparameters(scale=scale),
+        effort=Effort(n_models=1, n_points=200),
         n_neighbors=100,
-        n_tuning_points=200,
         random_state=0,
     ).fit(X, y)
     plot_fit(model, ax=ax)

@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lsgp import LSGPClassifier
+from lsgp import Effort, LSGPClassifier
 from lsgp.plotting import plot_confusion, plot_decision, plot_reliability
 
 NAMES = np.array(["core", "ring", "outside"])
@@ -21,7 +21,7 @@ def draw_rows(n, seed):
 
 
 X, y = draw_rows(400, seed=0)
-model = LSGPClassifier(n_models=1, random_state=0).fit(X, y)
+model = LSGPClassifier(effort=Effort(n_models=1), random_state=0).fit(X, y)
 
 figure, axes = plt.subplots(1, 3, figsize=(14.5, 4.2), layout="constrained")
 plot_decision(model, ax=axes[0])

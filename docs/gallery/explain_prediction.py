@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, LSGPRegressor
 from lsgp.plotting import plot_neighborhood
 
 rng = np.random.default_rng(0)
@@ -18,9 +18,8 @@ depth = pd.Series(np.sin(6 * u) + np.cos(9 * v) * u + 0.1 * rng.standard_normal(
 model = LSGPRegressor(
     kernel="matern52",
     input_transform="standardize",
-    n_models=1,
+    effort=Effort(n_models=1, n_points=300),
     n_neighbors=60,
-    n_tuning_points=300,
     random_state=0,
 ).fit(X, depth)
 

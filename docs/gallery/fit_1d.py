@@ -4,19 +4,21 @@
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 
-from lsgp import LSGPRegressor
-from lsgp.datasets import make_doppler
+from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.plotting import plot_fit
 
-X, y = make_doppler(400, noise=0.1, random_state=0)
+random = np.random.default_rng(0)
+x = np.sort(random.uniform(size=400))
+y = np.sqrt(x * (1 - x)) * np.sin(2.1 * np.pi / (x + 0.05)) + 0.1 * random.standard_normal(400)
+X = x[:, None]
 model = LSGPRegressor(
     kernel="matern52",
     input_transform="standardize",
     n_neighbors=30,
-    scale="local",
-    n_models=1,
-    n_tuning_points=400,
+    hyperparameters=Hyperparameters(scale="local"),
+    effort=Effort(n_models=1, n_points=400),
     random_state=0,
 ).fit(X, y)
 

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from sklearn.datasets import make_friedman1
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.plotting import plot_effects, plot_importance
 
 # y = 10 sin(pi a b) + 20 (c - 0.5)² + 10 d + 5 e + noise, and five inputs that do nothing.
@@ -16,10 +16,9 @@ X = pd.DataFrame(X, columns=[*"abcde", *(f"nothing {i}" for i in range(1, 6))])
 model = LSGPRegressor(
     kernel="rbf",
     input_transform="standardize",
-    n_models=1,
+    effort=Effort(n_models=1, n_points=500),
     n_neighbors=64,
-    n_tuning_points=500,
-    scale="global",
+    hyperparameters=Hyperparameters(scale="global"),
     random_state=0,
 ).fit(X, y)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, LSGPRegressor
 
 rng = np.random.default_rng(3)
 
@@ -19,7 +19,7 @@ def lead(X):
 X = rng.uniform(size=(60, 2))
 y = lead(X) + 3 * rng.standard_normal(len(X))
 model = LSGPRegressor(
-    kernel="matern32", n_models=1, n_neighbors=40, n_tuning_points=60, random_state=0
+    kernel="matern32", effort=Effort(n_models=1, n_points=60), n_neighbors=40, random_state=0
 ).fit(X, y)
 
 n, threshold = 50, 40.0

@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, Hyperparameters, LSGPRegressor
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, size=(100_000, 2))
@@ -25,9 +25,8 @@ model = LSGPRegressor(
     kernel="matern52",
     input_transform="standardize",
     n_neighbors=50,
-    scale="global",
-    n_models=1,
-    n_tuning_points=300,
+    hyperparameters=Hyperparameters(scale="global"),
+    effort=Effort(n_models=1, n_points=300),
     n_jobs=-1,
     random_state=0,
 ).fit(X, y)

@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.plotting import plot_fit
 
 rng = np.random.default_rng(0)
@@ -20,10 +20,9 @@ def measure(start, stop, n=150):
 model = LSGPRegressor(
     kernel="rbf",
     input_transform="standardize",
-    n_models=1,
+    effort=Effort(n_models=1, n_points=150),
     n_neighbors=40,
-    scale="global",
-    n_tuning_points=150,
+    hyperparameters=Hyperparameters(scale="global"),
     random_state=0,
 ).fit(*measure(0, 10))
 

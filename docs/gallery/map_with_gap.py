@@ -23,18 +23,10 @@ X = points[~in_hole]
 y = height(X) + 0.05 * rng.standard_normal(len(X))
 X_hole = points[in_hole]
 
-settings = {
-    "kernel": "matern32",
-    "input_transform": "standardize",
-    "n_models": 1,
-    "n_neighbors": 128,
-    "scale": "global",
-    "n_tuning_points": 200,
-    "random_state": 0,
-}
+settings = {"effort": "fast", "random_state": 0}
 models = {
-    "tuned as usual": LSGPRegressor(**settings).fit(X, y),
-    "tuned for the hole": LSGPRegressor(**settings).fit(X, y, queries=X_hole),
+    "tuned as usual": LSGPRegressor().set_params(**settings).fit(X, y),
+    "tuned for the hole": LSGPRegressor().set_params(**settings).fit(X, y, queries=X_hole),
 }
 
 side = (np.arange(60) + 0.5) / 60

@@ -25,7 +25,9 @@ table = pl.DataFrame(
     }
 )
 
-settings = {"kernel": "matern32", "input_transform": "standardize", "n_models": 1}
-model = LSGPRegressor(**settings, n_tuning_points=300, random_state=0).fit(table, sold)
+settings = {"kernel": "matern32", "input_transform": "standardize", "effort__n_models": 1}
+model = (
+    LSGPRegressor().set_params(**settings, effort__n_points=300, random_state=0).fit(table, sold)
+)
 axes = plot_effects(model, ["day: day of year", "shop", "price"])
 axes[0].figure.savefig(Path(__file__).with_name("images") / "mixed_table.png", dpi=110)

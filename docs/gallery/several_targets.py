@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.plotting import plot_fit
 
 rng = np.random.default_rng(0)
@@ -20,10 +20,9 @@ Y = pd.DataFrame({"temperature [°C]": temperature, "humidity [%]": humidity})
 model = LSGPRegressor(
     kernel="rbf",
     input_transform="standardize",
-    n_models=1,
+    effort=Effort(n_models=1, n_points=200),
     n_neighbors=64,
-    scale="local",
-    n_tuning_points=200,
+    hyperparameters=Hyperparameters(scale="local"),
     random_state=0,
 ).fit(X, Y)
 

@@ -8,19 +8,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lsgp.compute.clock import TuningStoppedWarning
     from lsgp.ensemble.variogram import variogram
     from lsgp.estimators.classifier import LSGPClassifier
     from lsgp.estimators.regressor import LSGPRegressor
+    from lsgp.inputs.coordinates import Rotated, Sphere
+    from lsgp.inputs.effort import Effort
     from lsgp.inputs.empirical_variogram import empirical_variogram
+    from lsgp.inputs.hyperparameters import Hyperparameters
+    from lsgp.inputs.localizer import Localizer
     from lsgp.method.distribution import PredictiveDistribution
     from lsgp.storage import ModelFileError
-    from lsgp.tuning.clock import TuningStoppedWarning
 
 __all__ = [
+    "Effort",
+    "Hyperparameters",
     "LSGPClassifier",
     "LSGPRegressor",
+    "Localizer",
     "ModelFileError",
     "PredictiveDistribution",
+    "Rotated",
+    "Sphere",
     "TuningStoppedWarning",
     "empirical_variogram",
     "variogram",
@@ -30,11 +39,16 @@ __version__ = "0.1.0"
 #: Public names are imported when they are first used: scikit-learn takes a second, which the
 #: command line's ``--help`` should not.
 _HOMES = {
+    "Effort": "lsgp.inputs.effort",
+    "Hyperparameters": "lsgp.inputs.hyperparameters",
     "LSGPClassifier": "lsgp.estimators.classifier",
     "LSGPRegressor": "lsgp.estimators.regressor",
+    "Localizer": "lsgp.inputs.localizer",
     "ModelFileError": "lsgp.storage",
     "PredictiveDistribution": "lsgp.method.distribution",
-    "TuningStoppedWarning": "lsgp.tuning.clock",
+    "Rotated": "lsgp.inputs.coordinates",
+    "Sphere": "lsgp.inputs.coordinates",
+    "TuningStoppedWarning": "lsgp.compute.clock",
     "empirical_variogram": "lsgp.inputs.empirical_variogram",
     "variogram": "lsgp.ensemble.variogram",
 }

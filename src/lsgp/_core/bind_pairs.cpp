@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Covariances of all rows, and sums over them (pairs.h, product_pairs.h).
+// Covariances of all rows, and sums over them (pairs.h).
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -7,7 +7,6 @@
 #include <string>
 
 #include "pairs.h"
-#include "product_pairs.h"
 
 namespace nb = nanobind;
 
@@ -56,41 +55,6 @@ double sum(Array<const double, 2> inverse, Array<const double, 2> by_r2,
   return sums.total;
 }
 
-void correlate_products(int kernel, Array<const double, 2> z, Array<const double, 1> constants,
-                        double constant, double slope, Array<double, 2> covariance) {
-  const int64_t n = z.shape(0), d = z.shape(1);
-  require(kernel >= 0 && kernel < lsgp::N_KERNELS, "there is no such kernel");
-  require(int64_t(constants.shape(0)) == d, "constants must have shape (d,)");
-  require_shape(covariance, n, n, "covariance must have shape (n, n)");
-  nb::gil_scoped_release release;
-  lsgp::correlate_products(lsgp::Kernel(kernel), z.data(), constants.data(), n, d, constant, slope,
-                           covariance.data());
-}
-
-double sum_products(int kernel, Array<const double, 2> inverse, Array<const double, 2> left,
-                    Array<const double, 2> right, Array<const double, 2> z,
-                    Array<const double, 1> constants, Array<double, 1> diagonal,
-                    Array<double, 2> by_z, Array<double, 1> by_logarithm,
-                    Array<double, 2> by_rows) {
-  const int64_t n = z.shape(0), d = z.shape(1), r = left.shape(1);
-  require(kernel >= 0 && kernel < lsgp::N_KERNELS, "there is no such kernel");
-  require_shape(inverse, n, n, "inverse must have shape (n, n)");
-  require_shape(left, n, r, "left must have shape (n, r)");
-  require_shape(right, n, r, "right must have shape (n, r)");
-  require_shape(by_rows, n, d, "by_rows must have shape (n, d)");
-  require(int64_t(diagonal.shape(0)) == n, "diagonal must have shape (n,)");
-  require(int64_t(constants.shape(0)) == d && int64_t(by_logarithm.shape(0)) == 2 * d,
-          "constants must have shape (d,), and by_logarithm (2 d,)");
-  const bool is_asked = by_z.shape(0) > 0;
-  if (is_asked) require_shape(by_z, n, d, "by_z must have shape (n, d), or no rows");
-  nb::gil_scoped_release release;
-  lsgp::ProductSums sums{diagonal.data(), 0.0, is_asked ? by_z.data() : nullptr,
-                         by_logarithm.data(), by_rows.data()};
-  lsgp::sum_products(lsgp::Kernel(kernel), inverse.data(), left.data(), right.data(), r, z.data(),
-                     constants.data(), n, d, sums);
-  return sums.total;
-}
-
 }  // namespace
 
 void bind_pairs(nb::module_ &m) {
@@ -102,12 +66,4 @@ void bind_pairs(nb::module_ &m) {
         "right"_a.noconvert(), "z"_a.noconvert(), "diagonal"_a.noconvert(), "by_z"_a.noconvert(),
         "pairs"_a.noconvert(), "pairs_by_z"_a.noconvert(),
         "Adds up an adjoint (see pairs.h), and returns the sum of all of it.");
-  m.def("correlate_products", &correlate_products, "kernel"_a, "z"_a.noconvert(),
-        "constants"_a.noconvert(), "constant"_a, "slope"_a, "covariance"_a.noconvert(),
-        "The lower triangle of [E1] of rows z (n, d), with a product of correlations.");
-  m.def("sum_products", &sum_products, "kernel"_a, "inverse"_a.noconvert(), "left"_a.noconvert(),
-        "right"_a.noconvert(), "z"_a.noconvert(), "constants"_a.noconvert(),
-        "diagonal"_a.noconvert(), "by_z"_a.noconvert(), "by_logarithm"_a.noconvert(),
-        "by_rows"_a.noconvert(),
-        "Adds up an adjoint (see product_pairs.h), and returns the sum of all of it.");
 }

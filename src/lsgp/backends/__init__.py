@@ -87,7 +87,7 @@ def choose_backend(name: str, model: LocalModel, seconds: float = 0.0) -> Backen
         )
     if not backend.knows_metric(model.localizer_metric):
         raise ValueError(
-            f"backend={name!r} does not know localizer_metric={model.localizer_metric!r} with a "
+            f"backend={name!r} does not know metric={model.localizer_metric!r} with a "
             "lengthscale for each input. Use backend='auto', which runs it on the reference "
             "backend, or one lengthscale."
         )

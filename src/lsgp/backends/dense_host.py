@@ -28,17 +28,14 @@ from lsgp.backends.local_system import SMALLEST_PIVOT
 from lsgp.backends.pairs import (
     SumParts,
     correlate_pairs,
-    correlate_products,
     correlate_sums,
     sum_of_two,
     sum_pairs,
-    sum_products,
 )
 from lsgp.compute import lapack
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import Composite
-from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 
 Array = NDArray[np.float64]
@@ -234,19 +231,6 @@ class HostCovariance(_Factored):
 
 
 @dataclass(frozen=True)
-class HostProductCovariance(_Factored):
-    """As `Covariance`, of a product of correlations."""
-
-    kernel: ProductKernel
-
-    def adjoint_sums(
-        self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
-    ) -> CompositeSums:
-        adjoint = self.adjoint(alpha, unit, trend)
-        return sum_products(*adjoint, self.z, self.kernel, trend is not None)
-
-
-@dataclass(frozen=True)
 class HostSumCovariance(_Factored):
     """As `Covariance`, of a sum of correlations."""
 
@@ -302,12 +286,8 @@ class HostDense:
 
     def covariance(
         self, z: Array, model: LocalModel, noise: NDArray[np.floating]
-    ) -> HostCovariance | HostProductCovariance | HostSumCovariance | None:
+    ) -> HostCovariance | HostSumCovariance | None:
         z, kernel = np.ascontiguousarray(z), model.correlation
-        if isinstance(kernel, ProductKernel):
-            A = correlate_products(z, model, kernel)
-            A[np.diag_indices(len(z))] += model.noise_variance * noise
-            return HostProductCovariance(z, A, kernel) if lapack.factor(A) else None
         if isinstance(kernel, SumKernel):
             A, parts = correlate_sums(z, model, kernel)
             A[np.diag_indices(len(z))] += model.noise_variance * noise

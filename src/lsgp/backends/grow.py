@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Boosted trees of squared errors, which the native core grows on binned inputs."""
+"""Boosted trees, which the native core grows on binned inputs: of numbers, or of labels' log odds.
+
+A tree of log odds is a Newton step: a tree of the weighted squared errors of (y - p) / (p (1 - p)),
+with weights p (1 - p).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from lsgp import _core
 from lsgp.backends.leaves import Nodes
@@ -23,6 +28,12 @@ MOST_BINS, FEWEST_BINS = 255, 15
 #: Bytes that the histograms of the leaves of a tree may take, unless they had too few bins.
 BYTES_OF_HISTOGRAMS = 64_000_000
 BYTES_OF_BIN = 16
+#: Trees of labels end where the last ones gain less than this fraction of the log loss without any.
+LEAST_GAIN = 1e-5
+#: No probability is nearer to 0 or 1 where a Newton step is taken.
+SUREST = 1e-6
+#: The curvature p (1 - p) of a label that nothing is known of: that of the rows without a residual.
+CURVATURE = 0.25
 
 
 class Growth(NamedTuple):
@@ -115,10 +126,8 @@ def grow(
     """
     baseline = float(np.average(y, weights=weight))
     residuals, unseen = y - baseline, watched.y - baseline
-    room = growth.n_trees, 2 * growth.n_leaves - 1
-    feature, left, right = (np.empty(room, dtype=np.int32) for _ in range(3))
-    threshold, value = np.empty(room), np.empty(room)
-    n_nodes, errors = np.empty(growth.n_trees, dtype=np.int32), np.empty(growth.n_trees)
+    room = _Room.of(growth)
+    errors = room.errors
     # As many in all as there are rows, so that what is asked of a leaf means the same.
     weights = np.empty(0) if weight is None else weight / weight.mean()
     at_a_time = int(np.clip(CELLS_AT_A_TIME // max(numbers.size, 1), 1, TREES_AT_A_TIME))
@@ -135,37 +144,122 @@ def grow(
             float(growth.n_rows_of_leaf),
             growth.learning_rate,
             growth.l2,
-            *(array[own] for array in (feature, threshold, left, right, value, n_nodes, errors)),
+            *room.part(own),
         )
         n_grown = min(own.stop, growth.n_trees)
         since_best = n_grown - 1 - int(np.argmin(errors[:n_grown]))
         if growth.patience is not None and since_best >= growth.patience:
             break
-    return Grown(
-        _compact(feature[:n_grown], threshold, left, right, value, n_nodes[:n_grown]),
-        baseline,
-        errors[:n_grown],
-    )
+    return Grown(room.nodes(n_grown), baseline, errors[:n_grown])
 
 
-def _compact(
-    feature: NDArray[np.int32],  # (trees, room), of others too
-    threshold: Array,
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    value: Array,
-    n_nodes: NDArray[np.int32],  # (trees,)
-) -> Nodes:
-    """Without the room that trees have not taken, and one behind the other."""
-    n_trees, room = feature.shape
-    is_there = np.arange(room) < n_nodes[:, None]
-    starts = np.concatenate([[0], np.cumsum(n_nodes)[:-1]]).astype(np.int32)
-    return Nodes(
-        feature[is_there],
-        threshold[:n_trees][is_there],
-        (left[:n_trees] + starts[:, None])[is_there],
-        (right[:n_trees] + starts[:, None])[is_there],
-        value[:n_trees][is_there],
-        starts,
-        np.array([n_trees], dtype=np.int64),
-    )
+def grow_log_odds(
+    growth: Growth,
+    bins: Bins,
+    numbers: Numbers,
+    y: Array,
+    weight: Array,
+    watched: Watched,
+    check: Callable[[], None],
+) -> tuple[Grown, ...]:
+    """Trees of the log odds of labels: one fit for each column of ``y`` (n, t), 0 or 1.
+
+    One column is that of the second of two classes; of several, each row has a single 1. Errors are
+    log losses of what is watched, the same for all fits.
+    """
+    n_columns = y.shape[1]
+    shares = (weight @ y + 1.0) / (weight.sum() + max(2, n_columns))
+    baseline = np.log(shares / (1.0 - shares)) if n_columns == 1 else np.log(shares)
+    now, unseen = (np.tile(baseline, (len(rows), 1)) for rows in (y, watched.y))
+    rooms = [_Room.of(growth) for _ in range(n_columns)]
+    errors: list[float] = []
+    for k in range(growth.n_trees):
+        check()
+        proba = _proba(now)
+        for j, room in enumerate(rooms):
+            p = np.clip(proba[:, j], SUREST, 1.0 - SUREST)
+            slope = p * (1.0 - p)
+            own = weight * slope
+            mean = float(own.mean())
+            residuals = (y[:, j] - p) / slope
+            before, left = residuals.copy(), np.zeros(len(unseen))
+            _core.core.grow_trees(
+                numbers,
+                *bins,
+                own / mean,
+                residuals,
+                watched.bins,
+                left,
+                float(growth.n_rows_of_leaf),
+                growth.learning_rate,
+                growth.l2 * CURVATURE / mean,
+                *room.part(slice(k, k + 1)),
+            )
+            now[:, j] += before - residuals
+            unseen[:, j] -= left
+        errors.append(_log_loss(unseen, watched.y))
+        if growth.patience is not None and k >= growth.patience:
+            # The loss of labels that trees separate falls for ever, and soon by next to nothing.
+            gained = min(errors[: -growth.patience]) - min(errors)
+            if gained <= LEAST_GAIN * errors[0]:
+                break
+    found = np.array(errors)
+    pairs = zip(rooms, baseline.tolist(), strict=True)
+    return tuple(Grown(room.nodes(len(found)), start, found) for room, start in pairs)
+
+
+def log_proba_of_odds(log_odds: Array) -> Array:
+    """Log probabilities (q, C) of classes from log odds (q, t), as trees add them up."""
+    if log_odds.shape[1] == 1:
+        log_odds = np.concatenate([np.zeros_like(log_odds), log_odds], axis=1)
+    return np.asarray(log_odds - logsumexp(log_odds, axis=1, keepdims=True))
+
+
+def _proba(log_odds: Array) -> Array:
+    """Probabilities of the columns (n, t)."""
+    return np.exp(log_proba_of_odds(log_odds))[:, -log_odds.shape[1] :]
+
+
+def _log_loss(log_odds: Array, y: Array) -> float:
+    log_p = log_proba_of_odds(log_odds)
+    if y.shape[1] == 1:
+        y = np.concatenate([1.0 - y, y], axis=1)
+    return -float(np.mean((log_p * y).sum(axis=1)))
+
+
+class _Room(NamedTuple):
+    """What the core writes trees to."""
+
+    feature: NDArray[np.int32]  # (trees, room)
+    threshold: Array
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    value: Array
+    n_nodes: NDArray[np.int32]  # (trees,)
+    errors: Array  # (trees,)
+
+    @classmethod
+    def of(cls, growth: Growth) -> _Room:
+        shape = growth.n_trees, 2 * growth.n_leaves - 1
+        feature, left, right = (np.empty(shape, dtype=np.int32) for _ in range(3))
+        n_nodes = np.empty(growth.n_trees, dtype=np.int32)
+        errors = np.empty(growth.n_trees)
+        return cls(feature, np.empty(shape), left, right, np.empty(shape), n_nodes, errors)
+
+    def part(self, own: slice) -> list[NDArray[Any]]:
+        return [array[own] for array in self]
+
+    def nodes(self, n_trees: int) -> Nodes:
+        """Of the first trees, without the room that they have not taken, one behind the other."""
+        n_nodes = self.n_nodes[:n_trees]
+        is_there = np.arange(self.feature.shape[1]) < n_nodes[:, None]
+        starts = np.concatenate([[0], np.cumsum(n_nodes)[:-1]]).astype(np.int32)
+        return Nodes(
+            self.feature[:n_trees][is_there],
+            self.threshold[:n_trees][is_there],
+            (self.left[:n_trees] + starts[:, None])[is_there],
+            (self.right[:n_trees] + starts[:, None])[is_there],
+            self.value[:n_trees][is_there],
+            starts,
+            np.array([n_trees], dtype=np.int64),
+        )

@@ -12,7 +12,6 @@ from lsgp import _core
 from lsgp.backends.dense import AdjointSums, CompositeSums
 from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import KERNELS
-from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 
 Array = NDArray[np.float64]
@@ -50,28 +49,6 @@ def sum_pairs(
     return AdjointSums(diagonal, total, by_z, pairs, pairs_by_z)
 
 
-def correlate_products(z: Array, model: LocalModel, kernel: ProductKernel) -> Array:
-    """As `correlate_pairs`, of a product; its derivatives are those of each input."""
-    A, constants = np.empty((len(z), len(z))), np.array(kernel.constants, dtype=float)
-    code = _KERNEL_CODES[kernel.name]
-    _core.core.correlate_products(code, z, constants, *_trend_in(model), A)
-    return A
-
-
-def sum_products(
-    inverse: Array, left: Array, right: Array, z: Array, kernel: ProductKernel, has_trend: bool
-) -> CompositeSums:
-    """As `sum_pairs`, of a product."""
-    n, d = z.shape
-    diagonal, by_logarithms, by_rows = np.empty(n), np.zeros(2 * d), np.zeros((n, d))
-    by_z = np.zeros((0 if has_trend else n, d))
-    thin = (np.ascontiguousarray(side) for side in (left, right))
-    code, constants = _KERNEL_CODES[kernel.name], np.array(kernel.constants, dtype=float)
-    own = diagonal, by_z, by_logarithms, by_rows
-    total = _core.core.sum_products(code, inverse, *thin, z, constants, *own)
-    return CompositeSums(diagonal, total, by_z, by_logarithms, by_rows)
-
-
 class SumParts(NamedTuple):
     """Of both correlations of a sum: lower triangles, as of `correlate_pairs`."""
 
@@ -86,8 +63,9 @@ def correlate_sums(z: Array, model: LocalModel, kernel: SumKernel) -> tuple[Arra
         _correlate_bare(name, points)
         for name, points in zip(kernel.names, (z, z / np.array(kernel.ratios)), strict=True)
     )
-    difference = np.tril(other - one)
+    # Above the diagonals is whatever was in memory: infinities too.
     one = np.tril(one)
+    difference = np.tril(other) - one
     one += s * difference
     if constant > 0 or slope > 0:
         one += slope * (z @ z.T) + constant

@@ -23,7 +23,6 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.method import localizers
 from lsgp.method.contract import LocalModel, LocalProblem, jitters
 from lsgp.method.kernels import KERNELS
-from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.solvers.errors import trend_deviations
 from lsgp.solvers.exact import ExactSolver
@@ -87,8 +86,6 @@ def _normalized(covariance: Tensor) -> Tensor:
 def _covariance(solver: Solver, queries: Tensor) -> Tensor:
     """[J1] of queries (b, q, e) in the solver's inputs, (b, q, q), relative to the scale."""
     kernel = solver.problem.model.correlation
-    if isinstance(solver, ExactSolver) and isinstance(kernel, ProductKernel):
-        return _exact_covariance(solver, queries, partial(_correlate_product, kernel))
     if isinstance(solver, ExactSolver) and isinstance(kernel, SumKernel):
         return _exact_covariance(solver, queries, partial(_correlate_sum, kernel))
     formula = kernel.formula
@@ -108,17 +105,8 @@ def _correlate(formula: Formula, left: Tensor, right: Tensor) -> Tensor:
     return elementwise(formula, r2)
 
 
-def _correlate_product(kernel: ProductKernel, left: Tensor, right: Tensor) -> Tensor:
-    """The same of a product over inputs."""
-    rho = torch.ones((), dtype=torch.float64)
-    for j, c in enumerate(kernel.constants):
-        r2 = (left[..., :, None, j] - right[..., None, :, j]) ** 2
-        rho = rho * ((c + elementwise(KERNELS[kernel.name], r2)) / (1.0 + c))
-    return rho
-
-
 def _correlate_sum(kernel: SumKernel, left: Tensor, right: Tensor) -> Tensor:
-    """The same of a sum of two correlations."""
+    """As `_correlate`, of a sum of two correlations."""
     s, ratios = kernel.share, as_tensor(np.array(kernel.ratios))
     one, other = (KERNELS[name] for name in kernel.names)
     scaled = _correlate(other, left / ratios, right / ratios)

@@ -192,7 +192,8 @@ class LSGPModel(Model):
         if infinite.any():
             raise ValueError(
                 f"{int(infinite.sum())} of {len(infinite)} predictions have 2 degrees of freedom "
-                "or fewer, and no variance. Fit with scale='global', or with more neighbors."
+                "or fewer, and no variance. Fit with Hyperparameters(scale='global'), or with "
+                "more neighbors."
             )
 
 

@@ -7,12 +7,13 @@ one line on stderr and exit code 2; Ctrl-C is exit code 130.
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 
@@ -23,10 +24,11 @@ from lsgp.cli.parser import make_parser
 __all__ = ["main"]
 
 NO_POLARS = (
-    "Tables are read with polars, which is not installed. Install it: pip install polars (for "
-    "free-threaded Python, where that needs a Rust compiler, conda-forge has it built). In Python, "
-    "lsgp needs no polars."
+    "Tables are read with polars, which is not installed. Install it with: pip install 'lsgp[cli]' "
+    "(for free-threaded Python, where that needs a Rust compiler, conda-forge has polars built). "
+    "In Python, lsgp needs no polars."
 )
+NO_DASK = "Clusters need Dask, which is not installed: pip install 'lsgp[distributed]'."
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -43,15 +45,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["predict", "no-such-model.lsgp", "new.csv", "-o", "out.csv"])
     2
     """
+    return run_program(make_parser(), _run_command, arguments)
+
+
+def _run_command(options: argparse.Namespace, voice: Voice) -> None:
+    import_module(f"lsgp.cli.{options.command}").run(options, voice)
+
+
+def run_program(
+    parser: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace, Voice], None],
+    arguments: Sequence[str] | None = None,
+) -> int:
+    """Parse the arguments, run the program, and return its exit code; errors are one line."""
     try:
-        options = make_parser().parse_args(arguments)
+        options = parser.parse_args(arguments)
     except SystemExit as stop:
         return int(stop.code or 0)
+    name = " ".join(filter(None, [parser.prog, getattr(options, "command", None)]))
     voice = Voice(getattr(options, "quiet", False), getattr(options, "json", False))
     try:
         with _signals(), warnings.catch_warnings():
             voice.listen_to_warnings()
-            import_module(f"lsgp.cli.{options.command}").run(options, voice)
+            run(options, voice)
             sys.stdout.flush()
         return 0
     except KeyboardInterrupt:
@@ -68,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message = _explain(error)
         if message is None:
             raise
-        sys.stderr.write(f"lsgp {options.command}: {message}\n")
+        sys.stderr.write(f"{name}: {message}\n")
         return EXIT_ERROR
 
 
@@ -100,6 +116,8 @@ def _explain(error: Exception) -> str | None:
         return one_line(f"{error.filename}: {reason}" if error.filename else reason)
     if isinstance(error, ImportError) and error.name == "polars":
         return NO_POLARS
+    if isinstance(error, ImportError) and error.name in ("dask", "distributed"):
+        return NO_DASK
     # LinAlgError is a ValueError; ImportError names an extra that is not installed.
     if isinstance(error, ValueError | TypeError | ImportError):
         return one_line(str(error)) or None

@@ -22,6 +22,7 @@ from lsgp.cli.models import (
     rows_for,
 )
 from lsgp.cli.outputs import open_output
+from lsgp.cli.settings import settings_by_path
 from lsgp.cli.table import DataType, Table
 from lsgp.cli.tables import (
     n_unreadable,
@@ -33,6 +34,7 @@ from lsgp.compute.text import count
 from lsgp.ensemble.class_assessment import ClassAssessment, ClassScores
 from lsgp.ensemble.classify import classification_of
 from lsgp.inputs.encoding.text import MISSING
+from lsgp.inputs.setting import CLASSIFIER
 
 #: Kinds of columns that are labels if nobody says otherwise; "code" is as in 007.
 LABEL_KINDS = ("text", "flag", "code")
@@ -83,20 +85,13 @@ def known_labels(labels: pl.Series) -> NDArray[np.bool_]:
     return np.asarray(is_known.fill_null(False).to_numpy(), dtype=bool)
 
 
-def make_classifier(settings: dict[str, Any], run: dict[str, Any], n_inputs: int) -> LSGPClassifier:
-    """The estimator, its settings checked before any row is read."""
-    for name, option in (
-        ("normalize_y", "--no-normalize"),
-        ("calibrate", "--no-calibrate"),
-        ("boosting", "--no-boosting"),
-        ("localizer_metric", "--localizer-metric"),
-        ("reach", "--reach"),
-    ):
-        if name in settings:
-            raise CommandError(f"{option} is for numbers, and the target is a label.")
-    model = LSGPClassifier(**settings, **run)
-    model.check_settings(n_inputs)
-    return model
+def refuse_options_of_numbers(settings: dict[str, Any]) -> None:
+    """Options that a classifier does not have."""
+    for name, setting in settings_by_path().items():
+        if name in settings and setting.option and CLASSIFIER not in setting.estimators:
+            if name == "objective":
+                continue  # it has one of its own
+            raise CommandError(f"{setting.option.flag} is for numbers, and the target is a label.")
 
 
 def leave_one_out_scores(model: LSGPClassifier, n_points: int) -> tuple[dict[str, Any], str]:

@@ -214,11 +214,11 @@ def parts_of(
         if is_of_labels:
             found: tuple[Lazy, ...] = (lsgp.distributed.predict_proba(model, frame),)
         else:
-            found = lsgp.distributed.predict_distribution(model, frame, options.kind)
+            found = lsgp.distributed.predict_distribution(model, frame, kind=options.kind)
     elif is_of_labels:
         found = (model.predict_proba(frame),)
     else:
-        found = model.predict_distribution(frame, options.kind)
+        found = model.predict_distribution(frame, kind=options.kind)
     return [list(part.to_delayed()) for part in found]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lsgp.cli.saved import Estimator
-from lsgp.ensemble.describe import describe_integrated, describe_laplace
+from lsgp.ensemble.describe import describe_integrated, describe_laplace, describe_pooled_trees
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import input_names, target_names
 from lsgp.inputs.projections import Kinds
@@ -73,6 +73,7 @@ def describe_models(model: Estimator) -> list[tuple[str, str]]:
         if own.laplace:
             share = sum(member.weight for member in own.laplace)
             weighted.append((share, describe_laplace(own.laplace)))
+        weighted += [(member.weight, describe_pooled_trees(member)) for member in own.trees]
     weighted.sort(key=lambda one: -one[0])
     if len(weighted) == 1:
         return [("Kernel", weighted[0][1])]

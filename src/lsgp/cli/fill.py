@@ -11,7 +11,7 @@ from lsgp import LSGPRegressor
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, did_you_mean
 from lsgp.cli.grids import check_map_output, open_grid, read_covariates
-from lsgp.cli.settings import given_settings
+from lsgp.cli.settings import given_coordinates, given_settings
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.text import count
 from lsgp.maps.files import Layout, open_map
@@ -38,11 +38,10 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         )
     parse_memory_budget(options.memory_budget)
     estimator = LSGPRegressor(
-        **given_settings(options),
         n_jobs=options.jobs,
         memory_budget=options.memory_budget,
         verbose=int(voice.shows_progress),
-    )
+    ).set_params(**given_settings(options), coordinates=given_coordinates(options))
     plan = plan_fill(
         data,
         variable,
@@ -51,7 +50,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         options.crs,
         options.max_distance,
         options.kind,
-        options.sphere,
+        options.as_sphere,
     )
     if plan.map is not None:
         plan.map.model.verbose = 0

@@ -22,7 +22,7 @@ from lsgp.cli.classes import (
     has_labels,
     known_labels,
     leave_one_out_scores,
-    make_classifier,
+    refuse_options_of_numbers,
     require_repeated,
 )
 from lsgp.cli.console import Voice
@@ -31,7 +31,7 @@ from lsgp.cli.errors import CommandError, list_names, require_columns
 from lsgp.cli.models import refuse_missing
 from lsgp.cli.outputs import check_output
 from lsgp.cli.saved import Estimator
-from lsgp.cli.settings import given_settings
+from lsgp.cli.settings import given_coordinates, given_settings
 from lsgp.cli.table import Table
 from lsgp.cli.tables import (
     NUMERIC_KINDS,
@@ -47,7 +47,6 @@ from lsgp.cli.tables import (
 )
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.text import count
-from lsgp.inputs.settings import specify
 
 #: Training points that are predicted without themselves for the summary.
 N_LEFT_OUT = 2000
@@ -122,7 +121,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         voice.note(
             f"tuning was stopped after {tuning.seconds:.1f} s, with "
             f"{count(len(tuning.candidates), 'candidate')} compared: more time "
-            "(--max-tuning-time) may give a better model"
+            "(--max-time) may give a better model"
         )
     # Where and how predictions run is for those who will load the model to say.
     model.set_params(verbose=0, n_jobs=None)
@@ -159,10 +158,11 @@ def _fit(model: Estimator, frame: pl.DataFrame, roles: Roles, queries: pl.DataFr
     X, weight = frame.select(roles.features), _column(frame, roles.weight)
     groups = _column(frame, roles.group)
     if isinstance(model, LSGPClassifier):
-        model.fit(X, frame[roles.labels[0]], weight, groups, queries)
+        model.fit(X, frame[roles.labels[0]], weight, groups=groups, queries=queries)
         return
     y = frame[roles.targets[0]] if len(roles.targets) == 1 else frame.select(roles.targets)
-    model.fit(X, y, weight, _column(frame, roles.noise_variance), groups, queries)
+    noise = _column(frame, roles.noise_variance)
+    model.fit(X, y, weight, noise_variance=noise, groups=groups, queries=queries)
 
 
 def _leave_one_out(model: Estimator) -> tuple[dict[str, Any], str]:
@@ -197,14 +197,12 @@ def make_model(
     settings = given_settings(options)
     if options.categorical:
         settings["categorical_features"] = list(options.categorical)
-    if options.sphere:
-        settings["sphere"] = tuple(options.sphere)
-    if options.plane:
-        settings["anisotropic_features"] = tuple(options.plane)
+    settings["coordinates"] = given_coordinates(options)
     if is_of_labels:
-        return make_classifier(settings, run, n_inputs)
-    model = LSGPRegressor(**settings, **run)
-    specify(model.get_params(deep=False), n_inputs)
+        refuse_options_of_numbers(settings)
+    kind = LSGPClassifier if is_of_labels else LSGPRegressor
+    model: Estimator = kind(**run).set_params(**settings)
+    model.check_settings(n_inputs)
     return model
 
 
@@ -365,7 +363,7 @@ def interrupts_end_tuning() -> Iterator[None]:
     """Raise KeyboardInterrupt at the end if it was caught inside.
 
     In Python, tuning that is interrupted keeps the best so far. On the command line, Ctrl-C
-    means that nothing shall be written; --max-tuning-time is for keeping the best.
+    means that nothing shall be written; --max-time is for keeping the best.
     """
     was_interrupted = False
 

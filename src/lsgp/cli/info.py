@@ -22,8 +22,8 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import input_names, names_of_model_inputs
 
 #: What lsgp uses, and what it uses if it is there.
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "polars")
-EXTRAS = ("matplotlib", "xarray", "rioxarray")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "narwhals")
+EXTRAS = ("polars", "matplotlib", "xarray", "rioxarray")
 
 
 def run(options: argparse.Namespace, voice: Voice) -> None:

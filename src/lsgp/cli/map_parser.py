@@ -74,7 +74,7 @@ def describe_fill(parser: Parser) -> None:
     _add_crs(grid, "of a map that has none")
     grid.add_argument(
         "--no-sphere",
-        dest="sphere",
+        dest="as_sphere",
         action="store_false",
         help="longitude and latitude are plain inputs, each with its own lengthscale",
     )

@@ -126,10 +126,8 @@ def predict_chunk(
     if not is_complete.any():
         return Prediction(is_complete, None)
     with queries_as_rows(chunk, is_complete, where):
-        return Prediction(
-            is_complete,
-            model.predict_distribution(rows_for(model, chunk.frame, inputs, is_complete), kind),
-        )
+        rows = rows_for(model, chunk.frame, inputs, is_complete)
+        return Prediction(is_complete, model.predict_distribution(rows, kind=kind))
 
 
 @contextmanager

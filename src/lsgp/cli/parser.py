@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
 
 import lsgp
 from lsgp.cli.map_parser import MAP_EXAMPLES, describe_fill, describe_map
@@ -14,7 +13,6 @@ from lsgp.cli.options import (
     add_model,
     add_run_options,
     add_voice_options,
-    jobs_type,
     level_type,
     names_type,
     positive_type,
@@ -59,10 +57,6 @@ EXAMPLES = {
   lsgp demo
   lsgp demo --sizes 400 100 --no-plot
 """,
-    "reproduce": """\
-  lsgp reproduce --quick
-  lsgp reproduce --data-folder data --datasets yacht,boston --splits 5 -o reproduction
-""",
     "info": """\
   lsgp info
   lsgp info model.lsgp --json
@@ -91,7 +85,6 @@ def make_parser() -> Parser:
     add("map", "Predict the cells of a grid, of any size", describe_map)
     add("fill", "Fill the missing cells of a grid", describe_fill)
     add("demo", "Compare with a full Gaussian process on the toy example of the paper", _demo)
-    add("reproduce", "Make the figures and tables of the paper again", _reproduce)
     add("info", "Describe a saved model, or this installation", _info)
     return parser
 
@@ -265,58 +258,27 @@ def _report(parser: Parser) -> None:
 
 
 def _demo(parser: Parser) -> None:
-    # Defaults and checks are those of lsgp.reproduce.demo, which is heavy to import.
-    settings: dict[str, Any] = {"default": argparse.SUPPRESS}
-    parser.add_argument("--output", metavar="FILE", help="the picture", **settings)
     parser.add_argument(
-        "--seed", type=int, metavar="N", help="of the first draw (default: 0)", **settings
-    )
-    parser.add_argument(
-        "--draws", type=int, metavar="N", help="of the data (default: 5)", **settings
-    )
-    parser.add_argument(
-        "--sizes", type=int, nargs="+", metavar="N", help="training points", **settings
-    )
-    parser.add_argument("--no-plot", action="store_true", help="only print the table", **settings)
-
-
-def _reproduce(parser: Parser) -> None:
-    parser.add_argument(
-        "-o",
         "--output",
-        metavar="FOLDER",
-        help="figures, results and report; a run goes on with what is there "
-        "(default: lsgp-reproduction, or lsgp-reproduction-quick)",
+        default="lsgp-demo.png",
+        metavar="FILE",
+        help="the picture (default: lsgp-demo.png)",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="two splits of two data sets, in a few minutes"
+        "--seed", type=int, default=0, metavar="N", help="of the first draw (default: 0)"
     )
     parser.add_argument(
-        "--splits", type=positive_type, metavar="N", help="of each data set (default: 10)"
+        "--draws", type=positive_type, default=5, metavar="N", help="of the data (default: 5)"
     )
     parser.add_argument(
-        "--datasets", type=names_type, metavar="NAME[,NAME]", help="of the paper (default: all six)"
+        "--sizes",
+        type=int,
+        nargs="+",
+        default=(400, 200, 100),
+        metavar="N",
+        help="training points (default: 400 200 100)",
     )
-    parser.add_argument(
-        "--methods",
-        type=names_type,
-        metavar="NAME[,NAME]",
-        help="lsgpr-hilbert, lsgpr-epanechnikov, gp, deep-gp, knn, default (default: all)",
-    )
-    parser.add_argument(
-        "--data-folder",
-        metavar="FOLDER",
-        help="with the data files (default: LSGP_DATA, else they come from OpenML)",
-    )
-    parser.add_argument(
-        "--deep-gp", metavar="FILE", help="benchmarks/deep_gp.py, which needs PyTorch"
-    )
-    parser.add_argument("--no-figures", action="store_true", help="only the tables")
-    parser.add_argument("--open", action="store_true", help="show the report in the browser")
-    parser.add_argument(
-        "--jobs", type=jobs_type, default=-1, metavar="N", help="threads (default: all cores)"
-    )
-    add_voice_options(parser)
+    parser.add_argument("--no-plot", action="store_true", help="only print the table")
 
 
 def _info(parser: Parser) -> None:

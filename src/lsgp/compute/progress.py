@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -30,7 +32,8 @@ def progress_bar(
 
     It is called as ``advance(n)``, or ``advance(n, description)`` when what is being done has
     changed. The bar appears with the first advance after one second, and is gone at the end.
-    Nothing is printed where stderr is not a terminal, nor when `enabled` is false.
+    Nothing is printed where stderr is not a terminal, nor when `enabled` is false. Without rich
+    (the extra ``cli``), the bar is a percentage.
 
     Parameters
     ----------
@@ -58,8 +61,16 @@ def progress_bar(
         bar.stop()
 
 
+class _Shown(Protocol):
+    """What is seen on the terminal."""
+
+    def update(self, description: str, n_done: int) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 class _DelayedBar:
-    """A rich progress bar that is only made once the work has proved to be long."""
+    """A progress bar that is only made once the work has proved to be long."""
 
     def __init__(
         self,
@@ -75,7 +86,7 @@ class _DelayedBar:
         self.n_done = 0
         self.started = time.monotonic()
         self.lock = threading.Lock()
-        self.shown: Progress | None = None
+        self.shown: _Shown | None = None
 
     def advance(self, n: int = 1, description: str | None = None) -> None:
         with self.lock:
@@ -86,18 +97,51 @@ class _DelayedBar:
             if not self.enabled:
                 return
             if self.shown is None and time.monotonic() - self.started >= APPEARS_AFTER:
-                self.shown = _make_progress()
-                self.shown.add_task(self.description, total=self.total)
-                self.shown.start()
+                make = _Text if find_spec("rich") is None else _Bar
+                self.shown = make(self.description, self.total)
             if self.shown is not None:
-                self.shown.update(
-                    self.shown.task_ids[0], completed=self.n_done, description=self.description
-                )
+                self.shown.update(self.description, self.n_done)
 
     def stop(self) -> None:
         with self.lock:
             if self.shown is not None:
                 self.shown.stop()
+
+
+class _Text:
+    """A percentage, or the number of items, on a line that is written over."""
+
+    def __init__(self, description: str, total: int | None) -> None:
+        self.total = total
+        self.written = ""
+
+    def update(self, description: str, n_done: int) -> None:
+        done = f"{n_done / self.total:4.0%}" if self.total else f"{n_done:,}"
+        self._write(f"{done} {description}"[: shutil.get_terminal_size().columns - 1])
+
+    def stop(self) -> None:
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        if text != self.written and sys.stderr.isatty():
+            sys.stderr.write(f"\r{' ' * len(self.written)}\r{text}")
+            sys.stderr.flush()
+            self.written = text
+
+
+class _Bar:
+    """A bar of rich with the time left."""
+
+    def __init__(self, description: str, total: int | None) -> None:
+        self.progress = _make_progress()
+        self.task = self.progress.add_task(description, total=total)
+        self.progress.start()
+
+    def update(self, description: str, n_done: int) -> None:
+        self.progress.update(self.task, completed=n_done, description=description)
+
+    def stop(self) -> None:
+        self.progress.stop()
 
 
 def _make_progress() -> Progress:

@@ -19,9 +19,8 @@ from lsgp.inputs.encoding.cells import cells_of, is_frame
 from lsgp.inputs.encoding.columns import Reading
 from lsgp.inputs.encoding.contents import Contents
 from lsgp.inputs.encoding.table import declared_numbers
-from lsgp.inputs.labels import check_labels, encode_labels
+from lsgp.inputs.labels import check_labels, encode_labels, one_hot
 from lsgp.inputs.transforms.column_statistics import Range
-from lsgp.tuning.classes.labels import one_hot
 
 Array = NDArray[np.float64]
 

@@ -27,7 +27,10 @@ from lsgp.distributed.partitioning import partition
 from lsgp.distributed.reading import look_over, read_inputs
 from lsgp.distributed.statistics import source_of
 from lsgp.distributed.table import GivenBeside, Table
+from lsgp.ensemble.build import warn_if_slow
+from lsgp.inputs.coordinates import Sphere
 from lsgp.inputs.encoding import Encoder
+from lsgp.inputs.reading import read_queries
 from lsgp.inputs.settings import specify
 from lsgp.solvers.exact_system import LARGEST_EXACT
 
@@ -93,10 +96,12 @@ def fit(
     settings = estimator._copy()
     settings._check_settings()
     table = Table.of(X, y, sample_weight, noise_variance, groups)
-    is_per_input = isinstance(settings.input_transform, list | tuple)
-    if np.ndim(settings.lengthscale) == 0 and not is_per_input:
-        specify(settings._settings(), table.n_inputs)  # refuses before anything is read
     classifier = settings if hasattr(estimator, "predict_proba") else None
+    is_per_input = isinstance(settings.input_transform, list | tuple)
+    lengthscale = settings._flat()["lengthscale"]
+    if (lengthscale is None or np.ndim(lengthscale) == 0) and not is_per_input:
+        # Refuses before anything is read.
+        specify(settings._settings(), table.n_inputs, None, classifier is not None)
     job = Job(settings, classifier, table, Cluster(client, settings.verbose))
     return _run(job, queries, n_partitions)
 
@@ -108,10 +113,10 @@ def _run(job: Job, queries: object, n_partitions: int | None) -> DistributedMode
         return _fit_here(job, queries)
     _require_no_projection(job)
     inputs = read_inputs(job, known)
-    specification = specify(job.estimator._settings(), inputs.n_inputs)
+    specification = specify(job.estimator._settings(), inputs.n_inputs, None, job.is_of_labels)
     if specification.approximates:
         raise ValueError(
-            "neighbors='approximate' is for rows in the memory of one machine, and more than "
+            "search='approximate' is for rows in the memory of one machine, and more than "
             f"{MOST_GATHERED} are searched in partitions. Leave it out."
         )
     if specification.model.is_coarse:
@@ -119,10 +124,10 @@ def _run(job: Job, queries: object, n_partitions: int | None) -> DistributedMode
             f"reach={specification.model.reach:g} is for rows in the memory of one machine, and "
             f"more than {MOST_GATHERED:,} stay on the cluster. Leave it out, or give reach=1."
         )
-    job.estimator._warn_if_slow(specification)
+    warn_if_slow(job.estimator.backend, specification.model)
     where = None if queries is None else _check_queries(job, queries, inputs.encoder)
     partitioned = partition(job, known, inputs, n_partitions)
-    source = source_of(job, known, inputs, partitioned)
+    source = source_of(job, known, inputs, partitioned, specification)
     encoder = inputs.encoder
     del inputs  # whose chunks the cluster may now forget
     head = head_of(job, known, partitioned, source, specification, encoder, where)
@@ -135,23 +140,21 @@ def _run(job: Job, queries: object, n_partitions: int | None) -> DistributedMode
 
 def _require_no_projection(job: Job) -> None:
     """Statistics of parts are of the columns as they are."""
-    for setting, value, remedy in (
-        (
-            "sphere",
-            job.estimator.sphere,
-            "three columns, cos(lat) cos(lon), cos(lat) sin(lon) and sin(lat)",
-        ),
-        ("anisotropy", job.estimator.anisotropy, "columns along and across the direction"),
-    ):
-        if value is not None:
-            raise ValueError(
-                f"{setting}={value!r} is for rows in the memory of one machine, and more than "
-                f"{MOST_GATHERED:,} stay on the cluster. Give {remedy} instead."
-            )
+    given = job.estimator.coordinates
+    if given is not None:
+        remedy = (
+            "three columns, cos(lat) cos(lon), cos(lat) sin(lon) and sin(lat)"
+            if isinstance(given, Sphere)
+            else "columns along and across the direction"
+        )
+        raise ValueError(
+            f"coordinates={given!r} is for rows in the memory of one machine, and more than "
+            f"{MOST_GATHERED:,} stay on the cluster. Give {remedy} instead."
+        )
 
 
 def _check_queries(job: Job, queries: object, encoder: Encoder | None) -> Array:
-    return job.estimator._check_numbers(queries) if encoder is None else encoder.encode(queries)
+    return read_queries(job.estimator, queries, encoder)
 
 
 def _name_inputs(job: Job) -> None:

@@ -9,19 +9,17 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lsgp.backends.contract import Resources
 from lsgp.distributed.carriage import Estimator
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.table import Table
+from lsgp.ensemble.ensemble import Ensemble
+from lsgp.inputs.coordinates import Rotated, Sphere
 from lsgp.inputs.encoding import Plan, Rows
-from lsgp.inputs.specification import Specification
-from lsgp.inputs.transforms import TargetScaler
-from lsgp.tuning.classes.labels import Labels
-from lsgp.tuning.effort_levels import Level
-from lsgp.tuning.objective import Objective
-from lsgp.tuning.problem import WarmStart
+from lsgp.solvers.objective import Objective
+from lsgp.tuning.budget import Budget
 
 Array = NDArray[np.float64]
 
@@ -30,38 +28,31 @@ class Fittable(Estimator, Protocol):
     """What is asked of an estimator that is fitted here: what `fit` of it asks itself for."""
 
     objective: str | None
-    sphere: object
-    anisotropy: object
+    coordinates: Rotated | Sphere | None
     backend: str
     dtype: str
     random_state: int | RandomState | None
-    lengthscale: ArrayLike | None
     input_transform: object
-    categorical_features: Sequence[int | str] | None
-    noise_variance: float | None
-    max_tuning_time: float | None
+    prior_mean: float | str
+    max_time: float | None
+    warm_start: bool
+    ensemble_: Ensemble
 
     def fit(self, X: object, y: object, **beside: object) -> Self: ...
     def _check_settings(self) -> None: ...
-    def _check_numbers(self, X: object) -> Array: ...
     def _settings(self) -> dict[str, Any]: ...
+    def _flat(self) -> dict[str, Any]: ...
+    def _listed_categories(self) -> Sequence[int | str] | None: ...
     def _objective(self, has_queries: bool) -> Objective: ...
     def _resources(self) -> Resources: ...
-    def _level(self) -> Level: ...
+    def _budget(self) -> Budget: ...
     def _choose_plan(self, rows: Rows) -> Plan: ...
-    def _warn_if_slow(self, specification: Specification) -> None: ...
-    def _warn_of_copies(self, n_copies: int, n_rows: int) -> None: ...
-    def _check_targets(self, scaler: TargetScaler, y: Array) -> None: ...
-    def _known_scaler(self, n_targets: int) -> TargetScaler: ...
-    def _warm_starts(self, specification: Specification, X: Array) -> tuple[WarmStart, ...]: ...
 
 
 class Classifier(Fittable, Protocol):
     """What is asked beside of one that predicts labels."""
 
     class_weight: Mapping[Any, float] | str | None
-
-    def _link_rows(self, labels: Labels) -> NDArray[np.int64]: ...
 
 
 @dataclass(frozen=True)

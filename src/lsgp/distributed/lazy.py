@@ -125,7 +125,7 @@ def _label_dtype(classes: Classification) -> np.dtype[Any]:
 
 
 def predict(
-    model: Estimator | AnyPath, X: Lazy, return_std: bool = False, kind: str = "observation"
+    model: Estimator | AnyPath, X: Lazy, return_std: bool = False, *, kind: str = "observation"
 ) -> Any:
     """As `predict` of an estimator, of a Dask collection; the model may be the path of a saved one.
 
@@ -160,14 +160,14 @@ def predict(
 
 
 def predict_interval(
-    model: Estimator | AnyPath, X: Lazy, level: float = 0.9, kind: str = "observation"
+    model: Estimator | AnyPath, X: Lazy, level: float = 0.9, *, kind: str = "observation"
 ) -> Any:
     """As `predict_interval` of an estimator: lower and upper ends, a collection each."""
     return predict_lazily(model, X, "predict_interval", level=level, kind=kind)
 
 
 def predict_distribution(
-    model: Estimator | AnyPath, X: Lazy, kind: str = "observation"
+    model: Estimator | AnyPath, X: Lazy, *, kind: str = "observation"
 ) -> LazyDistribution:
     """The parts of `predict_distribution` of an estimator, a collection each."""
     found: LazyDistribution = predict_lazily(model, X, "predict_distribution", kind=kind)

@@ -129,7 +129,7 @@ class DistributedModel:
 
     # -- predictions -----------------------------------------------------------------------
 
-    def predict(self, X: object, return_std: bool = False, kind: str = "observation") -> Any:
+    def predict(self, X: object, return_std: bool = False, *, kind: str = "observation") -> Any:
         """As `predict` of the estimator.
 
         Parameters
@@ -142,11 +142,11 @@ class DistributedModel:
             return self._predict("predict", X)
         return self._predict("predict", X, return_std=return_std, kind=kind)
 
-    def predict_interval(self, X: object, level: float = 0.9, kind: str = "observation") -> Any:
+    def predict_interval(self, X: object, level: float = 0.9, *, kind: str = "observation") -> Any:
         """As `predict_interval` of the estimator."""
         return self._predict("predict_interval", X, level=level, kind=kind)
 
-    def predict_distribution(self, X: object, kind: str = "observation") -> LazyDistribution:
+    def predict_distribution(self, X: object, *, kind: str = "observation") -> LazyDistribution:
         """The parts of `predict_distribution` of the estimator."""
         found: LazyDistribution = self._predict("predict_distribution", X, kind=kind)
         return found

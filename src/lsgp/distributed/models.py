@@ -16,13 +16,15 @@ from lsgp.distributed.job import Job
 from lsgp.distributed.partitioning import Partitioned
 from lsgp.distributed.reading import Known
 from lsgp.distributed.solver import ClusterSolver, no_index
-from lsgp.distributed.space import ClusterProblem, Source
+from lsgp.distributed.space import ClusterData, Source
 from lsgp.distributed.statistics import labels_of
 from lsgp.ensemble.build import needs_center, require_distances, with_known_noise
-from lsgp.ensemble.classify import classify_given, classify_tuned
+from lsgp.ensemble.classify import classify_given, classify_tuned, rows_of_link
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.starts import warm_starts
 from lsgp.inputs.encoding import Encoder
+from lsgp.inputs.labels import Labels
 from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification
 from lsgp.inputs.transforms import InputTransform
@@ -30,8 +32,8 @@ from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.shape import AS_THEY_ARE
 from lsgp.search.index import SearchIndex
 from lsgp.search.suitability import suits
-from lsgp.tuning.classes.labels import Labels
-from lsgp.tuning.outcome import Tuned
+from lsgp.solvers.choose import seconds_on_host
+from lsgp.tuning.outcome import Outcome
 from lsgp.tuning.search import tune
 
 Array = NDArray[np.float64]
@@ -48,23 +50,25 @@ def head_of(
 ) -> Head:
     """What all partitions share: the models, tuned or as they are given."""
     estimator, mean_noise = job.estimator, partitioned.mean_noise
-    if mean_noise is not None and estimator.noise_variance is None:
+    if not job.is_of_labels:
         specification = with_known_noise(specification, mean_noise, source.scaler)
     labels = None if known.classes is None else labels_of(job, source, len(known.classes))
-    tuned: Tuned | None = None
+    tuned: Outcome | None = None
     is_known = labels is not None and labels.n_classes == 1
     if estimator.objective is not None and not is_known:
         rows = _rows(source, known, mean_noise)
-        tuned = tune(_problem(job, source, rows, specification, queries, labels))
+        data, budget = _data(job, source, rows, specification, labels), estimator._budget()
+        previous = getattr(estimator, "ensemble_", None) if estimator.warm_start else None
+        starts = warm_starts(previous, data, budget)
+        tuned = tune(data, budget, starts, queries, estimator._objective(True))
         chosen = _tuned(job, tuned, source, specification)
     else:
         chosen = [_given(job, source, specification)]
     ensemble = _ensemble(job, known, source, chosen, tuned, mean_noise, encoder)
-    if partitioned.n_copies and ensemble.tuning is not None:
-        result = replace(ensemble.tuning, n_copies=partitioned.n_copies)
-        ensemble = replace(ensemble, tuning=result)
     if labels is not None:
-        ensemble = _classify(job, known, ensemble, tuned, labels)
+        # Links are fitted to rows without their groups; the head keeps nothing of the rows.
+        grouped = replace(ensemble, groups=_groups(source, known))
+        ensemble = replace(_classify(job, known, grouped, tuned, labels), groups=None)
     estimator.ensemble_ = replace(
         ensemble, models=tuple(_without_rows(m, ensemble) for m in ensemble.models)
     )
@@ -80,10 +84,13 @@ def head_of(
 
 
 def _rows(source: Source, known: Known, mean_noise: float | None) -> TrainingRows:
-    numbers = source.groups()
-    groups = None if numbers is None else Groups(numbers, known.group_names)
     X, y, noise = source.inputs(None), source.targets(), source.noise()
-    return TrainingRows(X, y, None, noise, mean_noise, groups)
+    return TrainingRows(X, y, None, noise, mean_noise, _groups(source, known))
+
+
+def _groups(source: Source, known: Known) -> Groups | None:
+    numbers = source.groups()
+    return None if numbers is None else Groups(numbers, known.group_names)
 
 
 def _ensemble(
@@ -91,7 +98,7 @@ def _ensemble(
     known: Known,
     source: Source,
     chosen: list[tuple[FittedModel, Array]],
-    tuned: Tuned | None,
+    tuned: Outcome | None,
     mean_noise: float | None,
     encoder: Encoder | None,
 ) -> Ensemble:
@@ -116,29 +123,23 @@ def _ensemble(
     )
 
 
-def _problem(
+def _data(
     job: Job,
     source: Source,
     rows: TrainingRows,
     specification: Specification,
-    queries: Array | None,
     labels: Labels | None,
-) -> ClusterProblem:
-    estimator, level = job.estimator, job.estimator._level()
-    return ClusterProblem.build(
+) -> ClusterData:
+    estimator, resources = job.estimator, job.estimator._resources()
+    seconds = seconds_on_host(source.store.n, estimator._budget().work, resources.n_threads)
+    return ClusterData(
         rows=rows,
         y=source.targets(),
         specification=specification,
-        objective=estimator._objective(queries is not None),
-        backend=estimator.backend,
-        resources=estimator._resources(),
+        objective=estimator._objective(False),
+        backend=choose_backend(estimator.backend, specification.model, seconds),
+        resources=resources,
         seed=int(check_random_state(estimator.random_state).randint(2**31)),
-        queries=queries,
-        n_tuning_points=level.n_tuning_points,
-        n_models=level.n_models,
-        level=level,
-        max_seconds=estimator.max_tuning_time,
-        warm_starts=estimator._warm_starts(specification, rows.X),
         labels=labels,
         source=source,
     )
@@ -158,7 +159,7 @@ def _given(job: Job, source: Source, specification: Specification) -> tuple[Fitt
 
 
 def _tuned(
-    job: Job, tuned: Tuned, source: Source, specification: Specification
+    job: Job, tuned: Outcome, source: Source, specification: Specification
 ) -> list[tuple[FittedModel, Array]]:
     """As `build_tuned`."""
     chosen, n, dtype = [], source.store.n, job.estimator.dtype
@@ -198,7 +199,7 @@ def _solved(
 
 
 def _classify(
-    job: Job, known: Known, ensemble: Ensemble, tuned: Tuned | None, labels: Labels
+    job: Job, known: Known, ensemble: Ensemble, tuned: Outcome | None, labels: Labels
 ) -> Ensemble:
     assert known.classes is not None
     assert job.classifier is not None
@@ -206,7 +207,7 @@ def _classify(
     name = None if names is None else names[0]
     if tuned is not None:
         return classify_tuned(ensemble, tuned, known.classes, name)
-    rows = job.classifier._link_rows(labels)
+    rows = rows_of_link(labels, job.estimator.random_state)
     resources = job.estimator._resources()
     return classify_given(ensemble, labels, known.classes, name, rows, resources)
 

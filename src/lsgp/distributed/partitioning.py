@@ -23,14 +23,11 @@ from lsgp.distributed.job import Job
 from lsgp.distributed.reading import Inputs, Known
 from lsgp.distributed.regions import Boxes, Regions
 from lsgp.distributed.store import RowStore
-from lsgp.inputs.copies import is_continuous
 from lsgp.inputs.rows import require_alike
 from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
 
 #: Rows of a partition, unless told otherwise: about 100 MB of two inputs with the index of a model.
 ROWS_PER_PARTITION = 2_000_000
-#: Distinct targets that one task counts.
-TARGETS_PER_TASK = 5_000_000
 
 
 class Partitioned(NamedTuple):
@@ -40,11 +37,11 @@ class Partitioned(NamedTuple):
     regions: Regions
     part_of_region: NDArray[np.int64]
     mean_noise: float | None
-    n_copies: int  # that are gone
+    has_copies: bool  # which are groups then
 
 
 def partition(job: Job, known: Known, inputs: Inputs, n_partitions: int | None) -> Partitioned:
-    """Bring the rows of each region together, and drop copies as one machine does."""
+    """Bring the rows of each region together, and mark equal rows."""
     cluster = job.cluster
     if n_partitions is None:
         n_partitions = max(-(-known.n // ROWS_PER_PARTITION), cluster.n_threads)
@@ -53,14 +50,12 @@ def partition(job: Job, known: Known, inputs: Inputs, n_partitions: int | None) 
     bounds = cluster.gather([cluster.submit("bounds", tasks.bounds, part) for part in joined])
     store = _store(cluster, joined, bounds)
     mean_noise = _mean_noise(cluster, store, known.noise) if job.table.has_noise else None
-    settled = [
-        cluster.submit("settle", tasks.settle, part, mean_noise, None) for part in store.parts
-    ]
+    settled = [cluster.submit("settle", tasks.settle, part, mean_noise) for part in store.parts]
     store = RowStore(cluster, settled, store.sizes, store.boxes)
-    found = Partitioned(store, regions, _part_of_region(bounds), mean_noise, 0)
+    found = Partitioned(store, regions, _part_of_region(bounds), mean_noise, False)
     is_checked = job.estimator.objective is not None and not job.is_of_labels
-    has_more = has_weights(job, known) or known.coding.groups is not None
-    return _without_copies(job, found) if is_checked and not has_more else found
+    has_more = known.coding.groups is not None
+    return _with_copies(job, found) if is_checked and not has_more else found
 
 
 def has_weights(job: Job, known: Known) -> bool:
@@ -107,31 +102,20 @@ def _mean_noise(cluster: Cluster, store: RowStore, ends: tuple[float, float]) ->
     return mean
 
 
-def _without_copies(job: Job, whole: Partitioned) -> Partitioned:
+def _with_copies(job: Job, whole: Partitioned) -> Partitioned:
+    """With equal rows as groups, which tuning leaves out together: they prove nothing."""
     cluster, store = job.cluster, whole.store
-    found = cluster.gather(
-        [cluster.submit("copies", tasks.dropped_copies, part) for part in store.parts]
-    )
-    dropped = np.sort(np.concatenate([each.dropped for each in found]))
-    if not len(dropped):
+    marked = [cluster.submit("copies", tasks.mark_copies, part) for part in store.parts]
+    counts = cluster.gather([cluster.submit("count", tasks.n_groups, part) for part in marked])
+    if not any(counts):
         return whole
-    n_kept = store.n - len(dropped)
-    n_buckets = -(-n_kept // TARGETS_PER_TASK)
-    sent = cluster.send(dropped)
-    n_distinct = 0
-    for bucket in range(n_buckets):
-        distinct = [
-            cluster.submit("targets", tasks.distinct_targets, part, sent, bucket, n_buckets)
-            for part in store.parts
-        ]
-        counted = cluster.submit("count", tasks.count_distinct, distinct)
-        n_distinct += cluster.gather([counted])[0]
-    if not is_continuous(n_distinct, n_kept):
-        return whole
-    job.estimator._warn_of_copies(len(dropped), store.n)
-    kept = [cluster.submit("settle", tasks.settle, part, None, sent) for part in store.parts]
-    sizes = [each.n_kept for each in found]
-    return whole._replace(store=RowStore(cluster, kept, sizes, store.boxes), n_copies=len(dropped))
+    first = np.cumsum([0, *counts[:-1]]).tolist()
+    parts: list[object] = [
+        cluster.submit("copies", tasks.renumber_groups, part, number)
+        for part, number in zip(marked, first, strict=True)
+    ]
+    store = RowStore(cluster, parts, store.sizes, store.boxes)
+    return whole._replace(store=store, has_copies=True)
 
 
 def _store(cluster: Cluster, joined: Sequence[Future], bounds: Sequence[tasks.Bounds]) -> RowStore:

@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.distributed.regions import Regions
-from lsgp.inputs.copies import first_of_equals
-from lsgp.inputs.rows import TrainingRows
 from lsgp.inputs.transforms import InputTransform
 from lsgp.inputs.transforms.column_statistics import (
     Range,
@@ -138,51 +136,52 @@ def codes_of(y: Array, n_classes: int) -> NDArray[np.int64]:
 # -- copies --------------------------------------------------------------------------------------
 
 
-class FoundCopies(NamedTuple):
-    dropped: Numbers  # rows that are copies of earlier ones
-    n_kept: int
+def mark_copies(rows: Rows) -> Rows:
+    """With equal rows as groups, numbered from 0 in each partition; other rows belong to none.
+
+    Equal rows lie in one partition, since they are where their inputs are.
+    """
+    # Adding 0 makes one of both zeros.
+    table = np.column_stack([rows.X, rows.y, rows.noise]) + 0.0
+    suspects = _with_equal_keys(table)
+    groups = np.full(rows.n, -1, np.int32)
+    if len(suspects):
+        _, own, counts = np.unique(table[suspects], axis=0, return_inverse=True, return_counts=True)
+        number = np.where(counts > 1, np.cumsum(counts > 1) - 1, -1)
+        groups[suspects] = number[own.reshape(-1)]
+    return rows._replace(groups=groups)
 
 
-def dropped_copies(rows: Rows) -> FoundCopies:
-    """Copies of rows; those of a row lie in one partition, since they are where it is."""
-    first = first_of_equals(_training(rows))
-    if first is None:
-        return FoundCopies(np.empty(0, np.int64), rows.n)
-    is_dropped = np.ones(rows.n, bool)
-    is_dropped[first] = False
-    return FoundCopies(rows.numbers[is_dropped], len(first))
+def n_groups(rows: Rows) -> int:
+    """How many groups the rows are of, numbered from 0."""
+    return 0 if rows.groups is None or not rows.n else int(rows.groups.max()) + 1
 
 
-def distinct_targets(rows: Rows, dropped: Numbers, bucket: int, n_buckets: int) -> Array:
-    """Distinct targets of the rows that are kept, as far as they fall in this bucket."""
-    y = np.unique(rows.y[~np.isin(rows.numbers, dropped)] + 0.0, axis=0)
-    keys = np.zeros(len(y), np.uint64)
-    for column in np.ascontiguousarray(y.T).view(np.uint64):
+def renumber_groups(rows: Rows, first: int) -> Rows:
+    """With other numbers of their groups, from the first on."""
+    assert rows.groups is not None, "only asked where there are groups"
+    return rows._replace(groups=np.where(rows.groups < 0, -1, rows.groups + np.int32(first)))
+
+
+def _with_equal_keys(table: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows that share a key, which equal rows do: few others, where sorting all takes seconds."""
+    keys = np.zeros(len(table), np.uint64)
+    for column in np.ascontiguousarray(table.T).view(np.uint64):
         keys = (keys ^ (keys >> np.uint64(29)) ^ column) * np.uint64(0x9E3779B97F4A7C15)
-    return y[(keys >> np.uint64(32)) % np.uint64(n_buckets) == bucket]
+    order = np.argsort(keys, kind="stable")
+    is_next_equal = np.diff(keys[order]) == 0
+    is_suspect = np.append(is_next_equal, False) | np.append(False, is_next_equal)
+    return np.sort(order[is_suspect])
 
 
-def count_distinct(parts: Sequence[Array]) -> int:
-    return len(np.unique(np.concatenate(parts), axis=0))
-
-
-def _training(rows: Rows) -> TrainingRows:
-    return TrainingRows(rows.X, rows.y, None, rows.noise, None, None)
-
-
-def settle(rows: Rows, mean_noise: float | None, dropped: Numbers | None) -> Rows:
-    """The rows as models have them: noise relative to its mean and weight, copies gone."""
+def settle(rows: Rows, mean_noise: float | None) -> Rows:
+    """The rows as models have them: noise relative to its mean and weight."""
     noise = rows.noise
     if mean_noise is not None:
         noise = noise / mean_noise
     if rows.weight is not None:
         noise = noise / rows.weight
-    settled = rows._replace(noise=noise)
-    if dropped is not None and len(dropped):
-        place = np.searchsorted(dropped, rows.numbers)
-        is_kept = dropped[np.minimum(place, len(dropped) - 1)] != rows.numbers
-        settled = settled._replace(numbers=rows.numbers - place).pick(is_kept)
-    return settled
+    return rows._replace(noise=noise)
 
 
 # -- the search ----------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def look_over(job: Job) -> Known:
     coding = Coding(
         job.is_of_labels,
         None if isinstance(class_weight, str) else class_weight,
-        categorical=job.estimator.categorical_features,
+        categorical=job.estimator._listed_categories(),
     )
     with dask.annotate(lsgp="survey", retries=5):
         looked = cluster.client.compute(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tuning on rows that lie on a cluster: the stages are those of one machine.
+"""Tuning on rows that lie on a cluster: the search is that of one machine.
 
 They ask a space for neighborhoods of a few thousand rows, and get those rows; all they compute is
 computed here, on the machine of the client.
@@ -30,8 +30,9 @@ from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
 from lsgp.inputs.transforms.fit import LARGEST_SAMPLE, transform_of
 from lsgp.method.contract import LocalModel
 from lsgp.search.suitability import suits
-from lsgp.tuning.leave_one_out import LeaveOneOut, Sample
-from lsgp.tuning.problem import TuningProblem
+from lsgp.tuning.data import Data
+from lsgp.tuning.hold_out import Layer
+from lsgp.tuning.space import Sample, Space
 
 Array = NDArray[np.float64]
 
@@ -129,15 +130,15 @@ def _groups(rows: Rows) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterSpace(LeaveOneOut):
+class ClusterSpace(Space):
     """All rows in one input transform; its arrays are `Columns`."""
 
-    def part(self, rows: NDArray[np.int32]) -> LeaveOneOut:
+    def part(self, rows: NDArray[np.int32]) -> Space:
         # Which is in memory, and so as on one machine.
         part = super().part(rows)
-        return LeaveOneOut(*(getattr(part, own.name) for own in fields(LeaveOneOut)))
+        return Space(*(getattr(part, own.name) for own in fields(Space)))
 
-    def suited(self, model: LocalModel) -> LeaveOneOut:
+    def suited(self, model: LocalModel) -> Space:
         lengthscale, index = model.localizer_scale, self.index
         if suits(index, lengthscale):
             return self
@@ -145,7 +146,11 @@ class ClusterSpace(LeaveOneOut):
         return replace(self, index=index.in_unit(lengthscale))
 
     def sample(
-        self, model: LocalModel, targets: NDArray[np.int32], n_neighbors: int | None
+        self,
+        model: LocalModel,
+        layer: Layer,
+        targets: NDArray[np.int32],
+        n_neighbors: int | None,
     ) -> Sample:
         # All at once: partitions are asked in parallel.
         neighbors = self.backend.search(
@@ -153,15 +158,15 @@ class ClusterSpace(LeaveOneOut):
             model,
             self.X[targets],
             n_neighbors,
-            self.exclusions(targets),
+            layer.exclusions(targets, self.kinds),
             LARGEST_SYSTEM,
         )
         return Sample(targets, neighbors)
 
-    def gather(self, sample: Sample) -> tuple[LeaveOneOut, Sample]:
+    def gather(self, sample: Sample) -> tuple[Space, Sample]:
         return self.at_hand(sample)
 
-    def at_hand(self, sample: Sample) -> tuple[LeaveOneOut, Sample]:
+    def at_hand(self, sample: Sample) -> tuple[Space, Sample]:
         rows, places = np.unique(
             np.append(sample.neighbors.reshape(-1), sample.targets), return_inverse=True
         )
@@ -174,34 +179,22 @@ class ClusterSpace(LeaveOneOut):
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterProblem(TuningProblem):
-    """A tuning problem whose rows lie on a cluster."""
+class ClusterData(Data):
+    """Data whose rows lie on a cluster: families that want all rows in one place leave it."""
 
     source: Source | None = None
 
     @property
-    def admits_boosting(self) -> bool:
-        """Never: trees want all rows in one place."""
+    def is_in_memory(self) -> bool:
         return False
 
-    @property
-    def admits_narrowing(self) -> bool:
-        return False  # parts of rows would have to be fetched again for each set of inputs
-
-    @property
-    def admits_coarse(self) -> bool:
-        return False  # nodes are of rows in memory
-
-    def space(self, kinds: Kinds) -> LeaveOneOut:
+    def _make_space(self, kinds: Kinds) -> Space:
         assert self.source is not None
-        return self._space(self.source.transform(kinds))
+        return self.transformed(self.source.transform(kinds))
 
-    def mixed_space(self, spaces: list[LeaveOneOut]) -> LeaveOneOut:
-        mixed = InputTransform.of_columns([space.transform for space in spaces])
-        return replace(self._space(mixed), imitation=spaces[0].imitation)
-
-    def _space(self, transform: InputTransform) -> LeaveOneOut:
+    def transformed(self, transform: InputTransform) -> Space:
         source = self.source
         assert source is not None
         index = ClusterIndex(source.store, transform, np.ones(source.d))
-        return self.placed(ClusterSpace, transform, source.inputs(transform), index)
+        X, known = source.inputs(transform), (self.backend, self.resources)
+        return ClusterSpace(transform, X, self.y, self.rows.noise, index, *known)

@@ -16,16 +16,24 @@ from lsgp.distributed.parts import Extents, Means, Moments, Rows
 from lsgp.distributed.reading import Inputs, Known
 from lsgp.distributed.space import Sampled, Source
 from lsgp.distributed.store import RowStore
+from lsgp.inputs.labels import Labels, prior_of
 from lsgp.inputs.rows import require_alike
+from lsgp.inputs.specification import Specification
+from lsgp.inputs.target_scale import target_scale
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.inputs.transforms.column_statistics import Range, statistics_of
 from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
-from lsgp.tuning.classes.labels import Labels, prior_of
 
 Array = NDArray[np.float64]
 
 
-def source_of(job: Job, known: Known, inputs: Inputs, partitioned: Partitioned) -> Source:
+def source_of(
+    job: Job,
+    known: Known,
+    inputs: Inputs,
+    partitioned: Partitioned,
+    specification: Specification,
+) -> Source:
     """Rows on the cluster, with what tuning knows of all of them."""
     cluster, store = job.cluster, partitioned.store
     extents = Extents(inputs.extent, known.targets)
@@ -50,10 +58,9 @@ def source_of(job: Job, known: Known, inputs: Inputs, partitioned: Partitioned) 
     )
     n_targets = len(of_targets.center)
     if not job.is_of_labels:
-        if not job.estimator._settings()["normalize_y"]:
-            scaler = job.estimator._known_scaler(n_targets)
-        job.estimator._check_targets(scaler, np.array([extents.y.low, extents.y.high]))
-    has_groups = known.coding.groups is not None
+        ends, mean = np.array([extents.y.low, extents.y.high]), job.estimator.prior_mean
+        scaler = target_scale(scaler, ends, specification, mean, job.estimator.dtype)
+    has_groups = known.coding.groups is not None or partitioned.has_copies
     weight_unit = extents.X.largest_weight if has_weights(job, known) else None
     return Source(store, of_inputs, Sampled(store), scaler, has_groups, n_targets, weight_unit)
 

@@ -119,6 +119,11 @@ def assess(predicted: PredictiveDistribution, observed: ArrayLike) -> Calibratio
     0.9
     """
     y = np.asarray(observed, dtype=float)
+    if y.shape != predicted.mean.shape:
+        raise ValueError(
+            f"y has shape {y.shape}, but the predictions for X have shape {predicted.mean.shape}. "
+            "Give one observation per prediction."
+        )
     error = y - predicted.mean
     pit = np.asarray(predicted.cdf(y))
     # |2 PIT - 1| <= level says that y is inside the central interval of that level.

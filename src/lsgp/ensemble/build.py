@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lsgp.backends import choose_backend
+from lsgp.compute.warn import warn_user
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.rows import LARGEST_RATIO, TrainingRows
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
+from lsgp.inputs.target_scale import in_units_of
 from lsgp.inputs.transforms import InputTransform, TargetScaler, fit_transform_kind
 from lsgp.inputs.transforms.column_statistics import column_statistics
 from lsgp.method.contract import LocalModel, LocalProblem
@@ -21,7 +23,7 @@ from lsgp.search.index import SearchIndex, build_index
 from lsgp.search.suitability import suits
 from lsgp.solvers.choose import choose_solver
 from lsgp.solvers.exact import ExactSolver
-from lsgp.tuning.outcome import Tuned
+from lsgp.tuning.outcome import Outcome
 
 Array = NDArray[np.float64]
 
@@ -60,14 +62,32 @@ def build_given(
     )
 
 
-def with_known_noise(
-    specification: Specification, noise_variance: float, scaler: TargetScaler
-) -> Specification:
-    """With the noise variance of rows, in the units of y²: each target has its own level of it.
+def warn_if_slow(backend: str, model: LocalModel) -> None:
+    """Say that only the slow backend knows what a model asks for, unless it was chosen by hand."""
+    if backend == "auto" and choose_backend("auto", model).is_slow:
+        unknown = f"the kernel {model.kernel}"
+        if model.localizer_metric != "scaled" and model.correlation.formula is not None:
+            unknown = f"metric={model.localizer_metric!r} with several lengthscales"
+        warn_user(
+            f"The native core does not know {unknown}: it runs on the reference backend, "
+            "which is much slower.",
+        )
 
-    In the units of scaled targets it is the larger the less a target varies. Tuning starts from it,
-    and tunes what all levels are multiplied by.
+
+def with_known_noise(
+    specification: Specification, mean_of_rows: float | None, scaler: TargetScaler
+) -> Specification:
+    """With the noise variance that is given, in the units of y²: each target has its own level.
+
+    In the units of scaled targets it is the larger the less a target varies. A setting holds. The
+    mean noise of rows is where tuning starts, which tunes what all levels are multiplied by.
     """
+    specification = in_units_of(specification, scaler)
+    noise_variance = specification.noise_variance
+    if noise_variance is None:
+        if mean_of_rows is None or "noise_variance" in specification.given:
+            return specification
+        noise_variance = mean_of_rows
     model = specification.model
     # Squared last: the squares of large units are no numbers.
     relative = (math.sqrt(noise_variance) / scaler.std) / math.sqrt(model.signal_variance)
@@ -75,8 +95,8 @@ def with_known_noise(
         levels = np.maximum(relative**2, SMALLEST_NOISE)
     if levels.max() > LARGEST_RATIO:
         raise ValueError(
-            f"noise_variance has the mean {noise_variance:g}, which is {levels.max():g} times the "
-            "variance of the signal. Give it in the units of y²."
+            f"noise_variance is {noise_variance:g} in the mean, which is {levels.max():g} times "
+            "the variance of the signal. Give it in the units of y²."
         )
     middle = float(levels[0] if len(levels) == 1 else np.exp(np.mean(np.log(levels))))
     # Equal but for rounding: one factor for all.
@@ -99,7 +119,7 @@ def require_distances(X: Array, lengthscale: NDArray[np.floating], dtype: DTypeL
 
 
 def build_tuned(
-    tuned: Tuned, specification: Specification, dtype: DTypeLike
+    tuned: Outcome, specification: Specification, dtype: DTypeLike
 ) -> tuple[FittedModel, ...]:
     """The models that tuning chose, heaviest first; models of one transform share their index.
 

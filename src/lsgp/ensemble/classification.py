@@ -9,59 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs.transforms import InputTransform
-from lsgp.method.link import LinearLogits, Link
-from lsgp.solvers.laplace import LaplaceGP
+from lsgp.method.link import Link
+from lsgp.tuning.class_members import LaplaceMember, LinearMember, Member, TreesMember
 
 Array = NDArray[np.float64]
 
 
 #: Rows up to which GP classification follows those that come: 22 members of 300 take .6 s.
 MOST_TO_FOLLOW = 300
-
-
-@dataclass(frozen=True, eq=False)
-class LinearMember:
-    """Logistic regression that is pooled with the models."""
-
-    transform: InputTransform
-    logits: LinearLogits
-    ridge: float
-    weight: float  # in the pool
-
-    def log_proba(self, X: Array) -> Array:
-        return self.logits.log_proba(np.asarray(self.transform.transform(X), dtype=float))
-
-
-@dataclass(frozen=True, eq=False)
-class LaplaceMember:
-    """GP classification of the rows that were fitted, which is pooled with the models."""
-
-    transform: InputTransform
-    center: Array  # (d,) of the transformed inputs
-    gp: LaplaceGP
-    weight: float  # in the pool
-
-    def log_proba(self, X: Array) -> Array:
-        return self.gp.log_proba(self._centered(X))
-
-    def with_rows(self, X: Array, codes: NDArray[np.int64], weight: Array) -> LaplaceMember:
-        gp = self.gp
-        Z = np.concatenate([gp.Z, self._centered(X)])
-        known = (np.concatenate([gp.codes, codes]), np.concatenate([gp.weight, weight]))
-        fitted = LaplaceGP.fit(gp.covariance, Z, *known, gp.prior, gp.prior_share)
-        return replace(self, gp=fitted)
-
-    def keep_rows(self, kept: NDArray[np.bool_]) -> LaplaceMember:
-        gp = self.gp
-        own = kept[: len(gp.Z)]  # of rows that came later it knows nothing
-        if own.all():
-            return self
-        known = (gp.Z[own], gp.codes[own], gp.weight[own], gp.prior, gp.prior_share)
-        return replace(self, gp=LaplaceGP.fit(gp.covariance, *known))
-
-    def _centered(self, X: Array) -> Array:
-        return np.asarray(self.transform.transform(X), dtype=float) - self.center
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,22 +29,28 @@ class Classification:
         The labels, sorted.
     links : tuple of Link
         One for each model, in their order.
-    linear : tuple of LinearMember
-    laplace : tuple of LaplaceMember
+    others : tuple
+        Members of the pool that are no models of the ensemble.
     label_name : str or None
         Name of the column of labels.
     """
 
     classes: NDArray[Any]
     links: tuple[Link, ...]
-    linear: tuple[LinearMember, ...] = ()
-    laplace: tuple[LaplaceMember, ...] = ()
+    others: tuple[Member, ...] = ()
     label_name: str | None = None
 
     @property
-    def others(self) -> tuple[LinearMember | LaplaceMember, ...]:
-        """Members of the pool that are no models of the ensemble."""
-        return (*self.linear, *self.laplace)
+    def linear(self) -> list[LinearMember]:
+        return [one for one in self.others if isinstance(one, LinearMember)]
+
+    @property
+    def laplace(self) -> list[LaplaceMember]:
+        return [one for one in self.others if isinstance(one, LaplaceMember)]
+
+    @property
+    def trees(self) -> list[TreesMember]:
+        return [one for one in self.others if isinstance(one, TreesMember)]
 
     @property
     def n_classes(self) -> int:
@@ -118,20 +79,24 @@ class Classification:
         share as it has fewer of the rows; the models' share is what is left.
         """
         after = n + len(X)
-        if not self.laplace:
-            return self
-        if after <= MOST_TO_FOLLOW:
-            followed = tuple(member.with_rows(X, codes, weight) for member in self.laplace)
-            return replace(self, laplace=followed)
-        before = self.laplace_share
-        share = before * n / after
-        grown = (1.0 - share) / (1.0 - before)
-        return replace(
-            self,
-            linear=tuple(replace(one, weight=grown * one.weight) for one in self.linear),
-            laplace=tuple(replace(one, weight=n / after * one.weight) for one in self.laplace),
-        )
+        follows, before = after <= MOST_TO_FOLLOW, self.laplace_share
+        share = before if follows else before * n / after
+        rest = (1.0 - share) / (1.0 - before)
+
+        def grown(one: Member) -> Member:
+            if isinstance(one, LaplaceMember):
+                if follows:
+                    return one.with_rows(X, codes, weight)
+                return replace(one, weight=n / after * one.weight)
+            own = one.with_rows(X) if isinstance(one, TreesMember) else one
+            return replace(own, weight=rest * one.weight)
+
+        return replace(self, others=tuple(grown(one) for one in self.others))
 
     def keep_rows(self, kept: NDArray[np.bool_]) -> Classification:
         """Without the rows that are not kept."""
-        return replace(self, laplace=tuple(member.keep_rows(kept) for member in self.laplace))
+
+        def own(one: Member) -> Member:
+            return one if isinstance(one, LinearMember) else one.keep_rows(kept)
+
+        return replace(self, others=tuple(own(one) for one in self.others))

@@ -8,22 +8,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from lsgp.backends.contract import Resources
 from lsgp.ensemble import view
 from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
-from lsgp.ensemble.classification import Classification, LaplaceMember, LinearMember
+from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import Answer, in_blocks, widen_scaled
+from lsgp.inputs.encoding.choose import MOST_SHUFFLED
+from lsgp.inputs.given import RandomState
+from lsgp.inputs.labels import Labels, codes_of
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
-from lsgp.method.link import Latent, latent_of, log_pool
+from lsgp.method.link import ClassRows, Latent, default_link, fit_link, latent_of, log_pool
 from lsgp.search.arrays import numbered
+from lsgp.solvers.log_odds import N_FOLDS
 from lsgp.solvers.solver import Block
-from lsgp.tuning.classes.labels import Labels, codes_of, default_link, fit_link
-from lsgp.tuning.classes.laplace import laplace_held_out
-from lsgp.tuning.classes.linear import held_out
-from lsgp.tuning.outcome import Tuned
+from lsgp.tuning.budget import BUDGETS
+from lsgp.tuning.class_members import Member
+from lsgp.tuning.hold_out import leave_one_out
+from lsgp.tuning.outcome import Outcome
 
 Array = NDArray[np.float64]
 
@@ -62,21 +67,17 @@ def classification_of(ensemble: Ensemble) -> Classification:
 
 
 def classify_tuned(
-    ensemble: Ensemble, tuned: Tuned, classes: NDArray[Any], label_name: str | None
+    ensemble: Ensemble, tuned: Outcome, classes: NDArray[Any], label_name: str | None
 ) -> Ensemble:
     """The ensemble with the links of the candidates that tuning chose."""
     links = []
     for contender, _ in tuned.members:
         assert contender.candidate.link is not None, "candidates of labels have a link"
         links.append(contender.candidate.link)
-    linear = tuple(
-        LinearMember(one.transform, one.logits, one.ridge, weight) for one, weight in tuned.linear
-    )
-    laplace = tuple(
-        LaplaceMember(one.transform, one.center, one.gp, weight) for one, weight in tuned.laplace
-    )
-    own = Classification(classes, tuple(links), linear, laplace, label_name)
-    return replace(ensemble, classification=own)
+    own = Classification(classes, tuple(links), tuned.others, label_name)
+    # In the order of files: sums of probabilities have the same bits after reading.
+    ordered: tuple[Member, ...] = (*own.linear, *own.laplace, *own.trees)
+    return replace(ensemble, classification=replace(own, others=ordered))
 
 
 def classify_given(
@@ -98,7 +99,7 @@ def classify_given(
         return ensemble
     links = tuple(
         fit_link(latent, labels.codes[rows], labels.weight[rows], labels.prior)
-        for latent in _latents(ensemble, _leave_out(rows), len(rows), resources)
+        for latent in _latents(ensemble, _leave_out(ensemble, rows), len(rows), resources)
     )
     return replace(ensemble, classification=replace(start, links=links))
 
@@ -141,7 +142,7 @@ def leave_one_out_classes(
 ) -> LeaveOneOutClasses:
     """Training rows, each predicted without itself."""
     own = classification_of(ensemble)
-    latents = _latents(ensemble, _leave_out(rows), len(rows), resources)
+    latents = _latents(ensemble, _leave_out(ensemble, rows), len(rows), resources)
     log_p = _pool(ensemble, latents, _others_held_out(ensemble, rows))
     codes, proba = codes_of_rows(ensemble, rows), np.exp(log_p)
     return LeaveOneOutClasses(
@@ -171,10 +172,12 @@ def _predict(ensemble: Ensemble, X: Array) -> Answer:
     return answer
 
 
-def _leave_out(rows: NDArray[np.int64]) -> Answer:
+def _leave_out(ensemble: Ensemble, rows: NDArray[np.int64]) -> Answer:
+    """Each row without itself and its group."""
+
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
         part = numbered(rows[start:stop], len(fitted.problem.X))
-        return distribution_of(fitted.solver.leave_out(part, block), 0.0)
+        return distribution_of(fitted.solver.leave_out(part, block, ensemble.group_numbers), 0.0)
 
     return answer
 
@@ -233,15 +236,10 @@ def _others_held_out(ensemble: Ensemble, rows: NDArray[np.int64]) -> list[Array]
         return []
     everything = np.arange(ensemble.n_rows)
     X, codes = view.inputs_of_rows(ensemble, everything), codes_of_rows(ensemble, everything)
-    weight = np.ones(len(X))
-    held = []
-    for member in own.linear:
-        Z = np.asarray(member.transform.transform(X), dtype=float)
-        held.append(held_out(Z, codes, weight, own.prior, member.ridge, rows))
-    for laplace in own.laplace:
-        Z = np.asarray(laplace.transform.transform(X), dtype=float) - laplace.center
-        held.append(laplace_held_out(laplace.gp, Z, codes, weight, rows))
-    return held
+    known = ClassRows(codes, np.ones(len(X)), own.prior)
+    targets = numbered(rows, len(X))
+    folds = leave_one_out(targets, targets, ensemble.group_numbers).folds(len(X), N_FOLDS)
+    return [member.held_out(X, known, rows, folds) for member in own.others]
 
 
 def _std(ensemble: Ensemble, latents: list[Latent], linear: list[Array], proba: Array) -> Array:
@@ -267,3 +265,16 @@ def _std(ensemble: Ensemble, latents: list[Latent], linear: list[Array], proba: 
         return np.asarray(proba * (1.0 - proba) * np.sqrt(variance).sum(axis=1, keepdims=True))
     total = (proba**2 * variance).sum(axis=1, keepdims=True)
     return np.asarray(proba * np.sqrt(np.maximum((1.0 - 2.0 * proba) * variance + total, 0.0)))
+
+
+def rows_of_link(labels: Labels, random_state: RandomState) -> NDArray[np.int64]:
+    """Rows that the link is fitted on where nothing is tuned; none if there are too few."""
+    n = len(labels.codes)
+    if labels.n_classes == 1 or n <= 2:
+        return np.empty(0, dtype=np.int64)
+    random = check_random_state(random_state)
+    size = min(n, BUDGETS["balanced"].n_compared)
+    if n > MOST_SHUFFLED:
+        rng = np.random.default_rng(random.randint(2**31))
+        return np.sort(rng.choice(n, size, replace=False))
+    return np.sort(random.choice(n, size, replace=False))

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from lsgp.backends.contract import Resources
 from lsgp.compute.text import count, percents
 from lsgp.ensemble import view
-from lsgp.ensemble.classification import LaplaceMember, LinearMember
 from lsgp.ensemble.effects import Effect, effects, sketch
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
 from lsgp.inputs.projections import Kinds
 from lsgp.inputs.transforms import Rotation
-from lsgp.tuning.objective import OBJECTIVES
+from lsgp.solvers.objective import OBJECTIVES
+from lsgp.tuning.class_members import LaplaceMember, LinearMember, TreesMember
 
 #: Inputs that are named, and those whose effect is drawn; the others are counted.
 N_SHOWN_INPUTS, N_EFFECTS = 6, 3
@@ -104,10 +104,7 @@ def describe_trees(ensemble: Ensemble) -> list[str]:
     boosted = ensemble.boosted
     if boosted is None:
         return []
-    where = "" if boosted.usual_scale is None else ", more where models are less sure"
-    return [
-        f"beside them {boosted.n_trees:,} boosted trees: {boosted.share:.0%} of the mean{where}"
-    ]
+    return [f"beside them {boosted.n_trees:,} boosted trees: {boosted.share:.0%} of the mean"]
 
 
 def _kilometers(value: float) -> str:
@@ -302,6 +299,8 @@ def model_rows(ensemble: Ensemble) -> list[tuple[str, ...]]:
         if laplace:
             share = sum(member.weight for member in laplace)
             rows.append((share, partial(_laplace_row, laplace)))
+        trees = ensemble.classification.trees
+        rows += [(member.weight, partial(_trees_row, member)) for member in trees]
     rows.sort(key=lambda row: -row[0])
     shares = percents([share for share, _ in rows])
     return [row(share) for (_, row), share in zip(rows, shares, strict=True)]
@@ -354,6 +353,15 @@ def describe_laplace(members: Sequence[LaplaceMember]) -> str:
 def _laplace_row(members: Sequence[LaplaceMember], share: str) -> tuple[str, ...]:
     kinds = dict.fromkeys(_describe_kinds(member.transform.input_kinds) for member in members)
     return (share, describe_laplace(members), " or ".join(kinds), "all rows", "global", "")
+
+
+def describe_pooled_trees(member: TreesMember) -> str:
+    """Boosted trees of labels, in a few words."""
+    return count(member.trees.n_trees, "boosted tree")
+
+
+def _trees_row(member: TreesMember, share: str) -> tuple[str, ...]:
+    return (share, describe_pooled_trees(member), "as given", "all rows", "", "")
 
 
 def _linear_row(member: LinearMember, share: str) -> tuple[str, ...]:

@@ -301,3 +301,22 @@ def _direction(raw: Array, variance: Array, std: float) -> str:
     if fallen <= BENDS_BY * height:
         return "rises"
     return "falls" if risen <= BENDS_BY * height else "bends"
+
+
+def effects_by_name(
+    ensemble: Ensemble,
+    inputs: Sequence[int | str],
+    resources: Resources,
+    target: int | str,
+    n_points: int | None,
+) -> list[Effect]:
+    """The effects of inputs by number or name, cycles of dates among them."""
+    which, cycles = view.target_number(ensemble, target), view.cycles_of(ensemble)
+    numbers = [view.input_number(ensemble, each) for each in inputs if each not in cycles]
+    plain = iter(effects(ensemble, numbers, resources, which, n_points))
+    return [
+        cycle_effect(ensemble, *cycles[str(each)], resources, which)
+        if each in cycles
+        else next(plain)
+        for each in inputs
+    ]

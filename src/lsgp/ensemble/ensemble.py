@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +14,13 @@ from lsgp.compute.text import count
 from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.georeference import Georeference
-from lsgp.inputs.copies import Copies
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import Projection, TargetScaler
 from lsgp.method.combination import combine, lean
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.shape import AS_THEY_ARE, Shape
+from lsgp.search.copies import find_copies
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import change_backend
 from lsgp.solvers.exact import ExactSolver
@@ -51,8 +50,6 @@ class Ensemble:
         What was tried; None if nothing was tuned.
     groups : Groups or None
         Rows that leave-one-out leaves out together.
-    copies : Copies or None
-        Rows that were given more than once, of which models have one each.
     classification : Classification or None
         Of labels, whose one-hot columns the models predict: how those become probabilities.
     encoder : Encoder or None
@@ -74,7 +71,6 @@ class Ensemble:
     mean_noise_variance: float | None = None
     tuning: TuningResult | None = None
     groups: Groups | None = None
-    copies: Copies | None = None
     classification: Classification | None = None
     encoder: Encoder | None = None
     georeference: Georeference | None = None
@@ -112,16 +108,21 @@ class Ensemble:
 
     @property
     def n_rows(self) -> int:
-        """Of the rows that were given."""
-        return len(self.heaviest.problem.X) if self.copies is None else len(self.copies.own)
+        """Of the training rows."""
+        return len(self.heaviest.problem.X)
 
-    def model_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Numbers in the models of rows that were given; -1 stays."""
-        return rows if self.copies is None else np.where(rows < 0, -1, self.copies.own[rows])
+    def left_out_together(self) -> NDArray[np.int32] | None:
+        """Numbers (n,) of what rows are left out with, -1 for nothing: groups, or copies.
 
-    def given_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Numbers of rows of the models as they were given, the first of copies; -1 stays."""
-        return rows if self.copies is None else np.where(rows < 0, -1, self.copies.first[rows])
+        A row that is predicted from its own copies is no test of a model. Of labels, equal rows
+        are observations that agree. None: each row is left out alone.
+        """
+        if self.groups is not None or self.classification is not None:
+            return self.group_numbers
+        problem = self.heaviest.problem
+        X, y = (np.asarray(array, dtype=np.float64) for array in (problem.X, problem.y))
+        spread = y.std(axis=0)
+        return find_copies(X, y / np.where(spread > 0, spread, 1.0), self.heaviest.index)
 
     @property
     def projection(self) -> Projection | None:
@@ -172,14 +173,11 @@ class Ensemble:
     ) -> PredictiveDistribution:
         """One distribution per query from those of the models, in the units of y, (q, t).
 
-        ``observed`` are those of observations, by which calibration and the share of trees go,
-        where others are meant.
+        ``observed`` are those of observations, by which calibration goes, where others are meant.
         ``aside`` (q, t), in scaled units, is what the boosted trees say, if there are any.
         """
-        combined = combine(predicted, self.weights)
-        sure = combined if observed is None else combine(observed, self.weights)
-        combined = self.leaning(combined, aside, sure)
-        by = None if observed is None else self.leaning(sure, aside, sure)
+        combined = self.leaning(combine(predicted, self.weights), aside)
+        by = None if observed is None else self.leaning(combine(observed, self.weights), aside)
         combined = self.shape.apply(combined, by)
         return PredictiveDistribution(
             self.target_scaler.inverse_mean(combined.mean),
@@ -189,18 +187,12 @@ class Ensemble:
         )
 
     def leaning(
-        self,
-        combined: PredictiveDistribution,
-        aside: Array | None,
-        observed: PredictiveDistribution,
+        self, combined: PredictiveDistribution, aside: Array | None
     ) -> PredictiveDistribution:
-        """Combined predictions, a share of the way to what the boosted trees say.
-
-        ``observed`` are those of observations, by whose scales the share goes.
-        """
+        """Combined predictions, a share of the way to what the boosted trees say."""
         if self.boosted is None or aside is None:
             return combined
-        return lean(combined, aside, self.boosted.share_at(observed.scale))
+        return lean(combined, aside, self.boosted.share)
 
     def in_shape(self, values: Array) -> Array:
         """Values of all targets (q, t) as the targets were given, (q,) or (q, t)."""

@@ -37,8 +37,9 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     left_out = check_left_out(exclude, len(X), ensemble)
     failures = Failures()
     queries = [fitted.inputs_of(X) for fitted in ensemble.models]
+    together = None if left_out is None else ensemble.left_out_together()
     parts = [
-        explain_one(fitted, transformed, failures, left_out, ensemble.group_numbers)
+        explain_one(fitted, transformed, failures, left_out, together)
         for fitted, transformed in zip(ensemble.models, queries, strict=True)
     ]
     heaviest, scaler, shares = ensemble.heaviest, ensemble.target_scaler, ensemble.weights
@@ -60,20 +61,18 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     )
     is_coarse = any(fitted.model.is_coarse for fitted in ensemble.models)
     scale = np.exp(sum(w * np.log(p.scale) for w, p in zip(shares, parts, strict=True)))
-    aside, share, boosted = None, None, ensemble.boosted
+    aside, boosted = None, ensemble.boosted
     if boosted is not None:
         nothing = np.full(len(X), -1)
         aside = boosted.locate_without(X, nothing if left_out is None else left_out)
-        sure = combine([part.predicted for part in parts], ensemble.weights)
-        share = boosted.share_at(sure.scale)
-        coefficients *= 1.0 - share[:, :, None]
+        coefficients *= 1.0 - boosted.share
     predicted = ensemble.combine([part.predicted for part in parts], aside=aside)
     scale = ensemble.scale_factor * scale * _contrast(ensemble, parts, aside)
     dof = predicted.dof[:, 0]
     shape = (*rows.shape, *ensemble.target_shape)
     extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
     return Explanation(
-        rows=ensemble.given_rows(rows),
+        rows=rows,
         distances=pad([m.distances for m in merged], np.inf, np.float64),
         weights=pad([m.weights for m in merged], 0.0, np.float64),
         coefficients=coefficients[:, :, 0] if n_columns == 1 else coefficients,
@@ -99,7 +98,7 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
         input_names=view.input_names(ensemble),
         target_names=view.target_names(ensemble),
         kilometers=kilometers_of(ensemble, rows, queries[0]),
-        by_trees=_by_trees(ensemble, aside, share),
+        by_trees=_by_trees(ensemble, aside),
         n_rows=pad([m.n_rows for m in merged], 0, np.int64) if is_coarse else None,
     )
 
@@ -107,15 +106,15 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
 def _contrast(ensemble: Ensemble, parts: list[Part], aside: Array | None) -> Array:
     """What calibration multiplies the scale of each query by, (q, t), beside the factor."""
     observed = combine([part.predicted for part in parts], ensemble.weights)
-    observed = ensemble.leaning(observed, aside, observed)
+    observed = ensemble.leaning(observed, aside)
     return ensemble.shape.factor(observed.scale)
 
 
-def _by_trees(ensemble: Ensemble, aside: Array | None, share: Array | None) -> Array | None:
+def _by_trees(ensemble: Ensemble, aside: Array | None) -> Array | None:
     """What trees add to the mean, in the units of y, from what they say in scaled ones (q, t)."""
-    if aside is None or share is None:
+    if aside is None or ensemble.boosted is None:
         return None
-    return ensemble.in_shape(share * ensemble.target_scaler.std * aside)
+    return ensemble.in_shape(ensemble.boosted.share * ensemble.target_scaler.std * aside)
 
 
 def kilometers_of(ensemble: Ensemble, rows: NDArray[np.int64], queries: Array) -> Array | None:
@@ -167,7 +166,7 @@ def check_left_out(
             f"{n_rows} training rows for each of {n_queries} queries. Give one row number per "
             "query, or -1 for none."
         )
-    return ensemble.model_rows(rows).astype(np.int32)
+    return rows.astype(np.int32)
 
 
 def explain_one(

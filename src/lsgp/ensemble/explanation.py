@@ -120,7 +120,7 @@ class Explanation(ExplainedQueries):
         The row's part of the mean, coefficient × (observed − `baseline`):
         ``baseline + contributions.sum(axis=1)``, and what trees add, is the predicted mean.
     baseline : array of shape () or (t,)
-        Mean of the training targets, where predictions start (0 with ``normalize_y=False``).
+        Mean of the training targets, where predictions start (``prior_mean``, where it is given).
     predicted : PredictiveDistribution
         Of an observation, as `predict_distribution`.
     n_effective : array of shape (q,)

@@ -17,10 +17,8 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import aside_of, check_kind, in_blocks
 from lsgp.inputs.encoding.encodings import LeftOut, Number
-from lsgp.method.combination import LARGEST_SHARE
 from lsgp.method.contract import Predictions, QueryGradients
 from lsgp.method.shape import Shape
-from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.solver import Block
 
 Array = NDArray[np.float64]
@@ -72,7 +70,7 @@ def predict_with_gradient(
         observed = _combine(ensemble.weights, [one.observed for one in said])
         combined = _combine(ensemble.weights, [one.predicted for one in said])
         if ensemble.boosted is not None and beside is not None:
-            share = _Share.at(ensemble.boosted, observed)
+            share = ensemble.boosted.share
             observed, combined = (_lean(one, beside, share) for one in (observed, combined))
         combined = _calibrate(ensemble.shape, combined, observed)
         mean[start:stop] = ensemble.target_scaler.inverse_mean(combined.mean)
@@ -179,35 +177,16 @@ def _calibrate(
     )
 
 
-class _Share(NamedTuple):
-    """How far predictions lean to trees, and its derivative."""
-
-    value: Array  # (q, 1)
-    by_inputs: Array  # (q, 1, d)
-
-    @classmethod
-    def at(cls, boosted: BoostedTrees, observed: _Differentiated) -> _Share:
-        """`BoostedTrees.share_at`: in proportion to the scale of an observation, up to a bound."""
-        value = boosted.share_at(np.sqrt(observed.scale2))
-        # Of the logarithm of the scale of all targets together.
-        own = observed.scale2[:, :, None]
-        by_log = 0.5 * (own * observed.by_log_scale2).sum(axis=1) / own.sum(axis=1)
-        is_free = (value < LARGEST_SHARE) & (boosted.usual_scale is not None)
-        return cls(value, np.where(is_free, value * by_log, 0.0)[:, None, :])
-
-
-def _lean(combined: _Differentiated, aside: Array, share: _Share) -> _Differentiated:
+def _lean(combined: _Differentiated, aside: Array, share: float) -> _Differentiated:
     """`lsgp.method.combination.lean` and its derivative; that of trees is 0 but at their steps."""
-    value, gap = share.value, aside - combined.mean
-    between = value * (1.0 - value)
+    gap, between = aside - combined.mean, share * (1.0 - share)
     scale2 = combined.scale2 + between * gap**2
     by_scale2 = combined.scale2[:, :, None] * combined.by_log_scale2
-    by_scale2 -= 2.0 * (between * gap)[:, :, None] * combined.by_mean
-    by_scale2 += ((1.0 - 2.0 * value) * gap**2)[:, :, None] * share.by_inputs
+    by_scale2 -= 2.0 * between * gap[:, :, None] * combined.by_mean
     return combined._replace(
-        mean=combined.mean + value * gap,
+        mean=combined.mean + share * gap,
         scale2=scale2,
-        by_mean=(1.0 - value)[:, :, None] * combined.by_mean + gap[:, :, None] * share.by_inputs,
+        by_mean=(1.0 - share) * combined.by_mean,
         by_log_scale2=by_scale2 / scale2[:, :, None],
     )
 

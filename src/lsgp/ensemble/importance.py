@@ -12,7 +12,7 @@ Lengthscales alone do not tell: an input that the local trend carries has a long
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from lsgp.compute.text import count
 from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.predict import predict_mean_without
+from lsgp.inputs.frames import make_frame
 
 Array = NDArray[np.float64]
 
@@ -65,6 +66,15 @@ class Importance(NamedTuple):
     def order(self) -> NDArray[np.int64]:
         """Numbers of the inputs, the most important first."""
         return np.argsort(-self.values, kind="stable")
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """Inputs, importance and standard errors as a data frame, the most important first."""
+        columns = {
+            "input": [self.names[j] for j in self.order],
+            "importance": self.values[self.order],
+            "standard_error": self.standard_errors[self.order],
+        }
+        return make_frame(columns, library)
 
 
 def importance(ensemble: Ensemble, resources: Resources, n_points: int | None = None) -> Importance:
@@ -110,7 +120,7 @@ def importance(ensemble: Ensemble, resources: Resources, n_points: int | None = 
     means = predict_mean_without(
         ensemble,
         variants.reshape(-1, X.shape[1]),
-        np.repeat(ensemble.model_rows(rows), per_row),
+        np.repeat(rows, per_row),
         resources,
     ).reshape(n_used, per_row, -1)
     std = ensemble.target_scaler.std

@@ -66,16 +66,12 @@ def aside_of(ensemble: Ensemble, X: Array) -> Aside:
 
 
 def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
-    """Means (q,) or (q, t) alone, which saves the time of the variances of exact GPs.
-
-    Unless there are boosted trees whose share goes by the scales.
-    """
-    mean, boosted = _room(X, ensemble.n_targets), ensemble.boosted
-    mean_only = boosted is None or boosted.usual_scale is None
+    """Means (q,) or (q, t) alone, which saves the time of the variances of exact GPs."""
+    mean = _room(X, ensemble.n_targets)
 
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
         queries = fitted.inputs_of(X[start:stop])
-        return _observed(fitted, fitted.solver.predict(queries, block, mean_only=mean_only))
+        return _observed(fitted, fitted.solver.predict(queries, block, mean_only=True))
 
     aside = aside_of(ensemble, X)
 
@@ -157,21 +153,21 @@ def leave_one_out(
 
     With its own noise.
     """
-    own = ensemble.model_rows(rows)
+    together = ensemble.left_out_together()
 
     def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> Asked:
-        part = own[start:stop].astype(np.int32)
-        solved: Predictions = fitted.solver.leave_out(part, block, ensemble.group_numbers)
+        part = rows[start:stop].astype(np.int32)
+        solved: Predictions = fitted.solver.leave_out(part, block, together)
         found = distribution_of(solved, fitted.model.noise_of(fitted.problem.noise[part]))
         return Asked(found, found)
 
     boosted = ensemble.boosted
 
     def aside(start: int, stop: int) -> Array | None:
-        return None if boosted is None else boosted.held_out[own[start:stop]]
+        return None if boosted is None else boosted.held_out[rows[start:stop]]
 
     predicted = gather(ensemble, answer, rows, resources, aside)
-    scaled = np.asarray(ensemble.heaviest.problem.y[own], dtype=float)
+    scaled = np.asarray(ensemble.heaviest.problem.y[rows], dtype=float)
     observed = ensemble.in_shape(ensemble.target_scaler.inverse_mean(scaled))
     return LeaveOneOutResult(rows, observed, predicted, assess(predicted, observed))
 

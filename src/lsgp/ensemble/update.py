@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.inputs.labels import codes_of
 from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.method.contract import LocalProblem
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.choose import change_rows
 from lsgp.solvers.exact_system import exact_bytes, largest_exact
-from lsgp.tuning.classes.labels import codes_of
 
 Array = NDArray[np.float64]
 
@@ -55,19 +55,19 @@ def add_rows(ensemble: Ensemble, rows: TrainingRows, policy: Policy) -> Ensemble
     groups = ensemble.groups
     if groups is not None or rows.groups is not None:
         groups = (groups or Groups.none(n_before)).extend(rows.groups or Groups.none(n_added))
-    copies = None if ensemble.copies is None else ensemble.copies.extend(n_added)
     boosted = None if ensemble.boosted is None else ensemble.boosted.with_rows(rows.X)
-    grown = replace(ensemble, models=tuple(models), groups=groups, copies=copies, boosted=boosted)
+    grown = replace(ensemble, models=tuple(models), groups=groups, boosted=boosted)
     return _with_labels(grown, rows, n_before)
 
 
 def _with_labels(grown: Ensemble, rows: TrainingRows, n_before: int) -> Ensemble:
     """The grown ensemble, whose classification has the rows too."""
     own = grown.classification
-    if own is None or not own.laplace:
+    if own is None or not (own.laplace or own.trees):
         return grown
     # The first fit has divided weights by their mean, and noise has not been.
-    unit = own.laplace[0].gp.weight[0] * grown.heaviest.problem.noise[0]
+    first = own.laplace[0].gp.weight[0] if own.laplace else 1.0
+    unit = first * grown.heaviest.problem.noise[0]
     codes = codes_of(rows.y, own.n_classes)
     followed = own.with_rows(rows.X, codes, unit / rows.noise, n_before)
     factor = (1.0 - followed.laplace_share) / (1.0 - own.laplace_share)
@@ -78,13 +78,8 @@ def _with_labels(grown: Ensemble, rows: TrainingRows, n_before: int) -> Ensemble
 
 
 def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble:
-    """The ensemble without these rows, given as a mask or by their numbers.
-
-    Of copies, one is forgotten with the last of them.
-    """
-    kept, copies = _kept_rows(rows, ensemble.n_rows), ensemble.copies
-    if copies is not None:
-        copies, kept = copies.keep(kept)
+    """The ensemble without these rows, given as a mask or by their numbers."""
+    kept = _kept_rows(rows, ensemble.n_rows)
     changed = _Changed(lambda array: np.ascontiguousarray(array[kept]))
     sizes = _Sizes(ensemble, int(np.count_nonzero(kept)), policy)
     models = []
@@ -103,7 +98,6 @@ def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble
         ensemble,
         models=tuple(models),
         groups=groups,
-        copies=copies,
         boosted=boosted,
         classification=own,
     )

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.inputs.encoding.dates import Date
-from lsgp.inputs.frames import installed_library, make_frame
 from lsgp.inputs.transforms.sphere import Sphere, behind_seam, seam
 
 Array = NDArray[np.float64]
@@ -151,14 +150,14 @@ def training_rows(
 
 def inputs_of_rows(ensemble: Ensemble, rows: ArrayLike) -> Array:
     """Inputs of these training rows, (k, d), in the units of the data."""
-    fitted, own = ensemble.heaviest, ensemble.model_rows(np.asarray(rows))
+    fitted, own = ensemble.heaviest, np.asarray(rows)
     scaled = np.asarray(fitted.problem.X[own], dtype=np.float64)
     return np.asarray(fitted.transform.inverse_transform(scaled), dtype=np.float64)
 
 
 def targets_of_rows(ensemble: Ensemble, rows: ArrayLike) -> Array:
     """Targets of these training rows, (k, t), in the units of the data."""
-    own = ensemble.model_rows(np.asarray(rows))
+    own = np.asarray(rows)
     scaled = np.asarray(ensemble.heaviest.problem.y[own], dtype=np.float64)
     return ensemble.target_scaler.inverse_mean(scaled)
 
@@ -173,15 +172,3 @@ class EncodedRows(NamedTuple):
     """Rows whose columns are inputs of the models already, for estimators to take as they are."""
 
     inputs: Array  # (n, e)
-
-
-def as_table(ensemble: Ensemble, X: Array) -> Any:
-    """Inputs as a table with the names that were fitted, if any, as scikit-learn expects them."""
-    if ensemble.encoder is not None:
-        return EncodedRows(X)
-    if ensemble.input_names is None:
-        return X
-    library = installed_library()
-    if library is None:
-        return X
-    return make_frame({name: X[:, j] for j, name in enumerate(ensemble.input_names)}, library)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The estimators that users fit: settings, validation, delegation, no more.
 
-Imports every room below. `settings` has what they are told, `stored` how they go to files, `fitted`
-what any of them can do once it is fitted, `updates` how rows come and go, and `estimator` how they
-are fitted. `regressor` takes `predictions`, `joint` (many places together), `inspection` (what it
-says of itself) and `recipes` (others' names); `classifier` takes `class_settings` and
-`class_predictions`.
+Imports every room below. `fitted` has settings, files, and what any estimator can do once it is
+fitted; `estimator` how they are fitted, and how rows come and go; `regressor` and `classifier`
+what is asked of numbers and of labels.
 """

@@ -8,118 +8,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import check_is_fitted
 
-from lsgp.compute.memory import parse_memory_budget
+from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
 from lsgp.ensemble.classify import (
+    LeaveOneOutClasses,
+    classification_of,
     classify_given,
     classify_tuned,
+    leave_one_out_classes,
+    predict_log_proba,
+    predict_proba_with_std,
+    rows_of_link,
 )
-from lsgp.estimators.class_predictions import ClassPredictions
-from lsgp.estimators.class_settings import ClassifierSettings
+from lsgp.ensemble.explain_classes import ClassExplanation, explain_classes
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
 from lsgp.inputs.encoding import Encoder
-from lsgp.inputs.encoding.choose import MOST_SHUFFLED
-from lsgp.inputs.labels import check_labels, classes_of, encode_labels
-from lsgp.inputs.rows import (
-    TrainingRows,
-    check_training_rows,
-    names_of_targets,
+from lsgp.inputs.given import RandomState
+from lsgp.inputs.labels import (
+    Labels,
+    check_labels,
+    classes_of,
+    encode_labels,
+    one_hot,
+    require_room,
+    weigh,
 )
+from lsgp.inputs.lazy import is_dask
+from lsgp.inputs.reading import read_more, read_places, read_training
+from lsgp.inputs.rows import TrainingRows, check_training_rows, names_of_targets
 from lsgp.inputs.transforms import TargetScaler
-from lsgp.tuning.classes.labels import Labels, one_hot
-from lsgp.tuning.plan import N_COMPARED
+from lsgp.solvers.objective import OBJECTIVES, Objective
 
 Array = NDArray[np.float64]
 
 
-class LSGPClassifier(ClassifierMixin, ClassPredictions, ClassifierSettings, LSGPEstimator):
+class LSGPClassifier(ClassifierMixin, LSGPEstimator):
     """Calibrated probabilities of classes from the neighborhood of every query.
 
     Gaussian processes on the training points near the query predict the share of each class, all
     classes from one factorization; links that are fitted to leave-one-out predictions by log loss
     make probabilities of them, which are never 0 or 1. Models that differ in kernel, input
-    transform and neighborhood are pooled as far as that lowers the leave-one-out log loss.
+    transform and neighborhood, and with few rows models of all rows, are pooled with the weights
+    that predict held-out labels best.
 
-    Parameters
-    ----------
-    kernel : {"auto", "rbf", "matern12", "matern32", "matern52"} or scikit-learn kernel
-        Covariance of the latent function; "auto" chooses of "matern12" and "matern32".
-    localizer : {"smooth", "epanechnikov", "gaussian", "hilbert", "rectangular"}
-        How a point's weight falls with its distance.
-    n_neighbors : int or "auto"
-        Size of the neighborhood.
-    neighbors : {"exact", "approximate"}
-        Whether each search finds the nearest rows, or 99 % of them several times faster; from 8
-        inputs and 10,000 rows on, else both are the same. See `recall_`.
-    bandwidth : "adaptive", "fixed" or float
-        Radius of the localizer: the distance to the last of the neighbors, or a number in
-        the units of the (transformed) inputs, in which case all points within it are used.
-    trend : {"linear", "constant", "none"} or pair of floats
-        Local trend at the query.
-    scale : {"auto", "local", "global"}
-        Whether the signal variance follows the neighborhood or is the same everywhere. "auto" is
-        local, but for exact GPs.
-    objective : {"auto", "log_loss"} or None
-        What tuning minimizes. None: nothing is tuned but the link.
-    lengthscale : float or array of shape (d,), default=None
-        In the units of the (transformed) inputs.
-    signal_variance : float, default=None
-        Relative to the variance of a one-hot column.
-    noise_variance : float, default=None
-        Of an observation, relative to the signal variance.
-    localizer_decay : float, default=None
-        Decay kappa of the smooth and the Gaussian localizer.
-    scale_dof : float, default=None
-        Degrees of freedom of the prior of the local scale.
-    class_weight : dict, "balanced" or None
-        How many observations a row of each class stands for, times `sample_weight`. "balanced":
-        all classes alike.
-    effort : {"fast", "balanced", "best"}
-        How much tuning tries: see the guide to tuning for what each does, and what it costs.
-        What is given by hand wins over it.
-    n_tuning_points : int, default=None
-        Training points whose leave-one-out predictions are scored in tuning. None: by ``effort``.
-    n_models : int, default=None
-        Number of greedy picks of models that are pooled; 1 keeps the best alone. None: by
-        ``effort``.
-    max_tuning_time : float, default=None
-        Seconds after which tuning stops with the best so far.
-    warm_start : bool
-        Whether tuning starts from the models of the previous call to `fit`.
-    input_transform : {"auto", "standardize", "yeo-johnson", "half-rank"}, list or None
-        Monotone transform of the inputs, one for all or one per input. None: as they are.
-    categorical_features : sequence of str, int or bool, default=None
-        Columns that are categories though they look like numbers, by name, number or flag. Texts
-        are categories by themselves: see the guide to mixed tables.
-    sphere : pair of str or int, default=None
-        The columns that are longitude and latitude in degrees, by name or number: points on the
-        sphere, with one lengthscale in kilometers, near each other across 180° and at the poles.
-        Longitudes may be in any convention. With ``input_transform=None``, lengthscale and
-        bandwidth are in kilometers.
-    anisotropy : "rotated", pair of floats or None
-        Of two planar coordinates: the direction of the longest lengthscale is tuned, or known as
-        (angle, ratio) in gstat's sense, degrees clockwise from north and the range across over the
-        range along, up to 1. None: along the axes.
-    anisotropic_features : pair of str or int, default=None
-        The columns that ``anisotropy`` is of, east and north, where there are more than two.
-    normalize_localizer : bool
-        Whether weights are divided by the bandwidth, as in the paper.
-    backend : {"auto", "cpu", "cuda", "cuda:0", "cuda:all", "reference"}
-        Where systems are solved; "cuda" is a GPU, by `pip install lsgp[cuda13]`, or one by its
-        number, or all of them. "auto" takes one that is there for work of seconds.
-    dtype : {"float64", "float32"}
-        Precision of the local solves.
-    n_jobs : int, default=None
-        Number of threads; None is 1, -1 all cores.
-    memory_budget : int or str
-        Working memory beside inputs, outputs and the neighbor index, e.g. "1GB".
-    random_state : int, RandomState instance or None
-        For the samples that tuning draws.
-    verbose : int
-        1 shows progress.
+    [settings]
 
     Attributes
     ----------
@@ -147,12 +81,22 @@ class LSGPClassifier(ClassifierMixin, ClassPredictions, ClassifierSettings, LSGP
     >>> from lsgp import LSGPClassifier
     >>> X = np.linspace(0, 1, 200)[:, None]
     >>> y = np.where(np.sin(12 * X[:, 0]) > 0, "up", "down")
-    >>> model = LSGPClassifier(objective=None, lengthscale=0.5).fit(X, y)
+    >>> model = LSGPClassifier(objective=None).fit(X, y)
     >>> model.predict([[0.1], [0.4]]).tolist()
     ['up', 'down']
     >>> bool(model.predict_proba([[0.1]])[0, 1] > 0.9)
     True
     """
+
+    class_weight: Any
+
+    def _settings(self) -> dict[str, Any]:
+        # One-hot columns are tuned by squared errors, and their links by log loss.
+        objective = None if self.objective is None else "squared_error"
+        return {**super()._settings(), "objective": objective, "prior_mean": "auto"}
+
+    def _objective(self, has_queries: bool) -> Objective:
+        return OBJECTIVES["log_loss"]
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
@@ -160,6 +104,7 @@ class LSGPClassifier(ClassifierMixin, ClassPredictions, ClassifierSettings, LSGP
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        *,
         groups: ArrayLike | None = None,
         queries: ArrayLike | None = None,
     ) -> LSGPClassifier:
@@ -176,7 +121,8 @@ class LSGPClassifier(ClassifierMixin, ClassPredictions, ClassifierSettings, LSGP
         groups : array-like of shape (n,), default=None
             Tuning predicts each point without its whole group.
         queries : array-like of shape (q, d), default=None
-            Where predictions will be made: tuning then imitates their distances from the data.
+            Where predictions will be made: checked, and not used, as there are no regions of
+            labels to hold out.
 
         Returns
         -------
@@ -224,7 +170,7 @@ class LSGPClassifier(ClassifierMixin, ClassPredictions, ClassifierSettings, LSGP
                 f"class_weight={self.class_weight!r} needs all rows at once. Give a dictionary of "
                 "weights, or call fit with all rows."
             )
-        inputs, targets = self._read_more(X, y)
+        inputs, X, targets = read_more(self, X, y, self.ensemble_.encoder, False)
         labels = check_labels(targets)
         if classes is not None and not np.array_equal(classes_of(labels, classes), self.classes_):
             raise ValueError(
@@ -233,7 +179,7 @@ class LSGPClassifier(ClassifierMixin, ClassPredictions, ClassifierSettings, LSGP
             )
         codes = encode_labels(labels, self.classes_, "classes of the model")
         columns = one_hot(codes, len(self.classes_))
-        return self._add(X, inputs, columns, self._weigh(labels, sample_weight))
+        return self._add(X, inputs, columns, weigh(labels, self.class_weight, sample_weight))
 
     def _fit(
         self,
@@ -247,36 +193,37 @@ class LSGPClassifier(ClassifierMixin, ClassPredictions, ClassifierSettings, LSGP
         progress = FitProgress(self)
         fitted = self._copy()
         fitted._check_settings()
-        table, inputs, targets = fitted._read(X, y)
+        table, inputs, targets = read_training(fitted, X, y, fitted._listed_categories(), False)
         encoder: Encoder | None = None
         observed = check_labels(targets)
         known = classes_of(observed, classes)
         codes = encode_labels(observed, known, "classes")
-        fitted._check_size(len(codes), len(known))
-        rows = check_training_rows(
-            inputs,
-            one_hot(codes, len(known)),
-            fitted._weigh(observed, sample_weight),
-            None,
-            groups,
-        )
+        require_room(len(codes), len(known), fitted.memory_budget)
+        weight = weigh(observed, fitted.class_weight, sample_weight)
+        columns = one_hot(codes, len(known))
+        rows = check_training_rows(inputs, columns, weight, None, groups)
         if len(rows.y) < len(codes):
-            codes = codes[np.asarray(fitted._weigh(observed, sample_weight)) > 0]
+            codes = codes[np.asarray(weight) > 0]
         if table is not None:
             encoder, rows = fitted._encode(table, rows)
-        where = fitted._read_queries(queries, encoder)
+        where = read_places(fitted, queries, encoder)
         scaler = TargetScaler.fit(rows.y, rows.weight)
         labels = Labels.of(codes, rows.weight, len(known), scaler)
         names = [str(label) for label in known.tolist()]
-        shape, columns = ((), names[1:]) if len(known) == 2 else ((len(known),), names)
-        ensemble, tuned = fitted._build(rows, where, shape, columns, progress, labels, encoder)
+        shape, called = ((), names[1:]) if len(known) == 2 else ((len(known),), names)
+        ensemble, tuned = fitted._build(rows, where, shape, called, progress, labels, encoder)
         column = names_of_targets(y)
         name = None if column is None else column[0]
         if tuned is not None:
             fitted.ensemble_ = classify_tuned(ensemble, tuned, known, name)
         else:
             fitted.ensemble_ = classify_given(
-                ensemble, labels, known, name, fitted._link_rows(labels), fitted._resources()
+                ensemble,
+                labels,
+                known,
+                name,
+                rows_of_link(labels, fitted.random_state),
+                fitted._resources(),
             )
         self._become(fitted)
         progress.end()
@@ -292,31 +239,138 @@ class LSGPClassifier(ClassifierMixin, ClassPredictions, ClassifierSettings, LSGP
         places = np.searchsorted(self.classes_, held_codes)
         return -self.predict_log_proba(X_held)[np.arange(len(places)), places]
 
-    def _check_size(self, n: int, n_classes: int) -> None:
-        """One-hot columns are held in memory: refuse what does not fit before making them."""
-        budget = parse_memory_budget(self.memory_budget)
-        needed = 8 * n * n_classes
-        if n_classes > 2 and needed > budget:
+    @property
+    def classes_(self) -> NDArray[Any]:
+        check_is_fitted(self)
+        return classification_of(self.ensemble_).classes
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The likeliest label of each query, (q,).
+
+        Examples
+        --------
+        >>> from lsgp import LSGPClassifier
+        >>> model = LSGPClassifier(objective=None).fit([[0], [1], [2], [3]], [0, 0, 1, 1])
+        >>> model.predict([[0], [3]])
+        array([0, 1])
+        """
+        if is_dask(X):
+            return self._lazily("predict", X)
+        log_proba = self.predict_log_proba(X)
+        return np.asarray(self.classes_[np.argmax(log_proba, axis=1)])
+
+    def predict_proba(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """Probabilities of the classes, which sum to 1 and are never 0 or 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        return_std : bool
+            Whether the standard deviation of the probabilities themselves is wanted: what is not
+            known of them, because there are few rows near the query or the members disagree.
+
+        Returns
+        -------
+        probabilities : array of shape (q, C)
+            In the order of `classes_`.
+        std : array of shape (q, C), if ``return_std``
+
+        Examples
+        --------
+        >>> from lsgp import LSGPClassifier
+        >>> model = LSGPClassifier(objective=None).fit([[0], [1], [2], [3]], [0, 0, 1, 1])
+        >>> probabilities, std = model.predict_proba([[0], [9]], return_std=True)
+        >>> probabilities.sum(axis=1)
+        array([1., 1.])
+        """
+        if is_dask(X):
+            return self._lazily("predict_proba", X, return_std=return_std)
+        X = self._check_queries(X)
+        if return_std:
+            return predict_proba_with_std(self._ready(), X, self._resources())
+        return np.exp(predict_log_proba(self._ready(), X, self._resources()))
+
+    def predict_log_proba(self, X: ArrayLike) -> Array:
+        """Logarithms of `predict_proba`, (q, C)."""
+        if is_dask(X):
+            return self._lazily("predict_log_proba", X)
+        X = self._check_queries(X)
+        return predict_log_proba(self._ready(), X, self._resources())
+
+    def loo(
+        self, n_points: int | None = None, random_state: RandomState = None
+    ) -> LeaveOneOutClasses:
+        """Predict training points from their neighbors without themselves.
+
+        Parameters
+        ----------
+        n_points : int, default=None
+            Size of a random sample of the training points; None: all of them.
+        random_state : int, RandomState instance or None
+            For the sample.
+
+        Returns
+        -------
+        LeaveOneOutClasses
+            Row numbers, labels, probabilities and their assessment.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPClassifier
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPClassifier(objective=None).fit(X, X[:, 0] > 0.5)
+        >>> bool(model.loo().assessment.error < 0.05)
+        True
+        """
+        rows = self._some_rows(n_points, random_state)
+        return leave_one_out_classes(self._ready(), rows, self._resources())
+
+    def calibration(self, X: ArrayLike, y: ArrayLike) -> ClassAssessment:
+        """Accuracy and calibration of the probabilities for X against the labels y.
+
+        Examples
+        --------
+        >>> from lsgp import LSGPClassifier
+        >>> model = LSGPClassifier(objective=None).fit([[0], [1], [2], [3]], [0, 0, 1, 1])
+        >>> model.calibration([[0], [3]], [0, 1]).error
+        0.0
+        """
+        log_proba = self.predict_log_proba(X)
+        observed = np.asarray(y)
+        if observed.shape != (len(log_proba),):
             raise ValueError(
-                f"y has {n_classes} classes: one column for each of {n} rows takes {needed} bytes, "
-                f"more than memory_budget={budget}. Increase memory_budget, or merge rare classes."
+                f"y has shape {observed.shape}, but X has {len(log_proba)} rows. Give one label "
+                "per row."
             )
+        codes = encode_labels(check_labels(observed), self.classes_, "classes of the model")
+        return assess_classes(log_proba, codes, classification_of(self.ensemble_).class_names)
 
-    def _weigh(self, labels: NDArray[Any], sample_weight: ArrayLike | None) -> Array | None:
-        """Weights of rows, by their class too; None if all are alike."""
-        if self.class_weight is None:
-            return None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        by_class: Array = compute_sample_weight(self.class_weight, labels)
-        return by_class if sample_weight is None else by_class * np.asarray(sample_weight, float)
+    def explain(self, X: ArrayLike, exclude: ArrayLike | None = None) -> ClassExplanation:
+        """Neighbors of each query, their classes, and how far each moved the probabilities.
 
-    def _link_rows(self, labels: Labels) -> NDArray[np.int64]:
-        """Rows that the link is fitted on where nothing is tuned; none if there are too few."""
-        n = len(labels.codes)
-        if labels.n_classes == 1 or n <= 2:
-            return np.empty(0, dtype=np.int64)
-        random = check_random_state(self.random_state)
-        if n > MOST_SHUFFLED:
-            return np.sort(
-                np.random.default_rng(random.randint(2**31)).choice(n, N_COMPARED, replace=False)
-            )
-        return np.sort(random.choice(n, min(n, N_COMPARED), replace=False))
+        Solved one query at a time in double precision: for a few queries of interest.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        exclude : integer array-like of shape (q,), default=None
+            A training row for each query that it is predicted without, -1 for none.
+
+        Returns
+        -------
+        ClassExplanation
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPClassifier
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPClassifier(objective=None).fit(X, X[:, 0] > 0.5)
+        >>> explained = model.explain([[0.4]])
+        >>> total = explained.start + explained.contributions.sum(axis=1) + explained.others
+        >>> bool(np.allclose(total, model.predict_proba([[0.4]])))
+        True
+        """
+        X = self._check_queries(X)
+        return explain_classes(self._ready(), X, exclude)

@@ -1,56 +1,227 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an estimator can do once it is fitted, whatever it predicts: all of its ensemble."""
+"""Settings, files, and what a fitted estimator can do, whatever it predicts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, estimator_html_repr
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from lsgp.backends.contract import Resources
 from lsgp.backends.cuda.device import telling
+from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.threads import resolve_n_jobs
-from lsgp.compute.warn import warn_user
 from lsgp.ensemble import view
 from lsgp.ensemble.describe import describe, describe_encoding, describe_html
-from lsgp.ensemble.effects import Effect, cycle_effect, effects
+from lsgp.ensemble.effects import Effect, effects_by_name
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
-from lsgp.estimators.stored import StoredEstimator
+from lsgp.inputs.coordinates import Rotated, Sphere
 from lsgp.inputs.device_arrays import kind_of, refuse_device_arrays
+from lsgp.inputs.effort import Effort
 from lsgp.inputs.encoding import Encoder
-from lsgp.inputs.frames import make_frame
-from lsgp.inputs.given import RandomState
+from lsgp.inputs.estimator_settings import check_settings, flatten, settings_of
+from lsgp.inputs.given import GivenKernel, GivenTransform, GivenTrend, RandomState
+from lsgp.inputs.hyperparameters import Hyperparameters
+from lsgp.inputs.localizer import Localizer
+from lsgp.inputs.reading import check_numbers, column_names, read_queries
+from lsgp.inputs.setting import CLASSIFIER, add_settings, refuse_unknown, replace_fields
+from lsgp.inputs.settings import specify
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.arrays import on_host
 from lsgp.method.contract import LocalModel
+from lsgp.solvers.objective import Objective, objective_of
+from lsgp.storage.estimator import load_estimator, save_estimator
+from lsgp.storage.model_file import Path
+from lsgp.tuning.budget import BUDGETS, RUNGS, Budget
 from lsgp.tuning.result import TuningResult
 
 Array = NDArray[np.float64]
-
-#: How scikit-learn begins what it says of missing values.
-NAN_ERROR = "Input X contains NaN."
 
 #: Inputs whose effects are shown unless some are asked for.
 N_STRONGEST = 6
 
 
-class FittedEstimator(StoredEstimator):
-    """What a fitted ensemble can do, asked for as users do.
+class FittedEstimator(BaseEstimator):
+    """Settings, and an ensemble once it is fitted: all of what it learnt is `ensemble_`.
 
-    All that is fitted is `ensemble_`.
+    `lsgp.inputs.estimator_settings` has a record of each setting.
     """
+
+    _kind: ClassVar[str]  # whose settings: also of a class that is derived from it
+
+    kernel: GivenKernel
+    n_neighbors: int | str
+    trend: GivenTrend
+    localizer: str | Localizer
+    hyperparameters: Hyperparameters | None
+    coordinates: Sphere | Rotated | None
+    input_transform: GivenTransform
+    categorical_features: Any
+    search: str
+    objective: str | None
+    effort: str | Effort
+    max_time: float | None
+    warm_start: bool
+    backend: str
+    dtype: str
+    n_jobs: int | None
+    memory_budget: int | str
+    random_state: RandomState
+    verbose: int
+
+    ensemble_: Ensemble
+    n_features_in_: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = settings_of(cls.__name__)
+        if own:
+            cls._kind = cls.__name__
+            add_settings(cls, own)
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings, also fields of their objects: ``localizer__bandwidth=0.5``.
+
+        The object is replaced by a new one; None and a word count as one without other fields.
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> model = LSGPRegressor().set_params(hyperparameters__noise_variance=0.1)
+        >>> model.set_params(hyperparameters__lengthscale=2.0).hyperparameters
+        Hyperparameters(lengthscale=2.0, noise_variance=0.1)
+        """
+        settings = settings_of(self._kind)
+        names = [name.partition("__")[0] for name in params]
+        refuse_unknown(type(self).__name__, names, self._get_param_names(), ValueError, settings)
+        super().set_params(**{name: params[name] for name in params if "__" not in name})
+        others = replace_fields(self, params, settings)
+        super().set_params(**others)  # of kernel objects
+        return self
+
+    def _check_settings(self) -> None:
+        check_settings(self._kind, self.get_params(deep=False))
+
+    def check_settings(self, n_inputs: int) -> None:
+        """Refuse settings that `fit` would refuse, before there are rows.
+
+        Examples
+        --------
+        >>> from lsgp import LSGPClassifier
+        >>> LSGPClassifier(kernel="cubic").check_settings(2)
+        Traceback (most recent call last):
+        ...
+        ValueError: kernel='cubic' is not one of ...
+        """
+        self._check_settings()
+        specify(self._settings(), n_inputs, is_of_labels=self._kind == CLASSIFIER)
+
+    def _settings(self) -> dict[str, Any]:
+        """The settings that say what a local model is."""
+        settings: dict[str, object] = self.get_params(deep=False)
+        return settings
+
+    def _flat(self) -> dict[str, Any]:
+        """All settings, the fields of objects by names of their own."""
+        return flatten(self._settings())
+
+    def _budget(self) -> Budget:
+        """What the effort comes to, with what is given by hand in its place."""
+        flat = self._flat()
+        budget = BUDGETS[flat["effort"]]._replace(seconds=self.max_time)
+        if flat["n_points"] is not None:
+            budget = budget._replace(work=int(flat["n_points"]) / RUNGS[-1].n_targets)
+        if flat["n_models"] is not None:
+            budget = budget._replace(n_combined=int(flat["n_models"]))
+        return budget
+
+    def _objective(self, has_queries: bool) -> Objective:
+        return objective_of(str(self.objective), has_queries)
+
+    def _resources(self) -> Resources:
+        return Resources(
+            n_threads=resolve_n_jobs(self.n_jobs),
+            memory_budget=parse_memory_budget(self.memory_budget),
+            verbose=int(self.verbose),
+        )
+
+    def save(self, path: Path) -> None:
+        """Write the fitted estimator to one file, from which `load` makes it again.
+
+        Parameters
+        ----------
+        path : str or path
+            A file that is there is replaced when the new one is complete, and not touched
+            when saving fails.
+
+        Notes
+        -----
+        The file is in the safetensors format: arrays, and settings as JSON. It holds no code.
+        Kernels of one's own, beside those of scikit-learn, need pickle or joblib instead.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "model.lsgp")
+        ...     model.save(path)
+        ...     loaded = LSGPRegressor.load(path)
+        >>> bool(loaded.predict([[0.5]]) == model.predict([[0.5]]))
+        True
+        """
+        check_is_fitted(self)
+        save_estimator(path, type(self).__name__, self.get_params(deep=False), self.ensemble_)
+
+    @classmethod
+    def load(cls, path: Path, *, check_arrays: bool = True) -> Self:
+        """The estimator that `save` wrote; its predictions are the same to the last bit.
+
+        Parameters
+        ----------
+        path : str or path
+        check_arrays : bool
+            Whether the arrays are compared with their checksum, for which all of the file is
+            read once, at some gigabytes per second. Otherwise it is read where it is needed.
+
+        Returns
+        -------
+        estimator
+            Its training rows and their index stay in the file and are read from there: do not
+            change the file in place while the estimator is in use. Saving over it is safe.
+
+        Raises
+        ------
+        ModelFileError
+            The file is damaged, not a model, of a newer format, or of another estimator.
+        """
+        estimator = cls()
+        parameters, ensemble = load_estimator(
+            path, cls.__name__, set(estimator.get_params(deep=False)), check_arrays
+        )
+        for name, value in parameters.items():
+            setattr(estimator, name, value)
+        estimator.n_features_in_ = ensemble.n_columns
+        if ensemble.input_names is not None:
+            estimator.feature_names_in_ = np.array(ensemble.input_names, dtype=object)
+        estimator.ensemble_ = ensemble
+        return estimator
 
     def _ready(self, n_queries: int | None = None) -> Ensemble:
         """The ensemble, on the backend that the settings ask for now, for so many queries."""
-        check_is_fitted(self)
-        fitted = self.ensemble_.dtype.name
+        fitted = self._learnt.dtype.name
         if self.dtype != fitted:
             raise ValueError(
                 f"dtype={self.dtype!r} was set after fit, which was in {fitted}. Fit again, or set "
@@ -62,10 +233,10 @@ class FittedEstimator(StoredEstimator):
         check_is_fitted(self)
         refuse_device_arrays(X)
         if isinstance(X, view.EncodedRows):
-            return X.inputs
-        if self.ensemble_.encoder is not None:
-            return self._check_places(self.ensemble_.encoder.encode(X))
-        return self._check_places(self._check_numbers(X))
+            if not np.isfinite(X.inputs).all():
+                check_numbers(self, X.inputs)  # says what is wrong
+            return self._check_places(X.inputs)
+        return self._check_places(read_queries(self, X, self.ensemble_.encoder))
 
     @staticmethod
     def _telling(X: object) -> AbstractContextManager[None]:
@@ -90,8 +261,8 @@ class FittedEstimator(StoredEstimator):
         is_table = X.ndim == 2 and X.dtype.kind in "biuf"
         queries = X.astype(np.float64, order="C", copy=False) if is_table else X
         if not (is_table and bool(np.isfinite(queries).all())):
-            self._check_numbers(on_host(X))  # says what is wrong
-        self._check_numbers(np.empty((0, X.shape[1])))  # number and names of the columns
+            check_numbers(self, on_host(X))  # says what is wrong
+        check_numbers(self, np.empty((0, X.shape[1])))  # number and names of the columns
         return self._check_places(queries)
 
     def _check_places(self, X: Array) -> Array:
@@ -101,27 +272,8 @@ class FittedEstimator(StoredEstimator):
             projection.check(X, self._input_names(self.ensemble_.encoder, X.shape[1]))
         return X
 
-    def _column_names(self, n_columns: int) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(n_columns)] if names is None else [str(n) for n in names]
-
     def _input_names(self, encoder: Encoder | None, n_inputs: int) -> list[str]:
-        return self._column_names(n_inputs) if encoder is None else encoder.inputs
-
-    def _check_numbers(self, X: object) -> Array:
-        """Queries without texts and holes, of the inputs that were named."""
-        try:
-            checked: Array = validate_data(
-                self, X, dtype=np.float64, reset=False, ensure_min_samples=0
-            )
-        except ValueError as error:
-            if not str(error).startswith(NAN_ERROR):
-                raise
-            raise ValueError(
-                f"{NAN_ERROR} The model was fitted on rows without missing values. Complete the "
-                "queries, or fit on rows of which some miss the same."
-            ) from None
-        return checked
+        return column_names(self, n_inputs) if encoder is None else encoder.inputs
 
     def _lazily(self, method: str, X: object, **options: object) -> Any:
         """What the method says of a Dask collection, when it is asked for."""
@@ -133,58 +285,53 @@ class FittedEstimator(StoredEstimator):
 
     def _some_rows(self, n_points: int | None, random_state: RandomState) -> NDArray[np.int64]:
         """Numbers of training rows: a random sample of so many, in order, or all of them."""
-        check_is_fitted(self)
-        n = self.ensemble_.n_rows
+        n = self._learnt.n_rows
         if n_points is None or n_points >= n:
             return np.arange(n)
         chosen = check_random_state(random_state).choice(n, n_points, replace=False)
         return np.sort(chosen)
 
     @property
-    def fitted_(self) -> tuple[FittedModel, ...]:
+    def _learnt(self) -> Ensemble:
         check_is_fitted(self)
-        return self.ensemble_.models
+        return self.ensemble_
+
+    @property
+    def fitted_(self) -> tuple[FittedModel, ...]:
+        return self._learnt.models
 
     @property
     def model_(self) -> LocalModel:
-        check_is_fitted(self)
-        return self.ensemble_.heaviest.model
+        return self._learnt.heaviest.model
 
     @property
     def n_neighbors_(self) -> int | None:
-        check_is_fitted(self)
-        return self.ensemble_.heaviest.n_neighbors
+        return self._learnt.heaviest.n_neighbors
 
     @property
     def recall_(self) -> float:
         """Share of the true neighbors that the search finds, of the model that finds the fewest."""
-        check_is_fitted(self)
-        return min(fitted.index.recall for fitted in self.ensemble_.models)
+        return min(fitted.index.recall for fitted in self._learnt.models)
 
     @property
     def target_scaler_(self) -> TargetScaler:
-        check_is_fitted(self)
-        return self.ensemble_.target_scaler
+        return self._learnt.target_scaler
 
     @property
     def scale_factor_(self) -> float:
-        check_is_fitted(self)
-        return self.ensemble_.scale_factor
+        return self._learnt.scale_factor
 
     @property
     def mean_noise_variance_(self) -> float | None:
-        check_is_fitted(self)
-        return self.ensemble_.mean_noise_variance
+        return self._learnt.mean_noise_variance
 
     @property
     def tuning_(self) -> TuningResult | None:
-        check_is_fitted(self)
-        return self.ensemble_.tuning
+        return self._learnt.tuning
 
     @property
     def target_names_(self) -> list[str] | None:
-        check_is_fitted(self)
-        return self.ensemble_.target_names
+        return self._learnt.target_names
 
     @property
     def lengthscales_(self) -> Array:
@@ -214,8 +361,7 @@ class FittedEstimator(StoredEstimator):
         >>> [(each["column"], each["kind"], len(each["inputs"])) for each in model.encoding_]
         [('x0', 'category', 4), ('x1', 'number', 1)]
         """
-        check_is_fitted(self)
-        return describe_encoding(self.ensemble_)
+        return describe_encoding(self._learnt)
 
     def importance(self, n_points: int | None = None) -> Importance:
         """How much predictions depend on each input, with standard errors.
@@ -246,7 +392,6 @@ class FittedEstimator(StoredEstimator):
         >>> found.names[found.order[0]], bool(found.values[0] > 100 * found.standard_errors[1])
         ('x0', True)
         """
-        check_is_fitted(self)
         return importance(self._ready(), self._resources(), n_points)
 
     def importance_frame(self, library: str = "pandas") -> Any:
@@ -265,14 +410,7 @@ class FittedEstimator(StoredEstimator):
         >>> model.importance_frame("polars")["input"].to_list()
         ['x0', 'x1']
         """
-        found = self.importance()
-        order = found.order
-        columns = {
-            "input": [found.names[j] for j in order],
-            "importance": found.values[order],
-            "standard_error": found.standard_errors[order],
-        }
-        return make_frame(columns, library)
+        return self.importance().to_frame(library)
 
     def effects(
         self,
@@ -309,39 +447,10 @@ class FittedEstimator(StoredEstimator):
         >>> [(effect.name, effect.direction) for effect in model.effects(["x0"])]
         [('x0', 'bends')]
         """
-        check_is_fitted(self)
         ensemble = self._ready()
-        which, resources = view.target_number(ensemble, target), self._resources()
-        cycles = view.cycles_of(ensemble)
         if inputs is None:
             inputs = [int(j) for j in self.importance().order[:N_STRONGEST]]
-        numbers = [view.input_number(ensemble, each) for each in inputs if each not in cycles]
-        plain = iter(effects(ensemble, numbers, resources, which, n_points))
-        return [
-            cycle_effect(ensemble, *cycles[str(each)], resources, which)
-            if each in cycles
-            else next(plain)
-            for each in inputs
-        ]
-
-    @property
-    def relevance_(self) -> Array:
-        """Gone: `importance` says what predictions depend on, `lengthscales_` what is near."""
-        # Not its values: `dir` of scikit-learn's estimators asks for every attribute, and shuffling
-        # inputs takes a second.
-        raise AttributeError(
-            "relevance_ called inputs useless that the local trend carries, and is gone. Use "
-            "importance(), or lengthscales_ for what it was made from."
-        )
-
-    def relevance_frame(self, library: str = "pandas") -> Any:
-        """The former name of `importance_frame`."""
-        warn_user(
-            "relevance_frame is now importance_frame, and says what predictions depend on. The "
-            "former name will go.",
-            FutureWarning,
-        )
-        return self.importance_frame(library)
+        return effects_by_name(ensemble, inputs, self._resources(), target, n_points)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -349,8 +458,6 @@ class FittedEstimator(StoredEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-    # -- what it shows of itself -----------------------------------------------------------
 
     def describe(self) -> str:
         """What was fitted, as text: models and their shares, score, and which inputs matter how.
@@ -372,8 +479,7 @@ class FittedEstimator(StoredEstimator):
         importance: R² lost when an input is shuffled (200 points); its effect:
           x  1.964 ± 0.082  ▅▆██▇▆▄▂▁▁▂▃ bends
         """
-        check_is_fitted(self)
-        return describe(self.ensemble_, type(self).__name__, self._resources())
+        return describe(self._learnt, type(self).__name__, self._resources())
 
     def _html(self) -> str:
         """scikit-learn's own HTML, and below it what was fitted."""

@@ -3,161 +3,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_random_state
 
 from lsgp.backends.cuda.device import telling
+from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
+from lsgp.ensemble.average import block_offsets, predict_average
+from lsgp.ensemble.draws import sample
+from lsgp.ensemble.explain import explain
+from lsgp.ensemble.explanation import Explanation
+from lsgp.ensemble.gradients import predict_gradient
+from lsgp.ensemble.joint import predict_covariance
+from lsgp.ensemble.likelihood import local_log_marginal_likelihood
+from lsgp.ensemble.predict import check_kind, leave_one_out, predict_distribution, predict_mean
+from lsgp.ensemble.prior import sample_prior
 from lsgp.estimators.estimator import LSGPEstimator
-from lsgp.estimators.inspection import Inspection
-from lsgp.estimators.joint import JointPredictions
-from lsgp.estimators.predictions import Predictions
-from lsgp.estimators.recipes import Recipes
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
-from lsgp.inputs.device_arrays import to_host
+from lsgp.inputs.device_arrays import kind_of, to_host
 from lsgp.inputs.encoding import Encoder
-from lsgp.inputs.rows import (
-    TrainingRows,
-    check_training_rows,
-    names_of_targets,
-)
+from lsgp.inputs.given import RandomState
+from lsgp.inputs.lazy import is_dask
+from lsgp.inputs.reading import read_more, read_places, read_training
+from lsgp.inputs.recipes import kriging, paper
+from lsgp.inputs.rows import TrainingRows, check_training_rows, names_of_targets
+from lsgp.method.distribution import PredictiveDistribution
 
 Array = NDArray[np.float64]
 
 
-class LSGPRegressor(
-    Recipes,
-    MultiOutputMixin,
-    RegressorMixin,
-    Predictions,
-    JointPredictions,
-    Inspection,
-    LSGPEstimator,
-):
+class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     """Gaussian process regression on the neighborhood of every query.
 
     Each prediction is made by a small exact Gaussian process on the training points near
     the query, smoothly down-weighted with their distance, so its cost does not grow with
-    the size of the training set. Hyperparameters that are given as numbers are used as they
-    are; those that are None are tuned, or have a default when ``objective=None``.
+    the size of the training set. What is not given is tuned, or has a default when
+    ``objective=None``.
 
-    Parameters
-    ----------
-    kernel : {"auto", "rbf", "matern12", "matern32", "matern52"} or scikit-learn kernel
-        Covariance of the latent function. A kernel object of
-        `sklearn.gaussian_process.kernels` brings its own hyperparameters; forms that the
-        native core does not know run on the slower reference backend.
-    localizer : {"smooth", "epanechnikov", "gaussian", "hilbert", "rectangular"}
-        How a point's weight falls with its distance. The predictions of the first two are
-        continuous in the query.
-    n_neighbors : int or "auto"
-        Size of the neighborhood. As many as there are rows, or more, with the default or the
-        rectangular localizer: an exact GP, tuned by its evidence (up to 10,000 rows, unless
-        the scale is local, or queries or groups are given).
-    neighbors : {"exact", "approximate"}
-        Whether each search finds the nearest rows, or 99 % of them several times faster; from 8
-        inputs and 10,000 rows on, else both are the same. See `recall_`.
-    bandwidth : "adaptive", "fixed" or float
-        Radius of the localizer: the distance to the last of the neighbors, or a number in
-        the units of the (transformed) inputs, in which case all points within it are used.
-        "fixed": one such radius for all queries, which is tuned.
-    reach : "auto" or float
-        How many times as far as its ``n_neighbors`` nearest rows a neighborhood reaches. With 1 it
-        is these rows. With more it has as many units, of which the nearest are rows, and the others
-        groups of rows that stand together as one: where noise is large, thousands of rows average
-        it away at the price of a few. "auto": tried by tuning, and 1 if nothing is tuned.
-    trend : {"linear", "constant", "none"}, None or pair of floats
-        Local trend at the query, where None is "none"; as numbers, the prior variances of its
-        constant and its slope, relative to the signal variance. Infinite ones are an unknown
-        trend: ordinary kriging is ``(inf, 0)``, universal kriging ``(inf, inf)``.
-    scale : {"auto", "local", "global"}
-        Whether the signal variance follows the neighborhood (Student-t predictions) or is
-        the same everywhere (Gaussian predictions).
-    objective : {"auto", "crps", "log_density", "squared_error", "marginal_likelihood"} or None
-        What tuning minimizes. None: nothing is tuned.
-    lengthscale : float or array of shape (d,), default=None
-        In the units of the (transformed) inputs.
-    signal_variance : float, default=None
-        Relative to the variance of y, unless ``normalize_y=False``.
-    noise_variance : float, default=None
-        Of an observation, relative to the signal variance.
-    localizer_decay : float, default=None
-        Decay kappa of the smooth and the Gaussian localizer.
-    scale_dof : float, default=None
-        Degrees of freedom of the prior of the local scale.
-    effort : {"fast", "balanced", "best"}
-        How much tuning tries, and what predictions may cost: see the guide to tuning for what
-        each does. What is given by hand (``n_tuning_points``, ``n_models``, ``kernel``,
-        ``n_neighbors``, ...) wins over it.
-    n_tuning_points : int, default=None
-        Training points whose leave-one-out predictions are scored in tuning. None: by ``effort``.
-    n_models : int, default=None
-        Tuning combines models that differ in kernel, input transform and neighborhood by
-        this many greedy picks (a model may be picked more than once); 1 keeps the best alone.
-        None: by ``effort``.
-        Up to 10,000 rows, exact GPs of all rows are among them where that pays; up to 500,
-        they have a share in any case, the larger the fewer rows. Below 160 rows, exact GPs
-        integrated over their hyperparameters have one too, up to 24 rows all of it. With
-        ``queries`` beyond the rows, those of both fits may be combined.
-    max_tuning_time : float, default=None
-        Seconds after which tuning stops with the best so far, and a `TuningStoppedWarning`.
-        There is a model to use after a tenth of a second; more time makes it better.
-    warm_start : bool
-        Whether tuning starts from the models of the previous call to `fit`, where the
-        settings of the model are still the same.
-    input_transform : {"auto", "standardize", "yeo-johnson", "half-rank"}, list or None
-        Monotone transform of the inputs, one for all or one per input. None: as they are.
-        "auto": chosen by tuning, also per input where that pays.
-    categorical_features : sequence of str, int or bool, default=None
-        Columns that are categories though they look like numbers, by name, number or flag. Texts
-        are categories by themselves: see the guide to mixed tables.
-    sphere : pair of str or int, default=None
-        The columns that are longitude and latitude in degrees, by name or number: points on the
-        sphere, with one lengthscale in kilometers, near each other across 180° and at the poles.
-        Longitudes may be in any convention. With ``input_transform=None``, lengthscale and
-        bandwidth are in kilometers.
-    anisotropy : "rotated", pair of floats or None
-        Of two planar coordinates: the direction of the longest lengthscale is tuned, or known as
-        (angle, ratio) in gstat's sense, degrees clockwise from north and the range across over the
-        range along, up to 1. None: along the axes.
-    anisotropic_features : pair of str or int, default=None
-        The columns that ``anisotropy`` is of, east and north, where there are more than two.
-    normalize_y : bool
-        Whether the targets are centered and scaled to unit variance inside.
-    prior_mean : float, default=None
-        What y is where nothing is known of it, with ``normalize_y=False``; None: 0. With
-        ``trend=None`` this is simple kriging with a known mean.
-    normalize_localizer : bool or "paper"
-        Whether weights are divided by the bandwidth h, as in the paper: ``noise_variance``
-        is then per unit of h, and an observation at the query has the noise of a neighbor
-        next to it. "paper": with its constants too, 3/4 of Epanechnikov with one input.
-    localizer_metric : {"scaled", "inputs"}
-        In which metric points are near: divided by the lengthscales, as the kernel sees them,
-        or the (transformed) inputs as they are, where the paper's ball is. They differ with
-        a lengthscale for each input; "inputs" then runs on the slower reference backend.
-    calibrate : bool
-        Whether tuning ends with a factor on the scale of all predictions, `scale_factor_`, and
-        with tails and a contrast of scales, by which intervals of every level cover in
-        leave-one-out. False: distributions as the models have them.
-    boosting : bool
-        Whether boosted trees may stand beside the models, where leave-one-out says that targets
-        jump: predictions then lean to them by a share. Never where a kernel, a neighborhood or
-        hyperparameters are given, with fewer than three inputs, or with queries.
-    backend : {"auto", "cpu", "cuda", "cuda:0", "cuda:all", "reference"}
-        Where systems are solved; "cuda" is a GPU, by `pip install lsgp[cuda13]`, or one by its
-        number, or all of them. "auto" takes one that is there for work of seconds.
-    dtype : {"float64", "float32"}
-        Precision of the local solves; float32 is about twice as fast.
-    n_jobs : int, default=None
-        Number of threads; None is 1, -1 all cores.
-    memory_budget : int or str
-        Working memory beside inputs, outputs and the neighbor index, e.g. "1GB".
-    random_state : int, RandomState instance or None
-        For the samples that tuning draws.
-    verbose : int
-        1 shows progress.
+    [settings]
 
     Attributes
     ----------
@@ -192,11 +79,16 @@ class LSGPRegressor(
     >>> import numpy as np
     >>> from lsgp import LSGPRegressor
     >>> X = np.linspace(0, 1, 200)[:, None]
-    >>> model = LSGPRegressor(objective=None, lengthscale=0.5).fit(X, np.sin(6 * X[:, 0]))
+    >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
     >>> mean, std = model.predict([[0.5]], return_std=True)
     >>> print(f"{mean[0]:.2f}")
     0.14
     """
+
+    prior_mean: float | str
+
+    paper: Any = classmethod(paper)
+    kriging: Any = classmethod(kriging)
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
@@ -204,6 +96,7 @@ class LSGPRegressor(
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        *,
         noise_variance: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         queries: ArrayLike | None = None,
@@ -217,9 +110,10 @@ class LSGPRegressor(
         y : array-like of shape (n,) or (n, t)
             Several columns share the neighborhoods and one factorization.
         sample_weight : array-like of shape (n,), default=None
-            How many observations a row stands for: its noise variance is divided by it. Without
-            it, rows that are exact copies of others, inputs and targets, count once in tuning
-            and in the model, with a warning; where targets are counts or the like, all do.
+            How many observations a row stands for: its noise variance is divided by it. None is
+            one for each, to the bit. A weight of 2 is two equal rows: exactly where all rows are
+            neighbors, nothing is tuned and the signal variance is global, otherwise within
+            chance. Tuning and `loo` predict a row without its copies, which prove nothing.
         noise_variance : array-like of shape (n,), default=None
             Known error variance of each observation, in the units of y². Their pattern is
             kept; their level is tuned like the noise, or used as it is if nothing is tuned.
@@ -228,9 +122,9 @@ class LSGPRegressor(
         groups : array-like of shape (n,), default=None
             Tuning and `loo` predict each point without its whole group.
         queries : array-like of shape (q, d), default=None
-            Where predictions will be made: tuning then imitates their distances from the data.
-            Where they lie beyond it, models are judged by regions of rows that are held out, and
-            those of the fit without queries compete.
+            Where predictions will be made. Where they lie beyond the data, models are judged by
+            regions of rows that are held out, and those of the fit without queries compete with
+            some that are tuned for such distances. Queries among the data change nothing.
 
         Returns
         -------
@@ -252,13 +146,13 @@ class LSGPRegressor(
         progress = FitProgress(self)
         fitted = self._copy()
         fitted._check_settings()
-        table, inputs, targets = fitted._read(X, y, multi_output=True, y_numeric=True)
+        table, inputs, targets = read_training(fitted, X, y, fitted._listed_categories(), True)
         encoder: Encoder | None = None
         columns = np.ascontiguousarray(targets.reshape(len(inputs), -1), dtype=np.float64)
         rows = check_training_rows(inputs, columns, sample_weight, noise_variance, groups)
         if table is not None:
             encoder, rows = fitted._encode(table, rows)
-        where = fitted._read_queries(queries, encoder)
+        where = read_places(fitted, queries, encoder)
         names, shape = names_of_targets(y), targets.shape[1:]
         fitted.ensemble_ = fitted._build(rows, where, shape, names, progress, None, encoder)[0]
         self._become(fitted)
@@ -270,6 +164,7 @@ class LSGPRegressor(
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        *,
         noise_variance: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> LSGPRegressor:
@@ -298,7 +193,9 @@ class LSGPRegressor(
         >>> import numpy as np
         >>> from lsgp import LSGPRegressor
         >>> X = np.linspace(0, 1, 200)[:, None]
-        >>> model = LSGPRegressor(objective=None, lengthscale=0.5, noise_variance=1e-4)
+        >>> from lsgp import Hyperparameters
+        >>> given = Hyperparameters(lengthscale=0.2, noise_variance=1e-4)
+        >>> model = LSGPRegressor(objective=None, hyperparameters=given)
         >>> model = model.fit(X, np.sin(6 * X[:, 0]))
         >>> model = model.partial_fit([[1.2], [1.3]], np.sin([7.2, 7.8]))
         >>> print(f"{model.predict([[1.3]])[0]:.2f} {np.sin(7.8):.2f}")
@@ -308,7 +205,7 @@ class LSGPRegressor(
             return self.fit(
                 X, y, sample_weight=sample_weight, noise_variance=noise_variance, groups=groups
             )
-        inputs, targets = self._read_more(X, y, multi_output=True, y_numeric=True)
+        inputs, X, targets = read_more(self, X, y, self.ensemble_.encoder, True)
         if targets.shape[1:] != self.ensemble_.target_shape:
             raise ValueError(
                 f"y has shape {targets.shape}, but the model was fitted to targets of shape "
@@ -321,11 +218,470 @@ class LSGPRegressor(
         std = rows.y.std(axis=0)
         std = np.where(std > 0, std, 1.0)
         groups = None if rows.groups is None else rows.group_numbers
-        self.fit(X, rows.y / std, rows.weight, groups=groups)
-        losses = self.predict_distribution(X_held).crps(held.y / std)
-        return np.asarray(losses).reshape(len(X_held), -1).mean(axis=1)
+        self.fit(X, rows.y, rows.weight, groups=groups)
+        losses = self.predict_distribution(X_held).crps(held.y)
+        return np.asarray(losses / std).reshape(len(X_held), -1).mean(axis=1)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = False
-        return tags
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        *,
+        kind: str = "observation",
+    ) -> Any:
+        """Mean of the predictive distribution, and its standard deviation or covariance on request.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+            Or a Dask array or data frame: then the result is lazy, with its chunks. Of a CuPy
+            array, or a tensor on a device, the results are there too.
+        return_std : bool
+        return_cov : bool
+            Whether to return the covariance of the queries' errors, instead of their standard
+            deviations, whose squares are its diagonal; for a few thousand queries at most.
+        kind : {"observation", "latent"}
+            Whether the standard deviation is that of a new observation, noise included, or
+            of the latent function.
+
+        Returns
+        -------
+        mean : array of shape (q,) or (q, t)
+        std : array of the same shape, if ``return_std``
+        cov : array of shape (q, q) or (q, q, t), if ``return_cov``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> mean, std = model.predict([[0.25], [0.5]], return_std=True)
+        >>> mean.round(1)
+        array([1. , 0.1])
+        >>> mean, cov = model.predict([[0.25], [0.5]], return_cov=True)
+        >>> bool(np.allclose(np.diag(cov), std**2))
+        True
+        """
+        check_kind(kind)
+        if return_cov and return_std:
+            raise ValueError(
+                "return_std and return_cov are both True. Ask for the covariance alone: the square "
+                "root of its diagonal is the standard deviation."
+            )
+        if return_cov:
+            if is_dask(X):
+                raise ValueError(
+                    "return_cov=True compares all queries with each other, but X is a Dask "
+                    "collection, of parts that are predicted alone. Give X.compute()."
+                )
+            queries = self._check_queries(X)
+            return predict_covariance(self._ready(), queries, kind, self._resources())
+        if is_dask(X):
+            return self._lazily("predict", X, return_std=return_std, kind=kind)
+        arrays = kind_of(X)
+        with self._telling(X):
+            if return_std:
+                predicted = predict_distribution(*self._enter(X), kind, self._resources())
+                return arrays.answer(predicted.mean, predicted.std)
+            return arrays.answer(predict_mean(*self._enter(X), self._resources()))
+
+    def predict_distribution(
+        self, X: ArrayLike, *, kind: str = "observation"
+    ) -> PredictiveDistribution:
+        """Predictive distribution of each query, with its density, quantiles and scores [E7].
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        kind : {"observation", "latent"}
+            As in `predict`.
+
+        Returns
+        -------
+        PredictiveDistribution
+            Of a Dask collection, its parts: ``mean``, ``scale`` and ``dof``.
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> model = LSGPRegressor(objective=None).fit([[0], [1], [2]], [0, 1, 0])
+        >>> predicted = model.predict_distribution([[0.5]])
+        >>> low, high = predicted.interval(0.9)
+        >>> bool(low[0] < predicted.mean[0] < high[0])
+        True
+        """
+        check_kind(kind)
+        if is_dask(X):
+            lazy: PredictiveDistribution = self._lazily("predict_distribution", X, kind=kind)
+            return lazy
+        with self._telling(X):
+            X = self._check_queries(to_host(X))
+        return predict_distribution(self._ready(len(X)), X, kind, self._resources())
+
+    def predict_interval(
+        self, X: ArrayLike, level: ArrayLike = 0.9, *, kind: str = "observation"
+    ) -> tuple[Array, Array]:
+        """Lower and upper ends of central intervals of one probability, or of several.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        level : float or array-like of shape (l,)
+            Probability of the interval, between 0 and 1, or one for each of l intervals.
+        kind : {"observation", "latent"}
+            As in `predict`.
+
+        Returns
+        -------
+        low, high : arrays of shape (q,) or (q, t), with levels (l, q) or (l, q, t)
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> model = LSGPRegressor(objective=None).fit([[0], [1], [2]], [0, 1, 0])
+        >>> low, high = model.predict_interval([[1]], level=0.9)
+        >>> bool(low[0] < 1 < high[0])
+        True
+        >>> low, high = model.predict_interval([[0], [1], [2]], level=[0.5, 0.9])
+        >>> low.shape, bool((low[1] < low[0]).all())
+        ((2, 3), True)
+        """
+        check_kind(kind)
+        if is_dask(X):
+            if np.ndim(level):
+                raise ValueError(
+                    "level has several probabilities, but X is a Dask collection, whose intervals "
+                    "are queries first. Ask for one interval at a time."
+                )
+            low, high = self._lazily("predict_interval", X, level=level, kind=kind)
+            return low, high
+        arrays = kind_of(X)
+        with self._telling(X):
+            predicted = predict_distribution(*self._enter(X), kind, self._resources())
+            low, high = arrays.answer(*predicted.interval(level))
+        return low, high
+
+    def calibration(self, X: ArrayLike, y: ArrayLike) -> Calibration:
+        """Accuracy and calibration of the predictions for X against the observations y.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        y : array-like of shape (q,) or (q, t)
+
+        Returns
+        -------
+        Calibration
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> model = LSGPRegressor(objective=None).fit([[0], [1], [2]], [0, 1, 0])
+        >>> model.calibration([[0.5], [1.5]], [0.6, 0.7]).n
+        2
+        """
+        return assess(self.predict_distribution(X), np.asarray(y, dtype=float))
+
+    def predict_average(
+        self, areas: Iterable[ArrayLike], return_std: bool = False, neighborhood: str = "auto"
+    ) -> Any:
+        """Average of the latent function over areas, and its standard deviation on request.
+
+        An area is given by points that are spread over it: a cell by a small grid, a polygon by
+        the cells of a map that lie in it.
+
+        Parameters
+        ----------
+        areas : array-like of shape (a, p, d), or list of a arrays of shape (p, d)
+        return_std : bool
+        neighborhood : {"auto", "area", "point"}
+            Whether an area is predicted from the neighborhood of its center, as in block kriging,
+            or each of its points from its own. "auto" does the first for areas that are small
+            against their neighborhoods, which is faster.
+
+        Returns
+        -------
+        mean : array of shape (a,) or (a, t)
+        std : array of the same shape, if ``return_std``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> area = np.linspace(0.2, 0.3, 11)[:, None]
+        >>> mean, std = model.predict_average([area], return_std=True)
+        >>> mean.round(1)
+        array([1.])
+        """
+        checked = [self._check_queries(points) for points in areas]
+        for i, points in enumerate(checked):
+            if not len(points):
+                raise ValueError(
+                    f"Area {i} has no points to average over. Give each area at least one, or "
+                    "leave it out."
+                )
+        predicted = predict_average(self._ready(), checked, neighborhood, self._resources())
+        return (predicted.mean, predicted.std) if return_std else predicted.mean
+
+    def predict_block(
+        self,
+        X: ArrayLike,
+        block: ArrayLike,
+        return_std: bool = False,
+        n_points: int = 4,
+    ) -> Any:
+        """Average of the latent function over blocks around points: block kriging.
+
+        Each block is a grid of ``n_points`` by ``n_points`` cells, whose centers are averaged
+        over, and is predicted from the neighborhood of its own center.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+            Centers of the blocks.
+        block : float, or array-like of shape (d,)
+            Size of the blocks in each input, in its units; 0 for inputs that are not averaged over.
+        return_std : bool
+        n_points : int
+            Cells in each direction of positive size.
+
+        Returns
+        -------
+        mean : array of shape (q,) or (q, t)
+        std : array of the same shape, if ``return_std``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> mean, std = model.predict_block([[0.25]], block=0.1, return_std=True)
+        >>> mean.round(1)
+        array([1.])
+        """
+        centers = self._check_queries(X)
+        offsets = block_offsets(block, centers.shape[1], n_points)
+        areas = centers[:, None, :] + offsets
+        predicted = predict_average(self._ready(), areas, "area", self._resources())
+        return (predicted.mean, predicted.std) if return_std else predicted.mean
+
+    def sample_y(
+        self,
+        X: ArrayLike,
+        n_samples: int = 1,
+        random_state: RandomState = 0,
+        *,
+        kind: str = "observation",
+    ) -> Array:
+        """Draw functions from the posterior, and look at them at the queries.
+
+        Draws have the means, standard deviations and quantiles that are predicted, and belong
+        together from query to query. A draw is a function: with the same ``random_state`` it has
+        the same values wherever it is looked at again, so a map can be drawn tile by tile. For any
+        number of queries; a kernel that is an object of scikit-learn is drawn from its
+        covariance, as `predict` returns it: for a few thousand at most.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        n_samples : int
+        random_state : int, RandomState instance or None
+        kind : {"observation", "latent"}
+            Whether the draws are of observations, with noise that is new at each query, or of the
+            latent function.
+
+        Returns
+        -------
+        array of shape (q, n_samples), or (q, t, n_samples) for several targets
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> model.sample_y([[0.25], [0.5]], n_samples=3, random_state=0).shape
+        (2, 3)
+        """
+        check_kind(kind)
+        if n_samples < 1:
+            raise ValueError(f"n_samples is {n_samples}, but must be at least 1.")
+        queries = self._check_queries(X)
+        seed = int(check_random_state(random_state).randint(2**31))
+        return sample(self._ready(), queries, n_samples, kind, seed, self._resources())
+
+    def predict_gradient(
+        self, X: ArrayLike, return_std: bool = False, *, kind: str = "observation"
+    ) -> Any:
+        """Derivative of the predicted mean, and of the standard deviation, in the inputs.
+
+        In the units of y per unit of each input, at a fixed neighborhood. An input that is
+        constant in the training data has derivative 0. The derivative of a standard deviation
+        that is infinite (2 degrees of freedom or fewer) is NaN. "matern12" has a kink at every
+        training point, where the mean of both sides is given. Kernel objects of scikit-learn
+        have no derivative of their own: theirs is by central differences, the rest is not. Of a
+        table with more than numbers, categories, dates and cells that are missing have none: NaN.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        return_std : bool
+        kind : {"observation", "latent"}
+            Which standard deviation, as in `predict`.
+
+        Returns
+        -------
+        mean_gradient : array of shape (q, d), or (q, t, d) for several targets
+        std_gradient : array of the same shape, if ``return_std``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> from lsgp import Hyperparameters
+        >>> given = Hyperparameters(lengthscale=0.15, noise_variance=1e-4)
+        >>> model = LSGPRegressor(objective=None, hyperparameters=given)
+        >>> model.fit(X, np.sin(6 * X[:, 0])).predict_gradient([[0.25], [0.5]]).round(1)
+        array([[ 0.4],
+               [-5.9]])
+        """
+        check_kind(kind)
+        X = self._check_queries(X)
+        return predict_gradient(self._ready(), X, return_std, kind, self._resources())
+
+    def loo(
+        self, n_points: int | None = None, random_state: RandomState = None
+    ) -> LeaveOneOutResult:
+        """Predict training points from their neighbors without themselves.
+
+        Where `fit` was given ``groups``, each without its whole group.
+
+        Parameters
+        ----------
+        n_points : int, default=None
+            Size of a random sample of the training points; None: all of them.
+        random_state : int, RandomState instance or None
+            For the sample.
+
+        Returns
+        -------
+        LeaveOneOutResult
+            Row numbers, observations, predictions and their calibration. Rows of zero
+            weight were never part of the model, and do not count.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> bool(model.loo().calibration.rmse < 0.05)
+        True
+        """
+        rows = self._some_rows(n_points, random_state)
+        return leave_one_out(self._ready(), rows, self._resources())
+
+    def explain(self, X: ArrayLike, exclude: ArrayLike | None = None) -> Explanation:
+        """Neighbors of each query, what each contributes to the mean, and how far the data are.
+
+        Solved one query at a time in double precision, and exact GPs with the digits of their
+        predictions: for a few queries of interest rather than for all of a large file.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        exclude : integer array-like of shape (q,), default=None
+            A training row for each query that it is predicted without, -1 for none, and where
+            `fit` was given ``groups``, without its group: with
+            ``result = model.loo()``, ``model.explain(X[result.rows], exclude=result.rows)``
+            explains the leave-one-out predictions.
+
+        Returns
+        -------
+        Explanation
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lsgp import LSGPRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
+        >>> explained = model.explain([[0.5], [1.5]])
+        >>> total = explained.baseline + explained.contributions.sum(axis=1)
+        >>> bool(np.allclose(total, model.predict([[0.5], [1.5]])))
+        True
+        >>> explained.is_extrapolating
+        array([False,  True])
+        """
+        X = self._check_queries(X)
+        return explain(self._ready(), X, exclude)
+
+    def local_log_marginal_likelihood(self, X: ArrayLike) -> Array:
+        """Log marginal likelihood of the neighborhood of each query, as the paper has it.
+
+        log p(y_I | X_I) = −½ y_Iᵀ A⁻¹ y_I − ½ log det A − ½ m log 2π, A = K + σ²W⁻¹ of the m
+        neighbors of positive weight, in the units of y; of the heaviest model, with its global
+        signal variance. One query at a time in double precision.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+
+        Returns
+        -------
+        array of shape (q,) or (q, t)
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> model = LSGPRegressor.paper(
+        ...     bandwidth=0.5, lengthscale=0.3, signal_variance=2.0, noise_variance=0.1
+        ... ).fit([[0.0], [0.4], [1.0]], [1.0, 2.0, 0.0])
+        >>> model.local_log_marginal_likelihood([[0.2], [1.0]]).round(3)
+        array([-3.459, -1.282])
+        """
+        X = self._check_queries(X)
+        return local_log_marginal_likelihood(self._ready(), X)
+
+    def sample_prior(
+        self, x0: ArrayLike, X: ArrayLike, n_samples: int = 5, random_state: RandomState = None
+    ) -> Array:
+        """Draw functions from the prior localized at the query x0, at the points X.
+
+        They are samples of the latent function times the square root of its weight at x0, in
+        the units of y and around its mean: what the model believes near x0 before it has seen
+        a target.
+
+        Parameters
+        ----------
+        x0 : array-like of shape (d,)
+        X : array-like of shape (p, d)
+        n_samples : int
+        random_state : int, RandomState instance or None
+
+        Returns
+        -------
+        array of shape (n_samples, p), or (n_samples, p, t) for several targets
+
+        Examples
+        --------
+        >>> from lsgp import LSGPRegressor
+        >>> model = LSGPRegressor(objective=None).fit([[0], [1], [2]], [0, 1, 0])
+        >>> model.sample_prior([0.5], [[0.4], [0.6]], n_samples=3, random_state=0).shape
+        (3, 2)
+        """
+        points = self._check_queries(X)
+        encoder = self.ensemble_.encoder
+        query = (
+            self._check_queries(np.asarray(x0, dtype=float).reshape(1, -1))
+            if encoder is None
+            else self._check_places(encoder.encode([list(cast(Any, x0))]))
+        )
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        return sample_prior(self._ready(), query, points, n_samples, rng)

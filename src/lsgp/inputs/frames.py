@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -32,11 +31,6 @@ def make_frame(columns: dict[str, object], library: str = "pandas") -> Any:
             f"{library} is not installed. Install it, or ask for library={other!r}."
         ) from None
     return module.DataFrame(columns)
-
-
-def installed_library() -> str | None:
-    """A library for frames that nobody but us sees: polars, being quicker to import, or pandas."""
-    return next((name for name in reversed(LIBRARIES) if find_spec(name) is not None), None)
 
 
 def name_columns(name: str, values: NDArray[Any], suffixes: list[str]) -> dict[str, NDArray[Any]]:

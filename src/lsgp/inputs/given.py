@@ -15,9 +15,5 @@ GivenKernel: TypeAlias = str | Kernel
 GivenTrend: TypeAlias = str | tuple[float, float] | None
 #: Of all inputs, or of each.
 GivenTransform: TypeAlias = str | Sequence[str | None] | None
-#: By name or number.
-Columns: TypeAlias = Sequence[int | str]
-#: A word, or an angle and a ratio.
-GivenAnisotropy: TypeAlias = str | tuple[float, float] | None
 #: What scikit-learn takes.
 RandomState: TypeAlias = int | np.random.RandomState | None

@@ -3,14 +3,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
+
+from lsgp.compute.memory import parse_memory_budget
+from lsgp.inputs.transforms import TargetScaler
+from lsgp.inputs.transforms.exact_sums import exact_mean, rounded, sums_of_shares
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.link import ClassRows, Latent, latent_of
+
+Array = NDArray[np.float64]
 
 #: Labels that an error names.
 N_NAMED = 5
+
+
+def require_room(n: int, n_classes: int, memory_budget: int | str) -> None:
+    """One-hot columns are held in memory: refuse what does not fit before making them."""
+    budget, needed = parse_memory_budget(memory_budget), 8 * n * n_classes
+    if n_classes > 2 and needed > budget:
+        raise ValueError(
+            f"y has {n_classes} classes: one column for each of {n} rows takes {needed} bytes, "
+            f"more than memory_budget={budget}. Increase memory_budget, or merge rare classes."
+        )
+
+
+def weigh(labels: NDArray[Any], class_weight: Any, sample_weight: ArrayLike | None) -> Array | None:
+    """Weights of rows, by their class too; None if all are alike."""
+    if class_weight is None:
+        return None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    by_class: Array = compute_sample_weight(class_weight, labels)
+    return by_class if sample_weight is None else by_class * np.asarray(sample_weight, float)
 
 
 def check_labels(y: NDArray[Any]) -> NDArray[Any]:
@@ -60,3 +88,69 @@ def _unique(labels: NDArray[Any]) -> NDArray[Any]:
             f"The labels are of different types ({', '.join(kinds)}), which have no order. Make "
             "them all of one type."
         ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels of all rows, and how their one-hot columns were scaled."""
+
+    codes: NDArray[np.int64]  # (n,) from 0 to C - 1
+    weight: Array  # (n,) with mean 1
+    prior: Array  # (C,) shares of the classes, none of them 0
+    scaler: TargetScaler  # of the columns that are solved for
+
+    @classmethod
+    def of(
+        cls, codes: NDArray[np.int64], weight: Array | None, n_classes: int, scaler: TargetScaler
+    ) -> Labels:
+        if weight is None:
+            counts = np.bincount(codes, minlength=n_classes).astype(float)
+            return cls(codes, np.ones(len(codes)), prior_of(counts), scaler)
+        largest = float(weight.max())
+        relative = weight / exact_mean(weight, largest)
+        # Exact sums, so that rows in parts give the same bits.
+        top = float(relative.max())
+        counts = np.array(
+            [rounded(sums_of_shares(relative[codes == k], top))[0] for k in range(n_classes)]
+        )
+        return cls(codes, relative, prior_of(top * counts), scaler)
+
+    def take(self, rows: NDArray[np.integer]) -> Labels:
+        """Of these rows alone."""
+        return replace(self, codes=self.codes[rows], weight=self.weight[rows])
+
+    @property
+    def known(self) -> ClassRows:
+        return ClassRows(self.codes, self.weight, self.prior)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.prior)
+
+    def losses(self, log_p: Array, rows: NDArray[np.integer]) -> Array:
+        """Log loss (k,) of each of some rows, from their log probabilities (k, C)."""
+        return np.asarray(-log_p[np.arange(len(rows)), self.codes[rows]])
+
+    def latent(self, predicted: PredictiveDistribution) -> Latent:
+        """Latent shares from a distribution of scaled columns (q, t)."""
+        mean = self.scaler.inverse_mean(predicted.mean)
+        return latent_of(mean, self.scaler.inverse_scale(predicted.scale), self.n_classes)
+
+
+def prior_of(counts: Array) -> Array:
+    """Shares of classes of which there are so many rows (C,), by their weights; none is 0."""
+    shares = counts + 1.0
+    return np.asarray(shares / shares.sum())
+
+
+def one_hot(codes: NDArray[np.integer], n_classes: int) -> Array:
+    """Columns (n, t) to solve for: one for each class, or of two classes the second."""
+    columns = np.arange(n_classes) if n_classes != 2 else np.array([1])
+    return (codes[:, None] == columns).astype(float)
+
+
+def codes_of(columns: Array, n_classes: int) -> NDArray[np.int64]:
+    """Which class each row has, (n,), of its columns (n, t) as `one_hot` makes them."""
+    if n_classes == 2:
+        return (columns[:, 0] > 0.5).astype(np.int64)
+    return np.argmax(columns, axis=1)

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.inputs import coordinates
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.encoding.encodings import Number
-from lsgp.inputs.given import Columns, GivenAnisotropy
 from lsgp.inputs.transforms import Projection, Rotation, Sphere
 from lsgp.method.kernels import Groups, first_of_groups
 
@@ -20,16 +19,8 @@ Array = NDArray[np.float64]
 Kinds = tuple[str | None, ...]
 
 
-class Places(NamedTuple):
-    """The settings of an estimator that say which two columns mean something together."""
-
-    sphere: Columns | None
-    anisotropy: GivenAnisotropy
-    anisotropic_features: Columns | None
-
-
 def find_projection(
-    given: Places,
+    given: coordinates.Sphere | coordinates.Rotated | None,
     X: Array,
     columns: list[str],
     encoder: Encoder | None,
@@ -39,42 +30,40 @@ def find_projection(
 
     ``columns`` are the names of the table's, and ``angle_of`` finds the direction of two inputs.
     """
-    if given.sphere is None and given.anisotropy is None:
+    if given is None:
         return None
-    if given.sphere is not None and given.anisotropy is not None:
-        raise ValueError(
-            f"sphere={given.sphere!r} and anisotropy={given.anisotropy!r} are both given, but on "
-            "the sphere there is no direction everywhere. Give one of them."
-        )
     names = columns if encoder is None else encoder.names
-    if given.sphere is not None:
-        setting, pair = "sphere", _pair_of_columns("sphere", given.sphere, names)
-    else:
-        setting, pair = "anisotropy", _rotated_pair(given.anisotropic_features, names)
+    pair = _pair_of(given, names)
     if encoder is not None:
-        pair = _inputs_of_columns(setting, pair, encoder)
-    if given.sphere is not None:
+        pair = _inputs_of_columns(given, pair, encoder)
+    if isinstance(given, coordinates.Sphere):
         sphere = Sphere.fit(pair, X)
         sphere.check(X, columns if encoder is None else encoder.inputs)
         return sphere
-    known = _angle_and_ratio(given.anisotropy)
-    return Rotation(*pair, angle_of(pair)) if known is None else Rotation(*pair, *known)
+    own = given.get_params()
+    angle, ratio = own["angle"], own["ratio"]
+    return Rotation(*pair, angle_of(pair) if angle is None else float(angle), ratio)
 
 
-def _pair_of_columns(setting: str, given: object, names: Sequence[str]) -> tuple[int, int]:
-    """Numbers of the two columns that a setting gives by name or number."""
-    is_text = isinstance(given, str)
-    if is_text or not isinstance(given, Sequence | np.ndarray) or len(given) != 2:
-        raise ValueError(
-            f"{setting}={given!r} is not a pair of columns. Give two names, or two numbers."
-        )
-    numbers = [_number_of_column(setting, each, names) for each in given]
+def _pair_of(
+    given: coordinates.Sphere | coordinates.Rotated, names: Sequence[str]
+) -> tuple[int, int]:
+    """Numbers of the two columns."""
+    one, other = list(given.get_params().values())[:2]
+    if one is None:
+        if len(names) != 2:
+            raise ValueError(
+                f"{given!r} is of two coordinates, and X has {len(names)} columns. Name them: "
+                "Rotated(east, north)."
+            )
+        return 0, 1
+    numbers = [_number_of_column(given, each, names) for each in (one, other)]
     if numbers[0] == numbers[1]:
-        raise ValueError(f"{setting}={given!r} has one column twice. Give two of them.")
+        raise ValueError(f"coordinates={given!r} has one column twice. Give two of them.")
     return numbers[0], numbers[1]
 
 
-def _number_of_column(setting: str, given: object, names: Sequence[str]) -> int:
+def _number_of_column(setting: object, given: object, names: Sequence[str]) -> int:
     if isinstance(given, str) and given in names:
         return names.index(given)
     is_flag = isinstance(given, bool)
@@ -82,50 +71,22 @@ def _number_of_column(setting: str, given: object, names: Sequence[str]) -> int:
         return int(given)
     listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     raise ValueError(
-        f"{setting} has {given!r}, which is not a column of X. Its columns are {listed}: give "
-        f"names, or numbers from 0 to {len(names) - 1}."
+        f"coordinates={setting!r} has {given!r}, which is not a column of X. Its columns are "
+        f"{listed}: give names, or numbers from 0 to {len(names) - 1}."
     )
 
 
-def _inputs_of_columns(setting: str, pair: tuple[int, int], encoder: Encoder) -> tuple[int, int]:
+def _inputs_of_columns(setting: object, pair: tuple[int, int], encoder: Encoder) -> tuple[int, int]:
     """Numbers of the inputs that two columns of an encoded table became, each a number itself."""
     spans = encoder.spans
     for j in pair:
         encoding = encoder.encodings[j]
         if not isinstance(encoding, Number):
             raise ValueError(
-                f"{setting} has the column {encoding.name!r}, which is {encoding.said}. Give "
-                "columns of numbers that vary."
+                f"coordinates={setting!r} has the column {encoding.name!r}, which is "
+                f"{encoding.said}. Give columns of numbers that vary."
             )
     return spans[pair[0]].start, spans[pair[1]].start
-
-
-def _rotated_pair(given: Columns | None, names: Sequence[str]) -> tuple[int, int]:
-    """The columns that an anisotropy is of: those that are given, or the two that there are."""
-    if given is not None:
-        return _pair_of_columns("anisotropic_features", given, names)
-    if len(names) != 2:
-        raise ValueError(
-            f"anisotropy is of two coordinates, and X has {len(names)} columns. Name them: "
-            "anisotropic_features=(east, north)."
-        )
-    return 0, 1
-
-
-def _angle_and_ratio(given: GivenAnisotropy) -> tuple[float, float] | None:
-    """An anisotropy that is known; None if tuning is to find it."""
-    if isinstance(given, str) and given == "rotated":
-        return None
-    try:
-        angle, ratio = map(float, cast("tuple[float, float]", given))
-    except (TypeError, ValueError):
-        angle, ratio = np.nan, np.nan
-    if not (np.isfinite(angle) and 0 < ratio <= 1):
-        raise ValueError(
-            f"anisotropy={given!r} is neither 'rotated' nor (angle, ratio): degrees clockwise from "
-            "north of the longest range, and the shortest range over it, above 0 and up to 1."
-        )
-    return angle, ratio
 
 
 def group_columns(n_inputs: int, projection: Projection | None) -> Groups:

@@ -1,18 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings by other names: the paper's, and those of variograms."""
+"""Estimators by other names: the paper's, and kriging with a known variogram.
+
+The functions are class methods of the regressor, which is made by its settings.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import gamma
 
-from lsgp.inputs.given import Columns, GivenKernel
+from lsgp.inputs.coordinates import Rotated, Sphere
+from lsgp.inputs.effort import Effort
+from lsgp.inputs.given import GivenKernel
+from lsgp.inputs.hyperparameters import Hyperparameters
+from lsgp.inputs.localizer import Localizer
 from lsgp.method.kernels import KERNELS
+
+Regressor = TypeVar("Regressor")
 
 #: Prior variance, relative to the partial sill, of a drift of which nothing is known.
 UNKNOWN_DRIFT = math.inf
@@ -47,106 +56,189 @@ def localizer_constant(localizer: str, n_inputs: int) -> float:
     return 1.0 / (2.0 * math.pi) if localizer == "gaussian" else 1.0
 
 
-def paper_settings(
+#: Nothing is tuned or transformed, and there is one model if something is.
+_AS_GIVEN = {"objective": None, "input_transform": None, "effort": Effort(n_models=1)}
+
+
+def paper(
+    cls: type[Regressor],
+    *,
     bandwidth: float | str,
     lengthscale: ArrayLike,
     signal_variance: float,
     noise_variance: float,
-    kernel: GivenKernel,
-    localizer: str,
-    n_neighbors: int | str,
-) -> dict[str, Any]:
-    """Settings of the estimator that are the paper's Algorithm 1."""
+    kernel: GivenKernel = "rbf",
+    localizer: str = "epanechnikov",
+    n_neighbors: int | str = "auto",
+) -> Regressor:
+    """Exactly Algorithm 1 of the paper, with its constants; not fitted, and nothing tuned.
+
+    Neighbors are the points with ‖x − x₀‖ ≤ h, their weights k(‖x − x₀‖/h)/h; there is no
+    trend, and neither inputs nor targets are scaled. Its predictive variance is that of the
+    latent function: ``predict(X, return_std=True, kind="latent")``.
+
+    Parameters
+    ----------
+    bandwidth : float or "adaptive"
+        h, or the distance of the last of ``n_neighbors``, as in its experiments on UCI data.
+    lengthscale : float or array of shape (d,)
+        Of the kernel: exp(−‖x − x′‖²/(2ℓ²)).
+    signal_variance, noise_variance : float
+        K(x, x) and σ², both in the units of y².
+    kernel, localizer, n_neighbors
+        As of the estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp import LSGPRegressor
+    >>> X, y = np.array([[0.0], [0.4], [1.0]]), np.array([1.0, 2.0, 0.0])
+    >>> model = LSGPRegressor.paper(
+    ...     bandwidth=0.5, lengthscale=0.3, signal_variance=2.0, noise_variance=0.1
+    ... ).fit(X, y)
+    >>> mean, std = model.predict([[0.2]], return_std=True, kind="latent")
+    >>> u = np.array([0.2, 0.2]) / 0.5  # the third point is not in the ball
+    >>> W = np.diag(0.75 * (1 - u**2) / 0.5)
+    >>> K = 2.0 * np.exp(-((X[:2] - X[:2].T) ** 2) / (2 * 0.3**2))
+    >>> k = 2.0 * np.exp(-((X[:2, 0] - 0.2) ** 2) / (2 * 0.3**2))
+    >>> by_hand = k @ np.linalg.solve(K + 0.1 * np.linalg.inv(W), y[:2])
+    >>> print(f"{mean[0]:.6f} {by_hand:.6f}")
+    1.655790 1.655790
+    """
     _require_positive(signal_variance=signal_variance, noise_variance=noise_variance)
-    return {
+    settings = {
         "kernel": kernel,
-        "localizer": localizer,
+        "localizer": Localizer(
+            localizer, bandwidth=bandwidth, decay=1.0, normalized="paper", metric="inputs"
+        ),
         "n_neighbors": n_neighbors,
-        "bandwidth": bandwidth,
-        "lengthscale": lengthscale,
-        "signal_variance": signal_variance,
-        "noise_variance": noise_variance / signal_variance,
-        "localizer_decay": 1.0,
-        "normalize_localizer": "paper",
-        "localizer_metric": "inputs",
-        "trend": None,
-        **_AS_GIVEN,
+        "hyperparameters": Hyperparameters(
+            lengthscale=lengthscale,
+            signal_variance=signal_variance,
+            noise_variance=noise_variance,
+            scale="global",
+        ),
+        "prior_mean": 0.0,
+        "trend": "none",
     }
+    return cls(**settings, **_AS_GIVEN)
 
 
-class Kriging(NamedTuple):
-    """A variogram that is known, and how it is used; as `LSGPRegressor.kriging` has it."""
+def kriging(
+    cls: type[Regressor],
+    *,
+    range: ArrayLike,
+    sill: float | None = None,
+    psill: float | None = None,
+    nugget: float = 0.0,
+    model: str = "exponential",
+    smoothness: float = 1.5,
+    range_convention: str = "effective",
+    kind: str | None = None,
+    drift: str | None = "constant",
+    mean: float | None = None,
+    coordinates: Sphere | Rotated | None = None,
+    n_neighbors: int | str = "auto",
+    search_radius: float | None = None,
+) -> Regressor:
+    """Kriging with a known variogram; not fitted, and nothing tuned.
 
-    model: str
-    sill: float | None
-    psill: float | None
-    range: ArrayLike
-    nugget: float
-    smoothness: float
-    range_convention: str
-    kind: str | None
-    drift: str | None
-    mean: float | None
-    anisotropy: tuple[float, float] | None
-    anisotropic_features: Columns | None
-    sphere: Columns | None
-    n_neighbors: int | str
-    search_radius: float | None
+    gstat's ``vgm(psill, "Sph", range, nugget)`` is ``kriging(model="spherical", psill=psill,
+    range=range, nugget=nugget)``; of its "Exp", "Gau" and "Mat", with
+    ``range_convention="scale"``.
 
+    Parameters
+    ----------
+    range : float or array of shape (d,)
+        One per input for a variogram that is anisotropic along the axes. On the sphere, in
+        kilometers.
+    sill : float
+        Plateau of the variogram, nugget included, in the units of y².
+    psill : float
+        The plateau without the nugget, instead: the partial sill.
+    nugget : float
+    model : {"spherical", "exponential", "gaussian", "matern", "matern32", "matern52"}
+    smoothness : {0.5, 1.5, 2.5}
+        ν of "matern".
+    range_convention : {"effective", "scale"}
+        "effective": where the variogram has risen by 95 % of the partial sill. "scale", as
+        gstat has it: a of exp(−h/a), exp(−(h/a)²), and Matérn's (h/a)^ν K_ν(h/a). The range of
+        a spherical one is where it ends, by either.
+    kind : {"simple", "ordinary", "universal"}, default=None
+        Simple kriging about ``mean``, ordinary kriging, or universal kriging with a linear
+        drift; None: by ``drift``.
+    drift : {"constant", "linear", "none"} or None
+        The same by the drift: ordinary kriging, universal kriging, or simple kriging.
+    mean : float, default=None
+        Of simple kriging; None: 0.
+    coordinates : Sphere or Rotated, default=None
+        As of the estimator. gstat's ``anis=c(30, 0.5)`` is ``Rotated(angle=30, ratio=0.5)``:
+        ``range`` is that along the angle, where it is longest.
+    n_neighbors : int or "auto"
+        The nearest points, which count fully.
+    search_radius : float, default=None
+        All points within it, instead of a number of them.
 
-def kriging_settings(given: Kriging) -> dict[str, Any]:
-    """Settings of the estimator that are kriging with this variogram."""
-    model, range = given.model, given.range
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp import LSGPRegressor
+    >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 2.0, 0.0])
+    >>> model = LSGPRegressor.kriging(sill=2.0, range=6.0, nugget=0.5, drift=None).fit(X, y)
+    >>> mean, std = model.predict([[2.0]], return_std=True, kind="latent")
+    >>> a = 6.0 / -np.log(0.05)
+    >>> C = 1.5 * np.exp(-np.abs(X - X.T) / a) + 0.5 * np.eye(3)
+    >>> c = 1.5 * np.exp(-np.abs(X[:, 0] - 2.0) / a)
+    >>> print(f"{mean[0]:.6f} {c @ np.linalg.solve(C, y):.6f}")
+    0.721190 0.721190
+    """
     _require_one("model", model, VARIOGRAMS)
-    _require_one("range_convention", given.range_convention, RANGES)
-    drift = _drift(given)
-    if given.smoothness not in _BY_SMOOTHNESS:
-        raise ValueError(f"smoothness={given.smoothness!r} is not one of 0.5, 1.5, 2.5.")
-    partial_sill = _partial_sill(given)
+    _require_one("range_convention", range_convention, RANGES)
+    trend = DRIFTS[_drift(drift, kind, mean)]
+    if smoothness not in _BY_SMOOTHNESS:
+        raise ValueError(f"smoothness={smoothness!r} is not one of 0.5, 1.5, 2.5.")
+    partial_sill = _partial_sill(sill, psill, nugget)
     ranges = np.asarray(range, dtype=float)
     if not (np.isfinite(ranges).all() and (ranges > 0).all()):
         raise ValueError(f"range={range!r} must be positive and finite.")
-    names = {
-        "exponential": "matern12",
-        "gaussian": "rbf",
-        "matern": _BY_SMOOTHNESS[given.smoothness],
-    }
+    names = {"exponential": "matern12", "gaussian": "rbf", "matern": _BY_SMOOTHNESS[smoothness]}
     kernel = names.get(model, model)
-    lengthscale = ranges / ranges_per_lengthscale(kernel, given.range_convention)
-    return {
+    lengthscale = ranges / ranges_per_lengthscale(kernel, range_convention)
+    settings = {
         "kernel": kernel,
-        "localizer": "rectangular",
-        "n_neighbors": given.n_neighbors,
-        "bandwidth": "adaptive" if given.search_radius is None else given.search_radius,
-        "lengthscale": float(lengthscale) if lengthscale.ndim == 0 else lengthscale,
-        "signal_variance": partial_sill,
-        "noise_variance": max(given.nugget / partial_sill, SMALLEST_NUGGET),
-        "trend": DRIFTS[drift],
-        "sphere": given.sphere,
-        "anisotropy": given.anisotropy,
-        "anisotropic_features": given.anisotropic_features,
-        "prior_mean": given.mean,
-        **_AS_GIVEN,
+        "localizer": Localizer(
+            "rectangular", bandwidth="adaptive" if search_radius is None else search_radius
+        ),
+        "n_neighbors": n_neighbors,
+        "hyperparameters": Hyperparameters(
+            lengthscale=float(lengthscale) if lengthscale.ndim == 0 else lengthscale,
+            signal_variance=partial_sill,
+            noise_variance=max(nugget, SMALLEST_NUGGET * partial_sill),
+            scale="global",
+        ),
+        "trend": trend,
+        "coordinates": coordinates,
+        "prior_mean": 0.0 if mean is None else mean,
     }
+    return cls(**settings, **_AS_GIVEN)
 
 
-def _drift(given: Kriging) -> str:
-    drift = "none" if given.drift is None else given.drift
+def _drift(drift: str | None, kind: str | None, mean: float | None) -> str:
+    drift = "none" if drift is None else drift
     _require_one("drift", drift, tuple(DRIFTS))
-    if given.kind is not None:
-        _require_one("kind", given.kind, tuple(KINDS))
-        drift = KINDS[given.kind]
-    if given.mean is not None and drift != "none":
+    if kind is not None:
+        _require_one("kind", kind, tuple(KINDS))
+        drift = KINDS[kind]
+    if mean is not None and drift != "none":
         raise ValueError(
-            f"mean={given.mean!r} is given, but is unknown in ordinary and universal kriging. Use "
+            f"mean={mean!r} is given, but is unknown in ordinary and universal kriging. Use "
             "kind='simple', or leave it out."
         )
     return drift
 
 
-def _partial_sill(given: Kriging) -> float:
+def _partial_sill(sill: float | None, psill: float | None, nugget: float) -> float:
     """What the variogram rises by: given as such, or as the plateau that includes the nugget."""
-    sill, psill, nugget = given.sill, given.psill, given.nugget
     if (sill is None) == (psill is None):
         said = "neither is" if sill is None else "both are"
         raise ValueError(
@@ -165,16 +257,6 @@ def _partial_sill(given: Kriging) -> float:
             "plateau of the variogram and includes it; psill= is the plateau without it."
         )
     return float(sill - nugget)
-
-
-#: Nothing is tuned, transformed or scaled.
-_AS_GIVEN = {
-    "scale": "global",
-    "objective": None,
-    "input_transform": None,
-    "normalize_y": False,
-    "n_models": 1,
-}
 
 
 def ranges_per_lengthscale(kernel: str, convention: str) -> float:

@@ -104,8 +104,11 @@ def check_training_rows(
         kept = weight > 0
         if not kept.any():
             raise ValueError("sample_weight is zero in every row. Give at least one row a weight.")
-        X, y, noise, weight = X[kept], y[kept], noise[kept], weight[kept]
-        numbered = None if numbered is None else numbered.keep(kept)
+        if not kept.all():
+            X, y, noise, weight = X[kept], y[kept], noise[kept], weight[kept]
+            numbered = None if numbered is None else numbered.keep(kept)
+        if (weight == 1.0).all():
+            weight = None  # is one for each, to the bit
     if noise_variance is not None:
         largest = float(noise.max())
         mean_noise_variance = exact_mean(noise, largest)  # which cannot overflow
@@ -115,6 +118,38 @@ def check_training_rows(
         require_alike("sample_weight", weight, "Give rows that do not count the weight 0.")
         noise = noise / weight
     return TrainingRows(X, y, weight, noise, mean_noise_variance, numbered)
+
+
+def refuse_what_is_no_number(y: Any, estimator: str) -> None:
+    """Refuse texts among targets, and say which rows of them are NaN."""
+    values = np.asarray(y)
+    if values.dtype.kind in "OU":
+        text = next((each for each in values.ravel().tolist() if _is_word(each)), None)
+        if text is not None:
+            raise ValueError(
+                f"y holds text, such as {text!r}, and {estimator} predicts numbers. Use "
+                "LSGPClassifier for labels, or give numbers."
+            )
+    elif values.dtype.kind == "f" and values.ndim in (1, 2):
+        is_missing = np.isnan(values if values.ndim == 2 else values[:, None]).any(axis=1)
+        rows = np.flatnonzero(is_missing)
+        if len(rows):
+            listed = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+            raise ValueError(
+                f"Input y contains NaN in {len(rows)} of {len(values)} rows: {listed}. Remove "
+                "these rows, or complete them."
+            )
+
+
+def _is_word(value: object) -> bool:
+    """Whether it is a text, and none of a number."""
+    if not isinstance(value, str):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
 
 
 def check_targets(y: object, n: int, multi_output: bool) -> NDArray[Any]:
@@ -131,8 +166,8 @@ def require_targets(y: Array, largest: float) -> None:
     found = max(float(y.max()), -float(y.min()))
     if found > largest:
         raise ValueError(
-            f"y has values of up to {found:g}, and normalize_y=False takes at most {largest:g}. "
-            "Use normalize_y=True, or larger units."
+            f"y has values of up to {found:g}, and at most {largest:g} can be taken where a "
+            "signal variance is given. Leave it out, or use larger units."
         )
 
 

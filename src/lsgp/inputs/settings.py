@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from lsgp.inputs import sklearn_kernels
+from lsgp.inputs.checks import as_float, one_of
+from lsgp.inputs.estimator_settings import flatten
 from lsgp.inputs.projections import (
     Kinds,
     bounds_of_groups,
@@ -29,76 +30,47 @@ from lsgp.inputs.specification import (
     Specification,
 )
 from lsgp.inputs.transforms import Projection
-from lsgp.method.contract import (
-    LOCALIZER_METRICS,
-    OBJECTIVES,
-    LocalModel,
-)
+from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import (
     CHOSEN_FROM,
-    KERNELS,
     MOST_INPUTS,
     KernelSetting,
     kernel_of,
 )
-from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
+from lsgp.method.localizers import LOCALIZERS_WITH_DECAY
 
 TRENDS = ("none", "constant", "linear")
-SCALES = ("auto", "local", "global")
-SEARCHES = ("exact", "approximate")
-ALL_OBJECTIVES = (*OBJECTIVES, "marginal_likelihood")
 
 
 def specify(
-    settings: dict[str, Any], n_inputs: int, projection: Projection | None = None
+    values: dict[str, Any],
+    n_inputs: int,
+    projection: Projection | None = None,
+    is_of_labels: bool = False,
 ) -> Specification:
-    """Check the settings (the estimator's ``get_params``) and read them as a local model.
+    """Read the settings of an estimator (its ``get_params``), which are checked, as a local model.
 
-    With a projection of two of the inputs, the model is of the columns that they become.
+    With a projection of two of the inputs, the model is of the columns that they become. The
+    signal variance is 1 where none is given, and targets are then scaled; a noise variance without
+    it becomes relative where the scale of the targets is known (`with_known_noise`).
     """
-    given: set[str] = set()
+    settings, given = flatten(values), set[str]()
     kernel, translation = settings["kernel"], None
     kernels: tuple[KernelSetting, ...] = CHOSEN_FROM
     if sklearn_kernels.is_kernel(kernel):
         translation = sklearn_kernels.translate(kernel)
         kernels = (translation.kernel,)
     elif kernel != "auto":
-        _require_choice("kernel", kernel, ("auto", *KERNELS), "or a scikit-learn kernel object")
         kernels = (kernel,)
         _require_valid(kernel, n_inputs, projection)
-    _require_choice("localizer", settings["localizer"], tuple(LOCALIZERS))
-    _require_choice("localizer_metric", settings["localizer_metric"], LOCALIZER_METRICS)
-    _require_choice("scale", settings["scale"], SCALES)
-    _require_choice("neighbors", settings["neighbors"], SEARCHES)
-    if settings["objective"] is not None:
-        _require_choice("objective", settings["objective"], ("auto", *ALL_OBJECTIVES), "or None")
 
-    _flag(settings, "normalize_y")
     limits = LIMITS[settings["dtype"]]
+    is_tuned = settings["objective"] is not None
     spread = (1.0 / limits.variance, limits.variance)
     signal = _number(settings, "signal_variance", given, spread)
-    noise = _number(settings, "noise_variance", given, (0.0, limits.relative))
+    noise = _number(settings, "noise_variance", given, (0.0, limits.variance))
     if translation is not None:
-        if settings["signal_variance"] is not None or settings["lengthscale"] is not None:
-            raise ValueError(
-                "lengthscale and signal_variance were given beside a scikit-learn kernel, which "
-                "has its own. Set them in the kernel object."
-            )
-        signal = translation.signal_variance
-        if not 0 < signal < math.inf:
-            raise ValueError(
-                f"The kernel {settings['kernel']} has the amplitude {signal:g}, which must be "
-                "positive and finite."
-            )
-        if translation.conflict and settings["objective"] is not None:
-            raise ValueError(translation.conflict)
-        if translation.noise_variance is not None:
-            if noise is not None:
-                raise ValueError(
-                    f"noise_variance={noise} was given beside a WhiteKernel in the kernel. "
-                    "Give the noise once."
-                )
-            noise = translation.noise_variance / signal
+        signal, noise = _of_kernel(settings, translation, noise)
     constant, slope = _trend(settings["trend"], given, limits.relative)
     if translation is not None:
         if translation.constant_variance is not None:
@@ -108,16 +80,22 @@ def specify(
         given |= translation.fixed
     if settings["localizer"] not in LOCALIZERS_WITH_DECAY:
         given.add("localizer_decay")
-    decay = _number(settings, "localizer_decay", given, (0.0, limits.relative), zero_allowed=True)
+    decay = settings["decay"]
+    if decay is not None:
+        given.add("localizer_decay")
+        _require_within("decay", decay, 0.0, limits.relative)
     dof = _number(settings, "scale_dof", given, (1.0 / limits.relative, limits.relative))
     if settings["scale"] == "global":
         dof = math.inf
-    normalize = settings["normalize_localizer"]
-    if not isinstance(normalize, str) or normalize != "paper":
-        normalize = _flag(settings, "normalize_localizer", ", nor 'paper'")
-    elif noise is not None:
+    if settings["normalized"] == "paper" and noise is not None:
         # The paper's constants, which divide the noise of every point alike.
         noise /= localizer_constant(settings["localizer"], n_inputs)
+    # Without a signal variance, one of scaled targets, where only the ratio is known so far.
+    is_scaled = signal is None and not is_of_labels
+    relative = DEFAULT_NOISE_VARIANCE
+    if noise is not None and not is_scaled:
+        relative = noise / (1.0 if signal is None else signal)
+        _require_ratio(noise, signal, relative, limits.relative)
     lengthscale = _lengthscale(settings["lengthscale"], translation, n_inputs, given, limits.length)
     lengthscale = spread_over_columns(lengthscale, n_inputs, projection)
     groups = group_columns(n_inputs, projection)
@@ -127,27 +105,28 @@ def specify(
         and translation.lengthscale.size == 1
     )
     # With one lengthscale for all inputs, both metrics have the same balls.
-    is_scaled = len(set(lengthscale)) == 1 and (
-        is_isotropic or "lengthscale" in given or settings["objective"] is None
+    is_alike = len(set(lengthscale)) == 1 and (
+        is_isotropic or "lengthscale" in given or not is_tuned
     )
     bounds = None if translation is None else translation.bounds
     if bounds is not None and projection is not None:
         bounds = bounds_of_groups(bounds, projection.sources(n_inputs), groups)
     is_fixed = settings["bandwidth"] != "adaptive"
-    reach = _reach(settings["reach"], is_fixed, kernels[0], limits.relative)
+    reach = 1.0 if is_of_labels else settings["reach"]
+    reach = _reach(reach, is_fixed, kernels[0], limits.relative)
     model = LocalModel(
         kernel=DEFAULT_KERNEL if len(kernels) > 1 else kernels[0],
         localizer=settings["localizer"],
         lengthscale=lengthscale,
         signal_variance=1.0 if signal is None else signal,
-        noise_variance=DEFAULT_NOISE_VARIANCE if noise is None else noise,
+        noise_variance=relative,
         constant_variance=constant,
         slope_variance=slope,
-        localizer_decay=1.0 if decay is None else decay,
+        localizer_decay=1.0 if decay is None else float(decay),
         scale_dof=DEFAULT_SCALE_DOF if dof is None else dof,
         bandwidth=_bandwidth(settings["bandwidth"], lengthscale, limits.length),
-        normalize=bool(normalize),
-        localizer_metric="scaled" if is_scaled else settings["localizer_metric"],
+        normalize=bool(settings["normalized"]),
+        localizer_metric="scaled" if is_alike else settings["metric"],
         reach=1.0 if reach is None else reach,
     )
     # An unknown trend has no variance that anything would be multiplied by.
@@ -156,34 +135,68 @@ def specify(
     largest = 1e5 * limits.variance
     if not model.signal_variance * total <= largest:
         raise ValueError(
-            f"signal_variance={model.signal_variance:g} times the noise_variance and the trend "
-            f"relative to it, {total:g}, is more than {largest:g}. Reduce one of them."
+            f"signal_variance={model.signal_variance:g}, with the noise and the trend {total:g} "
+            f"times as much, is more than {largest:g}. Reduce one of them."
         )
+    n_neighbors = settings["n_neighbors"]
     return Specification(
         model=model,
         given=frozenset(given),
         kernels=kernels,
         scale=settings["scale"],
-        n_neighbors=_n_neighbors(settings["n_neighbors"]),
+        n_neighbors=None if isinstance(n_neighbors, str) else int(n_neighbors),
         input_transforms=kinds_of_columns(
-            _input_transforms(settings["input_transform"], n_inputs), n_inputs, projection
+            _input_transforms(settings, translation is not None, n_inputs), n_inputs, projection
         ),
         is_isotropic=is_isotropic,
         groups=groups,
         projection=projection,
         tunes_bandwidth=_tunes_bandwidth(settings),
         tunes_reach=reach is None,
-        calibrates=_flag(settings, "calibrate"),
-        boosts=_flag(settings, "boosting"),
+        calibrates=bool(settings["calibrate"]),
+        boosts=bool(settings["boosting"]),
         bounds=bounds,
-        approximates=settings["neighbors"] == "approximate",
+        approximates=settings["search"] == "approximate",
+        scales_targets=is_scaled,
+        is_tuned=is_tuned,
+        noise_variance=noise if is_scaled else None,
+        holds_noise=is_scaled and noise is not None,
     )
 
 
-def _require_choice(name: str, value: object, choices: tuple[str, ...], more: str = "") -> None:
-    if not isinstance(value, str) or value not in choices:
-        listed = ", ".join(map(repr, choices))
-        raise ValueError(f"{name}={value!r} is not one of {listed}{', ' + more if more else ''}.")
+def _of_kernel(
+    settings: dict[str, Any], translation: sklearn_kernels.Translation, noise: float | None
+) -> tuple[float, float | None]:
+    """Variances of the signal and of the noise of a kernel object."""
+    if settings["signal_variance"] is not None or settings["lengthscale"] is not None:
+        raise ValueError(
+            "lengthscale and signal_variance were given beside a scikit-learn kernel, which "
+            "has its own. Set them in the kernel object."
+        )
+    signal = translation.signal_variance
+    if not 0 < signal < math.inf:
+        raise ValueError(
+            f"The kernel {settings['kernel']} has the amplitude {signal:g}, which must be "
+            "positive and finite."
+        )
+    if translation.conflict and settings["objective"] is not None:
+        raise ValueError(translation.conflict)
+    if translation.noise_variance is None:
+        return signal, noise
+    if noise is not None:
+        raise ValueError(
+            f"noise_variance={noise} was given beside a WhiteKernel in the kernel. Give the noise "
+            "once."
+        )
+    return signal, translation.noise_variance
+
+
+def _require_ratio(noise: float, signal: float | None, ratio: float, largest: float) -> None:
+    if not ratio <= largest:
+        raise ValueError(
+            f"noise_variance={noise:g} is {ratio:g} times signal_variance={signal:g}, more than "
+            f"{largest:g}. Check their units: both are in those of y²."
+        )
 
 
 def _require_valid(kernel: str, n_inputs: int, projection: Projection | None) -> None:
@@ -198,41 +211,17 @@ def _require_valid(kernel: str, n_inputs: int, projection: Projection | None) ->
         )
 
 
-def _flag(settings: dict[str, object], name: str, more: str = "") -> bool:
-    value = settings[name]
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r} is neither True nor False{more}.")
-    return bool(value)
-
-
 def _number(
-    settings: dict[str, object],
-    name: str,
-    given: set[str],
-    limits: tuple[float, float],
-    zero_allowed: bool = False,
+    settings: dict[str, Any], name: str, given: set[str], limits: tuple[float, float]
 ) -> float | None:
     """A hyperparameter given as a number, which tuning then leaves alone; None if not given."""
     value = settings[name]
     if value is None:
         return None
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} is not a number. Give a number, or None.")
-    least = "zero or positive" if zero_allowed else "positive"
-    number = _as_float(value)
-    if not math.isfinite(number) or number < 0 or (number == 0 and not zero_allowed):
-        raise ValueError(f"{name}={value!r} must be {least} and finite.")
+    number = as_float(value)
     _require_within(name, number, *limits)
     given.add(name)
     return number
-
-
-def _as_float(value: Real) -> float:
-    """In double precision, which knows the limits that single precision does not."""
-    try:
-        return float(value)
-    except OverflowError:  # a whole number of hundreds of digits
-        return math.inf
 
 
 def _require_within(name: str, value: float, low: float, high: float) -> None:
@@ -254,18 +243,13 @@ def _lengthscale(
         return np.full(n_inputs, math.sqrt(n_inputs))
     else:
         given.add("lengthscale")
-    try:
-        lengthscale = np.atleast_1d(np.asarray(value, dtype=float))
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"lengthscale={value!r} is not a number. Give a number, one per input, or None."
-        ) from None
+    lengthscale = np.atleast_1d(np.asarray(value, dtype=float))
     if lengthscale.shape not in ((1,), (n_inputs,)):
         raise ValueError(
             f"lengthscale has {lengthscale.size} values, but X has {n_inputs} inputs. Give one "
             "number, or one per input."
         )
-    if not np.isfinite(lengthscale).all() or (lengthscale <= 0).any():
+    if not np.isfinite(lengthscale).all() or (lengthscale <= 0).any():  # of a kernel object
         raise ValueError(f"lengthscale={value!r} must be positive and finite.")
     if lengthscale.min() < 1.0 / longest or lengthscale.max() > longest:
         raise ValueError(
@@ -282,7 +266,7 @@ def _trend(trend: object, given: set[str], largest: float) -> tuple[float, float
     if trend is None:
         trend = "none"
     if isinstance(trend, str):
-        _require_choice("trend", trend, TRENDS, "or a pair of prior variances")
+        one_of(*TRENDS, more="or a pair of prior variances")("trend", trend)
         constant, slope = DEFAULT_TREND[trend]
         if trend == "none":
             given |= {"constant_variance", "slope_variance"}
@@ -309,7 +293,7 @@ def _trend(trend: object, given: set[str], largest: float) -> tuple[float, float
     return float(pair[0]), float(pair[1])
 
 
-def _tunes_bandwidth(settings: dict[str, object]) -> bool:
+def _tunes_bandwidth(settings: dict[str, Any]) -> bool:
     """Whether there is one radius for all queries, for tuning to choose."""
     bandwidth, objective = settings["bandwidth"], settings["objective"]
     if not isinstance(bandwidth, str) or bandwidth != "fixed":
@@ -327,14 +311,10 @@ def _tunes_bandwidth(settings: dict[str, object]) -> bool:
     return True
 
 
-def _bandwidth(value: object, lengthscale: np.ndarray, longest: float) -> float | None:
-    if isinstance(value, str) and value in ("adaptive", "fixed"):
+def _bandwidth(value: Any, lengthscale: np.ndarray, longest: float) -> float | None:
+    if isinstance(value, str):
         return None
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"bandwidth={value!r} is neither 'adaptive', 'fixed' nor a radius.")
-    radius = _as_float(value)
-    if not math.isfinite(radius) or radius <= 0:
-        raise ValueError(f"bandwidth={value!r} must be positive and finite.")
+    radius = as_float(value)
     _require_within("bandwidth", radius, 1.0 / longest, longest)
     relative = math.log(radius) - float(np.mean(np.log(lengthscale)))
     if abs(relative) > math.log(longest):
@@ -345,15 +325,12 @@ def _bandwidth(value: object, lengthscale: np.ndarray, longest: float) -> float 
     return radius
 
 
-def _reach(value: object, is_fixed: bool, kernel: KernelSetting, largest: float) -> float | None:
+def _reach(value: Any, is_fixed: bool, kernel: KernelSetting, largest: float) -> float | None:
     """None: for tuning to choose."""
-    if isinstance(value, str) and value == "auto":
+    if isinstance(value, str):
         return None
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"reach={value!r} is neither 'auto' nor a number.")
-    reach = _as_float(value)
-    if not 1.0 <= reach <= largest:
-        raise ValueError(f"reach={value!r} must be between 1 and {largest:g}.")
+    reach = as_float(value)
+    _require_within("reach", reach, 1.0, largest)
     if reach > 1 and is_fixed:
         raise ValueError(
             f"reach={value!r} is relative to the nearest rows, but a bandwidth is given, within "
@@ -367,21 +344,31 @@ def _reach(value: object, is_fixed: bool, kernel: KernelSetting, largest: float)
     return reach
 
 
-def _n_neighbors(value: object) -> int | None:
-    if isinstance(value, str) and value == "auto":
-        return None
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise ValueError(f"n_neighbors={value!r} is neither 'auto' nor a whole number.")
-    if value < 1:
-        raise ValueError(f"n_neighbors={value!r} must be at least 1.")
-    return int(value)
-
-
-def _input_transforms(value: object, n_inputs: int) -> tuple[Kinds, ...]:
-    if value is None:
+def _input_transforms(
+    settings: dict[str, Any], has_kernel_object: bool, n_inputs: int
+) -> tuple[Kinds, ...]:
+    """The transforms to choose from; lengths that are given are of the inputs as they are."""
+    value = settings["input_transform"]
+    lengths = [
+        name
+        for name in ("lengthscale", "bandwidth")
+        if settings[name] is not None and not isinstance(settings[name], str)
+    ]
+    is_open = isinstance(value, str) and value == "auto"
+    if value is None or (is_open and (lengths or has_kernel_object)):
         return ((None,) * n_inputs,)
+    found = _kinds(value, n_inputs)
+    if lengths and found != ((None,) * n_inputs,):
+        raise ValueError(
+            f"{lengths[0]}={settings[lengths[0]]!r} is in the units of the inputs, and "
+            f"input_transform={value!r} changes them. Leave one of them out."
+        )
+    return found
+
+
+def _kinds(value: object, n_inputs: int) -> tuple[Kinds, ...]:
     if isinstance(value, str):
-        _require_choice("input_transform", value, ("auto", *TRANSFORMS), "a list of them, or None")
+        one_of("auto", *TRANSFORMS, more="a list of them, or None")("input_transform", value)
         chosen = TRANSFORMS if value == "auto" else (value,)
         return tuple((kind,) * n_inputs for kind in chosen)
     if not isinstance(value, Sequence | np.ndarray):
@@ -397,5 +384,5 @@ def _input_transforms(value: object, n_inputs: int) -> tuple[Kinds, ...]:
         )
     for kind in kinds:
         if kind is not None:
-            _require_choice("input_transform", kind, TRANSFORMS, "or None")
+            one_of(*TRANSFORMS, more="or None")("input_transform", kind)
     return (kinds,)

@@ -68,6 +68,10 @@ class Specification(NamedTuple):
     bounds: Mapping[str, np.ndarray] | None = None  # of a kernel object's logarithms, (k, 2)
     boosts: bool = True  # whether trees may stand beside the models
     approximates: bool = False  # whether a few neighbors may be missed
+    scales_targets: bool = True  # whether each target has unit variance inside: no signal is given
+    is_tuned: bool = True
+    noise_variance: float | None = None  # in the units of y², where it is not in the model yet
+    holds_noise: bool = False  # whether noise stays as it is where the signal is tuned
 
     @property
     def admits_exact(self) -> bool:
@@ -109,7 +113,9 @@ class Specification(NamedTuple):
 
     @property
     def states_bounds(self) -> bool:
-        """Whether a kernel object has other bounds than those that nobody chose."""
+        """Whether somebody has chosen the bounds of the variances."""
+        if self.holds_noise:
+            return True
         unchosen = np.log([1e-5, 1e5])
         return any(not np.allclose(b, unchosen) for b in (self.bounds or {}).values())
 
@@ -148,7 +154,9 @@ class Specification(NamedTuple):
                 np.array_equal(getattr(own, name), getattr(model, name))
                 for name in self.given
                 if name != "scale_dof" or model.is_local_scale
+                if name != "noise_variance" or not self.holds_noise
             )
+            and (not self.holds_noise or self._has_own_noise(model))
             and (not self.is_isotropic or len(set(model.lengthscale)) == 1)
             and (len(self.input_transforms) > 1 or kinds in self.input_transforms)
         )
@@ -164,6 +172,11 @@ class Specification(NamedTuple):
             local = local.replace(kernel=self.kernels[0])
         is_exact = model.localizer == "rectangular" and not model.is_local_scale
         return is_exact and self.admits_exact and self.admits(local, kinds)
+
+    def _has_own_noise(self, model: LocalModel) -> bool:
+        """Whether the noise of a model is the one that is given, whatever its signal."""
+        own, other = (m.noise_variance * m.signal_variance for m in (self.model, model))
+        return math.isclose(own, other, rel_tol=1e-9)
 
     def _admits_bandwidth(self, bandwidth: float | None) -> bool:
         return bandwidth is not None if self.tunes_bandwidth else bandwidth == self.model.bandwidth

@@ -82,7 +82,7 @@ def predict_mean(
     >>> from lsgp import LSGPRegressor
     >>> from lsgp.maps import predict_mean
     >>> X = np.random.default_rng(0).uniform(size=(300, 2))
-    >>> model = LSGPRegressor(objective=None, noise_variance=1e-3).fit(X, X[:, 0])
+    >>> model = LSGPRegressor(objective=None).fit(X, X[:, 0])
     >>> found = predict_mean(model, [box(0.2, 0.2, 0.4, 0.4), box(0.5, 0.1, 0.9, 0.9)])
     >>> found["mean"].round(2).to_list()
     [0.3, 0.7]

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lsgp.compute.text import count
 from lsgp.ensemble.georeference import Georeference
+from lsgp.inputs.coordinates import Sphere
 from lsgp.maps.cells import Model
 from lsgp.maps.crs import GivenCRS, is_same, read_crs, transform
 from lsgp.maps.grid import Grid, grid_of, spatial_array
@@ -56,9 +57,9 @@ def fit(
 ) -> AnyModel:
     """Fit an estimator to points or to a grid, and keep the reference system with it.
 
-    Geographic coordinates switch the sphere on (``estimator.sphere``). Rows without a target are
+    Geographic coordinates are on the sphere (``estimator.coordinates``). Rows without a target are
     left out. Points at the same place with different values are noisy observations of one function,
-    whose mean there lies between them; exact copies count once.
+    whose mean there lies between them.
 
     Parameters
     ----------
@@ -168,8 +169,8 @@ def set_crs(
 
 def _set_sphere(estimator: Model, rows: Rows) -> None:
     """Degrees lie on the sphere, unless the estimator was told something else."""
-    if rows.crs is not None and rows.crs.is_geographic and estimator.sphere is None:
-        estimator.sphere = tuple(rows.X.columns[:2])
+    if rows.crs is not None and rows.crs.is_geographic and estimator.coordinates is None:
+        estimator.coordinates = Sphere(*rows.X.columns[:2])
 
 
 # -- reading ---------------------------------------------------------------------------------------

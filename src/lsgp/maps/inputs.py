@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from pyproj import CRS
 
 from lsgp.ensemble.ensemble import Ensemble
-from lsgp.ensemble.view import as_table, input_names, input_number
+from lsgp.ensemble.view import EncodedRows, input_names, input_number
 from lsgp.estimators.estimator import LSGPEstimator
+from lsgp.inputs.coordinates import sphere_of
 from lsgp.inputs.frames import make_frame
 from lsgp.maps.crs import DEGREES, is_same, name_of, read_crs
 from lsgp.maps.grid import X_NAMES, Y_NAMES, Grid, Window, same_axis
@@ -49,7 +50,7 @@ def coordinates_of(
     ensemble = model.ensemble_
     known = ensemble.georeference
     crs = None if known is None else read_crs(known.crs)
-    sphere = model.sphere
+    sphere = sphere_of(model.coordinates)
     if sphere is not None and crs is None:
         crs = read_crs(DEGREES)
     columns = []
@@ -235,6 +236,6 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 def make_rows(ensemble: Ensemble, columns: list[NDArray[Any]]) -> Any:
     """Queries of these columns (k,), as the model was fitted: numbers, or a table."""
     if ensemble.encoder is None:
-        return as_table(ensemble, np.column_stack([np.asarray(c, dtype=float) for c in columns]))
+        return EncodedRows(np.column_stack([np.asarray(c, dtype=float) for c in columns]))
     names = input_names(ensemble)
     return make_frame(dict(zip(names, columns, strict=True)), "pandas")

@@ -10,6 +10,7 @@ degrees of freedom are the harmonic mean.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
@@ -21,9 +22,6 @@ from numpy.typing import NDArray
 from lsgp.method.distribution import PredictiveDistribution
 
 Array = NDArray[np.float64]
-
-#: Of what is leaned to in the location of a prediction, whatever its scale.
-LARGEST_SHARE = 0.5
 
 
 def combine(
@@ -44,31 +42,13 @@ def combine(
     return PredictiveDistribution(mean, scale, np.where(dof > 1e299, np.inf, dof))
 
 
-def usual_scale(predicted: PredictiveDistribution) -> float | None:
-    """The root mean square of scales; None if there is none, or no finite one."""
-    found = float(np.sqrt(np.mean(np.square(predicted.scale))))
-    return found if 0.0 < found < np.inf else None
-
-
-def share_at(share: float, usual: float | None, scale: Array) -> Array:
-    """[B1] How far each prediction leans (q, 1), by the scales of an observation (q, t).
-
-    In proportion to the scale, all targets of a query together: who is sure of a location needs no
-    other. ``share`` is that of the usual scale; None: that of all.
-    """
-    own = np.sqrt(np.mean(np.square(scale), axis=1, keepdims=True))
-    if usual is None:
-        return np.full_like(own, share)
-    return np.minimum(share / usual * own, LARGEST_SHARE)
-
-
 def lean(
-    predicted: PredictiveDistribution, location: Array, share: Array
+    predicted: PredictiveDistribution, location: Array, share: float
 ) -> PredictiveDistribution:
-    """[B1] Predictions whose locations go a share (q, 1) of the way to others, of no scale.
+    """[B1] Predictions whose locations go a share of the way to others, of no scale.
 
     As if those were of a model with the same scale: where both disagree, the prediction is wider.
     """
     gap = location - predicted.mean
-    scale = np.hypot(predicted.scale, np.sqrt(share * (1.0 - share)) * gap)
+    scale = np.hypot(predicted.scale, math.sqrt(share * (1.0 - share)) * gap)
     return replace(predicted, mean=predicted.mean + share * gap, scale=scale)

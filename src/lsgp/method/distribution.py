@@ -179,10 +179,14 @@ class PredictiveDistribution:
         level = level.reshape(level.shape + (1,) * self.mean.ndim)
         return self._quantile(_standard_ppf(level, self.dof))
 
-    def interval(self, level: float = 0.9) -> tuple[Float, Float]:
-        """Lower and upper ends of the central interval that holds a fraction `level`."""
+    def interval(self, level: ArrayLike = 0.9) -> tuple[Float, Float]:
+        """Lower and upper ends of the central interval that holds a fraction `level`.
+
+        A single level gives the shape of `mean`; levels of shape s give s + mean's shape.
+        """
         # From the lower tail, where 1 - level is still exact, and symmetric by construction.
-        z = _standard_ppf(0.5 * (1.0 - _check_level(level)), on_host(self.dof))
+        tail = 0.5 * (1.0 - _check_level(level))
+        z = _standard_ppf(tail.reshape(tail.shape + (1,) * self.mean.ndim), on_host(self.dof))
         z = beside(z, self.mean)  # a device has no quantiles of a Student-t
         return self._quantile(z), self._quantile(-z)
 

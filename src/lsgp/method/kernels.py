@@ -6,7 +6,7 @@ its value and its derivative with respect to ``r2``. All have value 1 at distanc
 The native core computes the same formulas from ``_core/formulas.h``.
 
 A kernel is one of these by its name, whose parameters are the lengthscales of the metric, a
-`Composite` of them (`lsgp.method.product_kernel`, `lsgp.method.sum_kernel`), or an object of
+`Composite` of them (`lsgp.method.sum_kernel`), or an object of
 scikit-learn, which has parameters of its own: `kernel_of` makes each a `Kernel`, and nobody else
 asks which it is.
 """

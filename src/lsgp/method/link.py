@@ -18,11 +18,12 @@ each query. With λ > 0 and π > 0 no probability is 0, nor 1 where there are tw
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
 Array = NDArray[np.float64]
@@ -31,6 +32,26 @@ Array = NDArray[np.float64]
 N_SHAPE = 4
 #: The smallest latent variance, in units of probability: rounding may leave none.
 LEAST_VARIANCE = 1e-12
+#: Normal priors of a link's (log a, log e0, log e1), as strong as one row: a softmax of logarithms,
+#: with a width of a few percent.
+LINK_CENTER, LINK_SPREAD = (0.0, -3.0, -2.3), (1.5, 2.0, 2.0)
+#: Where the logarithm of the class prior's share starts.
+LINK_START_PRIOR_SHARE = -6.9
+#: Each bias is held to 0 by half a row, and within this bound.
+BIAS_PRIOR, BIAS_BOUND = 0.5, 10.0
+#: Bounds of log a, log e0, log e1 and log λ: the class prior has at most a third.
+LINK_BOUNDS = ((-3.0, 4.0), (-6.0, 4.0), (-8.0, 5.0), (-12.0, -1.0))
+#: The class prior has at least k / (n + k) of a link that was fitted to n rows, less what that is
+#: at the second number, and nothing from there on.
+FEW_FOR_LINK, MANY_FOR_LINK = 5.0, 250
+
+
+class ClassRows(NamedTuple):
+    """The labels of rows."""
+
+    codes: NDArray[np.int64]  # (n,) from 0 to C - 1
+    weight: Array  # (n,)
+    prior: Array  # (C,) shares of the classes
 
 
 class Latent(NamedTuple):
@@ -174,6 +195,51 @@ def link_loss(
         link.prior_share * (weight * (s_y - prior_y) / p_y).sum(),
     ]
     return float(-weight @ np.log(p_y)), np.concatenate([by_shape, by_logit.sum(axis=0)])
+
+
+def default_link(prior: Array) -> Link:
+    """Where the fit of a link starts, and where it stays if there is nothing to fit it to."""
+    return Link.of_vector(_start(len(prior)), prior)
+
+
+def fit_link(latent: Latent, codes: NDArray[np.integer], weight: Array, prior: Array) -> Link:
+    """[C1] to [C3] by the log loss of labels whose latents were predicted without them."""
+    n = len(codes)
+    share = weight / weight.sum()
+    center, spread = np.array(LINK_CENTER), np.array(LINK_SPREAD)
+
+    def function(vector: Array) -> tuple[float, Array]:
+        value, gradient = link_loss(vector, latent, codes, share, prior)
+        z = (vector[: len(center)] - center) / spread
+        bias = vector[N_SHAPE:]
+        gradient[: len(center)] += z / spread / n
+        gradient[N_SHAPE:] += 2.0 * BIAS_PRIOR * bias / n
+        return value + (0.5 * float(z @ z) + BIAS_PRIOR * float(bias @ bias)) / n, gradient
+
+    found = minimize(
+        function,
+        _start(len(prior)),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[*LINK_BOUNDS, *[(-BIAS_BOUND, BIAS_BOUND)] * len(prior)],
+        options={"maxiter": 200},
+    )
+    link = Link.of_vector(found.x, prior)
+    # Not while it is fitted: what is left would be the surer, to make up for it.
+    return replace(link, prior_share=max(link.prior_share, least_prior_share(n)))
+
+
+def _start(n_classes: int) -> Array:
+    return np.concatenate([LINK_CENTER, [LINK_START_PRIOR_SHARE], np.zeros(n_classes)])
+
+
+def least_prior_share(n: int) -> float:
+    """The least λ of [C3] of a link that was fitted to n rows."""
+
+    def share(k: int) -> float:
+        return FEW_FOR_LINK / (k + FEW_FOR_LINK)
+
+    return max(0.0, share(n) - share(MANY_FOR_LINK))
 
 
 def logistic_loss(

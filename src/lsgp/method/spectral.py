@@ -23,7 +23,6 @@ from scipy import special
 from scipy.stats import qmc
 
 from lsgp.method.kernels import Composite
-from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 
 Array = NDArray[np.float64]
@@ -139,8 +138,6 @@ def draw_waves(
     kernel: str | Composite, n_inputs: int, finest: float, rng: np.random.Generator
 ) -> Waves:
     """Waves of a kernel, down to the ``finest`` scale, in lengthscales, that matters."""
-    if isinstance(kernel, ProductKernel):
-        return _draw_product_waves(kernel, finest, rng)
     if isinstance(kernel, SumKernel):
         return _draw_waves_of_both(kernel, n_inputs, finest, rng)
     assert isinstance(kernel, str), f"{kernel} has no waves"
@@ -175,33 +172,6 @@ def _scales(spectrum: Spectrum, finest: float) -> Array:
         # Its density has nothing at finer scales.
         n_scales = min(n_scales, 3)
     return np.asarray(spectrum.scale * SCALE_STEP ** np.arange(n_scales))
-
-
-def _draw_product_waves(kernel: ProductKernel, finest: float, rng: np.random.Generator) -> Waves:
-    """The transform of a product is one density for each input, with all of c / (1 + c) at 0.
-
-    So each wave varies with some of the inputs, which are drawn as often as they are in it.
-    """
-    spectrum, d = SPECTRA[kernel.name], len(kernel.constants)
-    scales = _scales(spectrum, finest)
-    varies = 1.0 / (1.0 + np.array(kernel.constants))
-    parts = []
-    for scale in scales:
-        own = [_draw_student(spectrum.dof, 1, rng)[:, 0] for _ in range(d)]
-        # Each input's points in an order of their own: then they are independent.
-        drawn = np.column_stack([rng.permutation(column) for column in own])
-        is_varying = rng.random(drawn.shape) < varies
-        parts.append(np.where(is_varying, drawn / scale, 0.0))
-    frequency = np.concatenate(parts)
-
-    def log_density(scale: float) -> Array:
-        """Of those that are not at 0, when drawn at a scale."""
-        flat = _log_student(scale * frequency.reshape(-1, 1), spectrum.dof) + math.log(scale)
-        return np.asarray(np.where(frequency != 0.0, flat.reshape(-1, d), 0.0).sum(axis=1))
-
-    drawn_from = np.logaddexp.reduce([log_density(scale) for scale in scales])
-    log_weight = log_density(1.0) - drawn_from - np.log(WAVES_PER_SCALE)
-    return Waves(frequency, np.exp(0.5 * log_weight))
 
 
 def _draw_student(dof: float, d: int, rng: np.random.Generator) -> Array:

@@ -27,11 +27,13 @@ from lsgp.method.kernels import (
 CONSTANT_BOUNDS, RATIO_BOUNDS = (-7.0, 5.0), (-6.0, 3.0)
 #: The prior's median of the logarithm of a ratio: the short lengthscales are a seventh of the long.
 USUAL_LOG_RATIO = -2.0
+#: Where the constant starts.
+FIRST_CONSTANT = 0.5
 
 
 @dataclass(frozen=True)
 class SumKernel(Composite):
-    """[E13] rho = (rho_1(|z|) + c rho_2(|z / q|)) / (1 + c), each rho_i by its name.
+    """[E12] rho = (rho_1(|z|) + c rho_2(|z / q|)) / (1 + c), each rho_i by its name.
 
     The lengthscales are those of the first; q_j is what they are multiplied by in the second. Exact
     GPs alone have it, and no backend but the reference.
@@ -49,6 +51,11 @@ class SumKernel(Composite):
     names: tuple[str, str]
     constant: float
     ratios: tuple[float, ...]  # (d,)
+
+    @classmethod
+    def usual(cls, names: tuple[str, str], d: int) -> SumKernel:
+        """Where tuning starts."""
+        return cls(names, FIRST_CONSTANT, (float(np.exp(USUAL_LOG_RATIO)),) * d)
 
     def __str__(self) -> str:
         return f"sum of {self.names[0]} and {self.names[1]}"

@@ -21,7 +21,7 @@ returns them. Colors are those of Okabe and Ito, which the color-blind can tell 
 """
 
 from lsgp.plotting.classes import plot_confusion, plot_decision, plot_reliability
-from lsgp.plotting.importance import plot_effects, plot_importance, plot_relevance
+from lsgp.plotting.importance import plot_effects, plot_importance
 from lsgp.plotting.neighborhood import plot_neighborhood
 from lsgp.plotting.predictions import plot_fit, plot_map
 from lsgp.plotting.quality import plot_calibration, plot_residuals
@@ -37,7 +37,6 @@ __all__ = [
     "plot_importance",
     "plot_map",
     "plot_neighborhood",
-    "plot_relevance",
     "plot_reliability",
     "plot_residuals",
     "plot_tuning",

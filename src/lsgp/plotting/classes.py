@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.class_assessment import ClassAssessment
 from lsgp.ensemble.classify import LeaveOneOutClasses, codes_of_rows
-from lsgp.ensemble.view import as_table, in_one_piece, input_names, possible, training_rows
+from lsgp.ensemble.view import EncodedRows, in_one_piece, input_names, possible, training_rows
 from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.plotting import style
 
@@ -200,7 +200,7 @@ def decision_image(
     steps = (np.arange(RESOLUTION) + 0.5) / RESOLUTION
     across, up = (low + (high - low) * steps for low, high in sides)
     queries = np.stack(np.meshgrid(across, up[::-1]), axis=-1).reshape(-1, 2)
-    proba = model.predict_proba(as_table(model.ensemble_, queries))
+    proba = model.predict_proba(EncodedRows(queries))
     likeliest = proba.argmax(axis=1)
     floor = 1.0 / max(proba.shape[1], 1)
     sure = np.clip((proba.max(axis=1) - floor) / max(1.0 - floor, 1e-9), 0.0, 1.0)[:, None]

@@ -90,10 +90,6 @@ def plot_importance(
     return ax
 
 
-#: The former name.
-plot_relevance = plot_importance
-
-
 #: Characters of level names that stand side by side.
 LONGEST_LEVELS = 24
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.view import (
-    as_table,
+    EncodedRows,
     columns_of,
     in_one_piece,
     input_names,
@@ -75,7 +75,7 @@ def plot_neighborhood(
             f"query has {len(point)} values, but the model has {len(names)} inputs. "
             "Give one query: a value for each of them."
         )
-    explained = model.explain(as_table(model.ensemble_, point[None, :]))
+    explained = model.explain(EncodedRows(point[None, :]))
     neighbors = explained.of_query(0)
     around = [(value - 1.0, value + 1.0) for value in point.tolist()]
     X = in_one_piece(model.ensemble_, inputs_of_rows(model.ensemble_, neighbors.rows), around)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from lsgp.compute.text import count
 from lsgp.ensemble.view import (
     DataRows,
-    as_table,
+    EncodedRows,
     columns_of,
     in_one_piece,
     input_names,
@@ -86,9 +86,11 @@ def plot_fit(
     extent = data.X[:, 0] if X is None else _inputs(model, X)[:, 0]
     low_x, high_x = _widened(float(np.min(extent)), float(np.max(extent)))
     grid = np.linspace(low_x, high_x, n_grid)
-    queries = as_table(model.ensemble_, grid[:, None])
+    queries = EncodedRows(grid[:, None])
     for kind, alpha in (("observation", 0.18), ("latent", 0.38)):
-        low, high = (columns_of(end)[:, k] for end in model.predict_interval(queries, level, kind))
+        low, high = (
+            columns_of(end)[:, k] for end in model.predict_interval(queries, level, kind=kind)
+        )
         noun = "an observation" if kind == "observation" else "the latent function"
         label = f"{100 * level:g} % of {noun}"
         ax.fill_between(grid, low, high, color=style.BLUE, alpha=alpha, linewidth=0, label=label)
@@ -170,7 +172,7 @@ def plot_map(
     steps = (np.arange(resolution) + 0.5) / resolution
     first, second = west + (east - west) * steps, south + (north - south) * steps
     queries = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
-    mean, std = model.predict(as_table(model.ensemble_, queries), return_std=True, kind=kind)
+    mean, std = model.predict(EncodedRows(queries), return_std=True, kind=kind)
     name, names = target_names(model.ensemble_)[k], input_names(model.ensemble_)
     shown = (
         (mean, style.VALUE_MAP, f"mean of {name}", name),

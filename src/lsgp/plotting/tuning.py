@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lsgp.ensemble.picture_facts import largest_shown
 from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.plotting import style
-from lsgp.tuning.objective import OBJECTIVES
+from lsgp.solvers.objective import OBJECTIVES
 from lsgp.tuning.result import TuningResult
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from lsgp.compute.text import count, percent
 from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
 from lsgp.ensemble.classify import classification_of
 from lsgp.ensemble.view import (
-    as_table,
+    EncodedRows,
     in_one_piece,
     input_names,
     inputs_of_rows,
@@ -119,7 +119,7 @@ def _given(
     rows = np.arange(len(inputs))
     if len(rows) > n_points:
         rows = np.sort(np.random.default_rng(random_state).choice(rows, n_points, replace=False))
-    log_proba = model.predict_log_proba(as_table(model.ensemble_, inputs[rows]))
+    log_proba = model.predict_log_proba(EncodedRows(inputs[rows]))
     names = classification_of(model.ensemble_).class_names
     assessment = assess_classes(log_proba, codes[rows], names)
     return Judged(
@@ -277,7 +277,7 @@ def _case_table(
         return "<p>There are none.</p>"
     names = classification_of(model.ensemble_).class_names
     explained = model.explain(
-        as_table(model.ensemble_, judged.X[places]),
+        EncodedRows(judged.X[places]),
         exclude=judged.rows[places] if judged.is_left_out else None,
     )
     rows = []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lsgp.compute.text import percent
 from lsgp.ensemble.explanation import Explanation
 from lsgp.ensemble.importance import Importance
-from lsgp.ensemble.view import as_table, columns_of, input_names, inputs_of_rows, shown_cell
+from lsgp.ensemble.view import EncodedRows, columns_of, input_names, inputs_of_rows, shown_cell
 from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.report import charts
 from lsgp.report.axes import format_number
@@ -32,7 +32,7 @@ def explain_worst(
     observations, worst = view.observations, view.worst
     is_left_out = observations.key == "loo"
     explained = model.explain(
-        as_table(model.ensemble_, observations.X[worst]),
+        EncodedRows(observations.X[worst]),
         exclude=observations.rows[worst] if is_left_out else None,
     )
     inputs = found.order[:N_INPUTS]
@@ -216,7 +216,7 @@ def _far_table(
     exclude: NDArray[np.int64] | None,
     found: Importance,
 ) -> str:
-    explained = model.explain(as_table(model.ensemble_, X), exclude=exclude)
+    explained = model.explain(EncodedRows(X), exclude=exclude)
     inputs = found.order[:N_INPUTS]
     names = input_names(model.ensemble_)
     mean, std = columns_of(explained.predicted.mean), columns_of(explained.predicted.std)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from lsgp.compute.text import count
 from lsgp.ensemble.assessment import Calibration, assess
 from lsgp.ensemble.view import (
-    as_table,
+    EncodedRows,
     columns_of,
     inputs_of_rows,
     names_of_model_inputs,
@@ -160,7 +160,7 @@ def given_observations(
             f"{n_known:,} of these {len(rows):,} rows are training rows: the model has seen "
             "their targets, so trust the leave-one-out scores instead."
         )
-    predicted = _columns(model.predict_distribution(as_table(model.ensemble_, inputs)))
+    predicted = _columns(model.predict_distribution(EncodedRows(inputs)))
     return Observations(
         "given", "Given data", rows, inputs, targets[rows], predicted, shape[0], " ".join(notes)
     )
@@ -171,7 +171,7 @@ def _count_training_rows(model: LSGPRegressor, X: Array, y: Array) -> int:
     fitted = model.fitted_[0]
     lengthscale = np.asarray(fitted.model.lengthscale, dtype=float)
     found = fitted.index.nearest_with_distances(fitted.inputs_of(X), lengthscale, 1)
-    nearest = model.ensemble_.given_rows(found.neighbors[:, 0])
+    nearest = found.neighbors[:, 0]
     known = columns_of(targets_of_rows(model.ensemble_, nearest))
     is_same = np.all(np.isclose(known, y, rtol=1e-6, atol=0.0), axis=1)
     return int(np.sum((found.distances[:, 0] == 0.0) & is_same))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lsgp.ensemble.view import (
     DataRows,
-    as_table,
+    EncodedRows,
     columns_of,
     in_one_piece,
     input_names,
@@ -21,6 +21,7 @@ from lsgp.ensemble.view import (
     possible,
 )
 from lsgp.estimators.regressor import LSGPRegressor
+from lsgp.inputs.coordinates import sphere_of
 from lsgp.report import charts
 from lsgp.report.axes import format_number, limits
 from lsgp.report.pixels import BLUES, CIVIDIS, VIRIDIS, colorize, png_data
@@ -56,8 +57,9 @@ def coordinates(model: LSGPRegressor) -> tuple[int, int] | None:
         return None
     if ensemble.georeference is not None:
         return ensemble.georeference.x, ensemble.georeference.y
-    if model.sphere is not None:
-        lon, lat = (input_number(ensemble, given) for given in model.sphere)
+    sphere = sphere_of(model.coordinates)
+    if sphere is not None:
+        lon, lat = (input_number(ensemble, given) for given in sphere)
         return lon, lat
     return (0, 1) if ensemble.n_columns == 2 else None
 
@@ -113,7 +115,7 @@ def _frame(model: LSGPRegressor, X: Array) -> MapFrame:
     assert columns is not None
     sides = [possible(model.ensemble_, j, *limits(X[:, j], 0.02)) for j in columns]
     width, height = (high - low for low, high in sides)
-    is_degrees = model.sphere is not None
+    is_degrees = sphere_of(model.coordinates) is not None
     if is_degrees:
         # A degree of longitude is shorter away from the equator.
         width *= max(float(np.cos(np.radians(np.mean(sides[1])))), 0.2)
@@ -133,7 +135,7 @@ def _predicted(model: LSGPRegressor, frame: MapFrame, X: Array) -> tuple[Array, 
     queries = np.tile(np.median(X, axis=0), (rows * columns, 1))
     x, y = np.meshgrid(across, up)
     queries[:, frame.columns[0]], queries[:, frame.columns[1]] = x.reshape(-1), y.reshape(-1)
-    mean, std = model.predict(as_table(model.ensemble_, queries), return_std=True)
+    mean, std = model.predict(EncodedRows(queries), return_std=True)
     return mean, std
 
 

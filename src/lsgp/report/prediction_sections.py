@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.ensemble.view import DataRows, as_table, columns_of, input_names
+from lsgp.ensemble.view import DataRows, EncodedRows, columns_of, input_names
 from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.report import charts, map_sections
 from lsgp.report.axes import limits
@@ -40,10 +40,10 @@ def predictions_section(model: LSGPRegressor, names: Sequence[str], sample: Data
 def _curves(model: LSGPRegressor, names: Sequence[str], X: Array, y: Array, shown: str) -> str:
     low, high = limits(X[:, 0], 0.02)
     grid = np.linspace(low, high, N_GRID)
-    queries = as_table(model.ensemble_, grid[:, None])
+    queries = EncodedRows(grid[:, None])
     mean = columns_of(model.predict(queries))
     bands = [
-        [columns_of(end) for end in model.predict_interval(queries, 0.9, kind)]
+        [columns_of(end) for end in model.predict_interval(queries, 0.9, kind=kind)]
         for kind in ("observation", "latent")
     ]
     caption = (

@@ -14,6 +14,7 @@ from lsgp.ensemble.describe import (
     ENCODING_COLUMNS,
     describe_integrated,
     describe_laplace,
+    describe_pooled_trees,
     encoding_rows,
 )
 from lsgp.ensemble.effects import Effect
@@ -25,7 +26,7 @@ from lsgp.report import charts
 from lsgp.report.axes import format_number, limits, shorten
 from lsgp.report.facts import InputFacts, View, describe_settings
 from lsgp.report.tables import Number, facts, table
-from lsgp.tuning.objective import OBJECTIVES
+from lsgp.solvers.objective import OBJECTIVES
 
 Array = NDArray[np.float64]
 
@@ -147,6 +148,7 @@ def _others(ensemble: Ensemble) -> list[tuple[float, str, str]]:
         kinds = dict.fromkeys(_transform_name(one.transform.input_kinds) for one in own.laplace)
         share = sum(one.weight for one in own.laplace)
         rows.append((share, describe_laplace(own.laplace), " or ".join(kinds)))
+    rows += [(one.weight, describe_pooled_trees(one), "as given") for one in own.trees]
     return rows
 
 

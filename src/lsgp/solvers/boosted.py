@@ -2,8 +2,8 @@
 """Boosted trees beside the local models: where targets jump, steps fit better than any kernel.
 
 They say where an observation lies, not how far from there it may be: they move the location of a
-prediction a share of the way to theirs (`lsgp.method.combination.lean`), the larger the less the
-local models are sure of it, and its scale stays their own.
+prediction a share of the way to theirs (`lsgp.method.combination.lean`), and its scale stays that
+of the models, wider where both disagree.
 
 There is one fit for each fold of the rows, of all others, so that every row has a prediction by
 trees that have not seen it. Queries have the mean of all fits.
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.leaves import Nodes
-from lsgp.method.combination import share_at
 
 Array = NDArray[np.float64]
 
@@ -31,18 +30,13 @@ class BoostedTrees:
 
     nodes: Nodes
     baseline: Array  # (folds, t): what the trees of a fit are added to
-    share: float  # of them in the location of a prediction of the usual scale
+    share: float  # of them in the location of a prediction
     folds: NDArray[np.int32]  # (n,) of the rows of models
     held_out: Array  # (n, t): what the fit without a row's fold says of it
-    usual_scale: float | None = None  # None: the share is the same everywhere
 
     @property
     def n_trees(self) -> int:
         return len(self.nodes.roots)
-
-    def share_at(self, scale: Array) -> Array:
-        """[B1] Of them (q, 1), where an observation has these scales (q, t) without them."""
-        return share_at(self.share, self.usual_scale, scale)
 
     def by_fold(self, X: Array) -> Array:
         """What each fit says of queries, (q, folds, t)."""

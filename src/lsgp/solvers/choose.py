@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which solver a model needs: the one place where that is asked."""
+"""Which solver a model needs, and what a fit takes without a device: asked here alone."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from lsgp.method.contract import LocalProblem
 from lsgp.search.index import SearchIndex
 from lsgp.solvers.coarse import CoarseSolver
 from lsgp.solvers.exact import ExactSolver
-from lsgp.solvers.exact_system import LARGEST_EXACT_FAST
+from lsgp.solvers.exact_system import LARGEST_EXACT, LARGEST_EXACT_FAST
 from lsgp.solvers.leveled import LeveledSolver
 from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.nodes import LazyNodes
 from lsgp.solvers.solver import Solver
+
+#: Seconds that local models take one core in a default fit of this many rows, and of more.
+SECONDS_OF_LOCAL, MANY_ROWS = 40.0, 4000
+#: Cubed rows that the host factors in a second, which several threads do not share.
+CUBED_PER_SECOND = 5.4e10
 
 
 def choose_solver(
@@ -74,3 +79,10 @@ def change_backend(solver: Solver, backend: Backend) -> Solver:
         return solver
     problem = backend.prepare(solver.problem)
     return choose_solver(problem, solver.index, solver.n_neighbors, backend)
+
+
+def seconds_on_host(n: int, work: float, n_threads: int) -> float:
+    """What a fit takes without a device, roughly: short ones are not worth one."""
+    local = SECONDS_OF_LOCAL * work * min(1.0, n / MANY_ROWS) / n_threads
+    # Of more rows, no exact GP is tried.
+    return local if n > work * LARGEST_EXACT else local + n**3 / CUBED_PER_SECOND

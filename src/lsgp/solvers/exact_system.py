@@ -32,6 +32,8 @@ Array = NDArray[np.float64]
 LARGEST_EXACT = 10_000
 #: and on a device, which does n³ two hundred times as fast.
 LARGEST_EXACT_FAST = 40_000
+#: Entries of the trends' matrices that are worked on at a time: a few hundred kilobytes.
+NUMBERS_AT_A_TIME = 1 << 16
 #: The trend is centered no farther from the rows, in lengthscales.
 FARTHEST = 1e4
 
@@ -218,8 +220,15 @@ class ExactSystem:
 
     def leave_out(self, rows: NDArray[np.integer]) -> Predictions:
         """Predictions of training rows, each from all of the others."""
-        if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
+        if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE or not len(rows):
             return self._unsolved(len(rows))
+        # The trends of a block of rows fit into the cache; those of all rows would not.
+        size = max(1, NUMBERS_AT_A_TIME // self.gram.size)
+        parts = [self._leave_out(rows[k : k + size]) for k in range(0, len(rows), size)]
+        predictions: Predictions = contract.concatenate_results(parts)
+        return predictions
+
+    def _leave_out(self, rows: NDArray[np.integer]) -> Predictions:
         own, alpha = self.factor.diagonal(rows)[:, None], self.alpha[rows]
         T = self.centering(self.z[rows])
         trend = self.trend(T, *self._without(rows))

@@ -58,7 +58,7 @@ class Failures:
         if self.first is None:
             return
         query, status, n_duplicates = self.first
-        more_noise = f"Increase noise_variance (now {model.noise_variance:.3g})."
+        more_noise = f"Increase noise_variance (now {model.noise_variance:.3g} times the signal's)."
         remedy = _REMEDIES.get(status, more_noise)
         raise np.linalg.LinAlgError(
             f"{self.count} of {n_queries} local systems are "
@@ -81,7 +81,7 @@ class Failures:
         warn_user(
             f"{self.is_jittered(n_queries).sum()} of {n_queries} local systems needed jitter "
             f"(first: query {query}, with {n_duplicates} duplicate neighbors): they were solved "
-            f"with more noise than noise_variance={model.noise_variance:.3g}. Increase "
+            f"with more noise than {model.noise_variance:.3g} times the signal variance. Increase "
             "noise_variance.",
         )
 

@@ -19,6 +19,9 @@ Array = NDArray[np.float64]
 
 #: Whose noise is computed at once: what it takes on the way stays in the cache of a core.
 NODES_AT_A_TIME = 16384
+#: Rows of the nodes that are tuning targets in place of single rows, which are mostly noise where
+#: coarse units pay.
+TARGET_NODE = 16
 
 
 class Nodes(NamedTuple):

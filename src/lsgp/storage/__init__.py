@@ -7,7 +7,17 @@ and loading runs no code of the file. `trusted` lists types for other stores. Im
 from `method` to `ensemble`.
 """
 
+from typing import Any
+
 from lsgp.storage.model_file import ModelFileError
-from lsgp.storage.trusted import TRUSTED_TYPES
 
 __all__ = ["TRUSTED_TYPES", "ModelFileError"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "TRUSTED_TYPES":
+        raise AttributeError(f"module 'lsgp.storage' has no attribute {name!r}")
+    # Here, because looking at all types takes a moment, which saving and loading do not need.
+    from lsgp.storage.trusted import trusted_types
+
+    return trusted_types()

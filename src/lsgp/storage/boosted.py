@@ -24,7 +24,9 @@ NODE_TYPES = {
 }
 
 
-def boosted_record(boosted: BoostedTrees | None, store: ArrayStore) -> Record | None:
+def boosted_record(
+    boosted: BoostedTrees | None, store: ArrayStore, prefix: str = "boosted."
+) -> Record | None:
     if boosted is None:
         return None
     arrays: dict[str, NDArray[Any]] = {
@@ -35,8 +37,7 @@ def boosted_record(boosted: BoostedTrees | None, store: ArrayStore) -> Record | 
     }
     return {
         "share": boosted.share,
-        "usual_scale": boosted.usual_scale,
-        "arrays": {name: store.add(f"boosted.{name}", array) for name, array in arrays.items()},
+        "arrays": {name: store.add(f"{prefix}{name}", array) for name, array in arrays.items()},
     }
 
 
@@ -47,17 +48,13 @@ def read_boosted(
     n_inputs: int,
     n_targets: int,
 ) -> BoostedTrees | None:
-    """What the record says; None where there is none, as in files of earlier versions."""
+    """What the record says; None where there is none."""
     if record is None:
         return None
     own = {name: arrays[stored] for name, stored in record["arrays"].items()}
     share = record["share"]
     require_number("the share of trees", share)
     require(share < 1, f"the share of trees is {share!r}")
-    usual_scale = record.get("usual_scale")  # not in files of earlier versions
-    if usual_scale is not None:
-        require_number("the usual scale of trees", usual_scale)
-        require(usual_scale > 0, f"the usual scale of trees is {usual_scale!r}")
     nodes = Nodes(**{name: own[name] for name in NODE_TYPES})
     for name, dtype in NODE_TYPES.items():
         array = own[name]
@@ -76,4 +73,4 @@ def read_boosted(
         require_finite(f"{name} of trees", array)
     # The core refuses what would leave the arrays.
     nodes.sums(np.zeros((1, n_inputs)))
-    return BoostedTrees(nodes, baseline, float(share), folds, held_out, usual_scale)
+    return BoostedTrees(nodes, baseline, float(share), folds, held_out)

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.ensemble.classification import Classification, LaplaceMember, LinearMember
+from lsgp.ensemble.classification import Classification
 from lsgp.inputs.transforms import Projection
 from lsgp.method.kernels import KERNELS
 from lsgp.method.link import LinearLogits, Link
 from lsgp.solvers.laplace import Covariance, LaplaceGP
+from lsgp.storage.boosted import boosted_record, read_boosted
 from lsgp.storage.records import (
     ArrayStore,
     Record,
@@ -22,6 +24,7 @@ from lsgp.storage.records import (
     require_number,
 )
 from lsgp.storage.values import decode, encode
+from lsgp.tuning.class_members import LaplaceMember, LinearMember, TreesMember
 
 LINK_NUMBERS = ("slope", "base_width", "latent_width", "prior_share")
 COVARIANCE_NUMBERS = ("slope_variance", "amplitude", "constant_variance")
@@ -44,6 +47,10 @@ def classification_record(own: Classification | None, store: ArrayStore) -> Reco
         "linear": [_linear_record(one, f"linear.{k}.", store) for k, one in enumerate(own.linear)],
         "laplace": [
             _laplace_record(one, f"laplace.{k}.", store) for k, one in enumerate(own.laplace)
+        ],
+        "trees": [
+            boosted_record(replace(one.trees, share=one.weight), store, "trees.")
+            for one in own.trees
         ],
     }
 
@@ -87,12 +94,13 @@ def read_classification(
     record: Record | None,
     arrays: dict[str, NDArray[Any]],
     n_inputs: int,
-    n_models: int,
-    n_targets: int,
+    sizes: tuple[int, int, int],
     projection: Projection | None = None,
 ) -> Classification | None:
+    """What the record says; ``sizes`` are the numbers of rows, of models and of their columns."""
     if record is None:
         return None
+    n_rows, n_models, n_targets = sizes
     classes = decode(record["classes"])
     require(isinstance(classes, np.ndarray) and classes.ndim == 1, "classes are no list")
     n_classes = len(classes)
@@ -110,7 +118,9 @@ def read_classification(
     laplace = tuple(
         _read_laplace(one, arrays, n_inputs, prior, projection) for one in record["laplace"]
     )
-    return Classification(classes, links, linear, laplace, name)
+    read = (read_boosted(one, arrays, n_rows, n_inputs, n_targets) for one in record["trees"])
+    trees = tuple(TreesMember(one, one.share) for one in read if one is not None)
+    return Classification(classes, links, (*linear, *laplace, *trees), name)
 
 
 def _read_link(record: Record, prior: NDArray[np.float64]) -> Link:

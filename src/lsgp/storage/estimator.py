@@ -81,7 +81,6 @@ def estimator_state(
         "groups": None
         if ensemble.groups is None
         else records.groups_record(ensemble.groups, store),
-        "copies": None if ensemble.copies is None else store.add("copies", ensemble.copies.own),
         "classification": classes.classification_record(ensemble.classification, store),
         "encoder": encoding.encoder_record(ensemble.encoder, store),
         "georeference": georeference.georeference_record(ensemble.georeference),
@@ -119,10 +118,9 @@ def load_estimator(
                 "saved it."
             )
         settings = read_settings(state)
-        n_inputs, projection = state["n_features"], None
-        if state.get("projection") is not None:
-            projection = read_projection(state["projection"], n_inputs)
-            n_inputs += 0 if projection is None else projection.n_added
+        n_inputs = state["n_features"]
+        projection = read_projection(state["projection"], n_inputs)
+        n_inputs += 0 if projection is None else projection.n_added
         models = tuple(
             records.read_fitted_model(
                 record, contents.arrays, n_inputs, settings["backend"], check_arrays, projection
@@ -158,8 +156,7 @@ def read_ensemble(
     shape = tuple(state["target_shape"])
     records.require(shape in ((), (n_targets,)), f"{n_targets} targets of shape {shape}")
     records.require(shape != () or n_targets == 1, f"{n_targets} targets of shape {shape}")
-    # Earlier files have none.
-    encoder = encoding.read_encoder(state.get("encoder"), arrays, n_inputs, n_targets)
+    encoder = encoding.read_encoder(state["encoder"], arrays, n_inputs, n_targets)
     if input_names is not None:
         n_named = n_inputs if encoder is None else encoder.n_columns
         _require_names(input_names, n_named, "inputs")
@@ -178,10 +175,9 @@ def read_ensemble(
     mean_noise = decode(state["mean_noise_variance"])
     is_mean = isinstance(mean_noise, float) and 0 < mean_noise < math.inf
     records.require(mean_noise is None or is_mean, "mean_noise_variance is not positive")
-    # Version 0.1.0 kept neither groups nor copies.
-    tuning, groups, copies = state["tuning"], state.get("groups"), state.get("copies")
+    tuning, groups = state["tuning"], state["groups"]
     n_rows, n_columns = models[0].problem.X.shape
-    shape_of_predictions = read_shape(state.get("shape"))
+    shape_of_predictions = read_shape(state["shape"])
     if tuning is not None:
         tuning = records.read_tuning(tuning, arrays, n_columns)
         tuning = replace(tuning, shape=shape_of_predictions)
@@ -195,24 +191,21 @@ def read_ensemble(
         mean_noise_variance=mean_noise,
         tuning=tuning,
         groups=None if groups is None else records.read_groups(groups, arrays, n_rows),
-        copies=None if copies is None else records.read_copies(arrays[copies], n_rows),
-        # Files of 0.1.0 have none.
         classification=classes.read_classification(
-            state.get("classification"),
+            state["classification"],
             arrays,
             n_columns,
-            len(models),
-            n_targets,
+            (n_rows, len(models), n_targets),
             models[0].transform.projection,
         ),
         encoder=encoder,
         georeference=georeference.read_georeference(
-            state.get("georeference"),
+            state["georeference"],
             n_inputs if encoder is None else encoder.n_columns,
             n_targets,
         ),
         shape=shape_of_predictions,
-        boosted=boosted.read_boosted(state.get("boosted"), arrays, n_rows, n_inputs, n_targets),
+        boosted=boosted.read_boosted(state["boosted"], arrays, n_rows, n_inputs, n_targets),
     )
 
 

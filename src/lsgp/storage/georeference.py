@@ -15,7 +15,7 @@ def georeference_record(found: Georeference | None) -> Record | None:
 
 
 def read_georeference(record: Record | None, n_columns: int, n_targets: int) -> Georeference | None:
-    """What the record says; None where there is none, as in files of earlier versions."""
+    """What the record says; None where there is none."""
     if record is None:
         return None
     x, y, crs, units = (record[name] for name in ("x", "y", "crs", "units"))

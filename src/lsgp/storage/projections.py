@@ -14,7 +14,6 @@ def projection_record(projection: Projection | None) -> Record | None:
 
 
 def read_projection(record: Record | None, n_inputs: int) -> Projection | None:
-    """Files of versions before 0.2.0 have none."""
     if record is None:
         return None
     pair = record["pair"]

@@ -19,14 +19,12 @@ from lsgp.backends import choose_backend, is_here
 from lsgp.compute.warn import warn_user
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs import sklearn_kernels
-from lsgp.inputs.copies import Copies
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import KINDS, InputTransform, Projection
 from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.kernels import CHOSEN_FROM, KERNELS
 from lsgp.method.localizers import LOCALIZERS
-from lsgp.method.product_kernel import ProductKernel
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.solvers.choose import choose_solver
 from lsgp.storage.checks import InvalidRecord as InvalidRecord
@@ -103,14 +101,6 @@ def read_local_model(record: Record, n_inputs: int) -> LocalModel:
 
 
 def _require_kernel(kernel: object, n_inputs: int) -> None:
-    if isinstance(kernel, ProductKernel):
-        require(kernel.name in CHOSEN_FROM, f"unknown kernel {kernel.name!r} of a product")
-        n = len(kernel.constants)
-        require(n == n_inputs, f"a product has {n} constants")
-        for constant in kernel.constants:
-            require_number("a constant of a product", constant)
-            require(constant > 0, "a constant of a product is not positive")
-        return
     if isinstance(kernel, SumKernel):
         is_known = [name in CHOSEN_FROM for name in kernel.names] == [True, True]
         require(is_known, f"unknown kernels {kernel.names!r} of a sum")
@@ -216,8 +206,7 @@ def read_fitted_model(
 
 
 def _read_flag(record: Record, name: str) -> bool:
-    """A fact that version 0.1.0 did not know: it was never so."""
-    value = record.get(name, False)
+    value = record[name]
     require(isinstance(value, bool), f"{name} is {value!r}")
     return bool(value)
 
@@ -290,14 +279,6 @@ def read_groups(record: Record, arrays: dict[str, Array], n: int) -> Groups:
     return Groups(numbers, tuple(labels))
 
 
-def read_copies(own: Array, n: int) -> Copies:
-    """``own`` are the numbers in models of ``n`` rows."""
-    require(own.dtype == np.int64 and own.ndim == 1, f"copies of {own.dtype}")
-    numbers, first = np.unique(own, return_index=True)
-    require(np.array_equal(numbers, np.arange(n)), f"copies are not of {n} rows")
-    return Copies(own, first)
-
-
 # -- what tuning tried -------------------------------------------------------------------------
 
 
@@ -317,8 +298,7 @@ def tuning_record(tuning: TuningResult, store: ArrayStore) -> Record:
                 "is_integrated": candidate.is_integrated,
             }
         )
-    names = (*TUNING_VALUES, *LATER_VALUES)
-    values = {name: encode(getattr(tuning, name), name) for name in names}
+    values = {name: encode(getattr(tuning, name), name) for name in TUNING_VALUES}
     return {"candidates": candidates, **values}
 
 
@@ -331,9 +311,9 @@ TUNING_VALUES = (
     "n_compared",
     "seconds",
     "is_complete",
+    "at_bounds",
+    "boosted_share",
 )
-#: Values that version 0.1.0 did not know, and what they were.
-LATER_VALUES: dict[str, object] = {"n_copies": 0, "at_bounds": {}, "boosted_share": 0.0}
 
 
 def read_tuning(record: Record, arrays: dict[str, Array], n_inputs: int) -> TuningResult:
@@ -349,10 +329,6 @@ def read_tuning(record: Record, arrays: dict[str, Array], n_inputs: int) -> Tuni
         for one in record["candidates"]
     )
     values = {name: decode(record[name]) for name in TUNING_VALUES}
-    values |= {
-        name: decode(record[name]) if name in record else default
-        for name, default in LATER_VALUES.items()
-    }
     tuning = TuningResult(candidates=candidates, **values)
     for candidate in candidates:
         for name in ("loss", "standard_error", "seconds"):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.search.approximate import ApproximateIndex, Codes, code_shapes, encode
+from lsgp.search.approximate import ApproximateIndex, Codes, code_shapes
 from lsgp.search.index import LEAF_SIZE, NeighborIndex, SearchIndex
 from lsgp.storage.checks import require
 
@@ -29,7 +29,7 @@ def index_arrays(index: SearchIndex) -> Arrays:
     if not isinstance(index, NeighborIndex):
         raise TypeError(f"{index.describe()} is not in one tree.")
     arrays: Arrays = {name: getattr(index, name) for name in ("leaves", "order", "boxes")}
-    return {**arrays, "lengthscale": index.unit}  # as version 0.1.0 called it
+    return {**arrays, "unit": index.unit}
 
 
 def search_record(index: SearchIndex) -> dict[str, Any]:
@@ -42,17 +42,17 @@ def search_record(index: SearchIndex) -> dict[str, Any]:
 def read_index(arrays: Arrays, X: Array, check_values: bool) -> NeighborIndex:
     """The tree of the rows X, which nothing in the native core can leave."""
     n, n_inputs = X.shape
-    names = ("leaves", "order", "boxes", "lengthscale")
-    leaves, order, boxes, lengthscale = (arrays[name] for name in names)
+    names = ("leaves", "order", "boxes", "unit")
+    leaves, order, boxes, unit = (arrays[name] for name in names)
     n_leaves = -(-n // LEAF_SIZE)
     for name, array, dtype, shape in (
         ("leaves", leaves, np.float64, (n_leaves, n_inputs, LEAF_SIZE)),
         ("order", order, np.int32, (n_leaves, LEAF_SIZE)),
         ("boxes", boxes, np.float64, (2 * n_leaves - 1, 2, n_inputs)),
-        ("lengthscale", lengthscale, np.float64, (n_inputs,)),
+        ("unit", unit, np.float64, (n_inputs,)),
     ):
         require(array.dtype == dtype and array.shape == shape, f"{name} has shape {array.shape}")
-    require(np.isfinite(lengthscale).all() and (lengthscale > 0).all(), "a scale is not positive")
+    require(np.isfinite(unit).all() and (unit > 0).all(), "a scale is not positive")
     # Every row once, and -1 in the rest: rows are addresses in the native core.
     require(order.min() >= -1 and order.max() < n, "order has rows that do not exist")
     seen = np.zeros(n + 1, bool)
@@ -62,7 +62,7 @@ def read_index(arrays: Arrays, X: Array, check_values: bool) -> NeighborIndex:
     # A place without a row must not be found: the search would look for its end for ever.
     leaf, place = np.nonzero(order < 0)
     require(np.isnan(leaves[leaf, :, place]).all(), "a leaf has points without a row")
-    index = NeighborIndex(leaves, order, boxes, lengthscale, n)
+    index = NeighborIndex(leaves, order, boxes, unit, n)
     if check_values:
         _require_rows_are_found(index, X)
     return index
@@ -121,8 +121,6 @@ def read_search(record: dict[str, Any], arrays: Arrays, tree: NeighborIndex) -> 
     for name, value in (("reach", reach), ("recall", recall)):
         require(isinstance(value, float) and 0 < value <= 1, f"{name} is {value!r}")
     shapes = code_shapes(len(tree.leaves), tree.d)
-    if CODES + "halves" not in arrays:  # codes of an earlier form
-        return encode(tree, reach, recall)
     codes = {name: arrays[CODES + name] for name in shapes}
     for name, array in codes.items():
         is_right = array.dtype == np.uint8 and array.shape == shapes[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from lsgp.method.shape import AS_THEY_ARE, Shape
+from lsgp.method.shape import Shape
 from lsgp.storage.records import Record, require, require_real
 
 
@@ -13,10 +13,7 @@ def shape_record(shape: Shape) -> dict[str, float | bool]:
     return shape._asdict()
 
 
-def read_shape(record: Record | None) -> Shape:
-    """What the record says; files of earlier versions have none, and predictions as they are."""
-    if record is None:
-        return AS_THEY_ARE
+def read_shape(record: Record) -> Shape:
     shape = Shape(**{name: record[name] for name in Shape._fields})
     require(isinstance(shape.is_noisy, bool), f"is_noisy is {shape.is_noisy!r}")
     for name, value in shape._asdict().items():

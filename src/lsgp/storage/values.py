@@ -14,7 +14,11 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
-from lsgp.method.product_kernel import ProductKernel
+from lsgp.inputs.coordinates import Rotated, Sphere
+from lsgp.inputs.effort import Effort
+from lsgp.inputs.hyperparameters import Hyperparameters
+from lsgp.inputs.localizer import Localizer
+from lsgp.inputs.setting import Frozen
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.storage.model_file import ModelFileError
 
@@ -34,6 +38,11 @@ KERNEL_CLASSES = {
         sk.Sum,
         sk.WhiteKernel,
     )
+}
+
+#: Objects of settings.
+FROZEN_CLASSES: dict[str, type[Frozen]] = {
+    kind.__name__: kind for kind in (Effort, Hyperparameters, Localizer, Rotated, Sphere)
 }
 
 ARRAY_DTYPES = (
@@ -78,11 +87,11 @@ def encode(value: object, name: str) -> Any:
     if isinstance(value, dict):
         items = [[encode(key, name), encode(item, name)] for key, item in value.items()]
         return {"type": "dict", "items": items}
+    if isinstance(value, Frozen) and FROZEN_CLASSES.get(type(value).__name__) is type(value):
+        parts = {key: encode(part, name) for key, part in value.get_params().items()}
+        return {"type": "settings", "class": type(value).__name__, "parameters": parts}
     if isinstance(value, sk.Kernel):
         return _encode_kernel(value, name)
-    if isinstance(value, ProductKernel):
-        constants = [encode(c, name) for c in value.constants]
-        return {"type": "product_kernel", "name": value.name, "constants": constants}
     if isinstance(value, SumKernel):
         own = {"constant": value.constant, "ratios": list(value.ratios)}
         parts = {key: encode(part, name) for key, part in own.items()}
@@ -144,11 +153,12 @@ def decode(value: object) -> Any:
         return {decode(key): decode(item) for key, item in value["items"]}
     if kind == "array":
         return _decode_array(value)
+    if kind == "settings":
+        fields = {str(key): decode(part) for key, part in value["parameters"].items()}
+        return FROZEN_CLASSES[value["class"]](**fields)
     if kind == "kernel":
         parts = {str(key): decode(part) for key, part in value["parameters"].items()}
         return KERNEL_CLASSES[value["class"]](**parts)
-    if kind == "product_kernel":
-        return ProductKernel(value["name"], tuple(decode(value["constants"])))
     if kind == "sum_kernel":
         names, ratios = tuple(value["names"]), tuple(decode(value["ratios"]))
         return SumKernel(names, decode(value["constant"]), ratios)

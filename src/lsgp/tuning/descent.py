@@ -1,123 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The descent: L-BFGS-B from a model to a better one."""
+"""The descent of a local model on the loss of a sample of targets."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import OptimizeResult, minimize
 
+from lsgp.compute.clock import Clock
+from lsgp.compute.descent import descend_vector
 from lsgp.method.contract import LocalModel
-from lsgp.tuning.clock import Clock, OutOfTimeError
-from lsgp.tuning.leave_one_out import LeaveOneOut, Sample, Value
-from lsgp.tuning.objective import Objective
-from lsgp.tuning.parameters import Parameters
-from lsgp.tuning.plan import (
-    BAD_LOSS,
-    EVALUATIONS_PER_ITERATION,
-    LEAST_NOISE_OF_DESCENT_IN_SINGLE,
-    N_CHECKED_IN_SINGLE,
-    NEGLIGIBLE_GAIN,
-    SAME_IN_SINGLE,
-)
-from lsgp.tuning.priors import LENGTHSCALE_PRIOR, lengthscale_deviation
+from lsgp.method.parameters import Parameters
+from lsgp.solvers.objective import BAD_LOSS, Objective
+from lsgp.tuning.space import Sample, Space, Value
 
 Array = NDArray[np.float64]
 
-#: Those of SciPy.
-LEAST_GAIN, LEAST_SLOPE = 2.2e-9, 1e-5
-MOST_EVALUATIONS = 15_000
-#: Of logarithms of hyperparameters, together.
-LONGEST_FIRST_STEP = 1.0
-
-
-def descend(
-    function: Callable[[Array], tuple[float, Array]],
-    parameters: Parameters,
-    model: LocalModel,
-    n_iterations: int,
-    shortest_lengthscale: float = 0.0,
-    gain: Callable[[float], float] = lambda value: 0.0,
-    most_evaluations: int = MOST_EVALUATIONS,
-) -> tuple[LocalModel, float]:
-    """L-BFGS-B within the bounds, from a model on: the model that it finds, and its value.
-
-    It ends where a step gains less than ``gain``, a function of the value at the start, and with
-    the step that comes to ``most_evaluations``. If time is up in between, the best so far.
-    """
-    start = parameters.pack(model)
-    if not len(start):
-        return model, function(start)[0]
-    bounds = parameters.bounds(model, shortest_lengthscale)
-    vector, value = descend_vector(function, start, bounds, n_iterations, gain, most_evaluations)
-    return parameters.unpack(vector, model), value
-
-
-def descend_vector(
-    function: Callable[[Array], tuple[float, Array]],
-    start: Array,
-    bounds: Sequence[tuple[float, float]],
-    n_iterations: int,
-    gain: Callable[[float], float] = lambda value: 0.0,
-    most_evaluations: int = MOST_EVALUATIONS,
-    is_steep: bool = False,
-) -> tuple[Array, float]:
-    """The same of a vector; ``is_steep`` says that values differ by far more than at the start."""
-    start = np.clip(start, *np.transpose(bounds))
-    first = function(start)
-    known = [first]  # where L-BFGS-B begins
-    lowest: list[tuple[float, Array]] = []
-    # Within bounds, its first step is the whole gradient: of a log evidence, that is to where the
-    # bounds are, and what the line search makes of the values there may be no step at all.
-    unit = (
-        1.0
-        if not is_steep
-        else min(1.0, LONGEST_FIRST_STEP / max(float(np.linalg.norm(first[1])), 1e-300))
-    )
-    least_gain, before = gain(first[0]), [first[0]]
-    relative_gain = max(least_gain / max(abs(first[0]), 1.0), LEAST_GAIN)
-
-    def watched(vector: Array) -> tuple[float, Array]:
-        value, gradient = known.pop() if known else function(vector)
-        if not lowest or value < lowest[0][0]:
-            lowest[:] = [(value, vector.copy())]
-        return unit * value, unit * gradient
-
-    def end_step(intermediate_result: OptimizeResult) -> None:
-        # Not by `ftol`, which is relative to a value that may begin near 0 and end far from it.
-        value = float(intermediate_result.fun) / unit
-        gained, before[0] = before[0] - value, value
-        if is_steep and gained < least_gain:
-            raise StopIteration
-
-    try:
-        found = minimize(
-            watched,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            callback=end_step,
-            options={
-                "maxiter": n_iterations,
-                "maxfun": most_evaluations,
-                "ftol": unit * LEAST_GAIN if is_steep else relative_gain,
-                "gtol": unit * LEAST_SLOPE,
-            },
-        )
-    except OutOfTimeError:
-        if not lowest:
-            raise
-        value, vector = lowest[0]
-        return vector, value
-    return np.asarray(found.x), float(found.fun) / unit
+#: An optimization ends where a step lowers the loss by less than this fraction: a small part of the
+#: loss's standard error.
+NEGLIGIBLE_GAIN = 2e-5
+#: Evaluations of a descent, as a multiple of its iterations. Where single precision makes losses
+#: noisy, a step may take 20 of them and gain nothing.
+EVALUATIONS_PER_ITERATION = 1.5
+#: Optimizations are in single precision where losses and gradients of the first targets agree to
+#: this fraction, and the noise is not so small that most systems must be solved twice.
+SAME_IN_SINGLE, N_CHECKED_IN_SINGLE, LEAST_NOISE_IN_SINGLE = 1e-3, 64, 1e-4
+#: Strength of the prior that keeps log lengthscales near their mean, in targets: irrelevant inputs
+#: fade instead of exploding, and the prior yields to much data.
+LENGTHSCALE_PRIOR = 40.0
 
 
 def descend_on_sample(
-    space: LeaveOneOut,
+    space: Space,
     sample: Sample,
     model: LocalModel,
     parameters: Parameters,
@@ -126,7 +41,8 @@ def descend_on_sample(
     clock: Clock,
 ) -> LocalModel:
     """The descent on the loss of one sample with fixed neighborhoods."""
-    if not len(parameters.pack(model)):
+    start = parameters.pack(model)
+    if not len(start):
         return model
     part, gathered = space.gather(sample)
     part = in_fewest_digits(part, gathered, model, objective)
@@ -140,7 +56,7 @@ def descend_on_sample(
             return BAD_LOSS, np.zeros(len(vector))
         if not strength:
             strength.append(LENGTHSCALE_PRIOR / space.n_rows * objective.unit(value.loss))
-        prior, by_prior = lengthscale_deviation(vector, n_lengthscales)
+        prior, by_prior = _lengthscale_deviation(vector, n_lengthscales)
         gradient = parameters.restrict(value.gradient, model)
         return value.loss + strength[0] * prior, gradient + strength[0] * by_prior
 
@@ -148,17 +64,29 @@ def descend_on_sample(
         return NEGLIGIBLE_GAIN * objective.unit(value)
 
     most = math.ceil(EVALUATIONS_PER_ITERATION * n_iterations)
-    return descend(function, parameters, model, n_iterations, space.gap_width, gain, most)[0]
+    bounds = parameters.bounds(model)
+    vector, _ = descend_vector(function, start, bounds, n_iterations, gain, most)
+    return parameters.unpack(vector, model)
+
+
+def _lengthscale_deviation(vector: Array, n_lengthscales: int) -> tuple[float, Array]:
+    """Mean squared deviation of the log lengthscales, the first entries, and its gradient."""
+    gradient = np.zeros(len(vector))
+    if n_lengthscales < 2:
+        return 0.0, gradient
+    deviation = vector[:n_lengthscales] - vector[:n_lengthscales].mean()
+    gradient[:n_lengthscales] = 2.0 * deviation / n_lengthscales
+    return float((deviation**2).mean()), gradient
 
 
 def in_fewest_digits(
-    space: LeaveOneOut, sample: Sample, model: LocalModel, objective: Objective
-) -> LeaveOneOut:
+    space: Space, sample: Sample, model: LocalModel, objective: Objective
+) -> Space:
     """The rows in single precision, where that says the same of the first targets.
 
     A solve takes less than half of the time. Candidates are judged in double precision.
     """
-    if space.backend.is_slow or model.noise_variance < LEAST_NOISE_OF_DESCENT_IN_SINGLE:
+    if space.backend.is_slow or model.noise_variance < LEAST_NOISE_IN_SINGLE:
         return space
     few = Sample(sample.targets[:N_CHECKED_IN_SINGLE], sample.neighbors[:N_CHECKED_IN_SINGLE])
     # Around the mean of the targets, which is the same however the rows are gathered.

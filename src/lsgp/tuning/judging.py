@@ -1,108 +1,101 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How models of a problem are judged: on which rows, and with what of the others left out.
-
-The third part of a `TuningProblem`. How predictions of those rows are scored, `comparison` says.
-"""
+"""What predictions of held-out targets are worth: one place for all families."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.solvers.exact_system import ExactSystem
-from lsgp.tuning.admission import Admission
-from lsgp.tuning.beyond.regions import leave_regions_out
-from lsgp.tuning.classes.labels import LabelComparison
-from lsgp.tuning.comparison import Comparison, Judgement
-from lsgp.tuning.contender import Contender, Start, name_of
-from lsgp.tuning.given import COMPARISON_STREAM
-from lsgp.tuning.plan import LESS_COMPARED_WARM, N_COMPARED_SLOWLY
-from lsgp.tuning.prices import in_due_precision
-from lsgp.tuning.result import Candidate
+from lsgp.inputs.labels import Labels
+from lsgp.method.calibration import calibrate
+from lsgp.method.contract import (
+    STATUS_NOT_POSITIVE_DEFINITE,
+    LocalModel,
+    LocalProblem,
+    Predictions,
+)
+from lsgp.method.distribution import PredictiveDistribution, distribution_of
+from lsgp.method.link import Link, default_link, fit_link
+from lsgp.solvers.objective import BAD_LOSS
+from lsgp.tuning.data import Data
+from lsgp.tuning.hold_out import HoldOut
+from lsgp.tuning.space import Sample
+
+Array = NDArray[np.float64]
+
+
+class Judgement(NamedTuple):
+    """A model, calibrated, and what it is worth."""
+
+    model: LocalModel
+    predicted: PredictiveDistribution
+    loss: float
+    standard_error: float
+    noise: float  # mean variance of the noise of held-out targets
+    link: Link | None = None  # of labels
 
 
 @dataclass(frozen=True, eq=False)
-class Judging(Admission):
-    """What is given, and what models of it are worth."""
+class Judge:
+    """Scores predictions of the targets of a hold-out."""
 
-    def compare_on(self, rows: NDArray[np.int32]) -> Comparison:
-        given, ranges = self.specification.given, self.parameters.signal_range
-        y, noise = self.y[rows], self.rows.noise[rows]
-        if self.labels is None:
-            worth = self.level.worth_boosting
-            return Comparison(rows, y, noise, self.objective, given, ranges, worth_boosting=worth)
-        return LabelComparison(rows, y, noise, self.objective, given, ranges, self.labels)
+    data: Data
+    hold_out: HoldOut
 
-    def comparison(self) -> Comparison:
-        if self.regions is not None:
-            return replace(self.compare_on(self.regions.targets), regions=self.regions)
-        if self.judged is not None:
-            return self.compare_on(self.judged)
-        # Those that are scores of predictions are fast to compute, whatever tuning takes.
-        n_compared = self.level.n_compared
-        if self.is_warm:
-            # Most of what is compared was chosen before.
-            n_compared = max(1, n_compared // LESS_COMPARED_WARM)
-        if not self.objective.judges_predictions:
-            n_compared = min(n_compared, N_COMPARED_SLOWLY)
-        return self.compare_on(self.draw(n_compared, self.random(COMPARISON_STREAM)))
+    @property
+    def y(self) -> Array:
+        """Observed targets (k, t)."""
+        return self.data.y[self.hold_out.targets]
 
-    def evaluate(self, start: Start, comparison: Comparison, began: float) -> Contender:
-        """Leave-one-out predictions of the compared points, calibrated, and their loss."""
-        space, model, n_neighbors = start
-        if comparison.regions is None:
-            sample = space.sample(model, comparison.rows, n_neighbors)
-        else:
-            sample = space.sample_regions(model, comparison.regions, n_neighbors)
-        part, sample = space.at_hand(sample)
-        predictions = part.predict(model, sample)
-        judged = comparison.judge(
-            model, predictions, self.objective.calibrates_scale, part.problem(model), sample
-        )
-        return _contender(start, judged, began)
-
-    def evaluate_exact(
-        self, start: Start, comparison: Comparison, calibrates_scale: bool = True
-    ) -> Contender:
-        """The same from all rows, by one system, which is kept."""
-        began = time.monotonic()
-        start = start._replace(model=in_due_precision(self, start.model))
-        system = ExactSystem.solve(start.space.problem(start.model), self.backend.dense)
-        return self.judge_exact(start, system, comparison, calibrates_scale, began)
-
-    def judge_exact(
+    def judge(
         self,
-        start: Start,
-        system: ExactSystem,
-        comparison: Comparison,
+        model: LocalModel,
+        predictions: Predictions,
         calibrates_scale: bool,
-        began: float,
-    ) -> Contender:
-        """What a system of all rows is worth."""
-        if comparison.regions is None:
-            predictions = system.leave_out(comparison.rows)
-        else:
-            predictions = leave_regions_out(system, comparison.regions)
-        judged = comparison.judge(start.model, predictions, calibrates_scale)
-        # Its factor knows nothing of the scale, but it says what it is when asked again.
-        calibrated = replace(system, problem=system.problem._replace(model=judged.model))
-        return _contender(start, judged, began, calibrated)
+        local: tuple[LocalProblem, Sample] | None = None,
+    ) -> Judgement:
+        """Score predictions, with the scale that makes the targets likeliest if so wanted.
+
+        ``local`` is what a local model predicted from: not all objectives are of predictions.
+        """
+        y, noise = self.y, self.data.rows.noise[self.hold_out.targets]
+        failed = bool((predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any())
+        if calibrates_scale and not failed:
+            given, ranges = self.data.specification.given, self.data.parameters.signal_range(model)
+            model, predictions = calibrate(model, predictions, y, noise, given, ranges)
+        if self.data.labels is not None:
+            return _judge_labels(self.data.labels, self.hold_out, model, predictions, failed)
+        predicted = distribution_of(predictions, model.noise_of(noise))
+        losses = np.full(len(y), BAD_LOSS)
+        objective = self.data.objective
+        if not failed and local is not None:
+            problem, sample = local
+            losses = objective.judge(predicted, y, problem, *sample)
+        elif not failed:
+            losses = objective.losses(predicted, y)
+        losses = np.where(np.isfinite(losses), losses, BAD_LOSS)
+        error = float(losses.std() / math.sqrt(len(losses)))
+        size = model.noise_variance * float(np.mean(predictions.scale))
+        return Judgement(model, predicted, float(losses.mean()), error, size)
 
 
-def _contender(
-    start: Start, judged: Judgement, began: float, system: ExactSystem | None = None
-) -> Contender:
-    candidate = Candidate(
-        input_transform=name_of(start.space.kinds),
-        n_neighbors=start.n_neighbors,
-        model=judged.model,
-        predicted=judged.predicted,
-        loss=judged.loss,
-        standard_error=judged.standard_error,
-        seconds=time.monotonic() - began,
-        link=judged.link,
-    )
-    return Contender(start.space, candidate, system)
+def _judge_labels(
+    labels: Labels, hold_out: HoldOut, model: LocalModel, predictions: Predictions, failed: bool
+) -> Judgement:
+    """Fit the link to held-out latents, and score it by log loss."""
+    rows = hold_out.targets
+    predicted = distribution_of(predictions, 0.0)
+    latent = labels.latent(predicted)
+    is_finite = np.isfinite(latent.mean).all() and np.isfinite(latent.variance).all()
+    if failed or not is_finite:
+        return Judgement(model, predicted, BAD_LOSS, 0.0, math.inf, default_link(labels.prior))
+    codes, weight = labels.codes[rows], labels.weight[rows]
+    link = fit_link(latent, codes, weight, labels.prior)
+    losses, shares = labels.losses(link.log_proba(latent), rows), weight / weight.sum()
+    loss = float(shares @ losses)
+    error = float(np.sqrt((shares**2) @ (losses - loss) ** 2))
+    return Judgement(model, predicted, loss, error, math.inf, link)

@@ -1,248 +1,351 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is made of the candidates that a search found: their weights, and the result."""
+"""What is made of the models that a search found: their weights, and the calibrated combination."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.warn import warn_user
+from lsgp.inputs.labels import Labels
+from lsgp.method.calibration import ScaleAndShape, calibrate_combination, widen_to_cover
+from lsgp.method.combination import combine, lean
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.method.link import log_pool
+from lsgp.method.parameters import NO_NOISE
 from lsgp.solvers.boosted import BoostedTrees
-from lsgp.tuning.calibration import N_HALF_PROVEN, ScaleAndShape, calibrate_combination
-from lsgp.tuning.classes.laplace import LaplaceCandidate
-from lsgp.tuning.classes.linear import LinearCandidate
-from lsgp.tuning.comparison import Choice, Comparison
-from lsgp.tuning.contender import Contender
-from lsgp.tuning.functions.plan import N_HALF_PROVEN_NOISELESS, N_HALF_PROVEN_UNSEEN
-from lsgp.tuning.parameters import finds_no_noise, is_below_floor
-from lsgp.tuning.plan import BAD_LOSS, exact_share
-from lsgp.tuning.prices import toll_of
-from lsgp.tuning.problem import TuningProblem
+from lsgp.solvers.objective import BAD_LOSS
+from lsgp.solvers.prices import SPEED_OF_DEVICE
+from lsgp.tuning.budget import Budget
+from lsgp.tuning.class_members import Member
+from lsgp.tuning.data import USUAL_N_NEIGHBORS, Data
+from lsgp.tuning.family import Contender, Judged, Located, LogOdds
+from lsgp.tuning.hold_out import HoldOut
 from lsgp.tuning.result import TuningResult
-from lsgp.tuning.stages.stage import Found
+from lsgp.tuning.weighing import LEAST_WEIGHT, of_distributions, of_pools, stack
 
 Array = NDArray[np.float64]
+Kind = TypeVar("Kind", bound=Judged)
+
+#: Models that are weighed, at most: of more, the worst have no weight, and take time.
+MOST_WEIGHED = 12
+#: Rows at which an average over the posterior is as likely, before any row is held out, as the
+#: models of another family; of fewer rows it is likelier, with their inverse square.
+N_EVEN = 100
+#: The fit without queries has this part of the prior where queries lie beyond the rows.
+PRIOR_OF_PLAIN = 0.5
+#: What any model must lower the criterion by: one that is hardly used only makes a longer story.
+PRICE_OF_MODEL = 3e-4
+#: Rows up to which a lattice is looked for.
+MOST_ON_LEVELS = 2000
 
 
-class Tuned(NamedTuple):
+class Outcome(NamedTuple):
     """What tuning found: the models to combine, heaviest first, and all that was tried."""
 
     members: tuple[tuple[Contender, float], ...]
     result: TuningResult
-    linear: tuple[tuple[LinearCandidate, float], ...] = ()  # beside them, of labels
-    laplace: tuple[tuple[LaplaceCandidate, float], ...] = ()  # likewise
-    boosted: BoostedTrees | None = None  # beside them, with a share
-
-
-def have_one(problem: TuningProblem, comparison: Comparison, found: Found) -> None:
-    """However little time there was, the first start as it is."""
-    if not found.all and not (problem.is_exact_on_request and found.likely):
-        began = time.monotonic()
-        found.polished.append(problem.evaluate(problem.starts[0], comparison, began))
-
-
-def usable_ones(contenders: list[Contender]) -> list[Contender]:
-    return [c for c in contenders if c.loss < BAD_LOSS]
+    others: tuple[Member, ...] = ()  # of labels, what is pooled with the models
+    trees: BoostedTrees | None = None  # of numbers, with their share
 
 
 class Weighed(NamedTuple):
-    """What was found, and its weights in the combination."""
+    """Models with weights, which sum to 1, and what becomes of their combination."""
 
-    contenders: list[Contender]
-    choice: Choice
-    linear: tuple[tuple[LinearCandidate, float], ...] = ()
+    contenders: tuple[Judged, ...]
+    weights: Array
+    calibration: ScaleAndShape = ScaleAndShape()
 
+    @property
+    def members(self) -> list[tuple[Contender, float]]:
+        """Those with a weight, heaviest first; averages as the members that they are made of.
 
-def weigh(problem: TuningProblem, comparison: Comparison, searched: list[Found]) -> Weighed:
-    """What searches have found, and beside it those that are integrated over, which all share."""
-    weighed = [_weigh_search(problem, comparison, found) for found in searched]
-    chosen = weighed[0] if len(weighed) == 1 else _mean_of(problem, comparison, weighed)
-    return _with_integrated(problem, comparison, chosen, searched[0])
+        Weights are relative to the share that trees leave.
+        """
+        expanded: list[tuple[Contender, float]] = []
+        rest = 1.0 - self.share_of_trees
+        for contender, weight in self.chosen:
+            if isinstance(contender, Contender):
+                parts = contender.parts or (contender,)
+                expanded += [(part, weight / rest / len(parts)) for part in parts]
+        return expanded
 
+    @property
+    def share_of_trees(self) -> float:
+        return sum(w for c, w in self.chosen if isinstance(c, Located))
 
-def _weigh_search(problem: TuningProblem, comparison: Comparison, found: Found) -> Weighed:
-    """Combine candidates as far as their leave-one-out predictions say that it pays."""
-    tried = found.all
-    usable = usable_ones(tried) or tried[:1]
-    usable.sort(key=lambda c: c.loss)
-    likely = [(c, odds) for c, odds in found.likely if c.loss < BAD_LOSS]
-    if not usable and not likely:
-        likely = found.likely[:1]
-    usable += [contender for contender, _ in likely]
-    fixed = np.zeros(len(usable))
-    if likely:
-        fixed[-len(likely) :] = [odds for _, odds in likely]
-        fixed /= fixed.sum()
-    share = exact_share(len(problem.y)) if likely else 0.0
-    unseen = found.unseen if likely else None  # of those
-    if not tried or unseen is not None:
-        share = 1.0  # they are what was asked for, or nothing is left to leave-one-out
-    candidates = [c.candidate for c in usable]
-    if problem.objective.judges_predictions or not tried:
-        toll = toll_of(problem, usable)
-        choice = comparison.choose(candidates, problem.n_models, fixed, share, found.linear, toll)
-    else:
-        # The best is kept as it is: the first of those that are sorted.
-        choice = Choice(np.eye(len(usable))[0], usable[0].loss, ScaleAndShape())
-    if unseen is not None and found.is_on_levels:
-        choice = choice._replace(calibration=ScaleAndShape())
-    elif unseen is not None:
-        n_half, y = N_HALF_PROVEN_UNSEEN, comparison.y
-        calibration = calibrate_combination(unseen, y, n_half, has_contrast=False)
-        choice = choice._replace(calibration=calibration)
-    elif _is_noiseless(problem, usable, choice.weights):
-        predicted = [candidate.predicted for candidate in candidates]
-        choice = comparison.combined(predicted, choice.weights, N_HALF_PROVEN_NOISELESS)
-    weights, of_linear = np.split(choice.weights, [len(usable)])
-    linear = tuple((c, float(w)) for c, w in zip(found.linear, of_linear, strict=True) if w)
-    return Weighed(usable, choice._replace(weights=weights), linear)
+    @property
+    def trees(self) -> BoostedTrees | None:
+        """Those with a weight, which is their share."""
+        own = (c.trees for c, _ in self.chosen if isinstance(c, Located))
+        return next((replace(trees, share=self.share_of_trees) for trees in own), None)
+
+    @property
+    def chosen(self) -> list[tuple[Judged, float]]:
+        """What has a weight, heaviest first."""
+        order = np.argsort(-self.weights, kind="stable")
+        return [(self.contenders[k], float(self.weights[k])) for k in order if self.weights[k]]
 
 
-def _with_integrated(
-    problem: TuningProblem, comparison: Comparison, weighed: Weighed, found: Found
+def weigh_labels(data: Data, found: Sequence[Judged], hold_out: HoldOut, budget: Budget) -> Weighed:
+    """Stack the pooled probabilities of models of labels; one of them at least is local."""
+    assert data.labels is not None
+    usable = [c for c in found if c.loss < BAD_LOSS] or list(found[:1])
+    chosen = _promising(usable, lambda c: c.loss + _optimism(data, c))
+    if len(chosen) == 1:
+        return Weighed(tuple(chosen), np.ones(1))
+    optimism = np.array([_optimism(data, c) for c in chosen])
+    rows, labels = hold_out.targets, data.labels
+    weight = labels.weight[rows]
+    log_p = [log_proba_of(labels, c) for c in chosen]
+    criterion = of_pools(log_p, labels.codes[rows], weight / weight.sum(), optimism)
+    prices = _prices(data, chosen, budget)
+    prior = _prior(data, chosen)
+    weights = stack(criterion, prior, hold_out.n_independent, prices, budget.n_combined)
+    return Weighed(tuple(chosen), _with_model(chosen, weights))
+
+
+def _optimism(data: Data, judged: Judged) -> float:
+    """By how much the log loss of labels is too low that a model was tuned on (Akaike's)."""
+    return 0.0 if isinstance(judged, Located) else judged.n_tuned / data.n
+
+
+def _with_model(chosen: Sequence[Judged], weights: Array) -> Array:
+    """An ensemble has one model at least, for its neighbors, latent values and scale."""
+    is_model = np.array([isinstance(c, Contender) for c in chosen])
+    if not weights[is_model].any():
+        best = int(np.flatnonzero(is_model)[0])
+        weights = (1.0 - LEAST_WEIGHT) * weights
+        weights[best] = LEAST_WEIGHT
+    return weights
+
+
+def log_proba_of(labels: Labels, judged: Judged) -> Array:
+    """Log probabilities (k, C) of the held-out targets."""
+    if isinstance(judged, LogOdds):
+        return judged.log_proba
+    assert isinstance(judged, Contender)
+    link = judged.candidate.link
+    assert link is not None, "models of labels have a link"
+    return link.log_proba(labels.latent(judged.candidate.predicted))
+
+
+def weigh(
+    data: Data,
+    found: Sequence[Judged],
+    hold_out: HoldOut,
+    budget: Budget,
+    widens: bool = False,
 ) -> Weighed:
-    """With models that are integrated over beside what was chosen, if there are any."""
-    # Those have noise, no less than its floor: of a function without any, they would be most of
-    # the error (three functions of 50 rows: three times that of the others).
-    integrated = [] if found.is_noiseless else usable_ones(found.integrated)
-    if not integrated:
-        return weighed
-    # Never of labels: there is no linear candidate beside them.
-    predicted = [contender.candidate.predicted for contender in weighed.contenders]
-    also = [contender.candidate.predicted for contender in integrated]
-    choice = comparison.blend(weighed.choice, predicted, also, problem.integrated_share)
-    return weighed._replace(contenders=[*weighed.contenders, *integrated], choice=choice)
+    """Stack the models by their held-out predictions, and calibrate the combination.
+
+    ``widens`` says that targets err together, so that they can only show too narrow intervals.
+    """
+    models = [c for c in found if isinstance(c, Contender)]
+    usable: list[Judged] = [c for c in models if c.loss < BAD_LOSS]
+    usable = [*usable, *(c for c in found if isinstance(c, Located))] if usable else [*models[:1]]
+    if not data.objective.judges_predictions:
+        return Weighed((min(usable, key=lambda c: c.loss),), np.ones(1))
+    chosen = _promising(usable)
+    y, weights = data.y[hold_out.targets], np.ones(1)
+    if len(chosen) > 1:
+        criterion = of_distributions(_predicted(chosen), y, data.objective)
+        known = _prior(data, chosen), hold_out.n_independent, _prices(data, chosen, budget)
+        weights = _with_model(chosen, stack(criterion, *known, budget.n_combined))
+    calibration, combined = ScaleAndShape(), combined_of(chosen, weights)
+    if data.specification.calibrates and widens:
+        calibration = widen_to_cover(combined, y)
+    elif data.specification.calibrates:
+        calibration = calibrate_combination(combined, y, hold_out.n_independent)
+    return Weighed(tuple(chosen), weights, calibration)
 
 
-def _is_noiseless(problem: TuningProblem, contenders: list[Contender], weights: Array) -> bool:
-    """Whether most of the weight is that of models with less noise than its floor, as found."""
-    pairs = zip(contenders, weights, strict=False)  # linear ones, of labels, are behind them
-    return problem.finds_noise and sum(w for c, w in pairs if is_below_floor(c.model)) > 0.5
+def weigh_beyond(
+    data: Data,
+    plain: Sequence[Contender],
+    plain_weights: Array,
+    found: Sequence[Contender],
+    calibration: ScaleAndShape,
+    regions: HoldOut,
+    budget: Budget,
+) -> Weighed:
+    """Stack models that are tuned for queries beside the fit without them, as one candidate.
+
+    That fit has its members, their weights and its calibration; regions can only widen it.
+    """
+    chosen = _promising([c for c in found if c.loss < BAD_LOSS])
+    own = combine([c.candidate.predicted for c in plain], plain_weights)
+    predicted = [own, *(c.candidate.predicted for c in chosen)]
+    y, weights = data.y[regions.targets], np.ones(1)
+    if chosen:
+        rest = (1.0 - PRIOR_OF_PLAIN) * _prior(data, chosen)
+        prices = np.array([0.0, *_prices(data, chosen, budget)])
+        prior = np.array([PRIOR_OF_PLAIN, *rest])
+        criterion = of_distributions(predicted, y, data.objective)
+        most = 1 + budget.n_combined if budget.n_combined > 1 else 1
+        weights = stack(criterion, prior, regions.n_independent, prices, most)
+    used = np.flatnonzero(weights).tolist()
+    combined = calibration.apply(combine([predicted[k] for k in used], weights[used]))
+    widened = calibration
+    if data.specification.calibrates:
+        factor = widen_to_cover(combined, y).factor
+        widened = calibration._replace(factor=factor * calibration.factor)
+    every = np.concatenate([weights[0] * plain_weights, weights[1:]])
+    return Weighed((*plain, *chosen), every, widened)
 
 
-def _mean_of(problem: TuningProblem, comparison: Comparison, weighed: list[Weighed]) -> Weighed:
-    """What several searches have chosen, all with the same weight: their mean errs less."""
-    contenders: list[Contender] = []
-    shares: list[float] = []
-    for one in weighed:
-        for contender, weight in zip(one.contenders, one.choice.weights.tolist(), strict=True):
-            # What all searches have, as exact GPs, is one model of what weight they give it.
-            place = next((k for k, own in enumerate(contenders) if own is contender), None)
-            if place is None:
-                contenders.append(contender)
-                shares.append(weight)
-            else:
-                shares[place] += weight
-    weights = np.array(shares) / len(weighed)
-    predicted = [contender.candidate.predicted for contender in contenders]
-    is_noiseless = _is_noiseless(problem, contenders, weights)
-    n_half = N_HALF_PROVEN_NOISELESS if is_noiseless else N_HALF_PROVEN
-    return Weighed(contenders, comparison.combined(predicted, weights, n_half))
+def finds_function(data: Data, weighed: Weighed) -> bool:
+    """Whether most of what is combined has no noise, and few enough rows to look at levels."""
+    return data.is_in_memory and data.n <= MOST_ON_LEVELS and not _is_noisy(data, weighed.members)
+
+
+def _predicted(judged: Sequence[Judged]) -> list[PredictiveDistribution]:
+    """Of the held-out targets; trees have the scale of the best model."""
+    models = (c for c in judged if isinstance(c, Contender))
+    best = min(models, key=lambda c: c.loss).candidate.predicted
+    return [
+        replace(best, mean=c.location) if isinstance(c, Located) else c.candidate.predicted
+        for c in judged
+        if not isinstance(c, LogOdds)
+    ]
+
+
+def combined_of(judged: Sequence[Judged], weights: Array) -> PredictiveDistribution:
+    """The combination of models, and of trees, as an ensemble predicts."""
+    pairs = [(c, w) for c, w in zip(judged, weights.tolist(), strict=True) if w > 0]
+    models = [(c.candidate.predicted, w) for c, w in pairs if isinstance(c, Contender)]
+    total = sum(w for _, w in models)
+    combined = combine([p for p, _ in models], [w / total for _, w in models])
+    for c, w in pairs:
+        if isinstance(c, Located):
+            combined = lean(combined, c.location, w)
+    return combined
+
+
+def _promising(
+    found: Sequence[Kind], loss: Callable[[Kind], float] = lambda c: c.loss
+) -> list[Kind]:
+    """The best of all, and of each family, at most `MOST_WEIGHED`; no model twice."""
+    distinct = {(c.family, c.loss, c.cost): c for c in found}
+    order = sorted(distinct.values(), key=loss)
+    first = list({c.family: c for c in reversed(order)}.values())
+    others = [c for c in order if all(c is not one for one in first)]
+    return (first + others)[:MOST_WEIGHED]
+
+
+def _prior(data: Data, contenders: Sequence[Judged]) -> Array:
+    """Weights before targets are held out: of families, and within one by the evidence."""
+    prior = np.zeros(len(contenders))
+    for family in {c.family for c in contenders}:
+        own = [k for k, c in enumerate(contenders) if c.family == family]
+        log_odds = np.array([contenders[k].log_evidence for k in own])
+        odds = np.exp(np.maximum(log_odds - log_odds.max(), -20.0))
+        prior[own] = _share(data, family) * odds / odds.sum()
+    return prior / prior.sum()
+
+
+def _share(data: Data, family: str) -> float:
+    """The prior of a family, relative to others."""
+    if family.endswith("average"):
+        return (N_EVEN / data.n) ** 2
+    if family == "local" and data.labels is None:
+        # Where one neighborhood is nearly all rows, exact GPs say the same.
+        return max(1, data.n - USUAL_N_NEIGHBORS) / data.n
+    return 1.0
+
+
+def _prices(data: Data, contenders: Sequence[Judged], budget: Budget) -> Array:
+    """What each model must lower the criterion by: for the time of its predictions, and its own."""
+    speed = SPEED_OF_DEVICE if data.backend.is_device else 1.0
+    costs = np.array([c.cost for c in contenders])
+    return PRICE_OF_MODEL + budget.worth_of_millisecond / speed * costs
 
 
 def finish(
-    problem: TuningProblem,
-    comparison: Comparison,
+    data: Data,
+    found: Sequence[Judged],
     weighed: Weighed,
-    boosted: BoostedTrees | None,
+    hold_out: HoldOut,
+    seconds: float,
     is_complete: bool,
-) -> Tuned:
-    """With boosted trees beside what was chosen, if they have something to add."""
-    contenders, choice, linear = weighed
-    if boosted is not None:
-        predicted = [contender.candidate.predicted for contender in contenders]
-        held_out = boosted.held_out[comparison.rows]
-        choice = comparison.lean(choice, predicted, held_out, len(problem.y))
-        boosted = replace(boosted, usual_scale=choice.usual_scale)
-    tuned = result_of(problem, comparison, contenders, choice, is_complete, linear)
-    return tuned._replace(boosted=with_share(boosted, choice.boosted_share))
-
-
-def result_of(
-    problem: TuningProblem,
-    comparison: Comparison,
-    contenders: list[Contender],
-    choice: Choice,
-    is_complete: bool,
-    linear: tuple[tuple[LinearCandidate, float], ...] = (),
-) -> Tuned:
-    """What was chosen, and all that was tried."""
-    order = np.argsort(-choice.weights, kind="stable")
-    members = tuple((contenders[k], float(choice.weights[k])) for k in order if choice.weights[k])
-    calibration = ScaleAndShape()
-    if problem.specification.calibrates:
-        factor, shape = choice.calibration
-        calibration = ScaleAndShape(factor, shape._replace(is_noisy=_is_noisy(problem, members)))
+) -> Outcome:
+    """The result that users see: the score is that of the calibrated combination."""
+    members = weighed.members
+    loss = _loss(data, weighed, hold_out)
+    factor, shape = weighed.calibration
+    is_noisy = _is_noisy(data, members)
+    known = {id(c): w for c, w in members}
+    others = [c for c in found if isinstance(c, Contender) and id(c) not in known and not c.parts]
+    every = [*(c for c, _ in members), *others]
     result = TuningResult(
-        objective=problem.objective.name,
-        candidates=tuple(c.candidate for c in contenders),
-        weights=choice.weights,
-        loss=choice.loss,
-        scale_factor=calibration.factor,
-        shape=calibration.shape,
-        n_compared=len(comparison.rows),
-        seconds=problem.clock.elapsed,
+        objective=data.objective.name,
+        candidates=tuple(c.candidate for c in every),
+        weights=np.array([known.get(id(c), 0.0) for c in every]),
+        loss=loss,
+        scale_factor=factor,
+        shape=shape._replace(is_noisy=is_noisy),
+        n_compared=len(hold_out.targets),
+        seconds=seconds,
         is_complete=is_complete,
-        at_bounds=_count_at_bounds(problem, members),
-        boosted_share=choice.boosted_share,
+        at_bounds=_count_at_bounds(data, members),
+        boosted_share=weighed.share_of_trees,
     )
-    return Tuned(members, result, linear)
+    pooled = tuple(
+        replace(one, weight=weight * one.weight)
+        for judged, weight in weighed.chosen
+        if isinstance(judged, LogOdds)
+        for one in judged.parts
+    )
+    return Outcome(tuple(members), result, pooled, weighed.trees)
 
 
-def _is_noisy(problem: TuningProblem, members: tuple[tuple[Contender, float], ...]) -> bool:
-    """Whether noise was found, or known, by most of what is combined."""
-    if not problem.finds_noise or problem.labels is not None:
+def _loss(data: Data, weighed: Weighed, hold_out: HoldOut) -> float:
+    """That of the calibrated combination."""
+    rows = hold_out.targets
+    if data.labels is not None:
+        log_p = [log_proba_of(data.labels, c) for c in weighed.contenders]
+        weight = data.labels.weight[rows]
+        losses = data.labels.losses(log_pool(log_p, weighed.weights), rows)
+        return float(weight @ losses / weight.sum())
+    if not data.objective.judges_predictions:
+        return weighed.contenders[0].loss
+    calibrated = weighed.calibration.apply(combined_of(weighed.contenders, weighed.weights))
+    return float(data.objective.losses(calibrated, data.y[rows]).mean())
+
+
+def _is_noisy(data: Data, members: Sequence[tuple[Contender, float]]) -> bool:
+    """Whether most of what is combined has noise, found or given."""
+    is_given = "noise_variance" in data.specification.given or not data.has_own_bounds
+    if is_given or data.labels is not None or data.rows.mean_noise_variance is not None:
         return True
-    # Those that are integrated over say themselves how far noise and function can be told apart.
-    chosen = [(c, weight) for c, weight in members if not c.candidate.is_integrated]
-    return sum(weight for c, weight in chosen if finds_no_noise(c.model)) < 0.5
+    # An average over the posterior says itself how far noise and function can be told apart.
+    own = [(c, w) for c, w in members if not c.candidate.is_integrated]
+    return sum(w for c, w in own if 0.0 < c.noise <= NO_NOISE) < 0.5
 
 
-def _count_at_bounds(
-    problem: TuningProblem, members: tuple[tuple[Contender, float], ...]
-) -> dict[str, int]:
-    """How many hyperparameters of the combined models ended at a bound, by name; warns of cuts."""
+def _count_at_bounds(data: Data, members: Sequence[tuple[Contender, float]]) -> dict[str, int]:
+    """How many hyperparameters of the combined models ended at a bound, by name.
+
+    Warns of bounds that keep models from fitting the targets better.
+    """
     counts: Counter[str] = Counter()
     n_cut: Counter[str] = Counter()
     for contender, _ in members:
         if not contender.candidate.is_integrated:
-            is_exact = contender.system is not None
-            parameters = problem.exact_parameters if is_exact else problem.parameters
+            parameters = data.parameters if contender.system is None else data.exact_parameters
             counts.update(parameters.at_bounds(contender.model))
             n_cut.update(parameters.cut_off(contender.model))
-    # Labels are steps, faster than any range allows for, and links are fitted to what comes of it.
-    if n_cut and problem.labels is None:
+    # Labels are steps, which change faster than any range allows for; links make up for it.
+    if n_cut and data.labels is None:
         told = " and ".join(f"{name} in {n} of {len(members)} models" for name, n in n_cut.items())
         warn_user(
             f"Tuning ended at a bound of {told}: the targets change faster, or differ more in "
             "size, than the ranges of hyperparameters allow for. Check the scaling of the inputs "
-            "and targets, and how predictions do in loo().",
+            "and targets, and how predictions do in loo()."
         )
     return dict(sorted(counts.items()))
-
-
-def merge(first: Tuned, second: Tuned) -> Tuned:
-    """Both pools with half of the weight each."""
-    results = (first.result, second.result)
-    members = [(c, 0.5 * w) for tuned in (first, second) for c, w in tuned.members]
-    linear = [(c, 0.5 * w) for tuned in (first, second) for c, w in tuned.linear]
-    result = replace(
-        first.result,
-        candidates=first.result.candidates + second.result.candidates,
-        weights=np.concatenate([0.5 * result.weights for result in results]),
-        loss=float(np.average([r.loss for r in results], weights=[r.n_compared for r in results])),
-        n_compared=sum(result.n_compared for result in results),
-        seconds=second.result.seconds,
-        is_complete=second.result.is_complete,
-        at_bounds=dict(sorted(sum((Counter(r.at_bounds) for r in results), Counter()).items())),
-    )
-    return Tuned(tuple(sorted(members, key=lambda m: -m[1])), result, tuple(linear))
-
-
-def with_share(boosted: BoostedTrees | None, share: float) -> BoostedTrees | None:
-    return replace(boosted, share=share) if boosted is not None and share else None

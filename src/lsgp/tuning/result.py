@@ -88,8 +88,6 @@ class TuningResult:
     seconds : float
     is_complete : bool
         False if tuning ran out of time or was interrupted.
-    n_copies : int
-        Rows that were left out because others have the same inputs and targets.
     at_bounds : dict
         How many hyperparameters of the combined models ended at a bound of their range, by name.
     boosted_share : float
@@ -105,7 +103,6 @@ class TuningResult:
     n_compared: int
     seconds: float
     is_complete: bool
-    n_copies: int = 0
     at_bounds: dict[str, int] = field(default_factory=dict)
     shape: Shape = AS_THEY_ARE
     boosted_share: float = 0.0

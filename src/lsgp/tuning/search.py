@@ -1,334 +1,307 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The search for models: the list of its stages, and the ways to run them.
+"""The search for models: successive halving over families, then one weighing of what it found.
 
-Candidates of a stage run in parallel, each with a random stream of its own, so the result does not
-depend on the number of threads. What is found counts even if the search is cut short.
+Settings, warm starts, efforts and queries change what goes in (families, starts, budget, hold-out),
+never what is done.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.compute.blas import one_blas_thread
-from lsgp.compute.interrupts import ThreadPool
-from lsgp.compute.progress import progress_bar
-from lsgp.compute.text import placed
-from lsgp.compute.warn import warn_user
-from lsgp.tuning.beyond.competition import Pool, choose_beyond, judge_pool, taken_on
-from lsgp.tuning.calibration import ScaleAndShape
-from lsgp.tuning.classes.plan import LAPLACE_SHARE
-from lsgp.tuning.clock import INTERRUPTS, OutOfTimeError, TuningStoppedWarning
-from lsgp.tuning.comparison import Comparison
-from lsgp.tuning.contender import Contender
-from lsgp.tuning.given import FIRST_STAGE_STREAM
-from lsgp.tuning.narrowing import Widening, inputs_of_previous, narrow
+from lsgp.compute.clock import Clock
+from lsgp.solvers.objective import Objective
+from lsgp.tuning.average import Average
+from lsgp.tuning.budget import Budget, Rung
+from lsgp.tuning.data import Data, Problem
+from lsgp.tuning.exact import Exact
+from lsgp.tuning.family import Contender, Family, Judged, Spec, Tuned
+from lsgp.tuning.hold_out import HoldOut, of_levels
+from lsgp.tuning.jobs import Job, Workers, at_work
+from lsgp.tuning.local import Local
+from lsgp.tuning.log_odds import LaplaceAverage, Logistic
 from lsgp.tuning.outcome import (
-    Tuned,
+    Outcome,
+    Weighed,
+    finds_function,
     finish,
-    have_one,
-    merge,
-    result_of,
-    usable_ones,
     weigh,
-    with_share,
+    weigh_beyond,
+    weigh_labels,
 )
-from lsgp.tuning.plan import SMALLEST_ODDS
-from lsgp.tuning.problem import TuningProblem
-from lsgp.tuning.stages.boost import Boost, BoostRegions, fitting_beside
-from lsgp.tuning.stages.coarsen import Coarsen
-from lsgp.tuning.stages.compose import Compose
-from lsgp.tuning.stages.enlarge import Enlarge, EnlargeMore
-from lsgp.tuning.stages.exact import Exact
-from lsgp.tuning.stages.first import First
-from lsgp.tuning.stages.gaps import Gaps
-from lsgp.tuning.stages.integrate import Integrate
-from lsgp.tuning.stages.laplace import Laplace
-from lsgp.tuning.stages.likely import Likely
-from lsgp.tuning.stages.linear import Linear
-from lsgp.tuning.stages.loosen import Loosen
-from lsgp.tuning.stages.mix import Mix
-from lsgp.tuning.stages.narrow import Narrow
-from lsgp.tuning.stages.noiseless import Noiseless
-from lsgp.tuning.stages.polish import Polish
-from lsgp.tuning.stages.rank import Rank
-from lsgp.tuning.stages.stage import Found, Runner, Stage
-from lsgp.tuning.stages.vary import Vary
-from lsgp.tuning.stages.whole import Whole
-from lsgp.tuning.stages.widen import Widen
+from lsgp.tuning.regions import like_queries
+from lsgp.tuning.trees import Trees
 
 Array = NDArray[np.float64]
 
-STAGES: tuple[Stage, ...] = (
-    First(),
-    Integrate(),
-    Likely(),
-    Linear(),
-    Rank(),
-    Polish(),
-    Mix(),
-    Widen(),
-    Coarsen(),
-    Enlarge(),
+#: Growing may take as long as the last rung, as far as the progress bar knows.
+GROWTH = 1.0
+#: Rounds of growing, at most: neighborhoods double from 64 to 384 in three.
+MOST_GROWN = 3
+#: Models of the fit without queries that are tuned on for them, with a trend and without.
+N_BEYOND = 4
+
+
+#: A family is removed by deleting its file and its name here.
+FAMILIES: tuple[Family, ...] = (
+    Average(),
     Exact(),
-    EnlargeMore(),
-    Vary(),
-    Noiseless(),
-    Compose(),
-    Boost(),
+    LaplaceAverage(),
+    Logistic(),
+    Trees(),
+    Local(),
 )
 
-#: What another search does again: the others draw no rows.
-STAGES_AGAIN: tuple[Stage, ...] = (
-    First(),
-    Rank(),
-    Polish(),
-    Mix(),
-    Widen(),
-    Coarsen(),
-    Enlarge(),
-    EnlargeMore(),
-    Vary(),
-)
-#: Random streams of one search.
-STREAMS_OF_SEARCH = 100
 
-#: Where queries lie beyond the rows, after the fit without them.
-BEYOND_STAGES: tuple[Stage, ...] = (
-    Rank(),
-    Polish(),
-    Loosen(),
-    Enlarge(),
-    Whole(),
-    BoostRegions(),
-)
-#: Where they lie in gaps, and gaps like these are held out.
-GAP_STAGES: tuple[Stage, ...] = (Gaps(),)
+def tune(
+    data: Data,
+    budget: Budget,
+    starts: Sequence[Spec] = (),
+    queries: Array | None = None,
+    objective_of_queries: Objective | None = None,
+    families: Sequence[Family] = FAMILIES,
+    watch: Callable[[float], None] | None = None,
+) -> Outcome:
+    """Search, and combine what was found.
 
-
-def tune(problem: TuningProblem, watch: Callable[[float], None] | None = None) -> Tuned:
-    """Search, and combine the best; ``watch`` hears which share of the work is done.
-
-    Where rows are few and set apart, twice, with both halves. Where queries lie beyond the rows,
-    without them first.
+    Parameters
+    ----------
+    data : Data
+    budget : Budget
+    starts : sequence of Spec
+        Models of a previous fit: they are tuned in the last rung alone, and nothing grows.
+    queries : array of shape (q, d), optional
+        Where predictions will be made. If that is beyond the rows, what is found competes with
+        models that are tuned for the queries, on held-out regions like theirs.
+    objective_of_queries : Objective, optional
+        What the latter are tuned by.
+    families : sequence of Family
+    watch : callable, optional
+        Hears which share of the work is done.
     """
-    if problem.regions is not None:
-        return _tune_beyond(problem, watch)
-    if problem.admits_narrowing:
-        return _tune_narrowed(problem, watch)
-    if not problem.tunes_twice:
-        tuned = _tune_once(problem, watch)
-    else:
-        tuned = _tune_once(problem, _part_of(watch, 0))
-        if tuned.result.is_complete:
-            tuned = merge(tuned, _tune_once(problem.exchanged(), _part_of(watch, 1)))
-    if problem.admits_laplace and tuned.result.is_complete:
-        return _with_laplace(problem, tuned)
-    return tuned
+    clock = Clock(budget.seconds)
+    hold_out = data.hold_out(budget.n_compared)
+    problem = Problem(data, hold_out, budget)
+    rungs = budget.rungs(len(hold_out.tuned.targets))
+    if starts:
+        # On fewer targets they would become worse; all were worth their price before.
+        rungs = (rungs[-1]._replace(n_kept=len(starts)),)
+    pool = list(starts) or offered(problem, families)
+    if len(pool) <= rungs[-1].n_kept:
+        rungs = rungs[-2:]  # there is nothing to choose from
+    work = _work(problem, families, pool, rungs)
+    with at_work(data, clock, work, watch) as workers:
+        search = Search(workers, families, problem, rungs)
+        found = search.run(pool, grows=not starts, needs_trial=not starts)
+        if data.labels is not None:
+            weighed = weigh_labels(data, found, hold_out, budget)
+        else:
+            weighed = weigh(data, found, hold_out, budget)
+        with workers.stoppable():
+            if not workers.is_complete:
+                pass
+            elif queries is not None:
+                regions = like_queries(data, queries, [c.space for c, _ in weighed.members])
+                if regions is not None:
+                    objective = objective_of_queries or data.objective
+                    weighed, found = search.beyond(weighed, objective, regions)
+                    hold_out = regions
+            elif finds_function(data, weighed) and (levels := of_levels(data.rows.X)) is not None:
+                judged = search.judge_again(_contenders(found), levels)
+                weighed, found = weigh(data, judged, levels, budget, widens=True), list(judged)
+                hold_out = levels
+        return finish(data, found, weighed, hold_out, clock.elapsed, workers.is_complete)
 
 
-def _tune_narrowed(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
-    """With the inputs that matter alone, of many; a previous fit has seen which those are."""
-    found, comparison = Found(), problem.comparison()
-    if problem.is_warm:
-        found.inputs = inputs_of_previous(problem)
-    else:
-        with one_blas_thread(), _with_pool(problem) as pooled:
-            if not _run_stages((Narrow(),), pooled, comparison, found, None):
-                return _stopped(pooled, comparison, found)
-    if found.inputs is None:
-        return _tune_once(problem, watch)
-    tuned = _tune_once(narrow(problem, found.inputs), watch)
-    widening, result = Widening(problem, found.inputs), tuned.result
-    return tuned._replace(
-        members=tuple((widening.contender(each), weight) for each, weight in tuned.members),
-        result=replace(result, candidates=tuple(map(widening.candidate, result.candidates))),
-        boosted=None if tuned.boosted is None else widening.trees(tuned.boosted),
-    )
+def offered(problem: Problem, families: Sequence[Family] = FAMILIES) -> list[Spec]:
+    """What a search starts from."""
+    has_labels = problem.data.labels is not None
+    fitting = [f for f in families if f.of_labels in (None, has_labels)]
+    starts = {f.name: f.starts(problem) for f in fitting}
+    is_enough = any(f.suffices(problem) and starts[f.name] for f in fitting)
+    return [spec for f in fitting if not (f.yields and is_enough) for spec in starts[f.name]]
 
 
-def _tune_beyond(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
-    """The fit without queries, then what is tuned for them; regions of rows choose."""
-    assert problem.plain is not None
-    plain = _tune_once(problem.plain, _part_of(watch, 0))
-    pool = Pool(
-        [contender for contender, _ in plain.members],
-        np.array([weight for _, weight in plain.members]),
-        ScaleAndShape(plain.result.scale_factor, plain.result.shape),
-        plain.result.boosted_share,
-    )
-    found, comparison = Found(boosted=plain.boosted), problem.comparison()
-    is_complete = plain.result.is_complete
-    with one_blas_thread(), _with_pool(problem) as pooled:
-        pool = judge_pool(pooled, pool, comparison)
-        if is_complete:
-            started = taken_on(pooled, pool)
-            watch = _part_of(watch, 1)
-            stages = BEYOND_STAGES if problem.gaps_to_tune_on is None else GAP_STAGES
-            is_complete = _run_stages(stages, started, comparison, found, watch)
-        contenders, choice = choose_beyond(pooled, comparison, pool, found)
-    tuned = result_of(problem, comparison, contenders, choice, is_complete)
-    return tuned._replace(boosted=with_share(plain.boosted, choice.boosted_share))
+def _work(
+    problem: Problem, families: Sequence[Family], pool: Sequence[Spec], rungs: Sequence[Rung]
+) -> float:
+    """Nominal milliseconds of a search, as far as they are known before."""
+    total, last = 0.0, 0.0
+    for family in families:
+        own = [spec for spec in pool if spec.family == family.name]
+        for rung in rungs:
+            last = sum(family.work_of(problem, spec, rung) for spec in own)
+            total += last
+            own = own[: rung.n_kept]
+        total += GROWTH * last
+    return total
 
 
-def _with_laplace(problem: TuningProblem, tuned: Tuned) -> Tuned:
-    """Exact GP classification, averaged by its evidence, with its share of the pool.
+class Search:
+    """One search: rungs of tuning, judging, growing."""
 
-    Where labels are few, that which is integrated over its hyperparameters has nearly all of it.
-    """
-    found = Found()
-    with one_blas_thread(), _with_pool(problem) as pooled:
-        if not _run_stages((Laplace(),), pooled, pooled.comparison(), found, None):
-            return tuned._replace(result=replace(tuned.result, is_complete=False))
-    log_evidence = np.array([candidate.log_evidence for candidate in found.laplace])
-    odds = np.exp(log_evidence - log_evidence.max())
-    odds = np.where(odds > SMALLEST_ODDS, odds, 0.0)
-    integrated = problem.integrated_label_share
-    shares = (1.0 - integrated) * LAPLACE_SHARE * odds / odds.sum()
-    rest = (1.0 - integrated) * (1.0 - LAPLACE_SHARE)
-    laplace = [(c, float(w)) for c, w in zip(found.laplace, shares, strict=True) if w]
-    laplace += [(c, integrated * w) for c, w in found.integrated_laplace]
-    return tuned._replace(
-        members=tuple((contender, rest * weight) for contender, weight in tuned.members),
-        linear=tuple((candidate, rest * weight) for candidate, weight in tuned.linear),
-        laplace=tuple(laplace),
-        result=replace(
-            tuned.result,
-            weights=rest * tuned.result.weights,
-            seconds=problem.clock.elapsed,
-        ),
-    )
+    def __init__(
+        self,
+        workers: Workers,
+        families: Sequence[Family],
+        problem: Problem,
+        rungs: Sequence[Rung],
+    ) -> None:
+        self.workers, self.data = workers, workers.data
+        self.problem = problem._replace(data=workers.data)
+        self.families = {family.name: family for family in families}
+        self.rungs = rungs
+        self.tuned: list[Tuned] = []  # in the last rung
 
+    def run(self, pool: list[Spec], grows: bool, needs_trial: bool = True) -> list[Judged]:
+        """All models that were judged; at least one, however little time there was.
 
-def _part_of(
-    watch: Callable[[float], None] | None, k: int, n: int = 2
-) -> Callable[[float], None] | None:
-    """What hears of one of n searches."""
-    return None if watch is None else lambda share: watch((k + share) / n)
-
-
-def _tune_once(problem: TuningProblem, watch: Callable[[float], None] | None) -> Tuned:
-    comparison, n_searches = problem.comparison(), problem.n_searches
-    searched: list[Found] = []
-    # The optimizer's own matrices are tiny: the threads of BLAS only spin on them, for half of
-    # the time of a fit; and sums must not depend on how many there are.
-    with one_blas_thread(), _with_pool(problem) as problem:
-        for k in range(n_searches):
-            found = Found() if k == 0 else searched[0].of_all_searches()
-            part = _part_of(watch, k, n_searches)
-            is_complete = _search(problem, comparison, found, part, k)
-            if k == 0 or is_complete:
-                searched.append(found)
-            if not is_complete:
-                break
-            if found.unseen is not None:
-                if watch is not None:
-                    watch(1.0)
-                break  # nothing else would have a share
-        first = searched[0]
-        have_one(problem, comparison, first)
-        weighed = weigh(problem, comparison, searched)
-        return finish(problem, comparison, weighed, first.boosted, is_complete)
-
-
-def _stopped(problem: TuningProblem, comparison: Comparison, found: Found) -> Tuned:
-    """What there is when the search was cut short before its stages."""
-    have_one(problem, comparison, found)
-    return finish(problem, comparison, weigh(problem, comparison, [found]), None, False)
-
-
-@contextmanager
-def _with_pool(problem: TuningProblem) -> Iterator[TuningProblem]:
-    """The problem with threads for the blocks of its evaluations, made once for all of them."""
-    n_threads = problem.resources.n_threads
-    if n_threads == 1:
-        yield problem
-        return
-    # The thread of a job works on a block too.
-    with ThreadPool(n_threads - 1, thread_name_prefix="lsgp-block") as pool:
-        yield replace(problem, resources=problem.resources._replace(pool=pool))
-
-
-def _search(
-    problem: TuningProblem,
-    comparison: Comparison,
-    found: Found,
-    watch: Callable[[float], None] | None,
-    number: int = 0,
-) -> bool:
-    """Run the stages; False if they were cut short. Searches of other numbers draw other rows."""
-    stages = STAGES if number == 0 else STAGES_AGAIN
-    if problem.is_exact_on_request:
-        stages = (Likely(),)
-    first_stream = STREAMS_OF_SEARCH * number
-    if Boost not in map(type, stages):
-        return _run_stages(stages, problem, comparison, found, watch, first_stream)
-    with fitting_beside(problem, found, FIRST_STAGE_STREAM + first_stream):
-        return _run_stages(stages, problem, comparison, found, watch, first_stream)
-
-
-def _run_stages(
-    stages: tuple[Stage, ...],
-    problem: TuningProblem,
-    comparison: Comparison,
-    found: Found,
-    watch: Callable[[float], None] | None,
-    first_stream: int = 0,
-) -> bool:
-    work = sum(stage.work(problem) for stage in stages)
-    try:
-        with progress_bar("Tuning", work, problem.resources.verbose > 0, watch) as advance:
-            for stage in stages:
-                if _is_settled(problem, found):
+        Models that a previous fit has chosen need no trial.
+        """
+        tuned: list[Tuned] = []
+        found: list[Judged] = []
+        with self.workers.stoppable():
+            for rung in self.rungs:
+                tuned = self._best(self._tune(pool, rung, tuned), rung.n_kept)
+                pool = [each.spec for each in tuned]
+            self.tuned = tuned
+            self._predict(self._ready(tuned) if needs_trial else tuned, found)
+            for _ in range(MOST_GROWN if grows else 0):
+                grown = self._grow(tuned, found)
+                if not grown:
                     break
-                report = _reporter(problem, advance)
-                stream = FIRST_STAGE_STREAM + first_stream + stage.stream
-                stage.run(problem, found, Runner(problem, comparison, stream, report))
-    except OutOfTimeError:
-        clock = problem.clock
-        warn_user(
-            f"Tuning stopped after {clock.elapsed:.1f} s (max_tuning_time={clock.max_seconds:g}), "
-            "before all that it tries: the model uses the best hyperparameters found so far. More "
-            "time, or more threads (n_jobs), may find better ones.",
-            TuningStoppedWarning,
+                self._predict(grown, found)
+        if not found:
+            job = Job(self.data.random(0), Clock(), lambda: self.data.resources)
+            for spec in self._last_resorts(pool, tuned):
+                found.append(self.families[spec.family].predict(self.problem, spec, job))
+        return found
+
+    def _last_resorts(self, pool: list[Spec], tuned: list[Tuned]) -> list[Spec]:
+        """What takes a moment to judge: tuned models of quick families, and a local one."""
+        ready = [each.spec for each in self._ready(self._best(tuned, 1))]
+        specs = [spec for spec in ready if self.families[spec.family].is_quick]
+        # Local models are last in the pool, as they are among the families.
+        last = [spec for spec in pool[-1:] if all(spec.family != one.family for one in specs)]
+        return specs + last
+
+    def beyond(
+        self, plain: Weighed, objective: Objective, regions: HoldOut
+    ) -> tuple[Weighed, list[Judged]]:
+        """The fit without queries beside models that are tuned for them, weighed by regions."""
+        data, members = self.data, plain.members
+        own = [contender for contender, _ in members]
+        judged = self.judge_again(own, regions)
+        theirs = Workers(
+            replace(data, objective=objective), self.workers.clock, self.workers.advance
         )
-        return False
-    except KeyboardInterrupt:
-        if INTERRUPTS.is_second():
+        specs = [c.spec for c in own if not c.candidate.is_integrated][:N_BEYOND]
+        specs += self._specs_beyond(specs)
+        # Far from the rows, predictions without a trend return to the mean of the targets.
+        pool = list(specs)
+        if data.specification.model.constant_variance > 0:
+            bare = (s.model.replace(constant_variance=0.0, slope_variance=0.0) for s in specs)
+            pool += [s._replace(model=model) for s, model in zip(specs, bare, strict=True)]
+        budget = self.problem.budget
+        problem = Problem(theirs.data, regions, budget)
+        rung = budget.rungs(data.n)[1]._replace(n_kept=len(pool))
+        search = Search(theirs, list(self.families.values()), problem, (rung,))
+        found = search.run(pool, grows=False, needs_trial=False) if pool else []
+        self.workers.is_complete = theirs.is_complete
+        weights = np.array([weight for _, weight in members])
+        known = (plain.calibration, regions, budget)
+        weighed = weigh_beyond(data, judged, weights, _contenders(found), *known)
+        return weighed, [*judged, *found]
+
+    def _specs_beyond(self, known: list[Spec]) -> list[Spec]:
+        """What families add to models that are known already."""
+
+        def one(name: str, job: Job) -> list[Tuned]:
+            own = [each for each in self.tuned if each.spec.family == name]
+            return self.families[name].beyond(self.problem, own, job)
+
+        added: list[list[Tuned]] = []
+        self.workers.run([partial(one, name) for name in self.families], added)
+        return [
+            t.spec for own in added for t in own if all(t.spec.model is not s.model for s in known)
+        ]
+
+    def judge_again(self, contenders: list[Contender], hold_out: HoldOut) -> list[Contender]:
+        """Models as they are, judged on another hold-out."""
+        # Scales were calibrated by the rows, each without itself.
+        as_is = replace(self.data.objective, calibrates_scale=False)
+        data = replace(self.data, objective=as_is)
+        problem = self.problem._replace(data=data, hold_out=hold_out)
+
+        def one(contender: Contender, job: Job) -> Contender:
+            family = self.families[contender.family]
+            judged = family.judge_again(problem, contender, job)
+            # The evidence is of the rows, which say nothing of what this hold-out asks for.
+            return judged._replace(family=contender.family, log_evidence=0.0)
+
+        judged: list[Contender] = []
+        self.workers.run([partial(one, each) for each in contenders], judged)
+        return judged
+
+    def _tune(self, pool: list[Spec], rung: Rung, before: list[Tuned]) -> list[Tuned]:
+        def one(spec: Spec, job: Job) -> Tuned:
+            family = self.families[spec.family]
+            found = family.tune(self.problem, spec, rung, job)
+            self.workers.advance(family.work_of(self.problem, spec, rung), _describe(spec))
+            return found
+
+        tuned: list[Tuned] = []
+        try:
+            self.workers.run([partial(one, spec) for spec in pool], tuned)
+        except BaseException:
+            # Of families that this rung has not come to, those of the rung before.
+            seen = {each.spec.family for each in tuned}
+            before[:] = tuned + [each for each in before if each.spec.family not in seen]
             raise
-        warn_user(
-            "Tuning was interrupted: the model uses the best hyperparameters found so far.",
-            TuningStoppedWarning,
-        )
-        return False
-    return True
+        return tuned
+
+    def _best(self, tuned: list[Tuned], n_kept: int) -> list[Tuned]:
+        """The best of each family, best first."""
+        kept = []
+        for name in self.families:
+            own = [each for each in tuned if each.spec.family == name]
+            kept += sorted(own, key=lambda each: each.score)[:n_kept]
+        return kept
+
+    def _ready(self, tuned: list[Tuned]) -> list[Tuned]:
+        ready = []
+        for name, family in self.families.items():
+            own = [each for each in tuned if each.spec.family == name]
+            ready += family.ready(self.problem, own)
+        return ready
+
+    def _predict(self, tuned: list[Tuned], found: list[Judged]) -> None:
+        def one(each: Tuned, job: Job) -> Judged:
+            family = self.families[each.spec.family]
+            judged = family.predict(self.problem, each.spec, job)
+            self.workers.advance(0.0, f"{judged.describe()}, loss {judged.loss:.4g}")
+            return judged._replace(log_evidence=judged.log_evidence or each.log_evidence)
+
+        self.workers.run([partial(one, each) for each in tuned], found)
+
+    def _grow(self, tuned: list[Tuned], found: list[Judged]) -> list[Tuned]:
+        def one(name: str, job: Job) -> list[Tuned]:
+            own = [each for each in tuned if each.spec.family == name]
+            return self.families[name].grow(self.problem, own, found, job)
+
+        grown: list[list[Tuned]] = []
+        self.workers.run([partial(one, name) for name in self.families], grown)
+        return [each for own in grown for each in own]
 
 
-def _is_settled(problem: TuningProblem, found: Found) -> bool:
-    """Whether the integrated models have all of the weight, whatever else would be found."""
-    return len(usable_ones(found.integrated)) > 0 and problem.integrated_share == 1.0
+def _contenders(found: Sequence[Judged]) -> list[Contender]:
+    return [judged for judged in found if isinstance(judged, Contender)]
 
 
-def _reporter(problem: TuningProblem, advance: Callable[..., None]) -> Callable[..., None]:
-    """What jobs call when they have done some work: with what they found, or with a text."""
-    lock = threading.Lock()
-    lowest = [np.inf]
-    title = "Tuning"
-    if problem.resources.verbose > 0:
-        title = placed(title, problem.backend.device_name)
-
-    def report(work: int, what: Contender | str) -> None:
-        with lock:
-            if isinstance(what, Contender):
-                lowest[0] = min(lowest[0], what.loss)
-                scored = f"best {problem.objective.name} {lowest[0]:.4g}"
-                advance(work, f"{title}: {what.candidate.describe()}, {scored}")
-            else:
-                advance(work, f"{title}: {what}")
-
-    return report
+def _describe(spec: Spec) -> str:
+    return f"{spec.family} {spec.model.kernel}"

@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.compute.warn import warn_user
 from lsgp.inputs.encoding.text import is_missing, level_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,28 @@ class Cells(NamedTuple):
 def is_frame(X: object) -> TypeGuard[IntoDataFrame]:
     """Whether X is a data frame of a library that narwhals knows."""
     return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def columns_by_name(X: Any, names: list[str], optional: set[str]) -> Any:
+    """The columns of a data frame with these names, in their order; others are ignored.
+
+    Optional ones may be missing.
+    """
+    frame = nw.from_native(X, eager_only=True)
+    found = [str(name) for name in frame.columns]
+    missing = [name for name in names if name not in found and name not in optional]
+    if missing:
+        more = f", nor {len(missing) - 1} others" if len(missing) > 1 else ""
+        raise ValueError(
+            f"X has no column {missing[0]!r}{more} that the model was fitted with. It has "
+            f"{', '.join(found[:8])}."
+        )
+    others = [name for name in found if name not in names]
+    if others:
+        listed = ", ".join(map(repr, others[:4])) + (", ..." if len(others) > 4 else "")
+        warn_user(f"X has columns that the model was not fitted with, which are ignored: {listed}.")
+    wanted = [name for name in names if name in found]
+    return X if wanted == found else frame.select(wanted).to_native()
 
 
 def names_of(X: object) -> list[str] | None:

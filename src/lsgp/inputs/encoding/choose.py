@@ -35,9 +35,11 @@ FEWEST_TO_CHOOSE = 60
 WORTHWHILE, SURE_ERRORS = 0.01, 2.0
 
 
-def choose_plan(rows: Rows, judge: Judge, random_state: RandomState) -> Plan:
+def choose_plan(
+    rows: Rows, judge: Judge, random_state: RandomState, has_labels: bool = False
+) -> Plan:
     """One choice after the other, each by the losses of the same rows."""
-    choices = choices_of(rows)
+    choices = choices_of(rows, has_labels)
     if not choices or rows.facts.n < FEWEST_TO_CHOOSE:
         return Plan()
     learnt, held = _held_out(rows, int(check_random_state(random_state).randint(2**31)))

@@ -13,7 +13,7 @@ from lsgp.inputs.encoding.adjustment import Adjustment
 from lsgp.inputs.encoding.categories import OneHot, Statistics
 from lsgp.inputs.encoding.cells import Cells, cells_of, is_frame
 from lsgp.inputs.encoding.columns import CATEGORIES, Column, read_as
-from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number, warn_of_missing
+from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number, refuse_missing
 from lsgp.inputs.encoding.missing import Imputation
 from lsgp.inputs.encoding.table import Table
 
@@ -125,7 +125,7 @@ class Encoder:
         return total
 
     def _read(self, X: object) -> list[tuple[Encoding, Column]]:
-        by_place = cells_of_queries(X, self.names, self.has_names, self._left_out())
+        by_place = cells_of_queries(X, self.names, self.has_names, self.optional)
         pairs = [
             (each, read_as(cells, each.kind, each.zone))
             if cells is not None and not isinstance(each, LeftOut)
@@ -133,11 +133,14 @@ class Encoder:
             for each, cells in zip(self.encodings, by_place, strict=True)
         ]
         for each, column in pairs:
-            if not isinstance(each, LeftOut) and each.kind not in CATEGORIES:
-                warn_of_missing(each, column)
+            is_number = not isinstance(each, LeftOut) and each.kind not in CATEGORIES
+            if is_number and each.share_missing == 0:
+                refuse_missing(each.name, column.values)
         return pairs
 
-    def _left_out(self) -> set[str]:
+    @property
+    def optional(self) -> set[str]:
+        """Columns that were left out, which queries need not have."""
         return {each.name for each in self.encodings if isinstance(each, LeftOut)}
 
     def assemble(self, parts: list[Array]) -> Array:

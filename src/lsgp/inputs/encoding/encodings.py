@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.compute.warn import warn_user
 from lsgp.inputs.encoding.columns import Column
 
 Array = NDArray[np.float64]
@@ -131,12 +130,12 @@ class Number:
         return np.zeros(len(inputs), dtype=bool)
 
 
-def warn_of_missing(encoding: Encoding, column: Column) -> None:
-    """Say that missing values are filled in where there were none to learn from."""
-    n = np.count_nonzero(np.isnan(column.values))
-    if n and encoding.share_missing == 0:
-        warn_user(
-            f"Column {encoding.name!r} misses {n} of {len(column.values)} cells, and missed none "
-            "when the model was fitted: they are filled in, and predictions there are surer than "
-            "they should be."
+def refuse_missing(name: str, values: NDArray[np.float64]) -> None:
+    """Refuse missing cells of a column that missed none when a model was fitted."""
+    n = np.count_nonzero(np.isnan(values))
+    if n:
+        raise ValueError(
+            f"Input X contains NaN: column {name!r} misses {n} of {len(values)} cells, and missed "
+            "none when the model was fitted. Complete the queries, or fit on rows of which some "
+            "miss the same."
         )

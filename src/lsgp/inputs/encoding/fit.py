@@ -47,6 +47,8 @@ IDENTIFIER_SHARE = 0.9
 FEWEST_ROWS_OF_IDENTIFIER = 20
 #: A category of up to this many levels can have an input for each.
 MOST_ONE_HOT = 50
+#: Rows with labels up to which an input for each level is preferred.
+MOST_ROWS_OF_LEVELS = 2000
 
 
 class Plan(NamedTuple):
@@ -262,18 +264,21 @@ class Choice(NamedTuple):
     other: Any
 
 
-def choices_of(rows: Rows) -> list[Choice]:
+def choices_of(rows: Rows, has_labels: bool = False) -> list[Choice]:
     """What there is to choose, of this table.
 
-    Statistics are preferred to an input for each level: tuning takes half as long or less, and they
-    were better on diamonds and as good on flights_raw. On txhousing they were worse (split 11: CRPS
-    .129 against .124; split 10: .127 both), so held-out rows decide.
+    Statistics are preferred to an input for each level: tuning takes half as long or less, and
+    predicts numbers as well. Of few rows with labels, an input for each level is preferred: log
+    odds are often nearly linear in these, and statistics of few labels are noise.
     """
     choices = []
     columns, facts = rows.header.columns, rows.facts.columns
     sizes = [facts[j].n_levels for j, each in enumerate(columns) if each.kind == "category"]
     if any(2 < size <= MOST_ONE_HOT for size in sizes):
-        choices.append(Choice("most_one_hot", 2, MOST_ONE_HOT))
+        preferred = (2, MOST_ONE_HOT)
+        if has_labels and rows.facts.n <= MOST_ROWS_OF_LEVELS:
+            preferred = preferred[::-1]
+        choices.append(Choice("most_one_hot", *preferred))
     if any(each.kind == "date" for each in columns) and any(
         each.kind == "date" and possible_cycles(each) for each in rows.dates().columns
     ):

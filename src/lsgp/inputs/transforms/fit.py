@@ -16,8 +16,9 @@ from lsgp.inputs.transforms.column_statistics import (
     subsample,
 )
 from lsgp.inputs.transforms.inputs import KINDS, LINKED_KINDS, InputTransform
-from lsgp.inputs.transforms.projection import Projection, scale_together
+from lsgp.inputs.transforms.projection import Projection
 from lsgp.inputs.transforms.yeo_johnson import fit_power, yeo_johnson
+from lsgp.method.linked_scale import scale_together
 
 Float = NDArray[np.float64]
 

@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
 
-#: Inputs that a projection is of, and directions in which its outputs vary: a surface has two.
-N_PROJECTED = 2
-
 
 class Projection(Protocol):
     """Of d inputs to e outputs, which others than the pair pass as they are."""
@@ -58,19 +55,3 @@ class Projection(Protocol):
 
     def check(self, X: Float, names: list[str]) -> None:
         """Refuse inputs that it has no outputs for."""
-
-
-def scale_together(scale: Float, is_linked: NDArray[np.bool_]) -> Float:
-    """Standard deviations (e,), of linked columns one for all: that of two directions.
-
-    Infinite, as of constant columns, where all of them are constant.
-    """
-    if not is_linked.any():
-        return scale
-    deviations = np.where(np.isinf(scale), 0.0, scale)[is_linked]
-    largest = float(deviations.max())
-    common = np.inf
-    if largest > 0:
-        # Nothing is squared in its own units.
-        common = largest * float(np.sqrt(((deviations / largest) ** 2).sum() / N_PROJECTED))
-    return np.where(is_linked, common, scale)

@@ -115,8 +115,8 @@ class Sphere:
             raise ValueError(
                 f"Row {row} of X has the latitude {X[row, self.latitude]:g} in {lat!r}, beyond ±90 "
                 f"degrees ({np.count_nonzero(beyond)} of {len(X)} rows have such). Give "
-                f"sphere=(longitude, latitude) in degrees, longitude first: it is ({lon!r}, "
-                f"{lat!r}) now."
+                "coordinates=Sphere(longitude, latitude) in degrees, longitude first: it is "
+                f"({lon!r}, {lat!r}) now."
             )
 
 

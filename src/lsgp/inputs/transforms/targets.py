@@ -51,6 +51,11 @@ class TargetScaler:
         mean, std = (part.reshape(y.shape[1:]) for part in fitted[:2])
         return cls(mean, np.where(np.isinf(std), 1.0, std))
 
+    @property
+    def is_identity_but_for_mean(self) -> bool:
+        """Whether targets keep their units."""
+        return bool((self.std == 1.0).all())
+
     def transform(self, y: ArrayLike) -> Float:
         return (np.asarray(y, dtype=np.float64) - self.mean) / self.std
 

@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The family of exact GPs: all rows at once, tuned by the evidence, judged like all others."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.inputs.specification import DEFAULT_LOCALIZER
+from lsgp.inputs.transforms.warping import WarpableRows
+from lsgp.method.contract import LocalModel, Predictions, concatenate_results
+from lsgp.method.parameters import finds_no_noise
+from lsgp.method.sum_kernel import SumKernel
+from lsgp.search.lattice import shortest_on_levels
+from lsgp.solvers.evidence import BAD_EVIDENCE
+from lsgp.solvers.exact_system import ExactSystem, exact_bytes, largest_exact
+from lsgp.solvers.likeliest import (
+    LITTLE_GAIN,
+    NEGLIGIBLE_GAIN,
+    EvidenceProblem,
+    ExactGP,
+    make_exact,
+    with_shortest,
+)
+from lsgp.solvers.precision import in_due_precision
+from lsgp.solvers.prices import cost_of_evidence, cost_of_exact
+from lsgp.tuning.budget import RUNGS, Budget, Rung
+from lsgp.tuning.data import USUAL_N_NEIGHBORS, Data, Problem
+from lsgp.tuning.family import Contender, Family, Judged, Spec, Tuned, name_of
+from lsgp.tuning.hold_out import HoldOut, leave_one_out
+from lsgp.tuning.jobs import Job
+from lsgp.tuning.judging import Judge
+from lsgp.tuning.result import Candidate
+from lsgp.tuning.space import Space
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int32]
+
+#: With more rows, exact GPs of part of them say whether one of all rows pays.
+ALWAYS_EXACT = 1500
+#: Rows of these trials, and how many of them are predicted: the trend of each takes (d + 1)³.
+N_TRIED, MOST_TRIED_WORK = 1000, 4e8
+#: Rows on which sums and warps are tried, and how much likelier they must make these rows.
+N_LOOKED_AT, WORTH_A_TRIAL = 250, 2.0
+#: Tables with more rows, or more inputs, have no sums and warps: twice the hyperparameters.
+MOST_ROWS_TO_GROW, MOST_INPUTS_TO_GROW = 5000, 30
+#: Sums of two correlations that are tried, of long and of short distances.
+SUMS = (("rbf", "matern32"), ("matern52", "matern12"))
+
+
+def room_for_exact(data: Data) -> int:
+    """How many exact GPs of all rows fit into memory, beside the local models."""
+    m = min(4 * USUAL_N_NEIGHBORS, data.n)
+    local = 2 * data.backend.workspace_bytes(m, data.d, data.y.shape[1], np.dtype(float), True)
+    free = data.backend.dense.room(data.resources.memory_budget, data.n)
+    return max(0, (free - local) // exact_bytes(data.n))
+
+
+def is_on_request(data: Data) -> bool:
+    """Whether the settings ask for an exact GP: all rows as neighbors, and none of less weight.
+
+    The smooth localizer is what there is when nobody has said anything of weights.
+    """
+    settings, own = data.specification, data.specification.model
+    is_plain = own.localizer == "rectangular" or (
+        own.localizer == DEFAULT_LOCALIZER and "localizer_decay" not in settings.given
+    )
+    return (
+        data.labels is None
+        and settings.n_neighbors is not None
+        and data.n <= settings.n_neighbors
+        and is_plain
+        and own.correlation.formula is not None
+        and own.bandwidth is None
+        and not settings.tunes_bandwidth
+        and not own.normalize
+        and _is_possible(data)
+    )
+
+
+def _is_possible(data: Data) -> bool:
+    dense = data.backend.dense
+    return (
+        data.is_in_memory
+        and data.specification.scale != "local"
+        and data.specification.model.noise_levels is None
+        and not data.objective.is_slow
+        and data.backend.factors_once
+        and 1 < data.n <= largest_exact(dense)
+        and dense.evidence_bytes(min(data.n, RUNGS[-1].n_rows))
+        <= dense.room(data.resources.memory_budget, data.n)
+    )
+
+
+def admits_exact(data: Data, budget: Budget) -> bool:
+    """Whether exact GPs may compete with local models."""
+    return (
+        data.specification.admits_exact
+        and budget.n_combined > 1
+        and _is_possible(data)
+        and data.n <= budget.work * largest_exact(data.backend.dense)
+        and room_for_exact(data) > 1
+    )
+
+
+def is_exact_enough(data: Data, budget: Budget) -> bool:
+    """Whether there is nothing for local models to do: all rows are one neighborhood."""
+    is_small = data.n <= USUAL_N_NEIGHBORS and admits_exact(data, budget)
+    return (is_small and data.labels is None) or is_on_request(data)
+
+
+class Exact(Family):
+    """Kernel × input transform, with sums of correlations and warped inputs where they pay."""
+
+    name = "exact"
+    is_quick = True
+
+    def starts(self, problem: Problem) -> list[Spec]:
+        data = problem.data
+        if not (admits_exact(data, problem.budget) or is_on_request(data)):
+            return []
+        model = self._make_exact(data, data.specification.model)
+        return [
+            Spec(self.name, data.space(kinds), model.replace(kernel=kernel), data.n)
+            for kinds in data.specification.input_transforms
+            for kernel in data.kernels
+        ]
+
+    def suffices(self, problem: Problem) -> bool:
+        return is_exact_enough(problem.data, problem.budget)
+
+    def _make_exact(self, data: Data, model: LocalModel) -> LocalModel:
+        has_constant = data.parameters.bounds_of("constant_variance") is not None
+        return make_exact(model, data.specification.given, has_constant)
+
+    def tune(self, problem: Problem, spec: Spec, rung: Rung, job: Job) -> Tuned:
+        """Steps by the evidence of the rows of this rung, which are the same for all models."""
+        data = problem.data
+        n_rows = rung.n_rows
+        if is_on_request(data) and not rung.is_first and data.n <= ALWAYS_EXACT:
+            n_rows = data.n
+        is_last = rung.is_last or n_rows >= data.n
+        least_gain = NEGLIGIBLE_GAIN if is_last else LITTLE_GAIN
+        rows = data.draw_distinct(n_rows)
+        found = self._maximize(data, spec, rows, rung.n_steps, least_gain, job)
+        tuned = spec._replace(model=found.model)
+        return Tuned(tuned, -found.log_evidence, found.log_evidence)
+
+    def _maximize(
+        self,
+        data: Data,
+        spec: Spec,
+        rows: Rows,
+        n_steps: int,
+        least_gain: float,
+        job: Job,
+        warps: Array | None = None,
+    ) -> ExactGP:
+        problem = EvidenceProblem(
+            warpable(data, spec.space).part(rows),
+            data.exact_parameters,
+            job.clock,
+            data.backend.dense,
+            has_prior=self._has_prior(data),
+        )
+        start = ExactGP(spec.model, np.empty(0) if warps is None else warps, -math.inf)
+        found = problem.maximize(start, n_steps, least_gain)
+        shortest = shortest_on_levels(spec.space.X)
+        is_open = data.has_own_bounds and "lengthscale" not in data.exact_parameters.given
+        is_short = bool((found.model.lengthscale < shortest).any())
+        if is_open and is_short and finds_no_noise(found.model):
+            bounded = with_shortest(problem.parameters, shortest)
+            return replace(problem, parameters=bounded).maximize(start, n_steps, least_gain)
+        return found
+
+    def _has_prior(self, data: Data) -> bool:
+        """Whether the priors hold: they are for standardized inputs, and for our own bounds."""
+        kinds = data.specification.input_transforms
+        is_scaled = all(kind is not None for each in kinds for kind in each)
+        return not is_on_request(data) or (is_scaled and data.has_own_bounds)
+
+    def predict(self, problem: Problem, spec: Spec, job: Job) -> Contender:
+        """Held-out predictions from one factor of all rows, which is kept."""
+        data = problem.data
+        began = time.monotonic()
+        noise = float(data.rows.noise.min())
+        may_round = not is_on_request(data)
+        model = in_due_precision(spec.model, data.n, noise, data.backend.dense, may_round)
+        job.clock.check(seconds_of_exact(data))
+        system = ExactSystem.solve(spec.space.problem(model), data.backend.dense)
+        return self.judge(data, spec._replace(model=model), system, problem.hold_out, began)
+
+    def judge(
+        self, data: Data, spec: Spec, system: ExactSystem, hold_out: HoldOut, began: float
+    ) -> Contender:
+        """What a factored exact GP is worth; the evidence has set its scale."""
+        predictions = leave_out(system, hold_out)
+        judged = Judge(data, hold_out).judge(spec.model, predictions, calibrates_scale=False)
+        candidate = Candidate(
+            input_transform=name_of(spec.space.kinds),
+            n_neighbors=data.n,
+            model=judged.model,
+            predicted=judged.predicted,
+            loss=judged.loss,
+            standard_error=judged.standard_error,
+            seconds=time.monotonic() - began,
+            link=judged.link,
+        )
+        return Contender(
+            self.name,
+            spec.space,
+            candidate,
+            cost_of_exact(data.n, judged.model.is_single),
+            n_tuned=len(data.exact_parameters.pack(judged.model)),
+            noise=judged.noise,
+            system=system,
+        )
+
+    def judge_again(self, problem: Problem, contender: Contender, job: Job) -> Contender:
+        assert contender.system is not None
+        began, system = time.monotonic(), contender.system
+        return self.judge(problem.data, contender.spec, system, problem.hold_out, began)
+
+    # -- growing ---------------------------------------------------------------------------
+
+    def ready(self, problem: Problem, tuned: list[Tuned]) -> list[Tuned]:
+        """Of the tuned models, those to be judged at once; others wait for a trial."""
+        data = problem.data
+        if data.n <= ALWAYS_EXACT or is_on_request(data):
+            return tuned[: max(1, room_for_exact(data) // 2)]
+        return []
+
+    def grow(
+        self, problem: Problem, tuned: list[Tuned], found: Sequence[Judged], job: Job
+    ) -> list[Tuned]:
+        """Once: sums and warps that rows make likelier; of many rows, one that a trial chooses."""
+        data = problem.data
+        n_own = sum(c.family == self.name for c in found)
+        if not tuned or is_on_request(data) or n_own > len(self.ready(problem, tuned)):
+            return []
+        grown = self._sums_and_warps(problem, tuned, job)
+        if data.n <= ALWAYS_EXACT:
+            return grown[: max(0, room_for_exact(data) - len(found))]
+        local = sorted((c for c in found if isinstance(c, Contender)), key=lambda c: c.loss)
+        best = self._best_of_trial(problem, [*tuned, *grown], local, job)
+        return [] if best is None else [best]
+
+    def beyond(self, problem: Problem, tuned: list[Tuned], job: Job) -> list[Tuned]:
+        """The likeliest, and sums and warps: of many rows, these lost to local models nearby."""
+        if not tuned or is_on_request(problem.data):
+            return []
+        return [tuned[0], *self._sums_and_warps(problem, tuned, job)]
+
+    def _sums_and_warps(self, problem: Problem, tuned: list[Tuned], job: Job) -> list[Tuned]:
+        data = problem.data
+        if not self._may_grow(data) or problem.budget.work < 1.0:
+            return []
+        best, looked_at = tuned[0], data.draw_distinct(N_LOOKED_AT)
+        plain = self._maximize(data, best.spec, looked_at, 15, LITTLE_GAIN, job)
+        looks: list[tuple[Spec, ExactGP]] = []
+        for names in SUMS:
+            kernel = SumKernel.usual(names, best.spec.space.X.shape[1])
+            spec = best.spec._replace(model=plain.model.replace(kernel=kernel))
+            found = self._maximize(data, spec, looked_at, 40, LITTLE_GAIN, job)
+            looks.append((spec, found))
+        looks.sort(key=lambda pair: -pair[1].log_evidence)
+        del looks[1:]  # two sums differ little
+        space = data.space(data.specification.kinds_of("standardize"))
+        rows = warpable(data, space)
+        if rows.is_warpable and self._may_warp(data):
+            spec, warps = best.spec._replace(space=space, model=plain.model), np.zeros(data.d)
+            found = self._maximize(data, spec, looked_at, 60, LITTLE_GAIN, job, warps)
+            looks.append((spec, found))
+        worth = plain.log_evidence + WORTH_A_TRIAL
+        return [
+            self._finish(problem, spec._replace(model=found.model), found.warps, job)
+            for spec, found in looks
+            if found.log_evidence > worth
+        ]
+
+    def _may_grow(self, data: Data) -> bool:
+        settings = data.specification
+        return (
+            data.n <= MOST_ROWS_TO_GROW
+            and data.d <= MOST_INPUTS_TO_GROW
+            and len(settings.kernels) > 1
+            and data.has_own_bounds
+            and "lengthscale" not in settings.given
+        )
+
+    def _may_warp(self, data: Data) -> bool:
+        settings = data.specification
+        return settings.projection is None and len(settings.input_transforms) > 1
+
+    def _finish(self, problem: Problem, spec: Spec, warps: Array, job: Job) -> Tuned:
+        """Tuned on as many rows as the others."""
+        data, last = problem.data, problem.budget.rungs(problem.data.n)[-1]
+        rows = data.draw_distinct(last.n_rows)
+        steps = (rows, last.n_steps, NEGLIGIBLE_GAIN, job)
+        found = self._maximize(data, spec, *steps, warps=warps)
+        if len(found.warps):
+            powers = warpable(data, spec.space).powers(found.warps)
+            spec = spec._replace(space=data.transformed(spec.space.transform.bent(powers)))
+        tuned = spec._replace(model=found.model)
+        return Tuned(tuned, -found.log_evidence, found.log_evidence)
+
+    def _best_of_trial(
+        self, problem: Problem, tuned: list[Tuned], local: list[Contender], job: Job
+    ) -> Tuned | None:
+        """The exact GP that is best on part of the rows, if it is better there than local models.
+
+        Also with the hyperparameters of the best local model of each kernel.
+        """
+        data, hold_out, _ = problem
+        rows = data.draw_distinct(N_TRIED)
+        part = _part_of(data, rows)
+        everything = np.arange(part.n, dtype=np.int32)
+        block = None if hold_out.tuned.block is None else hold_out.tuned.block[rows]
+        step = max(1, round(part.n * (1 + data.d) ** 3 / MOST_TRIED_WORK))
+        judged = np.ascontiguousarray(everything[::step])
+        own = leave_one_out(judged, everything, block)
+        of_kernels = {str(c.model.kernel): c for c in reversed(local)}
+        rivals = [t for t in tuned if t.log_evidence > -BAD_EVIDENCE]
+        rivals += [
+            Tuned(Spec(self.name, c.space, self._make_exact(data, c.model), data.n), 0.0)
+            for c in of_kernels.values()
+            if not c.model.is_coarse
+        ]
+        losses = []
+        for each in rivals:
+            job.clock.check()
+            spec = _in_part(each.spec, part, rows)
+            system = ExactSystem.solve(spec.space.problem(spec.model), data.backend.dense)
+            losses.append(self.judge(part, spec, system, own, time.monotonic()).loss)
+        best = int(np.argmin(losses))
+        if local and not _is_beaten(part, local[0], rows, own, losses[best]):
+            return None
+        return rivals[best]
+
+    def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
+        """Nominal milliseconds of as many evidences as steps."""
+        n = min(rung.n_rows, problem.data.n)
+        return rung.n_steps * cost_of_evidence(n)
+
+
+def warpable(data: Data, space: Space) -> WarpableRows:
+    inputs = np.asarray(data.rows.X, dtype=float)
+    return WarpableRows.of(inputs, space.X, data.y, data.rows.noise, space.transform)
+
+
+def leave_out(system: ExactSystem, hold_out: HoldOut) -> Predictions:
+    """Predictions of the targets of a hold-out, each without the rows of its block."""
+    parts: list[Predictions] = []
+    for targets, block, _ in hold_out.layers:
+        own = np.full(len(targets), -1, dtype=np.int32) if block is None else block[targets]
+        order = np.argsort(own, kind="stable")
+        alone = int(np.searchsorted(own[order], 0))
+        found = [system.leave_out(targets[order[:alone]])] if alone else []
+        for number in np.unique(own[own >= 0]).tolist():
+            assert block is not None
+            without = system.without(np.flatnonzero(block == number))
+            found.append(system.leave_group_out(targets[own == number], without))
+        joined: Predictions = concatenate_results(found)
+        parts.append(_take(joined, np.argsort(order, kind="stable")))
+    predictions: Predictions = concatenate_results(parts)
+    return predictions
+
+
+def _take(predictions: Predictions, order: NDArray[np.intp]) -> Predictions:
+    taken = {
+        name: values[order]
+        for name, values in predictions._asdict().items()
+        if isinstance(values, np.ndarray)
+    }
+    return predictions._replace(**taken)
+
+
+def seconds_of_exact(data: Data) -> float:
+    """What factoring all rows may take: not begun if the time for tuning ends before."""
+    rate = 1e13 if data.backend.dense.is_fast else 2e10
+    return data.n**3 / rate
+
+
+def _part_of(data: Data, rows: Rows) -> Data:
+    """As if there were these rows alone."""
+    labels = None if data.labels is None else data.labels.take(rows)
+    return replace(data, rows=data.rows.keep(rows), y=data.y[rows], labels=labels, _spaces={})
+
+
+def _in_part(spec: Spec, part: Data, rows: Rows) -> Spec:
+    return spec._replace(space=spec.space.part(rows), n_neighbors=part.n)
+
+
+def _is_beaten(part: Data, local: Contender, rows: Rows, own: HoldOut, loss: float) -> bool:
+    """Whether an exact GP of part of the rows has a lower loss than the local model of them."""
+    space = local.space.part(rows).indexed()
+    sample = space.sample_held_out(local.model, own, local.n_neighbors)
+    predictions = space.predict(local.model, sample)
+    calibrates = part.objective.calibrates_scale
+    judged = Judge(part, own).judge(local.model, predictions, calibrates)
+    return loss <= judged.loss

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The family of local models: a small GP on the neighborhood of every query."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.method.contract import LocalModel
+from lsgp.search.radius import radii_of
+from lsgp.solvers.prices import cost_of_local
+from lsgp.tuning.budget import FEWEST_TARGETS, Rung
+from lsgp.tuning.data import USUAL_N_NEIGHBORS, Data, Problem
+from lsgp.tuning.descent import descend_on_sample
+from lsgp.tuning.family import Contender, Family, Judged, Spec, Tuned, name_of
+from lsgp.tuning.hold_out import shuffled
+from lsgp.tuning.jobs import Job
+from lsgp.tuning.judging import Judge
+from lsgp.tuning.result import Candidate
+
+Array = NDArray[np.float64]
+
+#: Neighbors in the first rung, where half of the models are dropped: a solve takes a fifth of the
+#: time. In larger tables the neighborhood matters more than the kernel.
+FIRST_N_NEIGHBORS, MOST_ROWS_WITH_FEWER = 32, 10_000
+#: Targets by which models of a rung are ranked.
+N_RANKED = 1000
+#: The largest neighborhood that is tried.
+MOST_NEIGHBORS = 384
+#: Targets of an optimization, times neighbors: a solve costs m³.
+TARGETS_TIMES_NEIGHBORS = 64_000
+#: Fraction by which more neighbors must lower the loss, and units for more rows: where these pay,
+#: most of the loss is noise, which no model lowers.
+WORTH_GROWING, WORTH_REACHING = 0.005, 0.001
+#: How many of the best grow, and by which fraction their loss may be above the lowest of all.
+N_GROWN, STILL_PROMISING = 2, 0.05
+#: Units of rows are tried where noise has at least this share of the targets' variance, and there
+#: are so many times as many rows as neighbors. They stand for so many rows each, about.
+NOISY, ROWS_PER_NEIGHBOR, COARSE_FACTORS = 0.1, 16, (16, 64, 256)
+#: Where one radius serves all queries: by what it is varied, and how many rows say which one to
+#: begin with.
+RADIUS_STEP, N_ASKED = 2.0**0.5, 256
+
+
+class Local(Family):
+    """Kernel × input transform, tuned by the objective on held-out targets."""
+
+    name = "local"
+    is_quick = True
+    yields = True
+
+    def starts(self, problem: Problem) -> list[Spec]:
+        """One for each kernel and input transform that the settings leave open."""
+        data = problem.data
+        model, n_neighbors = data.specification.model, None
+        if data.specification.scale == "global":
+            model = model.replace(scale_dof=np.inf)
+        if model.bandwidth is None and not data.specification.tunes_bandwidth:
+            wanted = data.specification.n_neighbors or USUAL_N_NEIGHBORS
+            n_neighbors = max(1, min(wanted, data.n - 1))
+        specs = []
+        for kinds in data.specification.input_transforms:
+            space = data.space(kinds)
+            for kernel in data.kernels:
+                own = model.replace(kernel=kernel)
+                if data.specification.tunes_bandwidth:
+                    own = with_radius(data, Spec(self.name, space, own, None), None)
+                specs.append(Spec(self.name, space, own, n_neighbors))
+        return specs
+
+    def tune(self, problem: Problem, spec: Spec, rung: Rung, job: Job) -> Tuned:
+        """One descent on fresh targets, in the metric that the last one has found."""
+        data = problem.data
+        if rung.is_first:
+            spec = self._with_fewer(data, spec)
+        elif spec.n_neighbors == FIRST_N_NEIGHBORS and data.specification.n_neighbors is None:
+            spec = resized(data, spec, min(USUAL_N_NEIGHBORS, data.n - 1))
+        most = TARGETS_TIMES_NEIGHBORS // max(spec.n_neighbors or 1, USUAL_N_NEIGHBORS // 2)
+        n_targets = min(rung.n_targets, max(FEWEST_TARGETS, most))
+        # Of many inputs, a solve takes longer, and fewer targets are as good as there is time for.
+        dearer = cost_of_local(USUAL_N_NEIGHBORS, data.d) / cost_of_local(USUAL_N_NEIGHBORS, 8)
+        n_targets = round(n_targets / max(1.0, dearer**0.5))
+        model = self._descend(problem, spec, n_targets, rung.n_iterations, job)
+        tuned = spec._replace(model=model)
+        judged = self.predict(_thinned(problem), tuned, job)
+        return Tuned(tuned._replace(model=judged.model), judged.loss)
+
+    def _descend(
+        self, problem: Problem, spec: Spec, n_targets: int, n_iterations: int, job: Job
+    ) -> LocalModel:
+        data, layer, model = problem.data, problem.hold_out.tuned, spec.model
+        space = job.take(spec.space).suited(model)
+        if data.specification.tunes_bandwidth:
+            # Other lengthscales are another ellipsoid, which may reach more.
+            model = with_radius(data, spec, model.bandwidth)
+        if model.is_coarse and layer.block is None and layer.radius is None:
+            assert spec.n_neighbors is not None
+            sample = space.sample_nodes(model, n_targets, spec.n_neighbors, job.rng)
+        else:
+            eligible = layer.targets
+            chosen = eligible[shuffled(len(eligible), job.rng)[:n_targets]]
+            sample = space.sample(model, layer, np.sort(chosen), spec.n_neighbors)
+        model = descend_on_sample(
+            space, sample, model, data.parameters, data.objective, n_iterations, job.clock
+        )
+        if data.specification.tunes_bandwidth:
+            model = with_radius(data, spec._replace(model=model), model.bandwidth)
+        return model
+
+    def predict(self, problem: Problem, spec: Spec, job: Job) -> Contender:
+        """Held-out predictions, with the scale that suits them, and their loss."""
+        data, hold_out, _ = problem
+        began = time.monotonic()
+        space = job.take(spec.space).suited(spec.model)
+        sample = space.sample_held_out(spec.model, hold_out, spec.n_neighbors)
+        part, sample = space.at_hand(sample)
+        predictions = part.predict(spec.model, sample)
+        local = part.problem(spec.model), sample
+        calibrates = data.objective.calibrates_scale
+        judged = Judge(data, hold_out).judge(spec.model, predictions, calibrates, local)
+        candidate = Candidate(
+            input_transform=name_of(spec.space.kinds),
+            n_neighbors=spec.n_neighbors,
+            model=judged.model,
+            predicted=judged.predicted,
+            loss=judged.loss,
+            standard_error=judged.standard_error,
+            seconds=time.monotonic() - began,
+            link=judged.link,
+        )
+        width = min(spec.n_neighbors or sample.neighbors.shape[1], data.n)
+        cost = cost_of_local(width, data.d)
+        n_tuned = len(data.parameters.pack(judged.model))
+        return Contender(
+            self.name, spec.space, candidate, cost, n_tuned=n_tuned, noise=judged.noise
+        )
+
+    def judge_again(self, problem: Problem, contender: Contender, job: Job) -> Contender:
+        return self.predict(problem, contender.spec, job)
+
+    def grow(
+        self, problem: Problem, tuned: list[Tuned], found: Sequence[Judged], job: Job
+    ) -> list[Tuned]:
+        """Larger neighborhoods of the best, while a look at them says that they pay."""
+        data, rung = problem.data, problem.budget.rungs(problem.data.n)[-1]
+        own = sorted((c for c in found if isinstance(c, Contender)), key=lambda c: c.loss)
+        own = [c for c in own if c.family == self.name]
+        lowest = min(c.loss for c in found)
+        if not own or data.objective.excess(own[0].loss, lowest) > STILL_PROMISING:
+            return []
+        tried = {(c.space.kinds, str(c.model.kernel), c.n_neighbors, c.model.reach) for c in own}
+        grown = []
+        for best in own[:N_GROWN]:
+            for spec in self._larger(data, best):
+                key = (spec.space.kinds, str(spec.model.kernel), spec.n_neighbors, spec.model.reach)
+                is_new = key not in tried or data.specification.tunes_bandwidth
+                if is_new and self._pays(problem, spec, best, job):
+                    grown.append(self.tune(problem, spec, rung, job))
+        return grown
+
+    def _pays(self, problem: Problem, spec: Spec, best: Contender, job: Job) -> bool:
+        """Whether a larger model lowers the loss by more than it costs, before it is tuned."""
+        thinned, budget = _thinned(problem), problem.budget
+        look = self.predict(thinned, spec, job)
+        before = self.predict(thinned, best.spec, job)
+        is_farther = spec.model.reach > best.model.reach
+        worth = WORTH_REACHING if is_farther else WORTH_GROWING
+        worth += budget.worth_of_millisecond * (look.cost - before.cost)
+        return problem.data.objective.excess(before.loss, look.loss) > worth
+
+    def _larger(self, data: Data, best: Contender) -> list[Spec]:
+        spec, settings = best.spec, data.specification
+        if settings.tunes_bandwidth:
+            assert spec.model.bandwidth is not None
+            radii = (RADIUS_STEP * spec.model.bandwidth, spec.model.bandwidth / RADIUS_STEP)
+            return [spec._replace(model=with_radius(data, spec, radius)) for radius in radii]
+        m = spec.n_neighbors
+        if m is None:
+            return []
+        larger = []
+        # No more than the memory budget allows on one thread: more threads must not change it.
+        plan = data.backend.plan(
+            spec.space.problem(spec.model), None, 1, data.resources._replace(n_threads=1), True
+        )
+        most = min(MOST_NEIGHBORS, data.n - 1, plan.max_neighbors)
+        if m < most and settings.n_neighbors is None:
+            larger.append(resized(data, spec, min(2 * m, most)))
+        noise = spec.model.noise_variance * spec.model.signal_variance
+        is_coarse = settings.admits_coarse and data.is_in_memory and data.labels is None
+        if is_coarse and noise >= NOISY and m == (settings.n_neighbors or USUAL_N_NEIGHBORS):
+            farther = (f for f in COARSE_FACTORS if f * m <= data.n)
+            now = round(spec.model.reach**data.d)
+            factor = next((f for f in farther if f > now), None)
+            if factor is not None and data.n >= ROWS_PER_NEIGHBOR * m and not data.is_slow:
+                reach = float(factor ** (1.0 / data.d))
+                # Of much noise, few rows have told little: their lengthscales may be far off.
+                models = (spec.model, _fresh(data, spec.model)) if now == 1 else (spec.model,)
+                larger += [spec._replace(model=_with_reach(data, each, reach)) for each in models]
+        return larger
+
+    def _with_fewer(self, data: Data, spec: Spec) -> Spec:
+        is_open = data.specification.n_neighbors is None and data.n <= MOST_ROWS_WITH_FEWER
+        if spec.n_neighbors != USUAL_N_NEIGHBORS or not is_open:
+            return spec
+        return resized(data, spec, FIRST_N_NEIGHBORS)
+
+    def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
+        """Nominal milliseconds of tuning: a gradient costs about three solves."""
+        data = problem.data
+        m = spec.n_neighbors or USUAL_N_NEIGHBORS
+        if rung.is_first and m == USUAL_N_NEIGHBORS and data.n <= MOST_ROWS_WITH_FEWER:
+            m = FIRST_N_NEIGHBORS
+        n_solves = 3.0 * rung.n_targets * rung.n_iterations + min(N_RANKED, data.n)
+        return n_solves * cost_of_local(m, data.d)
+
+
+def _thinned(problem: Problem) -> Problem:
+    """With as many held-out targets as rank models."""
+    return problem._replace(hold_out=problem.hold_out.thinned(N_RANKED))
+
+
+def resized(data: Data, spec: Spec, n_neighbors: int) -> Spec:
+    """With another number of neighbors, and the same weights at the same distances."""
+    model, before = spec.model, spec.n_neighbors
+    if before is None or n_neighbors == before:
+        return spec
+    if "localizer_decay" not in data.parameters.given:
+        # The bandwidth grows with m^(1/d).
+        growth = (n_neighbors / before) ** (2.0 / data.d)
+        model = model.replace(localizer_decay=model.localizer_decay * growth)
+    return spec._replace(model=model, n_neighbors=n_neighbors)
+
+
+def _fresh(data: Data, model: LocalModel) -> LocalModel:
+    """The model that tuning began with, and the noise of a tuned one."""
+    own = data.specification.model
+    fresh = own.replace(kernel=model.kernel, scale_dof=model.scale_dof)
+    if data.parameters.given & {"noise_variance", "signal_variance"}:
+        return fresh
+    # Of the variance of the targets, which is 1, what is not noise is signal.
+    noise = float(np.clip(model.noise_variance * model.signal_variance, 0.05, 0.95))
+    return fresh.replace(noise_variance=noise / (1.0 - noise))
+
+
+def _with_reach(data: Data, model: LocalModel, reach: float) -> LocalModel:
+    if "localizer_decay" in data.parameters.given:
+        return model.replace(reach=reach)
+    growth = (reach / model.reach) ** 2  # the same weights at the same distances
+    return model.replace(reach=reach, localizer_decay=model.localizer_decay * growth)
+
+
+def with_radius(data: Data, spec: Spec, radius: float | None) -> LocalModel:
+    """The model with this bandwidth, as far as it does not reach too many rows.
+
+    None: that within which half of the rows have as many neighbors as usual.
+    """
+    model, space, n = spec.model, spec.space, data.n
+    rows = np.sort(shuffled(n, data.random(0))[:N_ASKED])
+    exclusions = data.hold_out(1).tuned.exclusions(rows, space.kinds)
+    queries = np.ascontiguousarray(space.X[rows])
+    known = queries, model.localizer_scale, USUAL_N_NEIGHBORS, n - 1, exclusions
+    usual, longest = radii_of(space.index, *known)
+    wanted = usual * model.localizer_unit if radius is None else radius
+    chosen = min(wanted, longest * model.localizer_unit)
+    return model.replace(bandwidth=chosen if 0 < chosen < math.inf else model.localizer_unit)

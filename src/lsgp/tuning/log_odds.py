@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The families of log odds, for labels: logistic regression, and GP classification of few rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.dense_host import HOST
+from lsgp.inputs.labels import Labels, one_hot
+from lsgp.solvers.label_posterior import MOST_CLASSES, integrate_labels
+from lsgp.solvers.laplace import LaplaceGP
+from lsgp.solvers.likeliest import make_exact
+from lsgp.solvers.log_odds import N_FOLDS, fit_logistic, laplace_held_out, logistic_held_out
+from lsgp.solvers.posterior import Choices
+from lsgp.solvers.prices import cost_of_exact, cost_of_logistic, cost_of_logistic_fits
+from lsgp.tuning.budget import Rung
+from lsgp.tuning.class_members import LaplaceMember, LinearMember, Member
+from lsgp.tuning.data import Data, Problem
+from lsgp.tuning.family import Family, LogOdds, Spec
+from lsgp.tuning.hold_out import HoldOut
+from lsgp.tuning.jobs import Job
+from lsgp.tuning.space import Space
+
+Array = NDArray[np.float64]
+
+#: Rows up to which logistic regression is tried, and rows up to which all ridges are.
+MOST_FOR_LOGISTIC, MOST_FOR_RIDGES = 10_000, 2000
+#: Ridges that are tried; of more rows, the last two.
+RIDGES = (0.1, 1.0, 10.0, 100.0)
+#: Rows up to which GP classification is tried, and its kernels.
+MOST_FOR_AVERAGE, LAPLACE_KERNELS = 100, ("matern32", "rbf")
+#: The class prior has k / (n + k) of the members of the average.
+PRIOR_ROWS = 2.0
+
+
+def _admits(problem: Problem) -> bool:
+    """Whether nobody has said what models are."""
+    data, budget = problem.data, problem.budget
+    settings = data.specification
+    return (
+        data.is_in_memory
+        and budget.n_combined > 1
+        and settings.admits_exact
+        and data.has_own_bounds
+    )
+
+
+def _labels(data: Data) -> Labels:
+    assert data.labels is not None, "log odds are of labels"
+    return data.labels
+
+
+def _judged(
+    name: str,
+    data: Data,
+    hold_out: HoldOut,
+    log_proba: Array,
+    parts: tuple[Member, ...],
+    cost: float,
+) -> LogOdds:
+    labels, rows = _labels(data), hold_out.targets
+    weight = labels.weight[rows]
+    loss = float(weight @ labels.losses(log_proba, rows) / weight.sum())
+    return LogOdds(name, log_proba, loss, cost, 0.0, 1, parts)
+
+
+class Logistic(Family):
+    name = "logistic"
+    of_labels = True
+
+    def starts(self, problem: Problem) -> list[Spec]:
+        data = problem.data
+        if not _admits(problem) or data.n > MOST_FOR_LOGISTIC:
+            return []
+        model = data.specification.model
+        kinds = data.specification.input_transforms
+        return [Spec(self.name, data.space(own), model, None) for own in kinds]
+
+    def predict(self, problem: Problem, spec: Spec, job: Job) -> LogOdds:
+        """With the ridge whose fits without a fold predict its rows best."""
+        data, hold_out, _ = problem
+        labels, Z = _labels(data), spec.space.X
+        folds, rows = hold_out.folds(data.n, N_FOLDS), hold_out.targets
+        tried = []
+        for ridge in RIDGES if data.n <= MOST_FOR_RIDGES else RIDGES[2:]:
+            job.clock.check()
+            log_proba = logistic_held_out(Z, labels.known, ridge, rows, folds)
+            tried.append((float(labels.losses(log_proba, rows).mean()), ridge, log_proba))
+        _, ridge, log_proba = min(tried, key=lambda each: each[0])
+        logits = fit_logistic(Z, labels.known, ridge)
+        parts = (LinearMember(spec.space.transform, logits, ridge),)
+        cost = cost_of_logistic(data.d, labels.n_classes)
+        return _judged(self.name, data, hold_out, log_proba, parts, cost)
+
+    def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
+        """Nominal milliseconds of all fits, of which each rung is told a third."""
+        data = problem.data
+        return cost_of_logistic_fits(data.n, data.d, _labels(data).n_classes)
+
+
+class LaplaceAverage(Family):
+    """GP classification of few labels, averaged over the posterior of its hyperparameters.
+
+    A label says a bit at most, so that few of them leave nearly all hyperparameters likely. These
+    are drawn from their prior and weighed by Laplace's evidence [C9].
+    """
+
+    name = "laplace average"
+    of_labels = True
+
+    def starts(self, problem: Problem) -> list[Spec]:
+        data, settings = problem.data, problem.data.specification
+        is_admitted = (
+            _admits(problem)
+            and data.n <= MOST_FOR_AVERAGE
+            and not settings.states_bounds
+            and data.rows.groups is None
+            and _labels(data).n_classes <= MOST_CLASSES
+            and HOST.evidence_bytes(data.n) <= data.resources.memory_budget
+        )
+        if not is_admitted:
+            return []
+        model = make_exact(settings.model, settings.given)
+        return [Spec(self.name, data.space(settings.input_transforms[0]), model, data.n)]
+
+    def predict(self, problem: Problem, spec: Spec, job: Job) -> LogOdds:
+        data, hold_out, _ = problem
+        labels = _labels(data)
+        choices, spaces = data.choices(LAPLACE_KERNELS)
+        members = _integrate(choices, spaces, labels, job)
+        folds, rows = hold_out.folds(data.n, N_FOLDS), hold_out.targets
+        log_proba = sum(
+            one.weight * laplace_held_out(one.gp, one.gp.Z, labels.known, rows, folds)
+            for one in members
+        )
+        # Pooled as predictions are [C4].
+        log_proba -= np.log(np.exp(log_proba).sum(axis=1, keepdims=True))
+        cost = cost_of_exact(data.n) * labels.n_classes * len(members)
+        return _judged(self.name, data, hold_out, log_proba, tuple(members), cost)
+
+    def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
+        return 50.0 * problem.data.n
+
+
+def _integrate(
+    choices: Choices, spaces: list[Space], labels: Labels, job: Job
+) -> list[LaplaceMember]:
+    """Members that stand for the posterior of the hyperparameters, with weights that sum to 1."""
+    columns = one_hot(labels.codes, labels.n_classes)
+    share = PRIOR_ROWS / (len(labels.codes) + PRIOR_ROWS)
+    known = (labels.codes, labels.weight, labels.prior, share)
+    members = []
+    for drawn in integrate_labels(choices, columns, labels.weight, job.rng, job.clock):
+        center = choices.inputs[drawn.x].mean(axis=0)
+        gp = LaplaceGP.fit(drawn.covariance, choices.inputs[drawn.x] - center, *known)
+        members.append(LaplaceMember(spaces[drawn.x].transform, center, gp, drawn.weight))
+    return members

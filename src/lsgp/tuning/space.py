@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The training rows in one input transform: held-out predictions of them, and their losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Resources
+from lsgp.compute.threads import run_blocks
+from lsgp.inputs.projections import Kinds
+from lsgp.inputs.transforms import InputTransform
+from lsgp.method.contract import (
+    STATUS_NOT_POSITIVE_DEFINITE,
+    LocalModel,
+    LocalProblem,
+    Predictions,
+    Scores,
+    concatenate_results,
+    join_targets,
+)
+from lsgp.search.approximate import rebuild
+from lsgp.search.exclusions import Exclusions
+from lsgp.search.index import SearchIndex, build_index
+from lsgp.search.suitability import suits
+from lsgp.solvers.nodes import TARGET_NODE, Nodes, has_same_spread
+from lsgp.solvers.objective import BAD_LOSS, Objective, Scorer
+from lsgp.tuning.hold_out import HoldOut, Layer
+
+Array = NDArray[np.float64]
+
+#: Rows of a sample are gathered where all rows are so many times more: then it takes little memory.
+_MUCH_MORE = 4
+
+
+class Sample(NamedTuple):
+    """Training points to predict, and the neighborhoods to predict them from."""
+
+    targets: NDArray[np.int32]  # (q,)
+    neighbors: NDArray[np.int32]  # (q, m)
+
+
+class Value(NamedTuple):
+    """Mean loss over a sample, and its gradient in log hyperparameters."""
+
+    loss: float
+    gradient: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The training rows in one input transform, indexed.
+
+    With ``nodes`` [E9], the coarse units of one model stand behind the rows, see `suited`.
+    """
+
+    transform: InputTransform
+    X: Array  # (n, d)
+    y: Array  # (n, t)
+    noise: Array  # (n,)
+    index: SearchIndex
+    backend: Backend
+    resources: Resources
+    #: What a job has of the resources at this moment; None: all of them.
+    share: Callable[[], Resources] | None = None
+    #: What computes losses; None: the backend.
+    scorer: Scorer | None = None
+    nodes: Nodes | None = None
+    #: The model whose spread the noise of the nodes has.
+    spread_of: LocalModel | None = None
+
+    @property
+    def kinds(self) -> Kinds:
+        return self.transform.kinds
+
+    def with_share(self, share: Callable[[], Resources], scorer: Scorer | None = None) -> Space:
+        """The same rows, for a job."""
+        return replace(self, share=share, scorer=scorer)
+
+    def _resources(self) -> Resources:
+        return self.resources if self.share is None else self.share()
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.X) if self.nodes is None else self.nodes.n_rows
+
+    def problem(self, model: LocalModel) -> LocalProblem:
+        return LocalProblem(self.X, self.y, self.noise, model)
+
+    def part(self, rows: NDArray[np.int32]) -> Space:
+        """As if there were these rows alone; for samples of them, see `indexed`."""
+        X, y, noise = (np.ascontiguousarray(a[rows]) for a in (self.X, self.y, self.noise))
+        return replace(self, X=X, y=y, noise=noise, nodes=None)
+
+    def indexed(self) -> Space:
+        """A part with an index of its own rows."""
+        return replace(self, index=build_index(self.X, np.ones(self.X.shape[1])))
+
+    def in_single(self, center: Array) -> Space:
+        """The same rows in single precision, around a center, so that digits count."""
+        X, y, noise = (
+            cast(Array, np.ascontiguousarray(array, dtype=np.float32))
+            for array in (self.X - center, self.y, self.noise)
+        )
+        return replace(self, X=X, y=y, noise=noise)
+
+    def suited(self, model: LocalModel) -> Space:
+        """With an index of these rows that is fast for the model's metric, if this one is not.
+
+        And with the nodes that a coarse model has behind its rows.
+        """
+        lengthscale, n_threads = model.localizer_scale, self._resources().n_threads
+        own = self
+        if not self.backend.is_device and not suits(self.index, lengthscale):
+            index = rebuild(self.index, self.X[: self.n_rows], lengthscale, n_threads)
+            own = replace(self, index=index)
+        return own._with_nodes(model, n_threads) if model.is_coarse else own
+
+    def _with_nodes(self, model: LocalModel, n_threads: int) -> Space:
+        own = slice(0, self.n_rows)
+        rows = LocalProblem(self.X[own], self.y[own], self.noise[own], model)
+        nodes = self.nodes
+        if nodes is None or not np.array_equal(nodes.tree.unit, model.localizer_scale):
+            nodes = Nodes.build(rows, n_threads)
+        elif self.spread_of is not None and has_same_spread(self.spread_of, model):
+            return self
+        # The spread of nodes is that under this model, while others are tried on its samples.
+        behind = nodes.behind(rows, n_threads)
+        X, y, noise = (np.asarray(array, dtype=self.X.dtype) for array in behind[:3])
+        return replace(self, X=X, y=y, noise=noise, nodes=nodes, spread_of=model)
+
+    def sample(
+        self,
+        model: LocalModel,
+        layer: Layer,
+        targets: NDArray[np.int32],
+        n_neighbors: int | None,
+    ) -> Sample:
+        """The neighborhoods of targets of a layer in the model's metric."""
+        exclusions, nodes = layer.exclusions(targets, self.kinds), self.nodes
+
+        def search(start: int, stop: int) -> NDArray[np.int32]:
+            queries = np.ascontiguousarray(self.X[targets[start:stop]])
+            own = exclusions.block(start, stop)
+            if nodes is not None and model.is_coarse and n_neighbors is not None:
+                return self.backend.search_units(
+                    nodes.tree, self.index, queries, n_neighbors, model.reach, own
+                )
+            return self.backend.search(
+                self.index, model, queries, n_neighbors, own, LARGEST_SYSTEM, start
+            )
+
+        resources = self._resources()
+        n_blocks = 1 if self.backend.is_device else 4 * resources.n_threads
+        size = max(1, -(-len(targets) // n_blocks))
+        blocks = run_blocks(search, len(targets), size, resources.n_threads, pool=resources.pool)
+        return Sample(targets, stack_neighbors(list(blocks)))
+
+    def sample_held_out(
+        self, model: LocalModel, hold_out: HoldOut, n_neighbors: int | None
+    ) -> Sample:
+        """The neighborhoods of all targets of a hold-out."""
+        samples = [
+            self.sample(model, layer, layer.targets, n_neighbors) for layer in hold_out.layers
+        ]
+        neighbors = stack_neighbors([sample.neighbors for sample in samples])
+        return Sample(hold_out.targets, neighbors)
+
+    def sample_nodes(
+        self, model: LocalModel, n_targets: int, n_neighbors: int, rng: np.random.Generator
+    ) -> Sample:
+        """Nodes of some rows as targets, each predicted from units without any of its rows.
+
+        Their noise is that of a mean: so few of them tell models apart that many rows cannot.
+        """
+        nodes = self.nodes
+        assert nodes is not None
+        tree = nodes.tree
+        all_nodes = tree.nodes_of_size(TARGET_NODE)
+        chosen = np.sort(rng.choice(all_nodes, min(n_targets, len(all_nodes)), replace=False))
+        groups = np.full(self.n_rows, -1, np.int32)
+        for k, (begin, end) in enumerate(zip(*tree.spans(chosen), strict=True)):
+            groups[tree.order.ravel()[begin:end]] = k
+        own = np.arange(len(chosen), dtype=np.int32)
+        targets = (self.n_rows + chosen).astype(np.int32)
+        queries = np.ascontiguousarray(self.X[targets])
+        exclusions = Exclusions(groups=groups, query_groups=own)
+        units = self.backend.search_units(
+            tree, self.index, queries, n_neighbors, model.reach, exclusions
+        )
+        return Sample(targets, units)
+
+    def gather(self, sample: Sample) -> tuple[Space, Sample]:
+        """The rows of a sample one behind the other, as often as it has them, and the sample there.
+
+        A sample is evaluated again and again, and of many rows most of the time would go to
+        waiting for memory.
+        """
+        is_there = sample.neighbors >= 0
+        rows = np.concatenate([sample.neighbors[is_there], sample.targets])
+        if _MUCH_MORE * len(rows) > len(self.X):
+            return self, sample
+        places = np.arange(len(rows), dtype=np.int32)
+        neighbors = np.full(sample.neighbors.shape, -1, dtype=np.int32)
+        neighbors[is_there] = places[: -len(sample.targets)]
+        return self.part(rows), Sample(places[-len(sample.targets) :], neighbors)
+
+    def at_hand(self, sample: Sample) -> tuple[Space, Sample]:
+        """What a sample is evaluated on: itself here, where all rows are in memory."""
+        return self, sample
+
+    def evaluate(self, model: LocalModel, sample: Sample, objective: Objective) -> Value:
+        """Mean loss over the sample and its gradient; a failed solve makes the value bad."""
+        problem = self.problem(model)
+        scorer = self.scorer or self.backend
+        return _mean(objective.score(problem, *sample, scorer, self._resources()))
+
+    def predict(self, model: LocalModel, sample: Sample) -> Predictions:
+        """Predictions of the sample's targets from their neighborhoods."""
+        parts = self.problem(model).by_noise_level()
+        if len(parts) > 1:
+            predictions = [self._predict(part, sample) for _, part in parts]
+            return join_targets([columns for columns, _ in parts], predictions)
+        return self._predict(parts[0][1], sample)
+
+    def _predict(self, problem: LocalProblem, sample: Sample) -> Predictions:
+        width, n = max(sample.neighbors.shape[1], 1), len(sample.targets)
+        resources = self._resources()
+        plan = self.backend.plan(problem, width, n, resources)
+
+        def work(start: int, stop: int) -> Predictions:
+            queries = np.ascontiguousarray(self.X[sample.targets[start:stop]])
+            return self.backend.predict(problem, queries, sample.neighbors[start:stop])
+
+        parts = run_blocks(work, n, plan.block_size, plan.n_threads, pool=resources.pool)
+        predictions: Predictions = concatenate_results(list(parts))
+        return predictions
+
+
+def _mean(scores: Scores) -> Value:
+    loss = float(scores.loss.mean())
+    failed = (scores.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
+    if failed or not np.isfinite(loss) or not np.isfinite(scores.gradient).all():
+        return Value(BAD_LOSS, np.zeros(scores.gradient.shape[1]))
+    return Value(loss, scores.gradient.mean(axis=0))
+
+
+def stack_neighbors(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Neighborhoods of several blocks as one array; with a fixed bandwidth widths differ."""
+    width = max(part.shape[1] for part in parts)
+    stacked = np.full((sum(map(len, parts)), width), -1, dtype=np.int32)
+    start = 0
+    for part in parts:
+        stacked[start : start + len(part), : part.shape[1]] = part
+        start += len(part)
+    return stacked

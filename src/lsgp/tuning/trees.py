@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The family of boosted trees: where targets jump, steps fit better than any kernel.
+
+There is one fit for each fold of the rows, of all others, so that every row has a prediction by
+trees that have not seen it. Trees say where a target lies; how far from there it may be, the other
+models say. Of labels, trees add up log odds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.backends.grow import log_proba_of_odds
+from lsgp.inputs.labels import Labels, one_hot
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.solvers.boosted import UNSEEN, BoostedTrees
+from lsgp.solvers.grow_folds import MOST_CLASSES, grow_folds
+from lsgp.solvers.prices import cost_of_trees
+from lsgp.tuning.budget import Rung
+from lsgp.tuning.class_members import TreesMember
+from lsgp.tuning.data import Problem, Stream
+from lsgp.tuning.family import Family, Located, LogOdds, Spec
+from lsgp.tuning.jobs import Job
+
+Array = NDArray[np.float64]
+
+#: Fewer rows leave next to none in each leaf; of one or two inputs, predictions are curves or maps,
+#: which people want without steps; of more rows than the last, a fold takes minutes.
+FEWEST_ROWS, FEWEST_INPUTS, MOST_ROWS = 100, 3, 300_000
+#: Folds, and how many of them more rows than `MANY_ROWS` have.
+N_FOLDS, FEW_FOLDS, MANY_ROWS = 5, 3, 10_000
+#: Trees, at most.
+N_TREES = 1000
+#: Degrees of freedom that errors of trees have where trees are judged alone.
+DOF = 8.0
+
+
+class Trees(Family):
+    name = "trees"
+
+    def starts(self, problem: Problem) -> list[Spec]:
+        data = problem.data
+        n, d = data.rows.X.shape
+        is_admitted = (
+            data.specification.admits_boosting
+            and problem.budget.n_combined > 1
+            and (data.labels is None or data.labels.n_classes <= MOST_CLASSES)
+            and data.is_in_memory
+            and data.objective.judges_predictions
+            and n >= FEWEST_ROWS
+            and d >= FEWEST_INPUTS
+            and bool(np.ptp(data.y, axis=0).any())
+            and len(np.unique(fold_numbers(problem))) > 1
+        )
+        if not is_admitted:
+            return []
+        model = data.specification.model
+        return [Spec(self.name, data.space(data.specification.input_transforms[0]), model, None)]
+
+    def predict(self, problem: Problem, spec: Spec, job: Job) -> Located | LogOdds:
+        """Trees of every fold, as many and as large as suit the rows that each has not seen."""
+        if problem.data.labels is not None:
+            return self._of_labels(problem, problem.data.labels, job)
+        data, targets = problem.data, problem.hold_out.targets
+        X, noise = np.asarray(data.rows.X, dtype=float), data.rows.noise
+        is_alike = bool((noise == noise[0]).all())
+        weight = None if is_alike else 1.0 / np.maximum(noise, np.finfo(float).tiny)
+        n_trees = max(1, round(N_TREES * min(1.0, problem.budget.work)))
+        growing = n_trees, job.clock.check, job.share().n_threads
+        trees = grow_folds(X, data.y, weight, fold_numbers(problem), *growing)
+        location = trees.held_out[targets]
+        errors = data.y[targets] - location
+        scale = np.full_like(location, float(np.sqrt(np.mean(errors**2))))
+        alone = PredictiveDistribution(location, scale, np.full(len(location), DOF))
+        loss = float(data.objective.losses(alone, data.y[targets]).mean())
+        return Located(self.name, trees, location, loss, _cost(trees))
+
+    def _of_labels(self, problem: Problem, labels: Labels, job: Job) -> LogOdds:
+        data, rows = problem.data, problem.hold_out.targets
+        X, y = np.asarray(data.rows.X, dtype=float), one_hot(labels.codes, labels.n_classes)
+        n_trees = max(1, round(N_TREES * min(1.0, problem.budget.work) / y.shape[1]))
+        growing = n_trees, job.clock.check, job.share().n_threads
+        folds = fold_numbers(problem)
+        trees = grow_folds(X, y, labels.weight, folds, *growing, has_labels=True)
+        log_proba = log_proba_of_odds(trees.held_out[rows])
+        weight = labels.weight[rows]
+        loss = float(weight @ labels.losses(log_proba, rows) / weight.sum())
+        return LogOdds(self.name, log_proba, loss, _cost(trees), 0.0, 0, (TreesMember(trees),))
+
+    def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
+        """Nominal milliseconds, of which each rung is told a part."""
+        n, d = problem.data.rows.X.shape
+        return 0.02 * min(n, MOST_ROWS) * d
+
+
+def _cost(trees: BoostedTrees) -> float:
+    """Nominal milliseconds of one prediction."""
+    return cost_of_trees(trees.n_trees, trees.nodes.n_leaves)
+
+
+def fold_numbers(problem: Problem) -> NDArray[np.int64]:
+    """The fold (n,) of each row; blocks of the hold-out stay together, and some rows have none."""
+    data = problem.data
+    folds = problem.hold_out.folds(data.n, N_FOLDS if data.n <= MANY_ROWS else FEW_FOLDS)
+    if data.n > MOST_ROWS:
+        folds[data.random(Stream.TREES).permutation(data.n)[MOST_ROWS:]] = UNSEEN
+    return folds

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The score that is told is that of the model that is returned."""
+
+import re
+
+import numpy as np
+import pytest
+
+from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.method.calibration import calibrate_combination
+from lsgp.method.distribution import PredictiveDistribution
+
+QUICK = {"random_state": 0, "effort": "fast", "input_transform": "standardize"}
+
+
+def with_large_errors(n, seed=0):
+    """A fifth of the rows has errors that are fifteen times as large."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n, 2))
+    error = np.where(rng.random(n) < 0.2, 1.5, 0.1) * rng.normal(size=n)
+    return X, np.sin(3.0 * X[:, 0]) * np.cos(2.0 * X[:, 1]) + error
+
+
+def described_crps(model):
+    return float(re.search(r"leave-one-out CRPS: ([\d.]+)", model.describe())[1])
+
+
+def test_regressors_tell_the_score_after_calibration():
+    X, y = with_large_errors(800)
+    model = LSGPRegressor().set_params(kernel="matern32", **QUICK).fit(X, y)
+    left_out = model.loo().calibration.crps
+    assert model.tuning_.loss * y.std() == pytest.approx(left_out, rel=1e-3)
+    assert described_crps(model) == pytest.approx(left_out, rel=1e-3)
+
+
+def test_new_rows_are_predicted_as_well_as_was_told():
+    X, y = with_large_errors(800)
+    model = LSGPRegressor().set_params(kernel="matern32", **QUICK).fit(X, y)
+    fresh, observed = with_large_errors(4000, seed=1)
+    crps = model.predict_distribution(fresh).crps(observed).mean()
+    assert described_crps(model) == pytest.approx(crps, rel=0.12)
+
+
+def test_score_is_that_of_all_members():
+    """Also of an average over the posterior, and of exact and local models together."""
+    X, y = with_large_errors(120)
+    model = LSGPRegressor().set_params(**QUICK).fit(X, y)
+    assert len(model.tuning_.chosen) > 2
+    left_out = model.loo().calibration.crps
+    assert model.tuning_.loss * y.std() == pytest.approx(left_out, rel=1e-3)
+
+
+def two_apart(n, seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, 3)), rng.integers(0, 2, n)
+    X[:, 0] += 3.0 * y
+    return X, y
+
+
+def test_classifiers_tell_the_log_loss_of_the_whole_pool():
+    """Beside local models it has logistic regression and Gaussian process classification."""
+    fresh, labels = two_apart(4000, 99)
+    told, seen = [], []
+    for seed in range(4):
+        model = LSGPClassifier(random_state=0).fit(*two_apart(250, seed))
+        told.append(model.tuning_.loss)
+        seen.append(-np.mean(model.predict_log_proba(fresh)[np.arange(4000), labels]))
+    # 125 rows judge: their mean loss is known to a fifth, of four samples to a tenth.
+    assert np.mean(told) == pytest.approx(np.mean(seen), rel=0.25)
+
+
+def test_calibration_does_not_trade_the_crps_for_log_density():
+    """Scales of five decades, of which the smallest are too large: their contrast is too small.
+
+    Where it is raised, the largest grow too, and the CRPS is a sum over the largest.
+    """
+    rng = np.random.default_rng(0)
+    n = 2000
+    scale = np.exp(rng.uniform(np.log(1e-5), 0.0, n))
+    true = np.where(scale < 0.05, 0.05 * (scale / 0.05) ** 1.65, scale)
+    observed = (true * rng.standard_t(3, size=n))[:, None]
+    predicted = PredictiveDistribution(np.zeros((n, 1)), scale[:, None], np.full((n, 1), 10.0))
+    calibrated = calibrate_combination(predicted, observed, n).apply(predicted)
+    assert calibrated.logpdf(observed).mean() > predicted.logpdf(observed).mean()
+    assert calibrated.crps(observed).mean() <= 1.01 * predicted.crps(observed).mean()
+    assert calibrated.std.max() < np.abs(observed).max()
