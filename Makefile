@@ -37,7 +37,7 @@ test: $(VENV)/installed.stamp  ## Run the tests
 	$(PY) -m pytest -q -n auto --dist worksteal tests $(ARGS)
 
 test-botorch: $(VENV)/installed.stamp $(VENV)/botorch.stamp  ## Run the tests of lsgp.botorch: installs torch
-	$(PY) -m pytest -q tests/test_botorch.py tests/test_docs.py -k "botorch or optimization" $(ARGS)
+	$(PY) -m pytest -q tests/botorch/test_botorch.py tests/project/test_docs.py -k "botorch or optimization" $(ARGS)
 
 bench: $(VENV)/installed.stamp  ## Measure the speed of the native core
 	$(PY) benchmarks/core_speed.py

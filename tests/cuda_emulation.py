@@ -4,7 +4,7 @@
 Each lane has a stack of its own, and runs from one exchange among them to the next: a warp waits
 for its lanes, a block for all. So what they compute is tested without a device. Those that forget
 to wait for each other are seen where the order in which they run matters: it can be turned around.
-How a device rounds, only a device shows (tests/test_cuda.py).
+How a device rounds, only a device shows (tests/backends/test_cuda.py).
 """
 
 import ctypes

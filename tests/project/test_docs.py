@@ -15,9 +15,9 @@ import pytest
 
 from lsgp.cli import main
 
-DOCS = Path(__file__).parents[1] / "docs"
-SOURCE = Path(__file__).parents[1] / "src" / "lsgp"
-REPRODUCTION = Path(__file__).parents[1] / "reproduction"
+DOCS = Path(__file__).parents[2] / "docs"
+SOURCE = Path(__file__).parents[2] / "src" / "lsgp"
+REPRODUCTION = Path(__file__).parents[2] / "reproduction"
 PAGES = sorted(DOCS.glob("*.md"))
 SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
 

@@ -190,7 +190,7 @@ def test_interrupts_leave_the_old_or_the_new_model(tmp_path, change, n_jobs):
     # In a process of its own, whose SIGINT is not ignored, wherever the tests were started from.
     call, is_new = CHANGES[change]
     program = INTERRUPTED.format(
-        tests=str(Path(__file__).parent),
+        tests=str(Path(__file__).parents[1]),
         n_jobs=n_jobs,
         change=call,
         is_new=is_new,

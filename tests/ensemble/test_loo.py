@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from test_storage_damage import rewrite
+from model_files import rewrite
 from tuned import make_data, regressor
 
 from lsgp import Hyperparameters, LSGPRegressor, ModelFileError

@@ -2,19 +2,19 @@
 """Damaged and foreign files, and files that contradict themselves, give one clear error."""
 
 import io
-import json
 import os
 import pickle
 import tracemalloc
 
 import numpy as np
 import pytest
+from model_files import own_contents, rewrite
 from safetensors.numpy import save_file
 from storage_cases import fit_case, make_data, same_predictions
 
 from lsgp import Hyperparameters, LSGPRegressor, ModelFileError
 from lsgp.storage import model_file
-from lsgp.storage.model_file import Contents, read_model_file, write_model_file
+from lsgp.storage.model_file import write_model_file
 
 #: Files damaged at random. More were tried once: 500.
 N_DAMAGED = 120
@@ -186,20 +186,6 @@ def test_a_model_of_another_estimator_says_how_to_load_it(saved_model):
 
 
 # -- files with right checksums and wrong contents -----------------------------------------------
-
-
-def own_contents(path):
-    texts, arrays = read_model_file(path)
-    texts = {name: texts[name] for name in ("library_version", "estimator")}
-    return Contents(texts, {name: array.copy() for name, array in arrays.items()})
-
-
-def rewrite(path, change):
-    """Change the contents of a file, and give it the checksums of a valid one."""
-    texts, arrays = own_contents(path)
-    state = json.loads(texts["estimator"])
-    change(state, arrays)
-    write_model_file(path, Contents({**texts, "estimator": json.dumps(state)}, arrays))
 
 
 def set_value(*keys, value):

@@ -163,7 +163,7 @@ def test_module_is_the_program():
 
 
 def test_session_of_the_readme_works(tmp_path, monkeypatch):
-    readme = Path(__file__).parent.parent / "README.md"
+    readme = Path(__file__).parents[2] / "README.md"
     section = (
         readme.read_text(encoding="utf-8").split("## From the command line")[1].split("\n## ")[0]
     )

@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from accuracy import COMMITTED, TABLES, measure
+from committed_scores import COMMITTED, TABLES, measure
 from data_folder import data_folder
 
 #: With the same random numbers, what is worse was made worse; processors differ in rounding.
@@ -19,5 +19,5 @@ def test_default_fit_is_as_accurate_as_it_was(name):
         limit = (1.0 + TOLERANCE) * committed[score]
         assert value <= limit, (
             f"{score} of {name} is {value:.4g}, {value / committed[score] - 1.0:.1%} worse than "
-            f"the committed {committed[score]}. If that is meant: python tests/accuracy.py"
+            f"the committed {committed[score]}. If that is meant: python tests/committed_scores.py"
         )

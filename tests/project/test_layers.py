@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 from architecture_picture import PICTURE, draw
 from import_graph import (
     ROOT,

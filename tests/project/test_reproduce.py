@@ -303,7 +303,7 @@ def test_deep_gp_without_torch_is_noted(tmp_path, monkeypatch):
 
 def test_deep_gp_of_the_benchmarks_learns_a_sine():
     pytest.importorskip("torch")
-    path = Path(__file__).resolve().parents[1] / "benchmarks" / "deep_gp.py"
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "deep_gp.py"
     predict = run_module.load_deep_gp(path)
     X = np.linspace(-3, 3, 200)[:, None]
     y = np.sin(2 * X[:, 0])

@@ -10,7 +10,7 @@ import pytest
 
 from lsgp.method.distribution import PredictiveDistribution
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
 import comparison_report  # noqa: E402

@@ -16,7 +16,7 @@ import pytest
 from lsgp import LSGPRegressor
 from lsgp.cli import NO_DASK, NO_POLARS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 

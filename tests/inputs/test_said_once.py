@@ -31,7 +31,7 @@ from lsgp.inputs.setting import Option, Setting
 from lsgp.method.contract import LOCALIZER_METRICS, OBJECTIVES
 from lsgp.tuning.budget import BUDGETS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ESTIMATORS = (LSGPRegressor, LSGPClassifier)
 PARTS = (Hyperparameters, Localizer, Sphere, Rotated, Effort)
 OBJECTS = (
