@@ -9,6 +9,7 @@ from scipy import stats
 from sklearn.gaussian_process import kernels as sk
 
 from lsgp.backends import cpu, reference
+from lsgp.backends.contract import ScoreRequest
 from lsgp.method.contract import OBJECTIVES
 
 
@@ -67,7 +68,9 @@ def test_native_gradient_is_the_derivative_of_the_loss(kernel, localizer):
         objective = OBJECTIVES[turn % len(OBJECTIVES)]
 
         def score(problem, instance=instance, objective=objective):
-            return cpu.score(problem, instance.targets, instance.target_neighbors, objective)
+            return cpu.score(
+                ScoreRequest(problem, instance.targets, instance.target_neighbors, objective)
+            )
 
         assert_gradient(instance, score, f"{case}, {objective}")
 
@@ -83,7 +86,9 @@ def test_reference_gradient_is_the_derivative_of_the_loss(kernel, localizer, sca
         instance = make_instance(case, n_queries=2, seed=2)
 
         def score(problem, instance=instance, objective=objective):
-            return reference.score(problem, instance.targets, instance.target_neighbors, objective)
+            return reference.score(
+                ScoreRequest(problem, instance.targets, instance.target_neighbors, objective)
+            )
 
         assert_gradient(instance, score, f"{case}, {objective}")
 
@@ -136,7 +141,12 @@ def test_gradient_of_a_kernel_object_is_in_its_own_theta(kernel, scale, objectiv
     def score(theta):
         moved = model.replace(kernel=kernel.clone_with_theta(theta))
         return reference.score(
-            problem._replace(model=moved), instance.targets, instance.target_neighbors, objective
+            ScoreRequest(
+                problem._replace(model=moved),
+                instance.targets,
+                instance.target_neighbors,
+                objective,
+            )
         )
 
     scores = score(kernel.theta)

@@ -6,6 +6,7 @@ from backend_checks import assert_identical, each_core, each_dtype
 from cases import Case, as_dtype, make_instance
 
 from lsgp.backends import cpu
+from lsgp.backends.contract import ScoreRequest, Systems
 from lsgp.method.contract import OBJECTIVES, concatenate_results
 
 N_QUERIES = 40
@@ -34,7 +35,9 @@ def test_no_bit_depends_on_the_block_size(core, dtype, case, constant_variance):
     problem = instance.problem._replace(model=model)
 
     def predict(part):
-        return cpu.predict(problem, instance.queries[part], instance.neighbors[part], core=core)
+        return cpu.predict(
+            Systems(problem, instance.queries[part], instance.neighbors[part]), core=core
+        )
 
     whole = predict(slice(None))
     for size in range(1, N_QUERIES + 1):
@@ -43,7 +46,7 @@ def test_no_bit_depends_on_the_block_size(core, dtype, case, constant_variance):
 
         def score(part, objective=objective):
             rows = instance.targets[part], instance.target_neighbors[part]
-            return cpu.score(problem, *rows, objective, core=core)
+            return cpu.score(ScoreRequest(problem, *rows, objective), core=core)
 
         whole_score = score(slice(None))
         for size in range(1, N_QUERIES + 1):

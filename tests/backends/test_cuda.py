@@ -22,14 +22,14 @@ from cases import DTYPES, Case, as_dtype, cases_of, make_instance
 
 from lsgp import LSGPRegressor
 from lsgp.backends import choose_backend, cpu, cuda, reference
-from lsgp.backends.contract import Resources
+from lsgp.backends.contract import Resources, ScoreRequest, Systems, SystemSize, around
 from lsgp.backends.cuda import device
 from lsgp.backends.cuda.device import DeviceError
 from lsgp.method.contract import OBJECTIVES, STATUS_JITTERED, LocalModel, LocalProblem
-from lsgp.search.coarse import build_coarse_tree
+from lsgp.search.coarse import UnitRequest, build_coarse_tree
+from lsgp.search.contract import TooManyNeighborsError
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import build_index
-from lsgp.search.neighborhoods import TooManyNeighborsError
 
 REASON = cuda.why_not()
 needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -57,14 +57,14 @@ def test_device_agrees_with_the_reference(kernel, localizer):
     for turn, case in enumerate(cases_of(kernel, localizer)):
         instance = make_instance(case)
         objective = OBJECTIVES[turn % len(OBJECTIVES)]
-        predicted = reference.predict(instance.problem, instance.queries, instance.neighbors)
+        predicted = reference.predict(instance.systems)
         targets = instance.targets, instance.target_neighbors, objective
-        scored = reference.score(instance.problem, *targets)
+        scored = reference.score(ScoreRequest(instance.problem, *targets))
         for dtype in DTYPES:
             cast, label = as_dtype(instance, dtype), f"{case}, {dtype}"
-            actual = cuda.predict(cast.problem, cast.queries, cast.neighbors)
+            actual = cuda.predict(cast.systems)
             assert_close(actual, predicted, TOLERANCES[dtype], label)
-            actual = cuda.score(cast.problem, *targets)
+            actual = cuda.score(ScoreRequest(cast.problem, *targets))
             assert_close(actual, scored, TOLERANCES[dtype], f"{label}, {objective}")
 
 
@@ -74,14 +74,19 @@ def test_device_agrees_on_coefficients_and_on_averages(kernel, localizer):
     for turn, case in enumerate(cases_of(kernel, localizer)[::5]):
         instance = make_instance(case)
         places = instance.problem, instance.queries, instance.neighbors
-        expected, got = reference.coefficients(*places), cuda.coefficients(*places)
+        expected, got = (
+            reference.coefficients(Systems(*places)),
+            cuda.coefficients(Systems(*places)),
+        )
         assert np.array_equal(got.status, expected.status)
         np.testing.assert_allclose(got.weight, expected.weight, rtol=1e-9)
         largest = np.abs(expected.beta).max(initial=1.0)
         np.testing.assert_allclose(got.beta, expected.beta, rtol=0, atol=1e-7 * largest)
         if turn == 0:
             points = instance.queries[:, None, :] + np.linspace(-0.1, 0.1, 3)[:, None]
-            assert_identical(cuda.predict(*places, points), cpu.predict(*places, points))
+            assert_identical(
+                cuda.predict(Systems(*places, points)), cpu.predict(Systems(*places, points))
+            )
 
 
 #: Sizes around those at which another kernel, or another kind of memory, is taken.
@@ -101,11 +106,14 @@ def test_systems_of_any_size_agree_with_the_native_core(m, d, trend, dtype):
         constant_variance=variances[0], slope_variance=variances[1]
     )
     problem = instance.problem._replace(model=model)
-    expected = cpu.predict(problem, instance.queries, instance.neighbors)
-    actual = cuda.predict(problem, instance.queries, instance.neighbors)
+    expected = cpu.predict(Systems(problem, instance.queries, instance.neighbors))
+    actual = cuda.predict(Systems(problem, instance.queries, instance.neighbors))
     assert_close(actual, expected, TOLERANCES[dtype], f"{m}, {d}")
     targets = instance.targets, instance.target_neighbors, "log_density"
-    expected, actual = cpu.score(problem, *targets), cuda.score(problem, *targets)
+    expected, actual = (
+        cpu.score(ScoreRequest(problem, *targets)),
+        cuda.score(ScoreRequest(problem, *targets)),
+    )
     assert_close(actual, expected, TOLERANCES[dtype], f"{m}, {d}")
 
 
@@ -119,15 +127,15 @@ def test_a_query_does_not_depend_on_its_company(dtype):
     for row, size in zip(neighbors, rng.integers(0, 33, len(neighbors)), strict=True):
         row[size:] = -1
         rng.shuffle(row)  # padding may be anywhere
-    together = cuda.predict(instance.problem, instance.queries, neighbors)
+    together = cuda.predict(Systems(instance.problem, instance.queries, neighbors))
     assert_close(
         together,
-        cpu.predict(instance.problem, instance.queries, neighbors),
+        cpu.predict(Systems(instance.problem, instance.queries, neighbors)),
         TOLERANCES[dtype],
         "padded",
     )
     order = rng.permutation(40)
-    again = cuda.predict(instance.problem, instance.queries[order], neighbors[order])
+    again = cuda.predict(Systems(instance.problem, instance.queries[order], neighbors[order]))
     assert_identical(again, type(together)(*(part[order] for part in together)))
 
 
@@ -150,8 +158,8 @@ def test_rows_that_are_not_there_are_refused():
     wrong = instance.neighbors.copy()
     wrong[1, 2] = len(instance.problem.X)
     with pytest.raises(ValueError, match="neighbors names a row that X does not have"):
-        cuda.predict(instance.problem, instance.queries, wrong)
-    nobody = cuda.predict(instance.problem, instance.queries[:0], instance.neighbors[:0])
+        cuda.predict(Systems(instance.problem, instance.queries, wrong))
+    nobody = cuda.predict(Systems(instance.problem, instance.queries[:0], instance.neighbors[:0]))
     assert len(nobody.mean) == 0
 
 
@@ -180,12 +188,12 @@ def test_device_finds_the_neighborhoods_of_the_host(n, n_inputs):
         Exclusions(None, None, groups, own_groups),
     ):
         for m in (1, 7, 64, 65, 400):
-            expected = cpu.search(index, model, queries, m, exclusions)
-            actual = cuda.search(index, model, queries, m, exclusions)
+            expected = cpu.search(index, around(model, queries, m, exclusions))
+            actual = cuda.search(index, around(model, queries, m, exclusions))
             assert np.array_equal(actual, expected), (m, exclusions)
         ball = model.replace(bandwidth=0.4)
-        few = queries[:50], None, exclusions.block(0, 50)
-        assert outcome(cuda, index, ball, *few) == outcome(cpu, index, ball, *few)
+        few = around(ball, queries, None, exclusions).block(0, 50)
+        assert outcome(cuda, index, few) == outcome(cpu, index, few)
 
 
 @needs_device
@@ -209,8 +217,8 @@ def test_device_finds_the_units_of_the_host(n, n_inputs):
         Exclusions(own, groups=groups, query_groups=rng.integers(-1, 3, q).astype(np.int32)),
     ):
         for m, reach in ((1, 2.0), (24, 8.0), (64, 3.0), (400, 4.0)):
-            given = tree, index, queries, m, reach, exclusions
-            expected, actual = cpu.search_units(*given), cuda.search_units(*given)
+            given = UnitRequest(tree, index, queries, m, reach, exclusions)
+            expected, actual = cpu.search_units(given), cuda.search_units(given)
             assert np.array_equal(actual, expected), (m, exclusions)
 
 
@@ -275,8 +283,8 @@ def test_rows_are_uploaded_once_and_go_with_their_arrays():
 @needs_device
 def test_plan_stays_within_the_budget():
     instance = make_instance(PLAIN)
-    small = cuda.plan(instance.problem, 64, 10**6, Resources(memory_budget=10**6))
-    large = cuda.plan(instance.problem, 64, 10**6, Resources(memory_budget=10**9))
+    small = cuda.plan(SystemSize.of(instance.problem, 64), 10**6, Resources(memory_budget=10**6))
+    large = cuda.plan(SystemSize.of(instance.problem, 64), 10**6, Resources(memory_budget=10**9))
     assert small.block_size < large.block_size
     with pytest.raises(ValueError, match="memory_budget=100 bytes is less than"):
-        cuda.plan(instance.problem, 64, 10**6, Resources(memory_budget=100))
+        cuda.plan(SystemSize.of(instance.problem, 64), 10**6, Resources(memory_budget=100))

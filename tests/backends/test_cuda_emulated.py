@@ -15,6 +15,7 @@ from backend_checks import TOLERANCES, assert_close, each_pair
 from cases import DTYPES, Case, as_dtype, cases_of, make_instance
 
 from lsgp.backends import cpu, reference
+from lsgp.backends.contract import ScoreRequest, Systems
 from lsgp.backends.cuda import coarse, residence, search
 from lsgp.backends.cuda.coarse import NO_ROOM, ROOM_BESIDE, n_open_of
 from lsgp.backends.cuda.device import Device
@@ -31,7 +32,8 @@ from lsgp.method.contract import (
 )
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
-from lsgp.search.coarse import build_coarse_tree
+from lsgp.search.coarse import UnitRequest, build_coarse_tree, search_units
+from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import build_index
 
@@ -88,9 +90,9 @@ def test_kernels_agree_with_the_reference(libraries, kernel, localizer):
         instance = make_instance(case)
         objective = OBJECTIVES[turn // 4 % len(OBJECTIVES)]
         places = instance.queries, instance.neighbors
-        wanted = solved(reference.predict(instance.problem, *places))
+        wanted = solved(reference.predict(Systems(instance.problem, *places)))
         targets = instance.targets, instance.target_neighbors, objective
-        wanted_scores = reference.score(instance.problem, *targets)
+        wanted_scores = reference.score(ScoreRequest(instance.problem, *targets))
         for dtype in DTYPES:
             cast, label = as_dtype(instance, dtype), f"{case}, {dtype}"
             places = cast.queries, cast.neighbors
@@ -114,7 +116,7 @@ def test_coefficients_agree_with_the_reference(libraries, kernel, localizer):
     for case in cases_of(kernel, localizer)[::9]:
         instance = make_instance(case)
         places = instance.problem, instance.queries, instance.neighbors
-        expected = reference.coefficients(*places)
+        expected = reference.coefficients(Systems(*places))
         got = emulation.coefficients(libraries["coefficients", "float64"], *places, False)
         assert np.array_equal(got.status, expected.status)
         np.testing.assert_allclose(got.weight, expected.weight, rtol=1e-9)
@@ -129,7 +131,7 @@ def test_a_singular_system_climbs_the_same_jitter(libraries):
     for noise_variance in (0.0, 1e-18):
         model = LocalModel("rbf", "rectangular", np.ones(1), noise_variance=noise_variance)
         problem = LocalProblem(X, np.sin(X), np.ones(12), model)
-        wanted = reference.predict(problem, X[:1] + 0.1, neighbors)
+        wanted = reference.predict(Systems(problem, X[:1] + 0.1, neighbors))
         got = emulation.predict(
             libraries["predict", "float64"], problem, X[:1] + 0.1, neighbors, False
         )
@@ -160,11 +162,11 @@ def test_warps_agree_with_the_native_core(tmp_path, size, dtype):
         if turn % 3 == 1:
             for row in (*places[1], *others):  # padding may be anywhere
                 row[rng.random(m) < 0.3] = -1
-        wanted = solved(cpu.predict(instance.problem, *places))
+        wanted = solved(cpu.predict(Systems(instance.problem, *places)))
         got = solved(emulation.predict_by_warps(kernels["predict"], instance.problem, *places))
         assert_close(*precise(got, wanted), TOLERANCES[dtype], label)
         targets = instance.targets, others, OBJECTIVES[turn % len(OBJECTIVES)]
-        wanted = cpu.score(instance.problem, *targets)
+        wanted = cpu.score(ScoreRequest(instance.problem, *targets))
         got = emulation.score_by_warps(kernels["score"], instance.problem, *targets)
         n_compared += int((got.status != STATUS_IMPRECISE).sum())
         assert_close(*precise(got, wanted), TOLERANCES[dtype], label)
@@ -182,12 +184,12 @@ def test_several_warps_agree_with_the_native_core(tmp_path):
         instance = as_dtype(make_instance(case, n_queries=2), "float32")
         places, label = (instance.problem, instance.queries, instance.neighbors), f"{case}"
         got = in_any_order(emulation.predict, kernels["predict"], *places, is_apart)
-        got, wanted = precise(solved(got), solved(cpu.predict(*places)))
+        got, wanted = precise(solved(got), solved(cpu.predict(Systems(*places))))
         assert len(got.mean) == 2
         assert_close(got, wanted, TOLERANCES["float32"], label)
         targets = instance.problem, instance.targets[:2], instance.target_neighbors[:2], "crps"
         got = in_any_order(emulation.score, kernels["score"], *targets, is_apart)
-        got, wanted = precise(got, cpu.score(*targets))
+        got, wanted = precise(got, cpu.score(ScoreRequest(*targets)))
         assert_close(got, wanted, TOLERANCES["float32"], label)
 
 
@@ -224,15 +226,15 @@ def test_search_finds_the_neighborhoods_of_the_host(libraries, n, n_inputs):
     ]
     for exclusions, m in itertools.product(cases, (1, 7, 64)):
         lengthscale = np.full(n_inputs, 0.5) if m == 7 else np.geomspace(0.3, 1.1, n_inputs)
-        in_units, factor = index.enter(queries, lengthscale, exclusions)
+        in_units, factor = index.enter(SearchRequest(queries, lengthscale, m, exclusions))
         own = index, in_units, factor, exclusions
-        expected = index.nearest(queries, lengthscale, m, exclusions)
+        expected = index.search(SearchRequest(queries, lengthscale, m, exclusions))
         library = libraries["search", "float64"]
         found, _, farthest = emulation.find(library, *own, -1.0, 128, m)
         assert np.array_equal(found, expected)
-        squares = index.nearest_with_squares(queries, lengthscale, m, exclusions).distances
-        assert np.array_equal(farthest, squares[:, -1])
-        within = index.within(queries, lengthscale, 0.9, max_neighbors=n, exclusions=exclusions)
+        measured = index.measure(SearchRequest(queries, lengthscale, m, exclusions))
+        assert np.array_equal(farthest, measured.squares[:, -1])
+        within = index.search(SearchRequest(queries, lengthscale, None, exclusions, radius=0.9))
         _, counts, _ = emulation.find(library, *own, 0.9**2, 0, 0)
         assert np.array_equal(counts, (within >= 0).sum(axis=1))
         width = within.shape[1]
@@ -262,8 +264,8 @@ def test_walk_finds_the_units_of_the_host(libraries, n, n_inputs):
     ]
     n_alone = 0
     for exclusions, (m, reach) in itertools.product(cases, [(1, 2.0), (24, 8.0), (40, 3.0)]):
-        expected = tree.nearest_units(index, queries, m, reach, exclusions)
-        nearest = index.nearest_with_distances(queries, unit, min(m, n), exclusions)
+        expected = search_units(UnitRequest(tree, index, queries, m, reach, exclusions))
+        nearest = index.measure(SearchRequest(queries, unit, min(m, n), exclusions))
         limits = (reach * nearest.distances[:, -1]) ** 2
         own_limits = limits, nearest.neighbors, exclusions
         sizes = m, power_of_two(m + ROOM_BESIDE), n_open_of(m)
@@ -291,10 +293,11 @@ def test_walks_without_room_are_those_of_the_host(monkeypatch):
     tree, index = build_coarse_tree(X, unit, np.ones(500)), build_index(X, unit)
     own = rng.integers(0, 500, q).astype(np.int32)
     exclusions = Exclusions(own, rng.uniform(0.0, 0.5, q), X[:, 0].astype(np.int32), own % 2)
-    expected = tree.nearest_units(index, X[own], 16, 4.0, exclusions)
+    request = UnitRequest(tree, index, X[own], 16, 4.0, exclusions)
+    expected = search_units(request)
     units = expected.copy()
     units[[2, 7]] = NO_ROOM
-    coarse._ask_host(units, tree, index, X[own], 4.0, exclusions)
+    coarse._ask_host(units, request)
     assert np.array_equal(units, expected)
 
 
@@ -310,7 +313,7 @@ def test_what_a_warp_has_no_room_for_is_searched_by_the_host(monkeypatch, shared
     def refuse(*given):
         raise LaunchedError
 
-    def count(index, in_units, factor, exclusions, here, radius, size, neighbors, counts, *more):
+    def count(index, entered, exclusions, here, radius, size, neighbors, counts, *more):
         if size:
             raise LaunchedError
         counts[:] = n
@@ -324,21 +327,18 @@ def test_what_a_warp_has_no_room_for_is_searched_by_the_host(monkeypatch, shared
     X, queries = rng.normal(size=(n, 2)), rng.normal(size=(3, 2))
     tree, index = build_coarse_tree(X, unit, np.ones(n)), build_index(X, unit)
     exclusions, here = Exclusions(np.arange(3, dtype=np.int32)), residence.Residence()
-    found = search.find_nearest(index, queries, unit, 4096, exclusions, here)
-    assert np.array_equal(found, index.nearest(queries, unit, 4096, exclusions))
-    found = search.find_within(index, queries, unit, 99.0, n, 0, exclusions, here)
-    expected = index.within(queries, unit, 99.0, max_neighbors=n, exclusions=exclusions)
-    assert np.array_equal(found, expected)
-    found = coarse.find_units(tree, index, queries, 600, 2.0, exclusions, here)
-    assert np.array_equal(found, tree.nearest_units(index, queries, 600, 2.0, exclusions))
+    nearest = SearchRequest(queries, unit, 4096, exclusions)
+    within = nearest._replace(n_neighbors=None, radius=99.0, max_neighbors=n)
+    for request in (nearest, within):
+        assert np.array_equal(search.find(index, request, here), index.search(request))
+    units = UnitRequest(tree, index, queries, 600, 2.0, exclusions)
+    assert np.array_equal(coarse.find_units(units, index, here), search_units(units))
     if shared_memory > 1:  # what there is room for is the device's
         monkeypatch.setattr(search, "_launch", refuse)
-        for ask, *given in (
-            (search.find_nearest, index, queries, unit, 100, exclusions, here),
-            (coarse.find_units, tree, index, queries, 100, 2.0, exclusions, here),
-        ):
-            with pytest.raises(LaunchedError):
-                ask(*given)
+        with pytest.raises(LaunchedError):
+            search.find(index, nearest._replace(n_neighbors=100), here)
+        with pytest.raises(LaunchedError):
+            coarse.find_units(units._replace(n_units=100), index, here)
 
 
 def test_shared_memory_that_was_allowed_is_not_taken_back():

@@ -13,6 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from lsgp import LSGPRegressor
 from lsgp.backends import cpu, reference
+from lsgp.backends.contract import Systems
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS, evaluate
@@ -328,7 +329,7 @@ def test_point_of_weight_zero_is_out_of_the_system(localizer, backend):
 
     def predict(y, rows):
         problem = LocalProblem(X, y, np.ones(12), model)
-        return backend.predict(problem, query, np.array([rows], np.int32))
+        return backend.predict(Systems(problem, query, np.array([rows], np.int32)))
 
     rows = list(range(12))
     expected = predict(y, rows[:11])

@@ -8,16 +8,17 @@ scikit-learn kernel. The labels [E1] to [E8] are those of the method page.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, ScoreRequest
+from lsgp.backends.contract import ScoreRequest, Systems, SystemSize
 from lsgp.backends.dense import Dense
 from lsgp.backends.dense_host import HOST
-from lsgp.backends.host import predict_found, prepare, search, search_units, takes
+from lsgp.backends.host import predict_found, prepare, search, takes
 from lsgp.backends.local_system import LocalSystem, scale_and_dof, solve_system
 from lsgp.backends.plan import plan_blocks
 from lsgp.backends.query_gradient import differentiate_system
@@ -32,8 +33,7 @@ from lsgp.method.contract import (
 )
 from lsgp.method.kernels import Kernel
 from lsgp.method.losses import LOSSES
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import SearchIndex
+from lsgp.search.coarse import search_units
 
 __all__ = [
     "coefficients",
@@ -77,16 +77,9 @@ def knows_metric(localizer_metric: str) -> bool:
     return True
 
 
-def predict(
-    problem: LocalProblem,
-    queries: Array,
-    neighbors: NDArray[np.int32],
-    points: Array | None = None,
-) -> Predictions:
-    """Solve the local system of each query, or of the average over its points (q, p, d).
-
-    ``neighbors`` (q, m) is padded with -1.
-    """
+def predict(systems: Systems) -> Predictions:
+    """Solve the local system of each query, or of the average over its points."""
+    problem, queries, neighbors, points = systems
     predictions = _no_predictions(len(queries), problem.y.shape[1])
     for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
         area = None if points is None else points[q]
@@ -95,25 +88,12 @@ def predict(
     return predictions
 
 
-def predict_at(
-    problem: LocalProblem,
-    index: SearchIndex,
-    queries: NDArray[np.float64],
-    n_neighbors: int | None,
-    exclusions: Exclusions,
-    max_neighbors: int = LARGEST_SYSTEM,
-    first_query: int = 0,
-) -> tuple[Predictions, NDArray[np.int32]]:
-    """As `Backend.predict_at`."""
-    return predict_found(
-        predict, problem, index, queries, n_neighbors, exclusions, max_neighbors, first_query
-    )
+predict_at = partial(predict_found, predict)
 
 
-def differentiate(
-    problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
-) -> tuple[Predictions, QueryGradients]:
+def differentiate(systems: Systems) -> tuple[Predictions, QueryGradients]:
     """As `predict`, and the derivatives in the queries."""
+    problem, queries, neighbors, _ = systems
     predictions = _no_predictions(len(queries), problem.y.shape[1])
     gradients = QueryGradients.empty(len(queries), problem.y.shape[1], queries.shape[1])
     for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
@@ -147,10 +127,9 @@ def _write(predictions: Predictions, q: int, model: LocalModel, system: LocalSys
     predictions.status[q], predictions.noise_unit[q] = system.status, system.noise_unit
 
 
-def coefficients(
-    problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
-) -> Coefficients:
+def coefficients(systems: Systems) -> Coefficients:
     """What the mean of each query multiplies the targets of its neighbors by."""
+    problem, queries, neighbors, _ = systems
     result = Coefficients(
         np.zeros(neighbors.shape),
         np.zeros(neighbors.shape),
@@ -168,32 +147,19 @@ def coefficients(
     return result
 
 
-def score(
-    problem: LocalProblem,
-    targets: NDArray[np.int32],
-    neighbors: NDArray[np.int32],
-    objective: str,
-) -> Scores:
+def score(request: ScoreRequest) -> Scores:
     """Loss of predicting each target row from its neighbors, and its gradient [E8]."""
-    losses, gradients, statuses = [], [], []
-    for target, rows in zip(targets, neighbors, strict=True):
-        system = solve_system(problem, problem.X[target], rows[rows >= 0])
-        loss, gradient = _loss_and_gradient(problem, system, int(target), objective)
-        losses.append(loss)
-        gradients.append(gradient)
-        statuses.append(system.status)
-    n_kernel = problem.model.correlation.n_parameters(problem.X.shape[1])
-    n_parameters = n_kernel + len(contract.SHARED_PARAMETERS)
-    return Scores(
-        np.array(losses),
-        np.array(gradients).reshape(-1, n_parameters),
-        np.array(statuses, dtype=np.int32),
-    )
+    problem, targets, neighbors, objective = request
+
+    def of_system(system: LocalSystem, target: int) -> tuple[float, Array]:
+        return _loss_and_gradient(problem, system, target, objective)
+
+    return _scores(problem, targets, neighbors, of_system)
 
 
 def score_many(requests: Sequence[ScoreRequest]) -> list[Scores]:
     """One after another."""
-    return [score(*request) for request in requests]
+    return [score(request) for request in requests]
 
 
 def marginal_likelihood(
@@ -203,14 +169,31 @@ def marginal_likelihood(
 
     With the global scale s²; the gradient needs the inverse of A, unlike [E8].
     """
-    losses, gradients, statuses = [], [], []
-    for target, rows in zip(targets, neighbors, strict=True):
+
+    def of_system(system: LocalSystem, target: int) -> tuple[float, Array]:
+        return _marginal_likelihood(problem.model, system)
+
+    return _scores(problem, targets, neighbors, of_system)
+
+
+def _scores(
+    problem: LocalProblem,
+    targets: NDArray[np.int32],
+    neighbors: NDArray[np.int32],
+    of_system: Callable[[LocalSystem, int], tuple[float, Array]],
+) -> Scores:
+    """The loss of each target's system, and its gradient."""
+    n_kernel = problem.model.correlation.n_parameters(problem.X.shape[1])
+    scores = Scores(
+        np.empty(len(targets)),
+        np.empty((len(targets), n_kernel + len(contract.SHARED_PARAMETERS))),
+        np.empty(len(targets), np.int32),
+    )
+    for q, (target, rows) in enumerate(zip(targets.tolist(), neighbors, strict=True)):
         system = solve_system(problem, problem.X[target], rows[rows >= 0])
-        loss, gradient = _marginal_likelihood(problem.model, system)
-        losses.append(loss)
-        gradients.append(gradient)
-        statuses.append(system.status)
-    return Scores(np.array(losses), np.array(gradients), np.array(statuses, dtype=np.int32))
+        scores.loss[q], scores.gradient[q] = of_system(system, target)
+        scores.status[q] = system.status
+    return scores
 
 
 def _loss_and_gradient(
@@ -336,18 +319,10 @@ def _marginal_likelihood(model: LocalModel, system: LocalSystem) -> tuple[float,
     return total / max(m, 1), np.concatenate([kernel, shared]) / max(m, 1)
 
 
-def workspace_bytes(
-    n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool
-) -> int:
+def workspace_bytes(size: SystemSize) -> int:
     """Memory that one thread needs beside its block's arrays: a few m by m matrices."""
-    return 8 * n_neighbors**2 * (6 + n_inputs)
+    assert size.n_neighbors is not None
+    return 8 * size.n_neighbors**2 * (6 + size.n_inputs)
 
 
-def plan(
-    problem: LocalProblem,
-    n_neighbors: int | None,
-    n_queries: int,
-    resources: Resources,
-    gradient: bool = False,
-) -> Plan:
-    return plan_blocks(workspace_bytes, problem, n_neighbors, n_queries, resources, gradient)
+plan = partial(plan_blocks, workspace_bytes)

@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.search.index import SearchIndex
+from lsgp.search.contract import SearchIndex
 
 #: Largest ratio of lengthscales, in units of the index, at which its tree is as good as any.
 LARGEST_RATIO = 3.0

@@ -7,22 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.method.arrays import beside, is_on_device
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import SearchRequest
 from lsgp.search.index import NeighborIndex
 from lsgp.search.metric import factor_between
 
 
 def enter(
-    index: NeighborIndex,
-    queries: NDArray[np.float64],
-    lengthscale: NDArray[np.float64],
-    exclusions: Exclusions,
+    index: NeighborIndex, request: SearchRequest
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """As `NeighborIndex.enter`; what is on the device is divided and checked there."""
+    queries = request.queries
     if not is_on_device(queries):
-        return index.enter(queries, lengthscale, exclusions)
+        return index.enter(request)
     in_units = queries / beside(index.unit, queries)
     if not bool(np.isfinite(in_units).all()):
         raise ValueError("queries divided by the unit are not finite. Remove NaN and inf.")
-    exclusions.require_fit(len(queries), index.n)
-    return in_units, factor_between(index.unit, lengthscale)
+    request.exclusions.require_fit(len(queries), index.n)
+    return in_units, factor_between(index.unit, request.lengthscale)
