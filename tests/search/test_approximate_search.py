@@ -246,7 +246,7 @@ def test_the_core_refuses_codes_of_another_tree(uniform):
     for name, array in near.codes._asdict().items():
         wrong = near.codes._replace(**{name: array[1:].copy()})
         with pytest.raises(ValueError, match=f"{name} must have shape"):
-            _core.core.encode_tree(index.leaves, index.order, index.boxes, *wrong)
+            _core.core.encode_tree(index.tree, *wrong)
         with pytest.raises(ValueError, match=f"{name} must have shape"):
             replace(near, codes=wrong).search(SearchRequest(np.zeros((1, D)), np.ones(D), 1))
     with pytest.raises(ValueError, match=r"reach must be in \(0, 1\]"):

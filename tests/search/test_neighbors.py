@@ -374,34 +374,28 @@ def test_native_functions_refuse_arrays_that_do_not_fit():
     X, lengthscale, queries = draw(130, 2)
     index = build_index(X, lengthscale)
     q, k = len(queries), 3
-    good = {
-        "leaves": index.leaves,
-        "order": index.order,
-        "boxes": index.boxes,
-        "queries": queries,
-        "factor": np.ones(2),
-        "exclude": np.zeros(q, np.int32),
-        "exclusion_radius": np.zeros(q),
-        "unit": lengthscale,
-        "groups": np.zeros(130, np.int32),
-        "query_groups": np.zeros(q, np.int32),
-    }
-    nearest = {"neighbors": np.empty((q, k), np.int32), "distances": np.empty((q, k))}
-    within = {"squared_radius": 1.0, "max_neighbors": 9, "counts": np.empty(q, np.int64)}
-    for function, extra in [(_core.core.find_nearest, nearest), (_core.core.find_within, within)]:
-        arguments = good | extra
-        function(**arguments)
-        for name, array in arguments.items():
-            if not isinstance(array, np.ndarray):
-                continue
+    excluded = [np.zeros(q, np.int32), np.zeros(q), lengthscale, np.zeros(130, np.int32)]
+    excluded.append(np.zeros(q, np.int32))
+    outputs = np.empty((q, k), np.int32), np.empty((q, k))
+    for function, limits, written in (
+        (_core.core.find_nearest, (), outputs),
+        (_core.core.find_within, (1.0, 9), (np.empty(q, np.int64),)),
+    ):
+        arrays = [*index.tree, queries, np.ones(2), *excluded, *written]
+
+        def ask(given, function=function, limits=limits):
+            function(tuple(given[:3]), *given[3:5], *limits, tuple(given[5:10]), *given[10:])
+
+        ask(arrays)
+        for place, array in enumerate(arrays):
             wrong = [array[None], array.astype(np.float32), np.repeat(array, 2, -1)[..., ::2]]
             # The tree knows only how many rows it has places for.
-            wrong.append(np.zeros(193, np.int32) if name == "groups" else array[:-1])
+            wrong.append(np.zeros(193, np.int32) if place == 8 else array[:-1])
             if array.ndim > 1:
                 wrong.append(np.ascontiguousarray(array[..., :-1]))
             for value in wrong:
                 with pytest.raises((TypeError, ValueError)):
-                    function(**(arguments | {name: value}))
+                    ask([*arrays[:place], value, *arrays[place + 1 :]])
     points, new_order = np.zeros((192, 2)), np.empty((3, 64), np.int32)
     new_boxes = np.empty((5, 2, 2))
     _core.core.build_tree(points, 130, new_order, new_boxes, 1)

@@ -5,10 +5,9 @@ import re
 
 import numpy as np
 import pytest
-from backend_checks import CORES, TOLERANCES, assert_close, each_core, each_pair
+from backend_checks import CORES, TOLERANCES, assert_close, assert_gradient, each_core, each_pair
 from cases import Case, cases_of, make_instance
 from scipy.spatial.distance import cdist
-from test_backend_gradients import assert_gradient
 from untuned import regressor
 
 from lsgp import Effort, Hyperparameters, LSGPRegressor
@@ -187,7 +186,7 @@ def test_jitter_does_not_grow_with_the_trend(name):
     for constant in (0.0, 1.0, 90.0, 1e6, 1e12, np.inf):
         model = LocalModel("matern12", "rectangular", np.ones(1), noise_variance=1e-18)
         problem = LocalProblem(X, y, np.ones(4), model.replace(constant_variance=constant))
-        predicted = backend.predict(Systems(problem, queries, neighbors, **options))
+        predicted = backend.predict(Systems(problem, queries, neighbors), **options)
         assert predicted.status[0] == STATUS_JITTERED
         # The query is the third row: its target is returned, however large the trend.
         # What is left is the rounding of the two copies' large coefficients.
@@ -211,9 +210,8 @@ def test_trend_that_nothing_determines_is_reported(name):
         (1e9, 1e9): [STATUS_OK] * 4,
     }.items():
         changed = model.replace(constant_variance=trend[0], slope_variance=trend[1])
-        predicted = backend.predict(
-            Systems(problem._replace(model=changed), queries, neighbors, **options)
-        )
+        systems = Systems(problem._replace(model=changed), queries, neighbors)
+        predicted = backend.predict(systems, **options)
         assert predicted.status.tolist() == expected
     np.testing.assert_allclose(predicted.variance[3], 1.0 + 1e9)
 

@@ -8,6 +8,7 @@ from functools import cache, partial
 from types import ModuleType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsgp import _core
 from lsgp.backends.contract import ScoreRequest, Systems, SystemSize
@@ -35,6 +36,7 @@ from lsgp.method.contract import (
 from lsgp.method.kernels import KERNELS, Kernel, Stationary
 from lsgp.method.localizers import LOCALIZERS
 from lsgp.search.coarse import search_units
+from lsgp.search.contract import SearchIndex, SearchRequest
 
 __all__ = [
     "coefficients",
@@ -96,7 +98,11 @@ def predict(systems: Systems, core: ModuleType = _core.core) -> Predictions:
     return result
 
 
-predict_at = partial(predict_found, predict)
+def predict_at(
+    problem: LocalProblem, index: SearchIndex, request: SearchRequest
+) -> tuple[Predictions, NDArray[np.int32]]:
+    """As `Backend.predict_at`."""
+    return predict_found(predict, problem, index, request)
 
 
 def differentiate(

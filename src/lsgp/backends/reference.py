@@ -34,6 +34,7 @@ from lsgp.method.contract import (
 from lsgp.method.kernels import Kernel
 from lsgp.method.losses import LOSSES
 from lsgp.search.coarse import search_units
+from lsgp.search.contract import SearchIndex, SearchRequest
 
 __all__ = [
     "coefficients",
@@ -88,7 +89,11 @@ def predict(systems: Systems) -> Predictions:
     return predictions
 
 
-predict_at = partial(predict_found, predict)
+def predict_at(
+    problem: LocalProblem, index: SearchIndex, request: SearchRequest
+) -> tuple[Predictions, NDArray[np.int32]]:
+    """As `Backend.predict_at`."""
+    return predict_found(predict, problem, index, request)
 
 
 def differentiate(systems: Systems) -> tuple[Predictions, QueryGradients]:

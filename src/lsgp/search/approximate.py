@@ -127,10 +127,10 @@ class ApproximateIndex:
         n_neighbors: int,
         squares: NDArray[np.float64] | None,  # (q, n_neighbors), written
     ) -> NDArray[np.int32]:
-        coded = *self.tree.tree, *self.codes, self.reach
+        coded = self.tree.tree, *self.codes, self.reach
         entered, exclusions = self.tree.enter(request), request.exclusions.arguments(self.unit)
         neighbors = np.empty((len(request.queries), n_neighbors), np.int32)
-        _core.core.find_near(*coded, *entered, *exclusions, neighbors, squares)
+        _core.core.find_near(*coded, *entered, exclusions, neighbors, squares)
         return neighbors
 
 
@@ -138,7 +138,7 @@ def encode(tree: NeighborIndex, reach: float, recall: float) -> ApproximateIndex
     """The tree with its points in codes."""
     shapes = code_shapes(len(tree.leaves), tree.d)
     codes = Codes(**{name: np.empty(shape, np.uint8) for name, shape in shapes.items()})
-    _core.core.encode_tree(*tree.tree, *codes)
+    _core.core.encode_tree(tree.tree, *codes)
     return ApproximateIndex(tree, codes, reach, recall)
 
 

@@ -123,15 +123,13 @@ def search_units(request: UnitRequest) -> NDArray[np.int32]:
     limits = (request.reach * nearest.distances[:, -1]) ** 2
     units = np.full((len(queries), request.n_units), -1, np.int32)
     _core.core.find_units(
-        tree.leaves,
-        tree.order,
-        tree.boxes,
+        (tree.leaves, tree.order, tree.boxes),
         tree.means,
         tree.squared_radii,
         tree.places,
         queries / tree.unit,
         limits,
-        *exclusions.arguments(tree.unit),
+        exclusions.arguments(tree.unit),
         units,
     )
     # As many rows on top of the query leave nothing to reach for.
@@ -177,7 +175,7 @@ def build_coarse_tree(X: Array, unit: Array, noise: Array, n_threads: int = 1) -
     row_shares = 1.0 / np.clip(noise.astype(float), *SHARE_LIMITS)
     shares = np.empty(2 * n_leaves - 1)
     means, variances = np.empty((2 * n_leaves - 1, d)), np.empty((2 * n_leaves - 1, d))
-    _core.core.find_moments(leaves, order, boxes, row_shares, shares, means, variances)
+    _core.core.find_moments((leaves, order, boxes), row_shares, shares, means, variances)
     squares = _sum(order, row_shares[:, None] ** 2)[:, 0]
     return CoarseTree(
         leaves,

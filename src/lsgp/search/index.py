@@ -133,7 +133,7 @@ class NeighborIndex:
     ) -> NDArray[np.int32]:
         entered, exclusions = self.enter(request), request.exclusions.arguments(self.unit)
         neighbors = np.empty((len(request.queries), n_neighbors), np.int32)
-        _core.core.find_nearest(*self.tree, *entered, *exclusions, neighbors, squares)
+        _core.core.find_nearest(self.tree, *entered, exclusions, neighbors, squares)
         return neighbors
 
     def _within(
@@ -143,7 +143,7 @@ class NeighborIndex:
         entered, exclusions = self.enter(request), request.exclusions.arguments(self.unit)
         counts = np.empty(len(request.queries), np.int64)
         limits = float(request.radius) ** 2, max_neighbors
-        found = _core.core.find_within(*self.tree, *entered, *limits, *exclusions, counts)
+        found = _core.core.find_within(self.tree, *entered, *limits, exclusions, counts)
         return found, counts
 
     def enter(
