@@ -4,7 +4,6 @@
 The native core stands for the device, which counts how often this machine would wait for it.
 """
 
-import sys
 import threading
 import time
 from contextlib import nullcontext
@@ -13,8 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from backend_checks import TOLERANCES, assert_close
-from cuda_emulation import COMPILER
-from emulated_cupy import emulate_queues, emulate_scores
+from emulated_cupy import emulate, needs_compiler, needs_device
 
 import lsgp.backends as backends
 from lsgp import LSGPRegressor
@@ -22,7 +20,6 @@ from lsgp.backends import cpu, cuda, reference
 from lsgp.backends.contract import Resources, ScoreRequest
 from lsgp.backends.cuda import backend as cuda_backend
 from lsgp.backends.cuda import pipeline, placed, residence, streams
-from lsgp.backends.cuda.backend import CudaBackend
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.fallback import FallbackBackend
 from lsgp.backends.gathering import Gathering
@@ -30,13 +27,6 @@ from lsgp.compute.clock import Clock, OutOfTimeError
 from lsgp.compute.interrupts import ThreadPool
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.tuning import jobs
-
-REASON = cuda.why_not()
-needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
-needs_compiler = pytest.mark.skipif(
-    COMPILER is None or not sys.platform.startswith("linux"),
-    reason="there is no C++ compiler to ask, or no glibc, which lanes take their stacks from",
-)
 
 
 class CountingDevice:
@@ -297,9 +287,8 @@ def test_a_device_that_is_lost_is_not_gathered_for_any_more(monkeypatch):
 
 
 @needs_compiler
-def test_kernels_of_many_are_launched_before_anything_is_fetched(monkeypatch, tmp_path):
-    library = emulate_scores(monkeypatch, tmp_path)
-    own = CudaBackend()
+def test_kernels_of_many_are_launched_before_anything_is_fetched(monkeypatch):
+    own, library = emulate(monkeypatch)
     assert own.score_many([]) == []
     few, many = requests_of(3, m=5), requests_of(9, n=100, m=12)
     for requests in (few, many):
@@ -314,7 +303,7 @@ def test_kernels_of_many_are_launched_before_anything_is_fetched(monkeypatch, tm
 
 
 def test_queues_side_by_side_follow_what_was_before_and_precede_what_comes(monkeypatch):
-    library = emulate_queues(monkeypatch)
+    _, library = emulate(monkeypatch)
     before = library.cuda.get_current_stream()
     with streams.side_by_side(20) as queues:
         assert len(set(map(id, queues))) == streams.MOST_SIDE_BY_SIDE
