@@ -23,7 +23,7 @@ from cases import DTYPES, as_dtype, cases_of, make_instance
 from sklearn.gaussian_process import kernels as sk
 
 from lsgp.backends import choose_backend, cpu, reference
-from lsgp.backends.contract import ScoreRequest, Systems
+from lsgp.backends.contract import Resources, ScoreRequest, Systems, SystemSize
 from lsgp.method.contract import (
     OBJECTIVES,
     STATUS_OK,
@@ -153,6 +153,46 @@ def test_neighbors_on_top_of_the_query_count_as_one_each(backend, localizer):
     assert np.isfinite(scores.gradient).all()
 
 
+@each_backend
+@pytest.mark.parametrize("normalize", [False, True])
+def test_padding_is_no_neighbor(backend, normalize):
+    """Nor is the last row, which its number would name: the bandwidth does not reach that far."""
+    case = PLAIN._replace(n_neighbors=20, normalize=normalize)
+    instance = make_instance(case, n_queries=6)
+    X, y, noise, model = instance.problem
+    far = LocalProblem(
+        np.vstack([X, X[:1] + 9.0]), *(np.append(a, a[:1], 0) for a in (y, noise)), model
+    )
+    instance = instance._replace(problem=far)
+    places = np.sort([np.random.default_rng(q).permutation(30)[:20] for q in range(6)], axis=1)
+    padded = [np.full((6, 30), -1, np.int32) for _ in range(2)]
+    for wide, narrow in zip(padded, (instance.neighbors, instance.target_neighbors), strict=True):
+        np.put_along_axis(wide, places, narrow, axis=1)
+    wide = instance._replace(neighbors=padded[0], target_neighbors=padded[1])
+    tight = dict.fromkeys(TOLERANCES["float64"], 1e-09)
+    for ask in (
+        lambda each: backend.predict(each.systems),
+        lambda each: backend.differentiate(each.systems)[1],
+        lambda each: backend.score(each.judged_by("crps")),
+    ):
+        assert_close(ask(wide), ask(instance), tight, "padded")
+
+
+@each_backend
+@pytest.mark.parametrize("has_gradient", [False, True])
+def test_threads_are_no_more_than_the_memory_budget_has_room_for(backend, has_gradient):
+    size = SystemSize(200, 3, 1, np.dtype(float), has_gradient)
+    if backend.is_device:
+        pytest.skip("a device works in its own memory")
+    workspace = backend.workspace_bytes(size)
+    for room, n_threads in ((1.5, 1), (2.5, 2), (5.5, 5), (99.0, 8)):
+        budget = int(room * workspace)
+        plan = backend.plan(size, 100_000, Resources(8, budget))
+        assert plan.n_threads == n_threads
+        neighbors = 4 * size.n_neighbors * plan.block_size
+        assert plan.n_threads * (workspace + neighbors) <= budget
+
+
 def test_kernel_object_of_a_named_kernel_is_that_kernel():
     instance = make_instance(PLAIN)
     named = instance.problem.model
@@ -195,46 +235,42 @@ def test_several_targets_equal_separate_solves(backend, n_targets):
 @each_core
 @each_dtype
 @pytest.mark.parametrize("has_fixed_bandwidth", [False, True], ids=["adaptive", "fixed"])
-def test_result_of_a_query_does_not_depend_on_the_others(core, dtype, has_fixed_bandwidth):
+@pytest.mark.parametrize("constant_variance", [0.7, 1e6], ids=["in-matrix", "apart"])
+def test_no_bit_of_a_result_depends_on_the_other_queries(
+    core, dtype, has_fixed_bandwidth, constant_variance
+):
+    """Nor on how many there are in a block, and in which order."""
     case = PLAIN._replace(n_neighbors=32, n_targets=5, has_fixed_bandwidth=has_fixed_bandwidth)
     instance = as_dtype(make_instance(case, n_queries=40), dtype)
-    rng = np.random.default_rng(3)
+    # No product of these numbers is exact, so that it matters whether it is rounded.
+    model = instance.problem.model.replace(
+        constant_variance=constant_variance, signal_variance=1.1, scale_dof=4.3
+    )
+    problem, rng = instance.problem._replace(model=model), np.random.default_rng(3)
     # Neighborhoods of very different sizes share the lanes.
     neighbors = instance.neighbors.copy()
     for row, size in zip(neighbors, rng.integers(0, 33, len(neighbors)), strict=True):
         row[size:] = -1
 
-    def predict(order):
-        return cpu.predict(
-            Systems(
-                instance.problem,
-                np.ascontiguousarray(instance.queries[order]),
-                np.ascontiguousarray(neighbors[order]),
-            ),
-            core=core,
+    def systems(order):
+        queries, own = instance.queries[order], neighbors[order]
+        return Systems(problem, *(np.ascontiguousarray(array) for array in (queries, own)))
+
+    def score_by(objective):
+        return lambda order: cpu.score(
+            ScoreRequest(problem, instance.targets[order], neighbors[order], objective), core=core
         )
 
-    def score(order):
-        return cpu.score(
-            ScoreRequest(instance.problem, instance.targets[order], neighbors[order], "crps"),
-            core=core,
-        )
-
-    def differentiate(order):
-        solved = cpu.differentiate(
-            Systems(
-                instance.problem,
-                np.ascontiguousarray(instance.queries[order]),
-                np.ascontiguousarray(neighbors[order]),
-            ),
-            core=core,
-        )
-        return solved[1]
-
-    for solve in (predict, differentiate, score):
-        together = solve(np.arange(40))
-        one_by_one = concatenate_results([solve(np.array([q])) for q in range(40)])
-        assert_identical(one_by_one, together)
+    for solve in (
+        lambda order: cpu.predict(systems(order), core=core),
+        lambda order: cpu.differentiate(systems(order), core=core)[1],
+        *map(score_by, OBJECTIVES),
+    ):
+        everyone = np.arange(40)
+        together = solve(everyone)
+        for size in (1, 3, 8, 17, 39):
+            blocks = [solve(everyone[start : start + size]) for start in range(0, 40, size)]
+            assert_identical(concatenate_results(blocks), together)
         order = rng.permutation(40)
         assert_identical(solve(order), type(together)(*(part[order] for part in together)))
 
