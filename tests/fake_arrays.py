@@ -13,7 +13,7 @@ from fake_device import LikeCuPy
 from lsgp.backends import cpu, host
 from lsgp.backends.contract import Systems
 from lsgp.backends.cuda import backend, pipeline
-from lsgp.backends.cuda.entry import enter
+from lsgp.backends.cuda.search import enter
 from lsgp.method.contract import LocalProblem, Predictions
 from lsgp.search.coarse import search_units
 

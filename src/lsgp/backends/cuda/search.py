@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.cuda.device import cupy, find_device
-from lsgp.backends.cuda.entry import enter
 from lsgp.backends.cuda.modules import Kernel, allow_shared_memory, kernel_of
 from lsgp.backends.cuda.residence import DeviceArray, Residence
-from lsgp.method.arrays import on_host
+from lsgp.method.arrays import beside, is_on_device, on_host
 from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import LEAF_SIZE, NeighborIndex
+from lsgp.search.metric import factor_between
 
 #: Bytes of shared memory that each warp needs beside its candidates, 12 each; as in
 #: source/search.cuh.
@@ -76,6 +76,20 @@ def _find_within(index: NeighborIndex, request: SearchRequest, residence: Reside
     if width:
         _launch(index, entered, exclusions, residence, square, size, neighbors, counts)
     return neighbors
+
+
+def enter(
+    index: NeighborIndex, request: SearchRequest
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """As `NeighborIndex.enter`; what is on the device is divided and checked there."""
+    queries = request.queries
+    if not is_on_device(queries):
+        return index.enter(request)
+    in_units = queries / beside(index.unit, queries)
+    if not bool(np.isfinite(in_units).all()):
+        raise ValueError("queries divided by the unit are not finite. Remove NaN and inf.")
+    request.exclusions.require_fit(len(queries), index.n)
+    return in_units, factor_between(index.unit, request.lengthscale)
 
 
 def _launch(
