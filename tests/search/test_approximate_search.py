@@ -107,11 +107,6 @@ def many_points_of(kind, n, d):
     return 1e-150 * (1.0 + rng.normal(size=(n, 4)) @ rng.normal(size=(4, d)))  # a tiny plane
 
 
-@pytest.fixture(params=_core.available_instruction_sets())
-def instruction_set(request, monkeypatch):
-    monkeypatch.setattr(_core, "core", _core.load(request.param))
-
-
 @pytest.mark.parametrize("matter", ["all", "few"])
 @pytest.mark.parametrize("kind", ["normal", "heavy tails", "lattice", "plane"])
 @pytest.mark.usefixtures("instruction_set")

@@ -7,9 +7,8 @@ A block of queries that scan many leaves is searched by the codes of points firs
 
 import numpy as np
 import pytest
-from test_neighbors import draw_exclusions, naive_search, pad
+from naive_search import draw_exclusions, naive_search, pad
 
-from lsgp import _core
 from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import build_index
@@ -73,11 +72,6 @@ def search_both(index, queries, lengthscale, k, exclusions=NO_EXCLUSIONS):
         for i in range(len(queries))
     ]
     return together, alone
-
-
-@pytest.fixture(params=_core.available_instruction_sets())
-def instruction_set(request, monkeypatch):
-    monkeypatch.setattr(_core, "core", _core.load(request.param))
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive_search import draw, draw_exclusions, lattice, naive_search, pad, within
 
 from lsgp import _core
 from lsgp.search.contract import SearchRequest
@@ -15,66 +16,8 @@ from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import LEAF_SIZE, build_index
 from lsgp.search.suitability import suits
 
-
-def naive_search(X, lengthscale, queries, k=None, radius=None, e=NO_EXCLUSIONS, unit=None):
-    """Rows and squared distances of each query: sums in the order of the inputs, then a sort."""
-    unit = lengthscale if unit is None else unit
-    Z, factor, results = X / unit, unit / lengthscale, []
-    for i, z in enumerate(queries / unit):
-        squared, unscaled = np.zeros(len(X)), np.zeros(len(X))
-        for j in range(X.shape[1]):
-            squared += ((Z[:, j] - z[j]) * factor[j]) ** 2
-            unscaled += (unit[j] * (Z[:, j] - z[j])) ** 2
-        admissible = np.ones(len(X), bool)
-        if e.rows is not None and e.rows[i] >= 0:
-            admissible[e.rows[i]] = False
-        if e.radius is not None:
-            admissible &= unscaled >= e.radius[i] ** 2
-        if e.groups is not None and e.query_groups[i] >= 0:
-            admissible &= e.groups != e.query_groups[i]
-        if radius is not None:
-            admissible &= squared <= radius**2
-        rows = np.flatnonzero(admissible)
-        rows = rows[np.lexsort((rows, squared[rows]))][:k]
-        results.append((rows, squared[rows]))
-    return results
-
-
-def pad(results, width, part=0, fill=-1):
-    padded = np.full((len(results), width), fill, np.int32 if part == 0 else np.float64)
-    for row, result in zip(padded, results, strict=True):
-        row[: len(result[part])] = result[part]
-    return padded
-
-
-def draw(n, d, q=5, seed=0):
-    rng = np.random.default_rng([seed, n, d])
-    return rng.normal(size=(n, d)), rng.uniform(0.3, 3, d), rng.normal(size=(q, d))
-
-
-def draw_exclusions(X, queries, seed=0):
-    rng = np.random.default_rng(seed)
-    n, q = len(X), len(queries)
-    return Exclusions(
-        rng.integers(-1, n, q).astype(np.int32),
-        rng.choice([0, 0.3, 1.0], q),
-        rng.integers(0, 4, n).astype(np.int32),
-        rng.integers(-1, 4, q).astype(np.int32),
-    )
-
-
-def lattice(d, side):
-    axes = np.meshgrid(*[np.arange(side, dtype=float)] * d, indexing="ij")
-    return np.stack([a.ravel() for a in axes], 1)
-
-
 #: An index in the model's own metric, and one in units that have nothing to do with it.
 each_unit = pytest.mark.parametrize("unit_of", [np.copy, lambda x: 1.7 / x**3])
-
-
-@pytest.fixture(params=_core.available_instruction_sets())
-def instruction_set(request, monkeypatch):
-    monkeypatch.setattr(_core, "core", _core.load(request.param))
 
 
 @pytest.mark.parametrize("d", [1, 2, 9, 20])
@@ -109,14 +52,10 @@ def test_exclusions_are_those_of_the_naive_search(d, unit_of):
             expected = pad(naive_search(X, lengthscale, queries, k, e=e, unit=unit), k)
             result = index.search(SearchRequest(queries, lengthscale, k, e))
             np.testing.assert_array_equal(result, expected)
-        within = naive_search(X, lengthscale, queries, radius=np.sqrt(d), e=e, unit=unit)
-        width = max(len(rows) for rows, _ in within)
-        result = index.search(
-            SearchRequest(
-                queries, lengthscale, None, radius=np.sqrt(d), max_neighbors=len(X), exclusions=e
-            )
-        )
-        np.testing.assert_array_equal(result, pad(within, width))
+        reached = naive_search(X, lengthscale, queries, radius=np.sqrt(d), e=e, unit=unit)
+        width = max(len(rows) for rows, _ in reached)
+        result = index.search(within(queries, lengthscale, np.sqrt(d), len(X), exclusions=e))
+        np.testing.assert_array_equal(result, pad(reached, width))
 
 
 def test_exclusions_of_blocks_are_those_of_all_queries():
@@ -141,16 +80,14 @@ def test_within_are_those_of_the_naive_search(n, d, radius, unit_of):
     X, lengthscale, queries = draw(n, d)
     unit = unit_of(lengthscale)
     expected = naive_search(X, lengthscale, queries, radius=radius, unit=unit)
-    result = build_index(X, unit).search(
-        SearchRequest(queries, lengthscale, None, radius=radius, max_neighbors=n)
-    )
+    result = build_index(X, unit).search(within(queries, lengthscale, radius, n))
     np.testing.assert_array_equal(result, pad(expected, max(len(rows) for rows, _ in expected)))
 
 
 def test_within_includes_points_at_the_radius_itself():
     X = lattice(2, 21)
     index = build_index(X, np.ones(2))
-    found = index.search(SearchRequest(X[[220]], np.ones(2), None, radius=5.0, max_neighbors=200))
+    found = index.search(within(X[[220]], np.ones(2), 5.0, 200))
     gaps = ((X - X[220]) ** 2).sum(1)
     assert set(found[0]) == set(np.flatnonzero(gaps <= 25))
 
@@ -199,9 +136,7 @@ def test_neighborhoods_do_not_depend_on_block_order_or_threads(d, unit_of):
     X, lengthscale, queries = draw(20_000, d, q=600)
     index = build_index(X, unit_of(lengthscale))
     whole = index.measure(SearchRequest(queries, lengthscale, 20))
-    within = index.search(
-        SearchRequest(queries, lengthscale, None, radius=0.5, max_neighbors=20_000)
-    )
+    near = index.search(within(queries, lengthscale, 0.5, 20_000))
     with ThreadPoolExecutor(4) as pool:
         blocks = [queries[i : i + 37] for i in range(0, len(queries), 37)]
         parts = list(
@@ -212,10 +147,8 @@ def test_neighborhoods_do_not_depend_on_block_order_or_threads(d, unit_of):
     shuffled = np.random.default_rng(1).permutation(len(queries))
     again = index.search(SearchRequest(queries[shuffled], lengthscale, 20))
     np.testing.assert_array_equal(again, whole.neighbors[shuffled])
-    again = index.search(
-        SearchRequest(queries[shuffled], lengthscale, None, radius=0.5, max_neighbors=20_000)
-    )
-    np.testing.assert_array_equal(again, within[shuffled])
+    again = index.search(within(queries[shuffled], lengthscale, 0.5, 20_000))
+    np.testing.assert_array_equal(again, near[shuffled])
 
 
 @pytest.mark.parametrize("d", [2, 12])
@@ -263,12 +196,10 @@ def test_nearest_and_within_are_those_of_the_naive_search_on_coarse_data(data):
     expected = pad(naive_search(X, lengthscale, queries, k, e=e, unit=unit), k)
     np.testing.assert_array_equal(index.search(SearchRequest(queries, lengthscale, k, e)), expected)
     radius = data.draw(st.sampled_from([0.0, 1 / 3, 1.0, 10.0]))
-    within = naive_search(X, lengthscale, queries, radius=radius, e=e, unit=unit)
-    width = max((len(rows) for rows, _ in within), default=0)
-    result = index.search(
-        SearchRequest(queries, lengthscale, None, radius=radius, max_neighbors=n, exclusions=e)
-    )
-    np.testing.assert_array_equal(result, pad(within, width))
+    reached = naive_search(X, lengthscale, queries, radius=radius, e=e, unit=unit)
+    width = max((len(rows) for rows, _ in reached), default=0)
+    result = index.search(within(queries, lengthscale, radius, n, exclusions=e))
+    np.testing.assert_array_equal(result, pad(reached, width))
 
 
 def test_index_says_that_it_is_exact():
@@ -298,14 +229,8 @@ def test_too_many_within_is_one_error_with_the_remedy():
         "system may have. Reduce the bandwidth, or use bandwidth='adaptive'."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        index.search(
-            SearchRequest(
-                queries, lengthscale, None, radius=0.25, max_neighbors=399, first_query=40
-            )
-        )
-    assert index.search(
-        SearchRequest(queries, lengthscale, None, radius=0.25, max_neighbors=400)
-    ).shape == (3, 400)
+        index.search(within(queries, lengthscale, 0.25, 399, first_query=40))
+    assert index.search(within(queries, lengthscale, 0.25, 400)).shape == (3, 400)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,10 @@ from lsgp import _core
 from lsgp.backends.contract import ScoreRequest, Systems, SystemSize
 from lsgp.backends.dense import Dense
 from lsgp.backends.dense_host import HOST
-from lsgp.backends.host import noise_unit, predict_found, prepare, search, takes
+from lsgp.backends.host import noise_unit, predict_found
+from lsgp.backends.host import prepare as prepare
+from lsgp.backends.host import search as search
+from lsgp.backends.host import takes as takes
 from lsgp.backends.plan import plan_blocks
 from lsgp.backends.precision import (
     imprecise_parts,
@@ -35,31 +38,8 @@ from lsgp.method.contract import (
 )
 from lsgp.method.kernels import KERNELS, Kernel, Stationary
 from lsgp.method.localizers import LOCALIZERS
-from lsgp.search.coarse import search_units
+from lsgp.search.coarse import search_units as search_units
 from lsgp.search.contract import SearchIndex, SearchRequest
-
-__all__ = [
-    "coefficients",
-    "dense",
-    "device_name",
-    "differentiate",
-    "factors_once",
-    "is_device",
-    "is_slow",
-    "knows",
-    "knows_metric",
-    "name",
-    "plan",
-    "predict",
-    "predict_at",
-    "prepare",
-    "score",
-    "score_many",
-    "search",
-    "search_units",
-    "takes",
-    "workspace_bytes",
-]
 
 name = "cpu"
 is_device = False
@@ -121,7 +101,7 @@ def _predict(systems: Systems, is_trend_apart: bool, core: ModuleType) -> Predic
     problem, queries, neighbors, points = systems
     if points is None:
         points = np.empty((len(queries), 0, queries.shape[1]), queries.dtype)
-    result = _no_predictions(problem, len(queries))
+    result = Predictions.empty(len(queries), problem.y.shape[1], problem.X.dtype)
     solve = getattr(core, f"predict_{_name_of(problem.X.dtype)}")
     packed = _pack(problem, is_trend_apart)
     solve(*packed, queries, points, neighbors, *result[:5])
@@ -133,23 +113,11 @@ def _differentiate(
 ) -> tuple[Predictions, QueryGradients]:
     problem, queries, neighbors, _ = systems
     dtype, t = problem.X.dtype, problem.y.shape[1]
-    result = _no_predictions(problem, len(queries))
+    result = Predictions.empty(len(queries), t, dtype)
     gradients = QueryGradients.empty(len(queries), t, queries.shape[1], dtype)
     solve = getattr(core, f"differentiate_{_name_of(dtype)}")
     solve(*_pack(problem, is_trend_apart), queries, neighbors, *result[:5], *gradients)
     return result._replace(noise_unit=noise_unit(*systems[:3])), gradients
-
-
-def _no_predictions(problem: LocalProblem, q: int) -> Predictions:
-    """Room for them; the noise units are not the core's."""
-    dtype, t = problem.X.dtype, problem.y.shape[1]
-    return Predictions(
-        mean=np.empty((q, t), dtype),
-        variance=np.empty(q, dtype),
-        scale=np.empty((q, t), dtype),
-        dof=np.empty(q, dtype),
-        status=np.empty(q, np.int32),
-    )
 
 
 def coefficients(systems: Systems, core: ModuleType = _core.core) -> Coefficients:

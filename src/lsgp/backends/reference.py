@@ -18,7 +18,10 @@ from scipy.linalg import cho_solve
 from lsgp.backends.contract import ScoreRequest, Systems, SystemSize
 from lsgp.backends.dense import Dense
 from lsgp.backends.dense_host import HOST
-from lsgp.backends.host import predict_found, prepare, search, takes
+from lsgp.backends.host import predict_found
+from lsgp.backends.host import prepare as prepare
+from lsgp.backends.host import search as search
+from lsgp.backends.host import takes as takes
 from lsgp.backends.local_system import LocalSystem, scale_and_dof, solve_system
 from lsgp.backends.plan import plan_blocks
 from lsgp.backends.query_gradient import differentiate_system
@@ -33,31 +36,8 @@ from lsgp.method.contract import (
 )
 from lsgp.method.kernels import Kernel
 from lsgp.method.losses import LOSSES
-from lsgp.search.coarse import search_units
+from lsgp.search.coarse import search_units as search_units
 from lsgp.search.contract import SearchIndex, SearchRequest
-
-__all__ = [
-    "coefficients",
-    "dense",
-    "device_name",
-    "differentiate",
-    "factors_once",
-    "is_device",
-    "is_slow",
-    "knows",
-    "knows_metric",
-    "name",
-    "plan",
-    "predict",
-    "predict_at",
-    "prepare",
-    "score",
-    "score_many",
-    "search",
-    "search_units",
-    "takes",
-    "workspace_bytes",
-]
 
 Array = NDArray[np.floating]
 
@@ -81,7 +61,7 @@ def knows_metric(localizer_metric: str) -> bool:
 def predict(systems: Systems) -> Predictions:
     """Solve the local system of each query, or of the average over its points."""
     problem, queries, neighbors, points = systems
-    predictions = _no_predictions(len(queries), problem.y.shape[1])
+    predictions = Predictions.empty(len(queries), problem.y.shape[1])
     for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
         area = None if points is None else points[q]
         system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False, area=area)
@@ -99,7 +79,7 @@ def predict_at(
 def differentiate(systems: Systems) -> tuple[Predictions, QueryGradients]:
     """As `predict`, and the derivatives in the queries."""
     problem, queries, neighbors, _ = systems
-    predictions = _no_predictions(len(queries), problem.y.shape[1])
+    predictions = Predictions.empty(len(queries), problem.y.shape[1])
     gradients = QueryGradients.empty(len(queries), problem.y.shape[1], queries.shape[1])
     for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
         rows = rows[rows >= 0]
@@ -109,18 +89,6 @@ def differentiate(systems: Systems) -> tuple[Predictions, QueryGradients]:
         for all_of_them, value in zip(gradients, own, strict=True):
             all_of_them[q] = value
     return predictions, gradients
-
-
-def _no_predictions(q: int, t: int) -> Predictions:
-    """Room for them."""
-    return Predictions(
-        mean=np.empty((q, t)),
-        variance=np.empty(q),
-        scale=np.empty((q, t)),
-        dof=np.empty(q),
-        status=np.empty(q, dtype=np.int32),
-        noise_unit=np.empty(q),
-    )
 
 
 def _write(predictions: Predictions, q: int, model: LocalModel, system: LocalSystem) -> None:
