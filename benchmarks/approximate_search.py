@@ -24,6 +24,7 @@ from markdown import markdown_table
 from numpy.typing import NDArray
 
 from lsgp.search.approximate import approximate
+from lsgp.search.contract import SearchRequest
 from lsgp.search.index import build_index
 
 Array = NDArray[np.float64]
@@ -69,18 +70,20 @@ def compare(X: Array, queries: Array, unit: Array, n_repeats: int) -> dict[str, 
     index = build_index(X, unit)
     build = time.thread_time() - start
     few = queries[:N_EXACT].copy()
-    true = index.nearest(few, unit, N_NEIGHBORS)
+    true = index.search(SearchRequest(few, unit, N_NEIGHBORS))
     start = time.thread_time()
     near = approximate(index, unit, N_NEIGHBORS)
     choice = time.thread_time() - start
-    found = near.nearest(queries, unit, N_NEIGHBORS)
+    found = near.search(SearchRequest(queries, unit, N_NEIGHBORS))
     same = [np.isin(a, b).mean() for a, b in zip(true, found, strict=False)]
     return {
         "build_seconds": build,
         "choice_seconds": choice,
-        "exact_us": microseconds(lambda: index.nearest(few, unit, N_NEIGHBORS), N_EXACT, 2),
+        "exact_us": microseconds(
+            lambda: index.search(SearchRequest(few, unit, N_NEIGHBORS)), N_EXACT, 2
+        ),
         "approximate_us": microseconds(
-            lambda: near.nearest(queries, unit, N_NEIGHBORS), len(queries), n_repeats
+            lambda: near.search(SearchRequest(queries, unit, N_NEIGHBORS)), len(queries), n_repeats
         ),
         "reach": getattr(near, "reach", None),
         "reported_recall": near.recall,

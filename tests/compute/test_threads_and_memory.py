@@ -11,6 +11,7 @@ from small_data import make_data
 from untuned import regressor
 
 from lsgp.backends import cpu
+from lsgp.backends.contract import SystemSize
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ def test_predictions_do_not_depend_on_the_order_or_the_company_of_queries(many, 
 
 def test_memory_budget_that_is_too_small_is_an_error_before_any_work(data):
     X, y, queries = data
-    needed = cpu.workspace_bytes(40, 2, 1, np.dtype("float64"), False)
+    needed = cpu.workspace_bytes(SystemSize(40, 2, 1, np.dtype("float64"), False))
     model = regressor(memory_budget=needed // 2).fit(X, y)
     with pytest.raises(
         ValueError,

@@ -45,9 +45,9 @@ def test_system_that_is_not_positive_definite_names_query_duplicates_and_remedy(
     model = regressor(hyperparameters__noise_variance=1e-3).fit(X, y)
     solve = cpu.predict
 
-    def fail_at_query_42(problem, block, neighbors):
-        result = solve(problem, block, neighbors)
-        result.status[(neighbors[:, :4] < 4).all(axis=1)] = 2
+    def fail_at_query_42(systems):
+        result = solve(systems)
+        result.status[(systems.neighbors[:, :4] < 4).all(axis=1)] = 2
         return result
 
     monkeypatch.setattr(cpu, "predict", fail_at_query_42)

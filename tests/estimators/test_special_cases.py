@@ -14,6 +14,7 @@ from small_data import make_data
 from untuned import made
 
 from lsgp.backends import cpu, reference
+from lsgp.backends.contract import Systems
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS, evaluate
@@ -307,7 +308,7 @@ def test_point_of_weight_zero_is_out_of_the_system(localizer, backend):
 
     def predict(y, rows):
         problem = LocalProblem(X, y, np.ones(12), model)
-        return backend.predict(problem, query, np.array([rows], np.int32))
+        return backend.predict(Systems(problem, query, np.array([rows], np.int32)))
 
     rows = list(range(12))
     expected = predict(y, rows[:11])

@@ -186,7 +186,7 @@ class TestGrowth:
         X, y = steps(50)
         bins = Bins.of(X.round(1), 4)
         numbers = np.full((50, 4), 200, dtype=np.uint8)
-        with pytest.raises(ValueError, match="boosted trees: a bin does not exist"):
+        with pytest.raises(ValueError, match="a bin does not exist"):
             grow(Growth(3, 4, 2, 0.1), bins, numbers, y, None, Watched(numbers, y), no_check)
 
 
@@ -237,7 +237,7 @@ class TestTrees:
         for name, value in (("left", inner), ("right", 10**8), ("feature", 4)):
             array = getattr(nodes, name).copy()
             array[inner] = value
-            with pytest.raises(ValueError, match="boosted trees: a node"):
+            with pytest.raises(ValueError, match="a node"):
                 nodes._replace(**{name: array}).sums(np.zeros((1, 4)))
 
 

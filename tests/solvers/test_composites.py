@@ -9,6 +9,7 @@ from backend_checks import TOLERANCES, assert_close
 from differences import differences
 
 from lsgp.backends import cpu, reference
+from lsgp.backends.contract import Systems
 from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import STATUS_OK, LocalModel, LocalProblem
 from lsgp.method.kernels import CHOSEN_FROM, KERNELS, Stationary
@@ -102,14 +103,14 @@ def test_exact_systems_are_those_of_the_reference(trend, kernel):
         )
         n, label = len(problem.X), f"{trend}, {dof}"
         system = ExactSystem.solve(problem)
-        expected = reference.predict(problem, queries, everyone(n, len(queries)))
+        expected = reference.predict(Systems(problem, queries, everyone(n, len(queries))))
         assert_close(system.predict(queries), expected, EXACT, label)
         others = np.array([np.delete(np.arange(n, dtype=np.int32), i) for i in range(n)])
-        expected = reference.predict(problem, problem.X, others)
+        expected = reference.predict(Systems(problem, problem.X, others))
         assert_close(system.leave_out(np.arange(n)), expected, EXACT, label)
         solved, slopes = differentiate(system, queries)
         expected, expected_slopes = reference.differentiate(
-            problem, queries, everyone(n, len(queries))
+            Systems(problem, queries, everyone(n, len(queries)))
         )
         assert_close(solved, expected, EXACT, label)
         assert_close(slopes, expected_slopes, dict.fromkeys(slopes._fields, 1e-7), label)

@@ -19,9 +19,9 @@ from lsgp.inputs.transforms.column_statistics import (
     total_weight,
 )
 from lsgp.inputs.transforms.exact_sums import Whole, add_exactly, sums_of_shares
+from lsgp.search.contract import Neighborhoods, SearchRequest
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import NeighborIndex, build_index
-from lsgp.search.neighborhoods import Neighborhoods
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -245,20 +245,10 @@ def nearby(
     own_groups = None if ask.query_groups is None else groups
     exclusions = Exclusions(excluded, ask.radius, own_groups, ask.query_groups)
     queries = np.ascontiguousarray(ask.queries)
-    if ask.n_neighbors is not None:
-        width = min(ask.n_neighbors, len(numbers))
-        near = index.nearest_with_squares(queries, ask.lengthscale, width, exclusions)
-    else:
-        assert ask.within is not None
-        counts = index.count_within(queries, ask.lengthscale, ask.within, exclusions)
-        width = int(counts.max(initial=0))
-        near = index.nearest_with_squares(queries, ask.lengthscale, max(width, 1), exclusions)
-        outside = np.arange(max(width, 1)) >= counts[:, None]
-        near.neighbors[outside], near.distances[outside] = -1, np.inf
-    if ask.limits is not None:
-        beyond = near.distances > ask.limits[:, None]
-        near.neighbors[beyond], near.distances[beyond] = -1, np.inf
-    return near
+    size = None if ask.n_neighbors is None else min(ask.n_neighbors, len(numbers))
+    request = SearchRequest(queries, ask.lengthscale, size, exclusions, ask.within or 0.0)
+    near = index.measure(request._replace(max_neighbors=len(numbers)))
+    return near if ask.limits is None else near.drop(near.squares > ask.limits[:, None])
 
 
 def flat(near: Neighborhoods, numbers: Numbers) -> Hits:
@@ -266,7 +256,7 @@ def flat(near: Neighborhoods, numbers: Numbers) -> Hits:
     is_there = near.neighbors >= 0
     place = near.neighbors[is_there].astype(np.int64)
     query = np.repeat(np.arange(len(is_there)), np.count_nonzero(is_there, axis=1))
-    return Hits(query, near.distances[is_there], numbers[place], place)
+    return Hits(query, near.squares[is_there], numbers[place], place)
 
 
 def search(

@@ -15,7 +15,7 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.labels import codes_of
 from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.method.contract import LocalProblem
-from lsgp.search.index import SearchIndex
+from lsgp.search.contract import SearchIndex
 from lsgp.solvers.choose import change_rows
 from lsgp.solvers.exact_system import exact_bytes, largest_exact
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.search.approximate import ApproximateIndex, Codes, code_shapes
-from lsgp.search.index import LEAF_SIZE, NeighborIndex, SearchIndex
+from lsgp.search.contract import SearchIndex
+from lsgp.search.index import LEAF_SIZE, NeighborIndex
 from lsgp.storage.checks import require
 
 #: Leaves of a tree that are checked at a time: they stay in the cache.
