@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""CSV files, plain or gzipped, read once from front to back in blocks of bounded size.
+"""CSV files, plain or gzipped, read once from front to back in blocks of whole rows.
 
-Blocks are cut here rather than by the reader of polars, so that memory stays bounded also for
-gzipped files and pipes, and so that an error can name the row of the file.
+polars parses each block; the blocks are cut here. `scan_csv` of polars keeps a pipe in memory, and
+drops rows in silence where two cells hold a lone quote (5" pipe) and their column is not selected.
 """
 
 from __future__ import annotations
@@ -13,30 +13,26 @@ import io
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import polars as pl
 
-from lsgp.cli.csv_cells import (
-    CellCounts,
-    cells_of,
-    infer_column,
-    note_unreadable,
-    parse_cells,
-    without_markers,
-)
-from lsgp.cli.csv_rows import first_row_end, last_row_end
+from lsgp.cli.csv_cells import infer_column, parse_cells, parse_numbers
 from lsgp.cli.errors import CommandError
 from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column, DataType, Unreadable
-from lsgp.inputs.encoding.text import CODE, INTEGER, MAX_UNREADABLE, TRUTHS
+from lsgp.inputs.encoding.text import MAX_UNREADABLE
 
 BLOCK_BYTES = 8 * 2**20
-#: A row that takes more than this is no row: rather a quote that is never closed.
-MAX_ROW_BYTES = 64 * 2**20
+#: A line or a cell that takes more is none: rather a quote that is never closed.
+MAX_CELL_BYTES = 64 * 2**20
 MAX_HEADER_BYTES = 4 * 2**20
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+UNCLOSED = "Is every quote closed, and doubled where it is part of a text in quotes?"
 
 
 class CsvTable:
@@ -54,41 +50,32 @@ class CsvTable:
         self.name = "stdin" if path == "-" else path
         self.separator = separator
         self._raw: IO[bytes] = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115
-        self._bytes_seen = 0
-        self._is_seekable = self._raw.seekable()
-        self.total = Path(path).stat().st_size if self._is_seekable and path != "-" else None
+        self.total = None if path == "-" else Path(path).stat().st_size
         self.unreadable: dict[str, Unreadable] = {}
         self.notes: list[str] = []
-        self._numbers_are_plain = True
-        self._encoding, self._has_utf8 = "utf-8", False
-        # Names as they are, and those that polars is given: it does not know quotes in names.
-        self._names: list[str] = []
-        self._keys: dict[str, str] = {}
-        self._unnamed: list[str] = []
+        self._is_latin = self._has_utf8 = False
+        self._n_rows = 0  # before the block that is being read
         try:
-            self._blocks = self._read_blocks(_decompress(self._raw))
-            self._read_header(next(self._blocks, b""))
+            self._stream = _decompress(self._raw)
+            self._names, unnamed = self._read_header()
+            self._blocks = self._read_blocks()
             self._first_block = next(self._blocks, b"")
-            self.columns = self._infer_columns()
+            first = self._parse(self._first_block)
+            self.columns = {cells.name: infer_column(cells) for cells in first}
+            self.columns |= {name: Column("unnamed", pl.String()) for name in unnamed}
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
+        """Close the file."""
         if self._raw is not sys.stdin.buffer:
             self._raw.close()
 
-    def chunks(self, numbers: Sequence[str], others: Sequence[str] = ()) -> Iterator[Chunk]:
-        """The rows in order: `numbers` as Float64, `others` as text or of the inferred type."""
-        first_row, position = 1, 0
-        block, self._first_block = self._first_block, b""
-        while block:
-            frame = self._parse(block, list(numbers), list(others), first_row)
-            seen = self._position()
-            for part in frame.iter_slices(MAX_CHUNK_ROWS):
-                yield Chunk(first_row, part, seen - position)
-                first_row, position = first_row + part.height, seen
-            block = next(self._blocks, b"")
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no rows, to be asked before they are read."""
+        return not self._first_block
 
     def keep_as_text(self, names: Sequence[str]) -> None:
         """Leave these columns as they are written, digit by digit."""
@@ -99,90 +86,143 @@ class CsvTable:
         """The type that a column has in chunks."""
         return pl.Float64() if is_number else self.columns[name].dtype
 
-    def _position(self) -> int:
-        return self._raw.tell() if self._is_seekable else self._bytes_seen
+    def chunks(self, numbers: Sequence[str], others: Sequence[str] = ()) -> Iterator[Chunk]:
+        """The rows in order: `numbers` as Float64, `others` as text or of the inferred type."""
+        wanted = list(dict.fromkeys([*numbers, *others]))
+        position = 0
+        first, self._first_block = self._first_block, b""
+        for block in chain([first] if first else [], self._blocks):
+            texts = self._parse(block)
+            frame = pl.DataFrame(
+                [
+                    self._read_numbers(texts[name])
+                    if name in numbers
+                    else parse_cells(
+                        texts[name], self.columns[name].dtype, self.name, self._n_rows + 1
+                    )
+                    for name in wanted
+                ]
+            )
+            seen = position if self.total is None else self._raw.tell()
+            for part in frame.iter_slices(MAX_CHUNK_ROWS):
+                yield Chunk(self._n_rows + 1, part, seen - position)
+                self._n_rows += part.height
+                position = seen
 
-    def _read_blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
-        """The header, then whole rows in blocks."""
-        rest, is_header, is_last = b"", True, False
-        while not is_last:
-            data, is_last = self._read_block(stream)
-            self._bytes_seen += len(data)
-            data = rest + data
-            if is_header:
-                data = self._check_start(data)
-                end = first_row_end(data, self.separator)
-                if end:
-                    yield self._to_utf8(data[:end])
-                    data, is_header = data[end:], False
-                elif len(data) > MAX_HEADER_BYTES:
-                    raise self._endless_header()
-            # The last row may have no line break.
-            end = len(data) if is_last else last_row_end(data)
-            end = 0 if is_header else self._before_blank_lines(data, end)
-            if end:
-                yield self._to_utf8(data[:end])
-            rest = data[end:]
-            if len(rest) > MAX_ROW_BYTES:
+    # -- the file ------------------------------------------------------------------------------
+
+    def _read_header(self) -> tuple[list[str], list[str]]:
+        """The names of the columns, without spaces around them; and those of nameless ones."""
+        self._check_start(self._call(self._stream.peek, 4096)[:4096])  # type: ignore[attr-defined]
+        line = self._read_line(MAX_HEADER_BYTES).removeprefix(BYTE_ORDER_MARK)
+        if not line.strip():
+            raise CommandError(f"{self.name} is empty: it has no line with column names.")
+        if b"\r" in line.rstrip(b"\r\n"):
+            raise CommandError(
+                f"{self.name} ends its lines with carriage returns alone. Save it with the line "
+                "ends of Unix or Windows."
+            )
+        try:
+            cells = next(self._split(self._to_utf8(line)))
+        except csv.Error:
+            raise CommandError(
+                f"The line with column names of {self.name} has no end. Is it a CSV file, and is "
+                "every quote closed?"
+            ) from None
+        if len(cells) == 1:
+            for separator in (";", "\t", "|"):
+                if separator in cells[0]:
+                    raise CommandError(
+                        f"{self.name} has one column, {cells[0].strip()!r}. If {separator!r} "
+                        f"separates columns, say so with --separator {separator!r}."
+                    )
+        names: list[str] = []
+        unnamed: list[str] = []
+        for position, cell in enumerate(cells, 1):
+            # Row numbers of pandas have no name; nobody can ask for them.
+            name = cell.strip() or f"column_{position}"
+            if name in names:
                 raise CommandError(
-                    f"{self.name} has a row of more than {MAX_ROW_BYTES >> 20} MiB. Is it a CSV "
-                    "file, and is every quote closed?"
+                    f"{self.name} has two columns {name!r}: the {_ordinal(names.index(name) + 1)} "
+                    f"and the {_ordinal(position)}. Rename one of them."
                 )
-        if is_header and b"\n" in rest:
-            raise self._endless_header()
-        if is_header:
-            yield self._to_utf8(rest)
+            names.append(name)
+            unnamed += [] if cell.strip() else [name]
+        return names, unnamed
 
-    def _read_block(self, stream: IO[bytes]) -> tuple[bytes, bool]:
-        """The next bytes, as many as a block has, and whether they are the last."""
-        parts: list[bytes] = []
-        n_missing = BLOCK_BYTES
-        while n_missing > 0:
-            try:
-                # A pipe or a terminal may give less than it is asked for.
-                part = stream.read(n_missing)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise CommandError(f"{self.name} is a damaged gzip file: {error}.") from None
-            if not part:
-                return b"".join(parts), True
-            parts.append(part)
-            n_missing -= len(part)
-        return b"".join(parts), False
-
-    def _endless_header(self) -> CommandError:
-        return CommandError(
-            f"The line with column names of {self.name} has no end. Is it a CSV file, and is every "
-            "quote closed?"
-        )
-
-    def _before_blank_lines(self, data: bytes, end: int) -> int:
-        """Where rows end before blank lines, which are no rows at the end of a file.
-
-        With a single column, they are missing values.
-        """
-        if len(self._names) == 1:
-            return end
-        n_row_bytes = len(data[:end].rstrip(b"\r\n"))
-        line_break = data.find(b"\n", n_row_bytes, end) + 1
-        return (line_break or end) if n_row_bytes else 0
-
-    def _check_start(self, start: bytes) -> bytes:
+    def _check_start(self, start: bytes) -> None:
         if start.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise CommandError(f"{self.name} is in UTF-16. Save it as UTF-8.")
         if start.startswith(b"PAR1"):
             raise CommandError(f"{self.name} is a Parquet file. Say so with --format parquet.")
-        if b"\0" in start[:4096]:
+        if b"\0" in start:
             raise CommandError(f"{self.name} is not a CSV file: it has binary data.")
-        return start.removeprefix(BYTE_ORDER_MARK)
+
+    def _read_blocks(self) -> Iterator[bytes]:
+        """Whole rows in blocks; blank lines at the end of the file are no rows."""
+        blank = b""
+        while data := self._call(self._stream.read, BLOCK_BYTES):
+            data = blank + self._whole_rows(data + self._read_line(MAX_CELL_BYTES))
+            # In a single column, a blank line is a missing value.
+            rows = data if len(self._names) == 1 else data.rstrip(b"\r\n")
+            blank = data[len(rows) :]
+            if rows:
+                blank = blank.partition(b"\n")[2]
+                yield rows + b"\n" if not rows.endswith(b"\n") else rows
+
+    def _whole_rows(self, data: bytes) -> bytes:
+        """Lines in UTF-8, with the rest of the last row, and with quotes as polars reads them."""
+        n_lines = data.count(b"\n") + (not data.endswith(b"\n"))
+        data = self._to_utf8(data)
+        if has_plain_quotes(data, self.separator):
+            return data
+        written = io.StringIO(newline="")
+        writer = csv.writer(written, delimiter=self.separator, lineterminator="\n")
+        rows, n_done = self._split(data), 0
+        try:
+            for row in rows:
+                writer.writerow(row)
+                n_done += 1
+                if rows.line_num >= n_lines:
+                    break
+        except csv.Error as error:
+            raise CommandError(
+                f"{self.name} cannot be read from row {self._n_rows + n_done + 1:,} on: {error}. "
+                f"{UNCLOSED}"
+            ) from None
+        return written.getvalue().encode()
+
+    def _split(self, data: bytes) -> Any:
+        """A reader of rows in Python, which goes on in the file where a cell has line breaks."""
+        csv.field_size_limit(MAX_CELL_BYTES)  # more than a long text or a polygon takes
+        more = iter(lambda: self._to_utf8(self._read_line(MAX_CELL_BYTES)).decode(), "")
+        lines = chain(io.StringIO(data.decode(), newline="\n"), more)
+        return csv.reader(lines, delimiter=self.separator, strict=True)
+
+    def _read_line(self, most: int) -> bytes:
+        """The rest of a line."""
+        line: bytes = self._call(self._stream.readline, most)
+        if len(line) == most and not line.endswith(b"\n"):
+            raise CommandError(
+                f"{self.name} has a line of more than {most >> 20} MiB. Is it a CSV file?"
+            )
+        return line
+
+    def _call(self, read: Any, n_bytes: int) -> bytes:
+        try:
+            data: bytes = read(n_bytes)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise CommandError(f"{self.name} is a damaged gzip file: {error}.") from None
+        return data
 
     def _to_utf8(self, data: bytes) -> bytes:
-        """Whole rows in UTF-8: those of a file that is not are taken for Latin-1, and it is said.
+        """Rows in UTF-8: those of a file that is not are taken for Latin-1, and it is said.
 
         That is Windows-1252, which has more letters, wherever it has a letter.
         """
         if data.isascii():
             return data
-        if self._encoding == "utf-8":
+        if not self._is_latin:
             try:
                 data.decode()
             except UnicodeDecodeError as error:
@@ -191,7 +231,7 @@ class CsvTable:
                         f"{self.name} is in UTF-8 up to some row, and then is not: "
                         f"{data[error.start : error.start + 1]!r}. Save all of it as UTF-8."
                     ) from None
-                self._encoding = "latin-1"
+                self._is_latin = True
                 self.notes.append(f"{self.name} is not in UTF-8, and was read as Latin-1")
             else:
                 self._has_utf8 = True
@@ -201,163 +241,67 @@ class CsvTable:
         except UnicodeDecodeError:
             return data.decode("latin-1").encode()
 
-    def _read_header(self, line: bytes) -> None:
-        """The names of the columns, without spaces around them."""
-        if not line.strip():
-            raise CommandError(f"{self.name} is empty: it has no line with column names.")
-        if b"\r" in line.rstrip(b"\r\n") and b"\n" not in line.rstrip(b"\r\n"):
-            raise CommandError(
-                f"{self.name} ends its lines with carriage returns alone. Save it with the line "
-                "ends of Unix or Windows."
-            )
-        text = line.decode().rstrip("\r\n")
+    # -- the rows ------------------------------------------------------------------------------
+
+    def _parse(self, block: bytes) -> pl.DataFrame:
+        """All cells of a block as texts."""
+        # Names of its own: polars knows no quotes in names.
+        header = self.separator.join(f"c{k}" for k in range(len(self._names)))
         try:
-            names = next(csv.reader([text], delimiter=self.separator))
-        except csv.Error as error:
-            raise CommandError(
-                f"The first line of {self.name} cannot be read as column names: {error}."
-            ) from None
-        names = [name.strip() for name in names]
-        if len(names) == 1:
-            for separator in (";", "\t", "|"):
-                if separator in names[0]:
-                    raise CommandError(
-                        f"{self.name} has one column, {names[0]!r}. If {separator!r} separates "
-                        f"columns, say so with --separator {separator!r}."
-                    )
-        for position, name in enumerate(names, 1):
-            if not name:
-                # As pandas writes row numbers; nobody can ask for it.
-                name = f"column_{position}"
-                self._unnamed.append(name)
-            if name in self._keys:
-                raise CommandError(
-                    f"{self.name} has two columns {name!r}: the {self._position_of(name)} and the "
-                    f"{_ordinal(position)}. Rename one of them."
-                )
-            self._keys[name] = f"c{position}"
-            self._names.append(name)
-
-    def _position_of(self, name: str) -> str:
-        return _ordinal(self._names.index(name) + 1)
-
-    def _infer_columns(self) -> dict[str, Column]:
-        """The columns and what they hold, as far as the first block tells."""
-        texts = self._read(self._first_block, 1)
-        stripped = texts.select(without_markers(pl.all()))
-        cells = stripped.select(pl.all().replace(TRUTHS))
-        # All columns at once: there may be thousands.
-        counted = pl.concat(
-            [
-                stripped.select(pl.all().count()),
-                stripped.select(pl.all().is_in(list(TRUTHS)).sum()),
-                cells.select(pl.all().str.contains(INTEGER).sum()),
-                cells.select(pl.all().str.contains(CODE).sum()),
-                cells.select(pl.all().cast(pl.Int64, strict=False).count()),
-                cells.select(pl.all().cast(pl.Float64, strict=False).count()),
-            ]
-        )
-        columns = {}
-        for counts in counted:
-            column = infer_column(CellCounts(*counts), len(texts))
-            if counts.name in self._unnamed:
-                column = column._replace(kind="unnamed")
-            elif column.kind == "mixed":
-                found = Unreadable()
-                note_unreadable(texts[counts.name], cells[counts.name], 1, found)
-                column = column._replace(unreadable=found, n_cells=len(texts))
-            columns[counts.name] = column
-        return columns
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are no rows, to be asked before they are read."""
-        return not self._first_block
-
-    def _parse(
-        self, block: bytes, numbers: list[str], others: list[str], first_row: int
-    ) -> pl.DataFrame:
-        wanted = list(dict.fromkeys([*numbers, *others]))
-        types = {name: self.type_of(name, name in numbers) for name in wanted}
-        if self._numbers_are_plain:
-            # The quick way; a marker for a missing value, or a text, makes it fail.
-            plain = {name: self._number_type(name) for name in numbers}
-            try:
-                frame = self._read(block, first_row, wanted, types | plain)
-                return frame.with_columns(pl.col(numbers).cast(pl.Float64)).select(wanted)
-            except CommandError:
-                self._numbers_are_plain = False
-        frame = self._read(block, first_row, wanted)
-        parsed = []
-        for name in wanted:
-            if name in numbers:
-                parsed.append(self._parse_numbers(frame[name], first_row))
-            elif types[name] == pl.String:
-                parsed.append(frame[name])
-            else:
-                parsed.append(parse_cells(frame[name], types[name], self.name, first_row))
-        return pl.DataFrame(parsed)
-
-    def _parse_numbers(self, texts: pl.Series, first_row: int) -> pl.Series:
-        """Numbers, null where one is missing or a cell is none; too many of those are refused."""
-        stripped = cells_of(texts)
-        found = self.unreadable.get(texts.name) or Unreadable()
-        n_before = found.count
-        parsed = note_unreadable(texts, stripped, first_row, found)
-        n_cells = first_row - 1 + len(texts)
-        if found.count > n_before:
-            self.unreadable[texts.name] = found
-            if found.count > MAX_UNREADABLE * n_cells:
-                found.refuse(texts.name, self.name, n_cells)
-        return parsed
-
-    def _number_type(self, name: str) -> DataType:
-        return pl.Boolean() if self.columns[name].kind == "flag" else pl.Float64()
-
-    def _read(
-        self,
-        block: bytes,
-        first_row: int,
-        columns: list[str] | None = None,
-        types: dict[str, DataType] | None = None,
-    ) -> pl.DataFrame:
-        """Rows of some columns (None: all), as text where no type is given."""
-        keys = list(self._keys.values())
-        names = self._names if columns is None else columns
-        header = self.separator.join(keys).encode() + b"\n"
-        try:
-            frame = pl.read_csv(
-                io.BytesIO(header + block),
-                columns=[self._keys[name] for name in names],
-                schema_overrides={self._keys[name]: dtype for name, dtype in (types or {}).items()},
-                infer_schema_length=0,
+            return pl.read_csv(
+                header.encode() + b"\n" + block,
+                infer_schema=False,
+                null_values="",  # in quotes too, as Python's reader cannot tell
                 separator=self.separator,
+                new_columns=self._names,
             )
         except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-            raise self._unreadable_block(block, first_row, error) from None
-        return frame.rename({self._keys[name]: name for name in names})
+            raise self._unreadable_block(block, error) from None
 
-    def _unreadable_block(self, block: bytes, first_row: int, error: Exception) -> CommandError:
+    def _unreadable_block(self, block: bytes, error: Exception) -> CommandError:
         """Why a block cannot be read: the first row with too many cells, if there is one."""
-        try:
-            lines = io.StringIO(block.decode(), newline="")
-            for row, cells in enumerate(csv.reader(lines, delimiter=self.separator), first_row):
-                if len(cells) > len(self._names):
-                    return CommandError(
-                        f"Row {row:,} of {self.name} has {len(cells)} cells, but there are "
-                        f"{len(self._names)} columns. A cell with a {self.separator!r} in it must "
-                        "be in quotes."
-                    )
-        except (csv.Error, UnicodeDecodeError):
-            pass
-        where = f"{self.name}, from row {first_row:,} on"
-        if b'"' in block:
-            return CommandError(
-                f"{where}, cannot be read as CSV. Is every quote closed, and doubled where it is "
-                "part of a text?"
-            )
+        rows = csv.reader(io.StringIO(block.decode(), newline="\n"), delimiter=self.separator)
+        for row, cells in enumerate(rows, self._n_rows + 1):
+            if len(cells) > len(self._names):
+                return CommandError(
+                    f"Row {row:,} of {self.name} has {len(cells)} cells, but there are "
+                    f"{len(self._names)} columns. A cell with a {self.separator!r} in it must be "
+                    "in quotes."
+                )
         message = str(error).strip().splitlines()[0]
-        return CommandError(f"{where}, cannot be read as CSV: {message}.")
+        return CommandError(
+            f"{self.name} cannot be read from row {self._n_rows + 1:,} on: {message}. {UNCLOSED}"
+        )
+
+    def _read_numbers(self, texts: pl.Series) -> pl.Series:
+        """Numbers, null where one is missing or a cell is none; too many of those are refused."""
+        found = self.unreadable.get(texts.name) or Unreadable()
+        n_before = found.count
+        numbers = parse_numbers(texts, self._n_rows + 1, found)
+        if found.count > n_before:
+            self.unreadable[texts.name] = found
+            n_cells = self._n_rows + len(texts)
+            if found.count > MAX_UNREADABLE * n_cells:
+                found.refuse(texts.name, self.name, n_cells)
+        return numbers
+
+
+def has_plain_quotes(data: bytes, separator: str) -> bool:
+    """Whether quotes stand around cells or are doubled in them, and all that open are closed.
+
+    Examples
+    --------
+    >>> from lsgp.cli.csv_table import has_plain_quotes
+    >>> has_plain_quotes(b'1,"a ""b"", c"', ","), has_plain_quotes(b'1,5" pipe', ",")
+    (True, False)
+    """
+    if b'"' not in data:
+        return True
+    cells = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
+    quotes = np.flatnonzero(cells == ord('"'))
+    before, after = cells[quotes[::2] - 1], cells[quotes[1::2] + 1]
+    ends = [ord(mark) for mark in (separator, "\n", "\r", '"')]
+    return bool(len(quotes) % 2 == 0 and np.isin(before, ends).all() and np.isin(after, ends).all())
 
 
 def _ordinal(number: int) -> str:

@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
-import os
 import queue
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import IO
 
 import polars as pl
 
+from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError
+from lsgp.cli.files import check_output
 from lsgp.cli.table import DataType
+from lsgp.cli.tables import format_of
 from lsgp.compute.files import replace_file
 from lsgp.compute.interrupts import interrupts_later
 
@@ -27,19 +29,16 @@ ROW_GROUP_SIZE = 250_000
 POLL = 0.5
 
 
-def check_output(path: str, inputs: tuple[str | None, ...] = ()) -> None:
-    """Raise CommandError before the work, rather than after it, if ``path`` cannot be written."""
-    final = Path(path).resolve()
-    if not final.parent.is_dir():
-        raise CommandError(f"There is no folder {final.parent} to write {path} to.")
-    if final.exists() and not final.is_file():
-        raise CommandError(f"{path} is not a regular file. Give the name of a file to write.")
-    if not os.access(final.parent, os.W_OK):
-        raise CommandError(f"The folder {final.parent} is not writable.")
-    for other in inputs:
-        is_same = other is not None and final.exists() and Path(other).exists()
-        if is_same and final.samefile(str(other)):
-            raise CommandError(f"{path} is read from, and cannot be written at the same time.")
+def table_output(options: argparse.Namespace, voice: Voice) -> str:
+    """The format of the table that a command writes, or CommandError if it cannot."""
+    kind = format_of(options.output, options.output_format, "--output-format")
+    if options.output != "-":
+        check_output(options.output, (options.data, options.model))
+    elif kind != "csv":
+        raise CommandError("Only CSV can be written to stdout. Give the name of a file.")
+    elif voice.as_json:
+        raise CommandError("--json and -o - both want stdout. Give the output a name.")
+    return kind
 
 
 @contextmanager
@@ -48,12 +47,9 @@ def open_output(
 ) -> Iterator[CsvWriter | ParquetWriter]:
     """A writer of frames with this schema; "-" is CSV on stdout."""
     if path == "-":
-        if kind != "csv":
-            raise CommandError("Only CSV can be written to stdout. Give the name of a file.")
         yield CsvWriter(sys.stdout.buffer, schema, separator)
         sys.stdout.buffer.flush()
         return
-    check_output(path)
     with replace_file(path) as temporary, _named_errors(path):
         if kind == "parquet":
             with temporary.open("wb") as file:

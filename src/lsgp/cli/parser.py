@@ -185,15 +185,14 @@ def _predict(parser: Parser) -> None:
     what.add_argument(
         "--level",
         type=level_type,
-        default=0.9,
         metavar="P",
-        help="probability of the interval from _low to _high (default: 0.9)",
+        help="probability of the interval from _low to _high (default: 0.9); not for labels",
     )
     what.add_argument(
         "--kind",
         choices=("observation", "latent"),
-        default="observation",
-        help="spread of a new observation, or of the function without noise",
+        help="spread of a new observation (default), or of the function without noise; not for "
+        "labels",
     )
     keep = what.add_mutually_exclusive_group()
     keep.add_argument(

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from lsgp import LSGPClassifier, LSGPRegressor
-from lsgp.cli.errors import CommandError, did_you_mean
+from lsgp.cli.files import missing_file
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.storage.estimator import saved_class
 
@@ -17,12 +17,10 @@ Estimator = LSGPRegressor | LSGPClassifier
 
 def load_model(options: argparse.Namespace) -> Estimator:
     """The model of a command, set to the threads and the memory that the options allow."""
-    path = Path(options.model)
-    if not path.exists():
-        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise CommandError(f"There is no file {path}.{did_you_mean(path.name, beside)}")
-    is_of_labels = saved_class(path) == LSGPClassifier.__name__
-    model: Estimator = (LSGPClassifier if is_of_labels else LSGPRegressor).load(path)
+    if not Path(options.model).exists():
+        raise missing_file(options.model)
+    is_of_labels = saved_class(options.model) == LSGPClassifier.__name__
+    model: Estimator = (LSGPClassifier if is_of_labels else LSGPRegressor).load(options.model)
     model.verbose = 0
     if hasattr(options, "jobs"):
         model.n_jobs = options.jobs
