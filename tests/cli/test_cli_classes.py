@@ -202,7 +202,14 @@ def test_summaries_of_labels_and_of_numbers_have_the_same_fields(both, monkeypat
 
 
 @pytest.mark.parametrize("option", [["--level", "0.5"], ["--kind", "latent"]])
-def test_options_of_numbers_are_refused_for_labels(both, tmp_path, capsys, option):
-    common = ["predict", both / "as_label.lsgp", both / "data.csv", "-o", tmp_path / "out.csv"]
-    line = error_of(capsys, *common, *option)
-    assert line == f"lsgp predict: {option[0]} is for numbers, and the model predicts labels."
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["predict", "as_label.lsgp", "data.csv", "-o", "out.csv"],
+        ["map", "as_label.lsgp", "--bounds", "0", "0", "1", "1", "--spacing", "1", "-o", "m.nc"],
+    ],
+)
+def test_options_of_numbers_are_refused_for_labels(both, monkeypatch, capsys, command, option):
+    monkeypatch.chdir(both)
+    line = error_of(capsys, *command, *option)
+    assert line == f"lsgp {command[0]}: {option[0]} is for numbers, and the model predicts labels."

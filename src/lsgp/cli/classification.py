@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,13 +35,6 @@ class LabelTask:
         self._own = classification_of(model.ensemble_)
         self._sums = ClassScores(self._own.class_names)
 
-    def question(self, options: argparse.Namespace) -> dict[str, Any]:
-        """Nothing: labels have no intervals, and no noise to leave out."""
-        for name in ("level", "kind"):
-            if getattr(options, name) is not None:
-                raise CommandError(f"--{name} is for numbers, and the model predicts labels.")
-        return {}
-
     def outputs(self) -> dict[str, DataType]:
         """The likeliest label, and the probability of every class."""
         name = self._own.label_name or "y"
@@ -50,7 +42,7 @@ class LabelTask:
         dtype = pl.Series(self._own.classes.tolist()).dtype
         return {f"{name}_predicted": dtype, **dict.fromkeys(names, pl.Float64())}
 
-    def predict(self, rows: Any, question: dict[str, Any]) -> Sequence[NDArray[Any]]:
+    def predict(self, rows: Any, spread: dict[str, Any]) -> Sequence[NDArray[Any]]:
         """Predictions of rows, an array for each of the outputs."""
         return label_columns(self.model.predict_proba(rows), self._own.classes)
 

@@ -29,14 +29,14 @@ from lsgp.cli.models import input_columns, kept_columns
 from lsgp.cli.regression import number_columns
 from lsgp.cli.roles import find_roles
 from lsgp.cli.rows import Inputs, Mask
+from lsgp.cli.saved import asked_of_spread
 from lsgp.cli.table import Column
-from lsgp.cli.tasks import Question, task_of
+from lsgp.cli.tasks import task_of
 from lsgp.compute.files import replace_folder
 from lsgp.compute.text import count
 from lsgp.distributed.carriage import AtPath, Estimator
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.folder import MANIFEST
-from lsgp.distributed.lazy import Lazy
 from lsgp.distributed.model import DistributedModel
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def predict(options: argparse.Namespace, voice: Voice) -> None:
         folder = open_folder(options.data)
         model, estimator = open_model(options.model)
         task = task_of(estimator)
-        question, outputs = task.question(options), list(task.outputs())
+        spread, outputs = asked_of_spread(estimator, options), list(task.outputs())
         own = estimator.ensemble_.classification
         classes = None if own is None else own.classes
         inputs = input_columns(estimator, folder)
@@ -168,13 +168,13 @@ def predict(options: argparse.Namespace, voice: Voice) -> None:
         usable = rows[inputs.names].map_partitions(
             usable_part, [], inputs, options.strict, meta=rows._meta[inputs.names]
         )
-        parts = zip(*parts_of(model, usable, question), strict=True)
+        parts = zip(*parts_of(model, usable, spread), strict=True)
         with replace_folder(target) as place:
             written = [
                 dask.delayed(write_partition)(
                     piece,
                     part,
-                    Output(inputs, kept, outputs, question, classes),
+                    Output(inputs, kept, outputs, spread, classes),
                     str(place / f"part-{k:05d}.parquet"),
                     dask_key_name=cluster.key("write"),
                 )
@@ -193,7 +193,7 @@ def predict(options: argparse.Namespace, voice: Voice) -> None:
         "n_predicted": n_predicted,
         "n_missing_inputs": n_rows - n_predicted,
         "columns": [*kept, *outputs],
-        **question,
+        **spread,
         "seconds": seconds,
     }
     rate = f"{count(n_rows, 'row')} in {seconds:.1f} s ({n_rows / seconds:,.0f} a second)"
@@ -211,20 +211,17 @@ def open_model(path: str) -> tuple[str | DistributedModel, Estimator]:
 
 
 def parts_of(
-    model: str | DistributedModel, frame: dd.DataFrame, question: Question
+    model: str | DistributedModel, frame: dd.DataFrame, spread: dict[str, Any]
 ) -> list[list[Any]]:
     """Partitions of each part of the predictions: of probabilities, or of a distribution."""
-    found: Sequence[Lazy]
+    method = "predict_distribution" if spread else "predict_proba"
+    options = {"kind": spread["kind"]} if spread else {}
     if isinstance(model, str):
-        found = (
-            lsgp.distributed.predict_distribution(model, frame, kind=question["kind"])
-            if question
-            else (lsgp.distributed.predict_proba(model, frame),)
-        )
-    elif question:
-        found = model.predict_distribution(frame, kind=question["kind"])
+        found = getattr(lsgp.distributed, method)(model, frame, **options)
     else:
-        found = (model.predict_proba(frame),)
+        found = getattr(model, method)(frame, **options)
+    if not spread:
+        found = [found]
     return [list(part.to_delayed()) for part in found]
 
 
@@ -234,7 +231,7 @@ class Output(NamedTuple):
     inputs: Inputs
     kept: list[str]  # columns that are copied
     names: list[str]  # of the predictions
-    question: Question
+    spread: dict[str, Any]
     classes: NDArray[Any] | None
 
 
@@ -249,7 +246,7 @@ def write_partition(
     if output.classes is not None:
         columns = label_columns(values[0], output.classes)
     else:
-        columns = number_columns(PredictiveDistribution(*values), output.question["level"])
+        columns = number_columns(PredictiveDistribution(*values), output.spread["level"])
     places = np.flatnonzero(usable_rows(rows, [], output.inputs))
     predicted = pd.DataFrame(dict(zip(output.names, columns, strict=True)), index=places)
     predicted = predicted.reindex(np.arange(len(rows))).set_axis(rows.index)

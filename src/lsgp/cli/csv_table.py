@@ -92,17 +92,7 @@ class CsvTable:
         position = 0
         first, self._first_block = self._first_block, b""
         for block in chain([first] if first else [], self._blocks):
-            texts = self._parse(block)
-            frame = pl.DataFrame(
-                [
-                    self._read_numbers(texts[name])
-                    if name in numbers
-                    else parse_cells(
-                        texts[name], self.columns[name].dtype, self.name, self._n_rows + 1
-                    )
-                    for name in wanted
-                ]
-            )
+            frame = self._convert(self._parse(block).select(wanted), numbers)
             seen = position if self.total is None else self._raw.tell()
             for part in frame.iter_slices(MAX_CHUNK_ROWS):
                 yield Chunk(self._n_rows + 1, part, seen - position)
@@ -271,6 +261,17 @@ class CsvTable:
         message = str(error).strip().splitlines()[0]
         return CommandError(
             f"{self.name} cannot be read from row {self._n_rows + 1:,} on: {message}. {UNCLOSED}"
+        )
+
+    def _convert(self, texts: pl.DataFrame, numbers: Sequence[str]) -> pl.DataFrame:
+        """The columns of a block, of their types."""
+        return pl.DataFrame(
+            [
+                self._read_numbers(cells)
+                if cells.name in numbers
+                else parse_cells(cells, self.columns[cells.name].dtype, self.name, self._n_rows + 1)
+                for cells in texts
+            ]
         )
 
     def _read_numbers(self, texts: pl.Series) -> pl.Series:

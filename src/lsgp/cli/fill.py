@@ -49,7 +49,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         read_covariates(options.covariates),
         options.crs,
         options.max_distance,
-        options.kind,
+        options.kind or "observation",
         options.as_sphere,
     )
     if plan.map is not None:

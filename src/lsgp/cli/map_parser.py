@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import math
 
-from lsgp.cli.options import Parser, add_model, add_run_options, add_voice_options, level_type
+from lsgp.cli.options import Parser, add_model, add_run_options, add_spread, add_voice_options
 from lsgp.cli.settings import add_settings
 
 MAP_EXAMPLES: dict[str | None, str] = {
@@ -54,14 +54,7 @@ def describe_map(parser: Parser) -> None:
         metavar=("WIDTH", "HEIGHT"),
         help="averages over areas of this size, instead of points",
     )
-    what.add_argument(
-        "--level",
-        type=level_type,
-        default=0.9,
-        metavar="P",
-        help="probability of the interval from low to high (default: 0.9)",
-    )
-    _add_kind(what)
+    add_spread(what, "low to high")
     add_run_options(parser)
     add_voice_options(parser)
 
@@ -81,7 +74,7 @@ def describe_fill(parser: Parser) -> None:
     _add_covariates(grid)
     what = parser.add_argument_group("what is written")
     _add_max_distance(what, "cells farther from the data stay missing")
-    _add_kind(what)
+    add_spread(what, None)
     add_settings(parser)
     add_run_options(parser)
     add_voice_options(parser)
@@ -107,15 +100,6 @@ def _add_max_distance(group: argparse._ArgumentGroup, what: str) -> None:
         type=_positive,
         metavar="D",
         help=f"{what}: km for longitude and latitude, else in units of the coordinates",
-    )
-
-
-def _add_kind(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--kind",
-        choices=("observation", "latent"),
-        default="observation",
-        help="spread of a new observation, or of the function without noise",
     )
 
 

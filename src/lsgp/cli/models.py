@@ -14,7 +14,7 @@ import polars as pl
 
 from lsgp.cli.errors import CommandError, list_names, require_columns
 from lsgp.cli.rows import Inputs, Mask, Targets
-from lsgp.cli.saved import Estimator
+from lsgp.cli.saved import Estimator, names_of_targets
 from lsgp.cli.table import NUMERIC_KINDS, Chunk, Columns, require_numbers
 from lsgp.ensemble.view import target_names
 from lsgp.inputs.encoding.columns import NUMERIC
@@ -57,29 +57,21 @@ def input_columns(model: Any, table: Columns) -> Inputs:
     return Inputs(numbers, numbers, may_miss=encoder is not None)
 
 
-def known_targets(model: Estimator) -> Targets:
-    """The targets of the model, by the names that it knows."""
-    own = model.ensemble_.classification
-    if own is not None:
-        return Targets([own.label_name or "y"], are_labels=True)
-    return Targets(target_names(model.ensemble_))
-
-
 def target_columns(model: Estimator, given: list[list[str]] | None, table: Columns) -> Targets:
     """The columns of the table that hold the model's targets, in its order."""
-    known = known_targets(model)
-    names = known.names if given is None else [name for part in given for name in part]
-    if len(names) != len(known.names):
+    known = names_of_targets(model)
+    names = known if given is None else [name for part in given for name in part]
+    if len(names) != len(known):
         raise CommandError(
-            f"--target names {len(names)} columns, but the model has {len(known.names)} targets "
-            f"({list_names(known.names)}). Name one column for each."
+            f"--target names {len(names)} columns, but the model has {len(known)} targets "
+            f"({list_names(known)}). Name one column for each."
         )
-    if known.are_labels:
-        require_columns(names, table.columns, table.name)
-        table.keep_as_text(names)
-    else:
+    if model.ensemble_.classification is None:
         require_numbers(names, table, "targets")
-    return known._replace(names=names)
+        return Targets(names)
+    require_columns(names, table.columns, table.name)
+    table.keep_as_text(names)
+    return Targets(names, are_labels=True)
 
 
 def kept_columns(

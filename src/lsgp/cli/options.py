@@ -35,6 +35,28 @@ def add_model(parser: Parser) -> None:
     parser.add_argument("model", help="model file that lsgp fit, or save in Python, has written")
 
 
+def add_names(group: argparse._ActionsContainer, flag: str, help: str, **settings: Any) -> None:
+    """Add an option whose value is names of columns."""
+    settings.setdefault("metavar", "NAME[,NAME]")
+    group.add_argument(flag, type=names_type, help=help, **settings)
+
+
+def add_spread(group: argparse._ActionsContainer, ends: str | None) -> None:
+    """Add the options of how sure predictions are; without ends of intervals, no level."""
+    if ends is not None:
+        group.add_argument(
+            "--level",
+            type=level_type,
+            metavar="P",
+            help=f"probability of the interval from {ends} (default: 0.9)",
+        )
+    group.add_argument(
+        "--kind",
+        choices=("observation", "latent"),
+        help="spread of a new observation (default), or of the function without noise",
+    )
+
+
 def add_run_options(parser: Parser) -> None:
     run = parser.add_argument_group("running")
     run.add_argument(

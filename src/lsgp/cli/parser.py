@@ -11,10 +11,10 @@ from lsgp.cli.map_parser import MAP_EXAMPLES, describe_fill, describe_map
 from lsgp.cli.options import (
     Parser,
     add_model,
+    add_names,
     add_run_options,
+    add_spread,
     add_voice_options,
-    level_type,
-    names_type,
     positive_type,
 )
 
@@ -102,13 +102,12 @@ def _fit(parser: Parser) -> None:
         "-o", "--output", required=True, metavar="FILE", help="model file to write, e.g. model.lsgp"
     )
     columns = parser.add_argument_group("columns")
-    columns.add_argument(
+    add_names(
+        columns,
         "--target",
+        "what to predict; several share their neighborhoods",
         required=True,
         action="append",
-        type=names_type,
-        metavar="NAME[,NAME]",
-        help="what to predict; several share their neighborhoods",
     )
     columns.add_argument(
         "--task",
@@ -116,40 +115,31 @@ def _fit(parser: Parser) -> None:
         default="auto",
         help="whether the target is a number or a label (default: labels are text or true/false)",
     )
-    columns.add_argument(
-        "--features",
-        type=names_type,
-        metavar="NAME[,NAME]",
-        help="inputs (default: all columns that have no other role)",
-    )
-    columns.add_argument(
+    add_names(columns, "--features", "inputs (default: all columns that have no other role)")
+    add_names(
+        columns,
         "--categorical",
-        type=names_type,
-        metavar="NAME[,NAME]",
-        help="inputs that are categories though they look like numbers (postal codes)",
+        "inputs that are categories though they look like numbers (postal codes)",
     )
-    columns.add_argument(
+    add_names(
+        columns,
         "--sphere",
-        type=names_type,
+        "inputs that are longitude and latitude in degrees: points on the sphere",
         metavar="LON,LAT",
-        help="inputs that are longitude and latitude in degrees: points on the sphere",
     )
-    columns.add_argument(
+    add_names(
+        columns,
         "--plane",
-        type=names_type,
+        "inputs that --anisotropy is of, where there are more than two",
         metavar="EAST,NORTH",
-        help="inputs that --anisotropy is of, where there are more than two",
     )
-    columns.add_argument(
-        "--ignore", type=names_type, metavar="NAME[,NAME]", help="columns that are no inputs"
-    )
-    columns.add_argument(
-        "--group", metavar="NAME", help="tuning leaves out groups, not single rows"
-    )
-    columns.add_argument("--weight", metavar="NAME", help="how many observations a row stands for")
-    columns.add_argument(
-        "--noise-variance", metavar="NAME", help="known error variance of the row's target"
-    )
+    add_names(columns, "--ignore", "columns that are no inputs")
+    for flag, help in (
+        ("--group", "tuning leaves out groups, not single rows"),
+        ("--weight", "how many observations a row stands for"),
+        ("--noise-variance", "known error variance of the row's target"),
+    ):
+        columns.add_argument(flag, metavar="NAME", help=help)
     columns.add_argument(
         "--queries",
         metavar="FILE",
@@ -182,25 +172,9 @@ def _predict(parser: Parser) -> None:
         help="table to write (.csv, .csv.gz, .tsv, .parquet); - is CSV on stdout",
     )
     what = parser.add_argument_group("what is written")
-    what.add_argument(
-        "--level",
-        type=level_type,
-        metavar="P",
-        help="probability of the interval from _low to _high (default: 0.9); not for labels",
-    )
-    what.add_argument(
-        "--kind",
-        choices=("observation", "latent"),
-        help="spread of a new observation (default), or of the function without noise; not for "
-        "labels",
-    )
+    add_spread(what, "_low to _high")
     keep = what.add_mutually_exclusive_group()
-    keep.add_argument(
-        "--keep",
-        type=names_type,
-        metavar="NAME[,NAME]",
-        help="columns to copy (default: the inputs)",
-    )
+    add_names(keep, "--keep", "columns to copy (default: the inputs)")
     keep.add_argument("--keep-all", action="store_true", help="copy all columns")
     keep.add_argument("--keep-none", action="store_true", help="write predictions alone")
     _add_output_format(what)
@@ -286,13 +260,8 @@ def _info(parser: Parser) -> None:
 
 
 def _add_target(parser: Parser) -> None:
-    parser.add_argument(
-        "--target",
-        action="append",
-        type=names_type,
-        metavar="NAME[,NAME]",
-        help="columns with the targets (default: as in the data of the model)",
-    )
+    help = "columns with the targets (default: as in the data of the model)"
+    add_names(parser, "--target", help, action="append")
 
 
 def _add_output_format(parser: Parser | argparse._ArgumentGroup) -> None:

@@ -18,7 +18,7 @@ from lsgp.cli.errors import list_names
 from lsgp.cli.models import input_columns, kept_columns, queries_as_rows, rows_for
 from lsgp.cli.outputs import open_output, table_output
 from lsgp.cli.rows import Mask, Rows, Targets
-from lsgp.cli.saved import load_model
+from lsgp.cli.saved import asked_of_spread, load_model
 from lsgp.cli.table import DataType
 from lsgp.cli.tables import n_unreadable, open_data, separator_of
 from lsgp.cli.tasks import task_of
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     output_kind = table_output(options, voice)
     model = load_model(options)
     task = task_of(model)
-    question, outputs = task.question(options), task.outputs()
+    spread, outputs = asked_of_spread(model, options), task.outputs()
     with open_data(options, voice) as table:
         inputs = input_columns(model, table)
         kept = kept_columns(options, table, inputs.names, list(outputs))
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
                 if is_complete.any():
                     queries = rows_for(model, chunk.frame.filter(pl.Series(is_complete)), inputs)
                     with queries_as_rows(chunk, is_complete, table.name):
-                        predicted = task.predict(queries, question)
+                        predicted = task.predict(queries, spread)
                 columns = predicted_frame(predicted, outputs, is_complete)
                 output.write(pl.DataFrame([*chunk.frame.select(kept), *columns]))
     rows.say_left_out(voice, "not predicted: a missing input")
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
             "n_missing_inputs": rows.n_incomplete,
             "n_unreadable_cells": n_unreadable(table),
             "columns": list(schema),
-            **question,
+            **spread,
             "seconds": seconds,
         },
         [

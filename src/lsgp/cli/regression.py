@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -20,8 +19,6 @@ from lsgp.ensemble.view import columns_of, target_names
 Array = NDArray[np.float64]
 
 SUFFIXES = ("mean", "std", "low", "high")
-#: Probability of the interval from low to high, where nothing else is asked for.
-LEVEL = 0.9
 
 #: Levels whose coverage the table shows; JSON has them all.
 SHOWN_LEVELS = (0.5, 0.9, 0.95)
@@ -44,19 +41,15 @@ class NumberTask:
         self.model = model
         self._sums = [Sums() for _ in target_names(model.ensemble_)]
 
-    def question(self, options: argparse.Namespace) -> dict[str, Any]:
-        """The level of intervals and the kind of spread that predictions shall have."""
-        return {"level": options.level or LEVEL, "kind": options.kind or "observation"}
-
     def outputs(self) -> dict[str, DataType]:
         """Mean, standard deviation and interval of every target."""
         names = target_names(self.model.ensemble_)
         return {f"{name}_{suffix}": pl.Float64() for name in names for suffix in SUFFIXES}
 
-    def predict(self, rows: Any, question: dict[str, Any]) -> Sequence[Array]:
+    def predict(self, rows: Any, spread: dict[str, Any]) -> Sequence[Array]:
         """Predictions of rows, an array for each of the outputs."""
-        predicted = self.model.predict_distribution(rows, kind=question["kind"])
-        return number_columns(predicted, question["level"])
+        predicted = self.model.predict_distribution(rows, kind=spread["kind"])
+        return number_columns(predicted, spread["level"])
 
     def leave_one_out(self, n_points: int) -> tuple[dict[str, Any], str]:
         """How good the model is on training rows, for programs and for people."""

@@ -15,9 +15,9 @@ from lsgp import LSGPClassifier
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError
 from lsgp.cli.files import check_output
-from lsgp.cli.models import input_columns, known_targets, rows_for, target_columns
+from lsgp.cli.models import input_columns, rows_for, target_columns
 from lsgp.cli.rows import Rows, Targets
-from lsgp.cli.saved import Estimator, load_model
+from lsgp.cli.saved import Estimator, load_model, names_of_targets
 from lsgp.cli.tables import open_data
 from lsgp.cli.tasks import task_of
 from lsgp.report import write_report
@@ -52,7 +52,7 @@ def read_data(model: Estimator, options: argparse.Namespace, voice: Voice) -> tu
     """The rows of the table: inputs, and targets if it has any."""
     with open_data(options, voice) as table:
         inputs = input_columns(model, table)
-        targets, known = Targets([]), known_targets(model).names
+        targets, known = Targets([]), names_of_targets(model)
         if options.target is not None or all(name in table.columns for name in known):
             targets = target_columns(model, options.target, table)
         else:

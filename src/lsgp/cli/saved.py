@@ -5,11 +5,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.cli.errors import CommandError
 from lsgp.cli.files import missing_file
 from lsgp.compute.memory import parse_memory_budget
+from lsgp.ensemble.view import target_names
 from lsgp.storage.estimator import saved_class
+
+#: Probability of intervals where nothing else is asked for.
+LEVEL = 0.9
 
 #: What `lsgp fit` saves.
 Estimator = LSGPRegressor | LSGPClassifier
@@ -27,3 +33,22 @@ def load_model(options: argparse.Namespace) -> Estimator:
         parse_memory_budget(options.memory_budget)
         model.memory_budget = options.memory_budget
     return model
+
+
+def names_of_targets(model: Estimator) -> list[str]:
+    """The names of the columns that the model predicts."""
+    own = model.ensemble_.classification
+    return target_names(model.ensemble_) if own is None else [own.label_name or "y"]
+
+
+def asked_of_spread(model: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """The level of intervals and the kind of spread that predictions shall have.
+
+    Nothing for labels, of which there is neither: CommandError if options ask for one.
+    """
+    if model.ensemble_.classification is None:
+        return {"level": options.level or LEVEL, "kind": options.kind or "observation"}
+    for name in ("level", "kind"):
+        if getattr(options, name) is not None:
+            raise CommandError(f"--{name} is for numbers, and the model predicts labels.")
+    return {}

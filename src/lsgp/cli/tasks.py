@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -15,8 +14,6 @@ from lsgp.cli.classification import LabelTask
 from lsgp.cli.regression import NumberTask
 from lsgp.cli.table import DataType
 
-#: Level of intervals and kind of spread; nothing for labels.
-Question: TypeAlias = dict[str, Any]
 #: Names of columns, and their lines.
 Lines: TypeAlias = tuple[list[str], list[list[str]]]
 
@@ -24,14 +21,11 @@ Lines: TypeAlias = tuple[list[str], list[list[str]]]
 class Task(Protocol):
     """A fitted model, and what commands say of it."""
 
-    def question(self, options: argparse.Namespace) -> Question:
-        """What options ask of predictions; CommandError if the model has no such thing."""
-
     def outputs(self) -> dict[str, DataType]:
         """Names and types of the columns that predictions are written to."""
 
-    def predict(self, rows: Any, question: Question) -> Sequence[NDArray[Any]]:
-        """Predictions of rows, an array for each of the outputs."""
+    def predict(self, rows: Any, spread: dict[str, Any]) -> Sequence[NDArray[Any]]:
+        """Predictions of rows, an array for each of the outputs; see `asked_of_spread`."""
 
     def leave_one_out(self, n_points: int) -> tuple[dict[str, Any], str]:
         """How good the model is on training rows, for programs and for people."""
