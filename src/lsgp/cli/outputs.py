@@ -8,8 +8,9 @@ import gzip
 import queue
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import IO
 
 import polars as pl
@@ -25,8 +26,8 @@ from lsgp.compute.interrupts import interrupts_later
 #: Frames that wait to be written.
 QUEUE_LENGTH = 2
 ROW_GROUP_SIZE = 250_000
-#: Seconds between looks at whether the writer is still alive.
-POLL = 0.5
+#: Seconds between looks at whether there is room, or the writer is done.
+POLL = 0.01
 
 
 def table_output(options: argparse.Namespace, voice: Voice) -> str:
@@ -112,7 +113,8 @@ class ParquetWriter:
         # A file that is open, not its name: a thread that is slow to start must not bring back
         # a file that has been removed since.
         self._file, self._schema = file, schema
-        self._frames: queue.Queue[pl.DataFrame | None] = queue.Queue(QUEUE_LENGTH)
+        # This kind of queue has no lock that Ctrl-C could leave closed, but also no limit.
+        self._frames: queue.SimpleQueue[pl.DataFrame | None] = queue.SimpleQueue()
         self._is_abandoned = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="lsgp-parquet", daemon=True)
@@ -120,11 +122,15 @@ class ParquetWriter:
             self._thread.start()
 
     def write(self, frame: pl.DataFrame) -> None:
-        self._put(frame.select(list(self._schema)))
+        """Hand over a frame, as soon as there is room for it."""
+        while self._frames.qsize() >= QUEUE_LENGTH and self._thread.is_alive():
+            time.sleep(POLL)
+        self._raise_if_failed()
+        self._frames.put(frame.select(list(self._schema)))
 
     def finish(self) -> None:
         """Write what is left and the footer."""
-        self._put(None)
+        self._frames.put(None)
         while self._thread.is_alive():
             # With a timeout, because a wait without one ignores Ctrl-C on Windows.
             self._thread.join(POLL)
@@ -133,19 +139,9 @@ class ParquetWriter:
     def abandon(self) -> None:
         """End the thread; the file is of no use."""
         self._is_abandoned = True
+        self._frames.put(None)
         while self._thread.is_alive():
-            with interrupts_later(), suppress(queue.Full):
-                self._frames.put_nowait(None)
-            self._thread.join(0.05)
-            with interrupts_later(), suppress(queue.Empty):
-                self._frames.get_nowait()
-
-    def _put(self, frame: pl.DataFrame | None) -> None:
-        while True:
-            self._raise_if_failed()
-            with suppress(queue.Full), interrupts_later():
-                self._frames.put(frame, timeout=POLL)
-                return
+            self._thread.join(POLL)
 
     def _raise_if_failed(self) -> None:
         if self._error is not None:
@@ -170,7 +166,7 @@ class ParquetWriter:
         batch_size: int | None,
     ) -> Iterator[pl.DataFrame]:
         yield pl.DataFrame(schema=self._schema)
-        while (frame := self._frames.get()) is not None:
+        while (frame := self._frames.get()) is not None and not self._is_abandoned:
             yield frame
         if self._is_abandoned:
             raise InterruptedError("abandoned")
