@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lsgp import LSGPClassifier
+from lsgp.cli.console import Lines
 from lsgp.cli.errors import CommandError, list_names
 from lsgp.cli.table import DataType
 from lsgp.ensemble.class_assessment import ClassAssessment, ClassScores
@@ -79,9 +80,7 @@ class LabelTask:
         more = {"classes": found.class_names, "confusion": found.confusion}
         return {names[0]: {**_numbers(found), **more}}
 
-    def describe_scores(
-        self, scores: dict[str, dict[str, Any]]
-    ) -> list[tuple[list[str], list[list[str]]]]:
+    def describe_scores(self, scores: dict[str, dict[str, Any]]) -> list[Lines]:
         """The scores, and which labels are taken for which, if they are not too many."""
         ((name, found),) = scores.items()
         rows = [["rows", f"{found['n']:,}"]]

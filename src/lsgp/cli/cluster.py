@@ -24,7 +24,7 @@ from lsgp import PredictiveDistribution
 from lsgp.cli.classification import label_columns
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, did_you_mean, list_names
-from lsgp.cli.fit import interrupts_end_tuning, make_model
+from lsgp.cli.fit import interrupts_end_tuning, make_model, say_left_out
 from lsgp.cli.models import input_columns, kept_columns
 from lsgp.cli.regression import number_columns
 from lsgp.cli.roles import find_roles
@@ -38,6 +38,7 @@ from lsgp.distributed.carriage import AtPath, Estimator
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.folder import MANIFEST
 from lsgp.distributed.model import DistributedModel
+from lsgp.inputs.encoding.text import MISSING
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -112,9 +113,13 @@ def fit(options: argparse.Namespace, voice: Voice) -> None:
         roles = find_roles(options, folder)
         inputs, targets = roles.inputs, roles.targets.names
         model = make_model(options, voice, roles)
+        say_left_out(roles, folder, voice)
         needed = [*targets, *roles.beside.values()]
         frame = folder.frame[list(dict.fromkeys([*inputs.names, *needed]))]
-        frame = frame.map_partitions(usable_part, needed, inputs, options.strict, meta=frame._meta)
+        labels = targets if roles.targets.are_labels else []
+        frame = frame.map_partitions(
+            usable_part, Needs(inputs, needed, labels), options.strict, meta=frame._meta
+        )
         with interrupts_end_tuning():
             fitted = lsgp.distributed.fit(
                 model, frame, targets[0] if len(targets) == 1 else targets, client, **roles.beside
@@ -166,7 +171,7 @@ def predict(options: argparse.Namespace, voice: Voice) -> None:
         kept = kept_columns(options, folder, inputs.names, outputs)
         rows = folder.frame[list(dict.fromkeys([*inputs.names, *kept]))]
         usable = rows[inputs.names].map_partitions(
-            usable_part, [], inputs, options.strict, meta=rows._meta[inputs.names]
+            usable_part, Needs(inputs), options.strict, meta=rows._meta[inputs.names]
         )
         parts = zip(*parts_of(model, usable, spread), strict=True)
         with replace_folder(target) as place:
@@ -247,7 +252,7 @@ def write_partition(
         columns = label_columns(values[0], output.classes)
     else:
         columns = number_columns(PredictiveDistribution(*values), output.spread["level"])
-    places = np.flatnonzero(usable_rows(rows, [], output.inputs))
+    places = np.flatnonzero(usable_rows(rows, Needs(output.inputs)))
     predicted = pd.DataFrame(dict(zip(output.names, columns, strict=True)), index=places)
     predicted = predicted.reindex(np.arange(len(rows))).set_axis(rows.index)
     temporary = f"{path}.{os.getpid()}.tmp"
@@ -259,31 +264,40 @@ def write_partition(
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def usable_part(frame: DataFrame, needed: list[str], inputs: Inputs, strict: bool) -> DataFrame:
+class Needs(NamedTuple):
+    """What a row must have to be of use."""
+
+    inputs: Inputs
+    others: Sequence[str] = ()
+    labels: Sequence[str] = ()  # of the others, those in which a marker of missing values is one
+
+    def present(self, frame: DataFrame, name: str) -> Mask:
+        """Which rows have something in a column: a finite number, or anything else."""
+        cells = frame[name]
+        if cells.dtype.kind in "iuf":
+            return np.isfinite(cells.to_numpy(dtype=float, na_value=np.nan))
+        markers = MISSING if name in self.labels else ()
+        return np.asarray(cells.notna() & ~cells.isin(markers))
+
+
+def usable_part(frame: DataFrame, needs: Needs, strict: bool) -> DataFrame:
     """The rows that a model can use; if ``strict``, CommandError if one has a hole."""
     if strict:
-        for name in [*needed, *inputs.names]:
-            n_missing = int(np.count_nonzero(~_present(frame, name)))
+        for name in [*needs.others, *needs.inputs.names]:
+            n_missing = int(np.count_nonzero(~needs.present(frame, name)))
             if n_missing:
                 raise CommandError(
                     f"{count(n_missing, 'row')} of a partition miss a value in {name!r}, which "
                     "--strict refuses. Complete them, or run without --strict."
                 )
-    return frame[usable_rows(frame, needed, inputs)]
+    return frame[usable_rows(frame, needs)]
 
 
-def usable_rows(frame: DataFrame, needed: list[str], inputs: Inputs) -> Mask:
+def usable_rows(frame: DataFrame, needs: Needs) -> Mask:
     """Which rows have all that is needed, and inputs that a model can use."""
     kept = np.ones(len(frame), dtype=bool)
-    for name in needed if inputs.may_miss else [*needed, *inputs.names]:
-        kept &= _present(frame, name)
-    for name in inputs.numbers:
+    for name in needs.others if needs.inputs.may_miss else [*needs.others, *needs.inputs.names]:
+        kept &= needs.present(frame, name)
+    for name in needs.inputs.numbers:
         kept &= ~np.isinf(frame[name].to_numpy(dtype=float, na_value=np.nan))
     return kept
-
-
-def _present(frame: DataFrame, name: str) -> Mask:
-    cells = frame[name]
-    if cells.dtype.kind in "iuf":
-        return np.isfinite(cells.to_numpy(dtype=float, na_value=np.nan))
-    return np.asarray(cells.notna())

@@ -25,7 +25,7 @@ from lsgp.cli.roles import Roles, find_roles
 from lsgp.cli.rows import Targets, bounded_rows, present_rows, require_complete
 from lsgp.cli.saved import Estimator
 from lsgp.cli.settings import given_coordinates, given_settings, refuse_settings_of_numbers
-from lsgp.cli.table import Table, require_numbers
+from lsgp.cli.table import Columns, Table, require_numbers
 from lsgp.cli.tables import n_unreadable, open_data, open_table, say_how_read
 from lsgp.cli.tasks import task_of
 from lsgp.compute.memory import parse_memory_budget
@@ -187,7 +187,7 @@ def require_repeated(labels: pl.Series, table_name: str) -> None:
         )
 
 
-def say_left_out(roles: Roles, table: Table, voice: Voice) -> None:
+def say_left_out(roles: Roles, table: Columns, voice: Voice) -> None:
     """Tell which free columns are no inputs, and why."""
     unnamed = [name for name in roles.left_out if table.columns[name].kind == "unnamed"]
     others = [name for name in roles.left_out if name not in unnamed]

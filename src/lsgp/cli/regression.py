@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lsgp import LSGPRegressor, PredictiveDistribution
+from lsgp.cli.console import Lines
 from lsgp.cli.table import DataType
 from lsgp.ensemble.assessment import LEVELS, assess
 from lsgp.ensemble.view import columns_of, target_names
@@ -79,9 +80,7 @@ class NumberTask:
         """How good predictions of all rows were, by the names of the targets."""
         return {name: sums.means() for name, sums in zip(names, self._sums, strict=True)}
 
-    def describe_scores(
-        self, scores: dict[str, dict[str, Any]]
-    ) -> list[tuple[list[str], list[list[str]]]]:
+    def describe_scores(self, scores: dict[str, dict[str, Any]]) -> list[Lines]:
         """One table, with a column for each target."""
         each = scores.values()
         rows = [["rows", *(f"{one['n']:,}" for one in each)]]

@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import polars as pl
 from numpy.typing import NDArray
 
 from lsgp import LSGPClassifier
 from lsgp.cli.classification import LabelTask
+from lsgp.cli.console import Lines
 from lsgp.cli.regression import NumberTask
 from lsgp.cli.table import DataType
-
-#: Names of columns, and their lines.
-Lines: TypeAlias = tuple[list[str], list[list[str]]]
 
 
 class Task(Protocol):
