@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from lsgp.cli.saved import Estimator, names_of_targets
 from lsgp.ensemble.describe import COLUMNS, model_rows
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import input_names
-from lsgp.inputs.projections import Kinds
+from lsgp.tuning.result import TuningResult
+
+#: Hyperparameters that are told as they are.
+HYPERPARAMETERS = (
+    *("localizer", "bandwidth", "reach", "signal_variance", "noise_variance", "constant_variance"),
+    *("slope_variance", "localizer_decay", "scale_dof"),
+)
 
 
 def describe_model(model: Estimator) -> dict[str, Any]:
@@ -31,16 +35,15 @@ def describe_model(model: Estimator) -> dict[str, Any]:
         "tail": model.ensemble_.shape.tail,
         "contrast": model.ensemble_.shape.contrast,
         "is_noisy": model.ensemble_.shape.is_noisy,
-        "tuning": None
-        if tuning is None
-        else {
-            "objective": tuning.objective,
-            "loss": tuning.loss,
-            "n_candidates": len(tuning.candidates),
-            "n_compared": tuning.n_compared,
-            "seconds": tuning.seconds,
-            "is_complete": tuning.is_complete,
-        },
+        "tuning": None if tuning is None else _describe_tuning(tuning),
+    }
+
+
+def _describe_tuning(tuning: TuningResult) -> dict[str, Any]:
+    own = ("objective", "loss", "n_compared", "seconds", "is_complete")
+    return {
+        "n_candidates": len(tuning.candidates),
+        **{name: getattr(tuning, name) for name in own},
     }
 
 
@@ -52,26 +55,15 @@ def describe_models(model: Estimator) -> list[tuple[str, str]]:
     return [("" if k else "Models", line) for k, line in enumerate(lines)]
 
 
-def _describe_kinds(kinds: Kinds) -> Any:
-    return (kinds[0] if len(set(kinds)) == 1 else list(kinds)) or "untransformed"
-
-
 def _describe(fitted: FittedModel) -> dict[str, Any]:
     model = fitted.model
+    kinds = fitted.transform.input_kinds
     return {
         "weight": fitted.weight,
         "kernel": str(model.kernel),
-        "localizer": model.localizer,
         "n_neighbors": fitted.n_neighbors,
-        "bandwidth": model.bandwidth,
-        "reach": model.reach,
-        "input_transform": _describe_kinds(fitted.transform.input_kinds),
-        "scale": "local" if np.isfinite(model.scale_dof) else "global",
+        "input_transform": (kinds[0] if len(set(kinds)) == 1 else list(kinds)) or "untransformed",
+        "scale": "local" if model.is_local_scale else "global",
         "lengthscale": fitted.lengthscale_of_inputs,
-        "signal_variance": model.signal_variance,
-        "noise_variance": model.noise_variance,
-        "constant_variance": model.constant_variance,
-        "slope_variance": model.slope_variance,
-        "localizer_decay": model.localizer_decay,
-        "scale_dof": model.scale_dof,
+        **{name: getattr(model, name) for name in HYPERPARAMETERS},
     }

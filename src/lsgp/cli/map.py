@@ -33,7 +33,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         model,
         None if options.like is None else open_grid(options.like),
         bounds=options.bounds,
-        spacing=options.spacing,
+        spacing=None if options.spacing is None else (options.spacing[0], options.spacing[-1]),
         covariates=read_covariates(options.covariates),
         max_distance=options.max_distance,
         block=None if options.block is None else tuple(options.block),

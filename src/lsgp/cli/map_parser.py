@@ -4,9 +4,17 @@
 from __future__ import annotations
 
 import argparse
-import math
 
-from lsgp.cli.options import Parser, add_model, add_run_options, add_spread, add_voice_options
+from lsgp.cli.options import (
+    Parser,
+    add_model,
+    add_run_options,
+    add_spread,
+    add_voice_options,
+    length_type,
+    lengths_type,
+    number_type,
+)
 from lsgp.cli.settings import add_settings
 
 MAP_EXAMPLES: dict[str | None, str] = {
@@ -34,12 +42,12 @@ def describe_map(parser: Parser) -> None:
     grid.add_argument(
         "--bounds",
         nargs=4,
-        type=_number,
+        type=number_type,
         metavar=("XMIN", "YMIN", "XMAX", "YMAX"),
         help="instead: cells that cover these bounds",
     )
     grid.add_argument(
-        "--spacing", type=_sides, metavar="S[,S]", help="sides of the cells, in x and y"
+        "--spacing", type=lengths_type, metavar="S[,S]", help="sides of the cells, in x and y"
     )
     _add_crs(grid, "of the bounds (default: the model's), or of a map that has none")
     grid.add_argument("--x", metavar="NAME", help="input that is x, where its name does not say it")
@@ -50,7 +58,7 @@ def describe_map(parser: Parser) -> None:
     what.add_argument(
         "--block",
         nargs=2,
-        type=_positive,
+        type=length_type,
         metavar=("WIDTH", "HEIGHT"),
         help="averages over areas of this size, instead of points",
     )
@@ -97,31 +105,7 @@ def _add_covariates(group: argparse._ArgumentGroup) -> None:
 def _add_max_distance(group: argparse._ArgumentGroup, what: str) -> None:
     group.add_argument(
         "--max-distance",
-        type=_positive,
+        type=length_type,
         metavar="D",
         help=f"{what}: km for longitude and latitude, else in units of the coordinates",
     )
-
-
-def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
-    return number
-
-
-def _positive(text: str) -> float:
-    number = _number(text)
-    if number <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not positive")
-    return number
-
-
-def _sides(text: str) -> tuple[float, float]:
-    numbers = [_positive(part) for part in text.split(",")]
-    if len(numbers) > 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not one number, or two for x and y")
-    return numbers[0], numbers[-1]

@@ -16,6 +16,7 @@ from lsgp.cli.options import (
     add_spread,
     add_voice_options,
     positive_type,
+    rows_type,
 )
 
 DESCRIPTION = """\
@@ -200,7 +201,7 @@ def _explain(parser: Parser) -> None:
     )
     parser.add_argument(
         "--rows",
-        type=_rows,
+        type=rows_type,
         metavar="N[,N]",
         help="rows of the table, counted from 1 (default: all, on the terminal the first 3)",
     )
@@ -290,13 +291,3 @@ def _add_table_options(parser: Parser) -> None:
     table.add_argument(
         "--strict", action="store_true", help="refuse missing values instead of counting them"
     )
-
-
-def _rows(text: str) -> list[int]:
-    try:
-        rows = [int(number) for number in text.split(",")]
-    except ValueError:
-        rows = [0]
-    if min(rows) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of row numbers from 1")
-    return rows

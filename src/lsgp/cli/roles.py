@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from lsgp.cli.errors import CommandError, list_names, require_columns
@@ -38,42 +37,45 @@ class Roles(NamedTuple):
         return {name: column for name, column in named.items() if column is not None}
 
 
+#: Options whose columns are no inputs, unless `--features` says so.
+TAKING = ("--target", "--group", "--weight", "--noise-variance", "--ignore")
+#: Options that name two inputs, and which is which.
+PAIRS = {"--sphere": "longitude, then latitude", "--plane": "east, then north"}
+#: Options whose columns must be inputs.
+OF_INPUTS = ("--categorical", "--sphere", "--plane")
+#: Options of which no two may name the same column. A group, say a station, may be an input too.
+APART = (TAKING, ("--target", "--features", "--ignore"), ("--categorical", "--ignore"), OF_INPUTS)
+
+
 def find_roles(options: argparse.Namespace, table: Columns) -> Roles:
     """The roles that options give to columns; those that none is said of are inputs."""
-    targets = _find_targets(options, table)
-    taken = dict.fromkeys(targets.names, "--target")
-    for option, name in (
-        ("--group", options.group),
-        ("--weight", options.weight),
-        ("--noise-variance", options.noise_variance),
-    ):
-        if name is None:
-            continue
-        require_columns([name], table.columns, table.name)
-        if name in taken:
-            raise CommandError(f"Column {name!r} is both {taken[name]} and {option}.")
-        taken[name] = option
-        if option != "--group":
-            require_numbers([name], table, f"values of {option}")
-    _check_ignored(options, table, taken)
-    left_out: list[str] = []
-    if options.features is None:
-        free = [name for name in table.columns if name not in (*taken, *(options.ignore or ()))]
+    named = _named_columns(options)
+    for option, names in named.items():
+        require_columns(names, table.columns, table.name)
+        if option in ("--weight", "--noise-variance"):
+            require_numbers(names, table, f"values of {option}")
+    for apart in APART:
+        for name in table.columns:
+            used = [option for option in apart if name in named[option]]
+            if len(used) > 1:
+                raise CommandError(f"Column {name!r} is both {used[0]} and {used[1]}.")
+    targets = _find_targets(options, table, named["--target"])
+    features, left_out = named["--features"], []
+    if not features:
+        taken = {name for option in TAKING for name in named[option]}
+        free = [name for name in table.columns if name not in taken]
         features = [name for name in free if table.columns[name].can_be_input]
         left_out = [name for name in free if name not in features]
         if not features:
             raise CommandError(
-                f"{table.name} has no column beside {list_names(taken)} that can be an input. A "
-                "model needs at least one."
+                f"{table.name} has no column beside {list_names(sorted(taken))} that can be an "
+                "input. A model needs at least one."
             )
-    else:
-        features = list(dict.fromkeys(options.features))
-        _check_features(features, targets, table)
-    _check_inputs_of_options(options, table, features)
+    _check_inputs(named, table, features)
     numbers = [
         name
         for name in features
-        if table.columns[name].kind in NUMERIC_KINDS and name not in (options.categorical or ())
+        if table.columns[name].kind in NUMERIC_KINDS and name not in named["--categorical"]
     ]
     return Roles(
         Inputs(features, numbers, may_miss=True),
@@ -85,12 +87,28 @@ def find_roles(options: argparse.Namespace, table: Columns) -> Roles:
     )
 
 
-def _find_targets(options: argparse.Namespace, table: Columns) -> Targets:
+def _named_columns(options: argparse.Namespace) -> dict[str, list[str]]:
+    """The columns that each option names."""
+    one = {
+        "--group": options.group,
+        "--weight": options.weight,
+        "--noise-variance": options.noise_variance,
+    }
+    return {
+        "--target": [name for part in options.target for name in part],
+        "--features": list(dict.fromkeys(options.features or ())),
+        "--categorical": options.categorical or [],
+        "--sphere": options.sphere or [],
+        "--plane": options.plane or [],
+        **{option: [] if name is None else [name] for option, name in one.items()},
+        "--ignore": options.ignore or [],
+    }
+
+
+def _find_targets(options: argparse.Namespace, table: Columns, names: list[str]) -> Targets:
     """Numbers, or one column of labels: as the options say, or by what the column holds."""
-    names = [name for part in options.target for name in part]
     if len(set(names)) < len(names):
         raise CommandError("--target names a column twice.")
-    require_columns(names, table.columns, table.name)
     are_labels = options.task == "classification" or (
         options.task == "auto" and len(names) == 1 and table.columns[names[0]].kind in LABEL_KINDS
     )
@@ -106,21 +124,8 @@ def _find_targets(options: argparse.Namespace, table: Columns) -> Targets:
     return Targets(names, are_labels)
 
 
-def _check_ignored(options: argparse.Namespace, table: Columns, taken: dict[str, str]) -> None:
-    ignored, categorical = options.ignore or (), options.categorical or ()
-    require_columns([*categorical, *ignored], table.columns, table.name)
-    used = (
-        dict.fromkeys(options.features or (), "--features")
-        | dict.fromkeys(categorical, "--categorical")
-        | taken
-    )
-    for name in ignored:
-        if name in used:
-            raise CommandError(f"Column {name!r} is both {used[name]} and --ignore.")
-
-
-def _check_features(features: list[str], targets: Targets, table: Columns) -> None:
-    require_columns(features, table.columns, table.name)
+def _check_inputs(named: dict[str, list[str]], table: Columns, features: list[str]) -> None:
+    """Raise CommandError about columns that cannot be inputs, or must be and are none."""
     for name in features:
         column = table.columns[name]
         if not column.can_be_input:
@@ -129,31 +134,11 @@ def _check_features(features: list[str], targets: Targets, table: Columns) -> No
                 f"Column {name!r} of {table.name} is {of_type}{column.kind}, and cannot be an "
                 "input."
             )
-        # A group (a station, say) may tell something; a target may not.
-        if name in targets.names:
-            raise CommandError(f"Column {name!r} is both --target and in --features.")
-
-
-def _check_inputs_of_options(
-    options: argparse.Namespace, table: Columns, features: list[str]
-) -> None:
-    """Raise CommandError about columns of options that must be inputs and are none."""
-    for option, names, order in _pairs(options):
-        if len(set(names)) != 2:
-            raise CommandError(f"{option} is {','.join(names)!r}. Give two columns: {order}.")
-    categorical = options.categorical or []
-    named = [("--categorical", categorical), *((pair[0], pair[1]) for pair in _pairs(options))]
-    for option, names in named:
-        require_columns(names, table.columns, table.name)
+    for option, names in named.items():
+        if option in PAIRS and names and len(set(names)) != 2:
+            raise CommandError(
+                f"{option} is {','.join(names)!r}. Give two columns: {PAIRS[option]}."
+            )
         for name in names:
-            if name not in features:
+            if option in OF_INPUTS and name not in features:
                 raise CommandError(f"Column {name!r} is {option}, but no input.")
-            if option != "--categorical" and name in categorical:
-                raise CommandError(f"Column {name!r} is both --categorical and {option}.")
-
-
-def _pairs(options: argparse.Namespace) -> Iterator[tuple[str, list[str], str]]:
-    if options.sphere:
-        yield "--sphere", options.sphere, "longitude, then latitude"
-    if options.plane:
-        yield "--plane", options.plane, "east, then north"
