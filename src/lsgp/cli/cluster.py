@@ -24,12 +24,12 @@ from lsgp import PredictiveDistribution
 from lsgp.cli.classification import label_columns
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, did_you_mean, list_names
-from lsgp.cli.fit import interrupts_end_tuning, make_model, say_left_out
+from lsgp.cli.estimators import asked_of_spread, make_estimator
+from lsgp.cli.fit import interrupts_end_tuning, say_left_out
 from lsgp.cli.models import input_columns, kept_columns
 from lsgp.cli.regression import number_columns
 from lsgp.cli.roles import find_roles
 from lsgp.cli.rows import Inputs, Mask
-from lsgp.cli.saved import asked_of_spread
 from lsgp.cli.table import Column
 from lsgp.cli.tasks import task_of
 from lsgp.compute.files import replace_folder
@@ -112,7 +112,7 @@ def fit(options: argparse.Namespace, voice: Voice) -> None:
         folder = open_folder(options.data)
         roles = find_roles(options, folder)
         inputs, targets = roles.inputs, roles.targets.names
-        model = make_model(options, voice, roles)
+        model = make_estimator(options, voice, len(inputs.names), roles.targets.are_labels)
         say_left_out(roles, folder, voice)
         needed = [*targets, *roles.beside.values()]
         frame = folder.frame[list(dict.fromkeys([*inputs.names, *needed]))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsgp.cli.saved import Estimator, names_of_targets
+from lsgp.cli.estimators import Estimator, names_of_targets
 from lsgp.ensemble.describe import COLUMNS, model_rows
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import input_names

@@ -9,9 +9,9 @@ import time
 import polars as pl
 
 from lsgp.cli.console import Voice, write_json, write_table
+from lsgp.cli.estimators import load_model
 from lsgp.cli.models import input_columns, queries_as_rows, rows_for, target_columns
 from lsgp.cli.rows import Rows
-from lsgp.cli.saved import load_model
 from lsgp.cli.tables import n_unreadable, open_data
 from lsgp.cli.tasks import task_of
 

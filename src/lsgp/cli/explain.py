@@ -14,10 +14,10 @@ import polars as pl
 
 from lsgp.cli.console import Voice, write_json, write_table
 from lsgp.cli.errors import CommandError, list_names
+from lsgp.cli.estimators import Estimator, load_model
 from lsgp.cli.models import input_columns, queries_as_rows, rows_for
 from lsgp.cli.outputs import open_output, table_output
 from lsgp.cli.rows import Inputs, Mask, require_complete
-from lsgp.cli.saved import Estimator, load_model
 from lsgp.cli.table import Chunk, Table
 from lsgp.cli.tables import n_unreadable, open_data, separator_of
 from lsgp.compute.text import count

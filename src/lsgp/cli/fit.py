@@ -16,19 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from lsgp import LSGPClassifier, LSGPRegressor, TuningStoppedWarning
+from lsgp import TuningStoppedWarning
 from lsgp.cli.console import Voice
 from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import CommandError, list_names, require_columns
+from lsgp.cli.estimators import Estimator, make_estimator
 from lsgp.cli.files import check_output
 from lsgp.cli.roles import Roles, find_roles
 from lsgp.cli.rows import Targets, bounded_rows, present_rows, require_complete
-from lsgp.cli.saved import Estimator
-from lsgp.cli.settings import given_coordinates, given_settings, refuse_settings_of_numbers
 from lsgp.cli.table import Columns, Table, require_numbers
 from lsgp.cli.tables import n_unreadable, open_data, open_table, say_how_read
 from lsgp.cli.tasks import task_of
-from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.text import count
 
 #: Training points that are predicted without themselves for the summary.
@@ -59,7 +57,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         if table.is_empty:
             raise CommandError(f"{table.name} has column names, but no rows to learn from.")
         roles = find_roles(options, table)
-        model = make_model(options, voice, roles)
+        model = make_estimator(options, voice, len(roles.inputs.names), roles.targets.are_labels)
         queries = read_queries(options, roles, voice)
         say_left_out(roles, table, voice)
         data = read_rows(table, roles, options.strict, voice)
@@ -108,25 +106,6 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
             ("Leave-one-out", said),
         ],
     )
-
-
-def make_model(options: argparse.Namespace, voice: Voice, roles: Roles) -> Estimator:
-    """The estimator, its settings checked before any row is read."""
-    parse_memory_budget(options.memory_budget)
-    settings = given_settings(options)
-    if options.categorical:
-        settings["categorical_features"] = list(options.categorical)
-    settings["coordinates"] = given_coordinates(options)
-    if roles.targets.are_labels:
-        refuse_settings_of_numbers(settings)
-    kind = LSGPClassifier if roles.targets.are_labels else LSGPRegressor
-    model: Estimator = kind(
-        n_jobs=options.jobs,
-        memory_budget=options.memory_budget,
-        verbose=int(voice.shows_progress),
-    ).set_params(**settings)
-    model.check_settings(len(roles.inputs.names))
-    return model
 
 
 def fit_model(

@@ -12,8 +12,8 @@ import numpy as np
 import lsgp.maps  # noqa: F401  (says how to get what it needs)
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError
+from lsgp.cli.estimators import asked_of_spread, load_model
 from lsgp.cli.grids import check_map_output, open_grid, read_covariates
-from lsgp.cli.saved import asked_of_spread, load_model
 from lsgp.compute.text import count
 from lsgp.maps.files import Layout, open_map
 from lsgp.maps.plan import plan_map

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from lsgp.cli.errors import CommandError, list_names, require_columns
+from lsgp.cli.estimators import Estimator, names_of_targets
 from lsgp.cli.rows import Inputs, Mask, Targets
-from lsgp.cli.saved import Estimator, names_of_targets
 from lsgp.cli.table import NUMERIC_KINDS, Chunk, Columns, require_numbers
 from lsgp.ensemble.view import target_names
 from lsgp.inputs.encoding.columns import NUMERIC

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import list_names
+from lsgp.cli.estimators import asked_of_spread, load_model
 from lsgp.cli.models import input_columns, kept_columns, queries_as_rows, rows_for
 from lsgp.cli.outputs import open_output, table_output
 from lsgp.cli.rows import Mask, Rows, Targets
-from lsgp.cli.saved import asked_of_spread, load_model
 from lsgp.cli.table import DataType
 from lsgp.cli.tables import n_unreadable, open_data, separator_of
 from lsgp.cli.tasks import task_of

@@ -14,10 +14,10 @@ import polars as pl
 from lsgp import LSGPClassifier
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError
+from lsgp.cli.estimators import Estimator, load_model, names_of_targets
 from lsgp.cli.files import check_output
 from lsgp.cli.models import input_columns, rows_for, target_columns
 from lsgp.cli.rows import Rows, Targets
-from lsgp.cli.saved import Estimator, load_model, names_of_targets
 from lsgp.cli.tables import open_data
 from lsgp.cli.tasks import task_of
 from lsgp.report import write_report

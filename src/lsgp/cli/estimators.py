@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The saved model of a command. It needs no tables, nor what reads them."""
+"""The estimator of a command, saved or new. It needs no tables, nor what reads them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError
 from lsgp.cli.files import missing_file
+from lsgp.cli.settings import given_coordinates, given_settings, refuse_settings_of_numbers
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.ensemble.view import target_names
 from lsgp.storage.estimator import saved_class
@@ -32,6 +34,27 @@ def load_model(options: argparse.Namespace) -> Estimator:
         model.n_jobs = options.jobs
         parse_memory_budget(options.memory_budget)
         model.memory_budget = options.memory_budget
+    return model
+
+
+def make_estimator(
+    options: argparse.Namespace, voice: Voice, n_inputs: int | None = None, of_labels: bool = False
+) -> Estimator:
+    """A new estimator with the settings that the options give, checked before any row is read."""
+    parse_memory_budget(options.memory_budget)
+    settings = given_settings(options)
+    if getattr(options, "categorical", None):
+        settings["categorical_features"] = list(options.categorical)
+    settings["coordinates"] = given_coordinates(options)
+    if of_labels:
+        refuse_settings_of_numbers(settings)
+    model: Estimator = (LSGPClassifier if of_labels else LSGPRegressor)(
+        n_jobs=options.jobs,
+        memory_budget=options.memory_budget,
+        verbose=int(voice.shows_progress),
+    ).set_params(**settings)
+    if n_inputs is not None:
+        model.check_settings(n_inputs)
     return model
 
 
