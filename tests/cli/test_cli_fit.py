@@ -84,7 +84,7 @@ def test_fit_counts_rows_without_a_target_and_uses_holes(cli_files, tmp_path, ca
         (["--target", "id"], "Column 'id' of data.csv holds text, but targets must be numbers."),
         (["--target", "id"], "If these 300 different texts are labels, say --task classification."),
         (["--target", "id", "--task", "regression"], "holds text, but targets must be numbers."),
-        (["--target", "y", "--features", "x,y"], "'y' is both --target and in --features"),
+        (["--target", "y", "--features", "x,y"], "'y' is both --target and --features"),
         (["--target", "y", "--weight", "y"], "Column 'y' is both --target and --weight."),
         (["--target", "y,y"], "names a column twice"),
         (["--target", "y", "--kernel", "mattern"], "kernel='mattern' is not one of 'auto', 'rbf'"),

@@ -14,7 +14,7 @@ from typing import Any
 from lsgp.cli.errors import CommandError
 from lsgp.inputs.coordinates import Rotated, Sphere
 from lsgp.inputs.estimator_settings import SETTINGS
-from lsgp.inputs.setting import Setting, first_sentence
+from lsgp.inputs.setting import CLASSIFIER, Setting, first_sentence
 
 #: Of a seed that is not given: runs repeat.
 SEED = 0
@@ -86,6 +86,15 @@ def given_settings(options: argparse.Namespace) -> dict[str, Any]:
     """What was given as options, for `set_params` of an estimator."""
     given = vars(options)
     return {name: given[name] for name in settings_by_path() if name in given}
+
+
+def refuse_settings_of_numbers(settings: dict[str, Any]) -> None:
+    """Raise CommandError about settings that a classifier does not have."""
+    for name, setting in settings_by_path().items():
+        # Its objective is one of its own.
+        is_of_numbers = CLASSIFIER not in setting.estimators and name != "objective"
+        if name in settings and setting.option and is_of_numbers:
+            raise CommandError(f"{setting.option.flag} is for numbers, and the target is a label.")
 
 
 def given_coordinates(options: argparse.Namespace) -> Sphere | Rotated | None:
