@@ -130,13 +130,15 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
 
 
 IMPOSSIBLE = {
-    "ratio=2.0 is the shortest range over the longest, above 0 and up to 1. Give that, or None: it "
-    "is then tuned.": lambda: Rotated(angle=30.0, ratio=2.0),
+    "ratio=2.0 must be the shortest range over the longest, at most 1, or None.": lambda: Rotated(
+        angle=30.0, ratio=2.0
+    ),
     "Rotated(ratio=0.5) has a ratio of a direction that is not known. Give angle= with it, or "
     "leave both to tuning.": lambda: Rotated(ratio=0.5),
     "Rotated('x') names one column. Give both, east and north.": lambda: Rotated("x"),
     "Sphere(0, 0) has one column twice. Give two of them.": lambda: Sphere(0, 0),
-    "Sphere needs 'latitude': Column of latitudes, in degrees.": lambda: Sphere("lon"),
+    "Sphere: missing a required argument: 'latitude'. Give settings once, as longitude=..., "
+    "latitude=....": lambda: Sphere("lon"),
 }
 
 

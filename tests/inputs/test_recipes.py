@@ -197,8 +197,8 @@ BAD = [
         "must be zero or more, and less than sill=2.0, which is the plateau of the variogram and "
         "includes it; psill= is the plateau without it.",
     ),
-    ("sill", -1.0, "must be positive and finite."),
-    ("range", 0.0, "must be positive and finite."),
+    ("sill", -1.0, "must be a positive, finite number."),
+    ("range", 0.0, "must be a positive, finite number, or one per input."),
     (
         "model",
         "cubic",
@@ -214,7 +214,7 @@ BAD = [
 def test_what_makes_no_sense_is_refused_by_its_name(name, value, said):
     with raises(ValueError, f"{name}={value!r} {said}"):
         LSGPRegressor.kriging(**{**KRIGING, name: value})
-    with raises(ValueError, "noise_variance=0.0 must be positive and finite."):
+    with raises(ValueError, "noise_variance=0.0 must be a positive, finite number."):
         LSGPRegressor.paper(**{**PAPER, "noise_variance": 0.0})
 
 
