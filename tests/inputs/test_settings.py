@@ -12,9 +12,7 @@ TREND = (
     "negative and relative to signal_variance, where inf is an unknown trend, or None."
 )
 OBJECTIVES = "'auto', 'crps', 'log_density', 'squared_error', 'marginal_likelihood'"
-TRANSFORMS = (
-    "is neither 'auto', 'standardize', 'yeo-johnson', 'half-rank' nor a list of them, or None."
-)
+TRANSFORMS = "'standardize', 'yeo-johnson', 'half-rank'"
 BACKENDS = "'auto', 'cpu', 'cuda', 'reference', 'cuda:0', 'cuda:all'"
 POSITIVE = "must be a positive, finite number, or None."
 YES_OR_NO = "must be True or False."
