@@ -26,7 +26,6 @@ from lsgp.search.arrays import numbered
 from lsgp.solvers.log_odds import N_FOLDS
 from lsgp.solvers.solver import Block
 from lsgp.tuning.budget import BUDGETS
-from lsgp.tuning.class_members import Member
 from lsgp.tuning.hold_out import leave_one_out
 from lsgp.tuning.outcome import Outcome
 
@@ -75,9 +74,7 @@ def classify_tuned(
         assert contender.candidate.link is not None, "candidates of labels have a link"
         links.append(contender.candidate.link)
     own = Classification(classes, tuple(links), tuned.others, label_name)
-    # In the order of files: sums of probabilities have the same bits after reading.
-    ordered: tuple[Member, ...] = (*own.linear, *own.laplace, *own.trees)
-    return replace(ensemble, classification=replace(own, others=ordered))
+    return replace(ensemble, classification=own)
 
 
 def classify_given(
