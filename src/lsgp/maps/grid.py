@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from affine import Affine
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from pyproj import CRS
 
 from lsgp.maps.crs import DEGREE_UNITS, DEGREES, GivenCRS, is_same, name_of, read_crs
@@ -93,6 +93,16 @@ def windows_of_chunks(chunks: Mapping[Hashable, Sequence[int]]) -> Iterator[Wind
     sides = [[slice(*pair) for pair in pairwise(own)] for own in ends.values()]
     for window in product(*sides):
         yield dict(zip(chunks, window, strict=True))
+
+
+def collect(
+    windows: Iterable[tuple[Window, ArrayLike]], grid: Grid, n: int, dtype: DTypeLike
+) -> NDArray[Any]:
+    """Values of n variables in all windows of a grid, in one array (n, ...)."""
+    values = np.empty((n, *grid.shape), dtype)
+    for window, part in windows:
+        values[(slice(None), *(window[dim] for dim in grid.dims))] = part
+    return values
 
 
 # -- from a template -----------------------------------------------------------------------------
@@ -259,6 +269,10 @@ def same_axis(a: NDArray[Any], b: NDArray[Any]) -> bool:
         return False
     if a.dtype.kind not in "fiu" or b.dtype.kind not in "fiu":
         return bool(np.array_equal(a, b))
-    step = np.abs(np.diff(a.astype(float))).min(initial=np.inf)
-    allowed = SAME * step if np.isfinite(step) else SAME
-    return bool(np.all(np.abs(a.astype(float) - b.astype(float)) <= allowed))
+    return bool(np.all(np.abs(a.astype(float) - b.astype(float)) <= tolerance_of(a)))
+
+
+def tolerance_of(axis: NDArray[Any]) -> float:
+    """How far apart coordinates may be that are the same but for rounding."""
+    step = np.abs(np.diff(axis.astype(float))).min(initial=np.inf)
+    return float(SAME * step) if np.isfinite(step) else SAME
