@@ -273,9 +273,13 @@ class Exact(Family):
         space = data.space(data.specification.kinds_of("standardize"))
         rows = warpable(data, space)
         if rows.is_warpable and self._may_warp(data):
-            spec, warps = best.spec._replace(space=space, model=plain.model), np.zeros(data.d)
-            found = self._maximize(data, spec, looked_at, 60, LITTLE_GAIN, job, warps)
-            looks.append((spec, found))
+            for kernel in dict.fromkeys(each.spec.model.kernel for each in tuned):
+                spec = best.spec._replace(space=space, model=plain.model.replace(kernel=kernel))
+                warps = np.zeros(data.d)
+                found = self._maximize(data, spec, looked_at, 60, LITTLE_GAIN, job, warps)
+                looks.append((spec, found))
+                if not finds_no_noise(found.model):
+                    break  # only without noise do kernels with lower evidence often predict better
         worth = plain.log_evidence + WORTH_A_TRIAL
         return [
             self._finish(problem, spec._replace(model=found.model), found.warps, job)
