@@ -6,13 +6,14 @@ classification is a matter of the data.
 """
 
 import datetime as dt
+import json
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from model_files import rewrite
+from model_files import as_text, change_at, first, item, own_contents, rewrite, shorter
 from storage_cases import GIVEN, fit_case, make_data
 
 from lsgp import LSGPClassifier, LSGPRegressor, ModelFileError
@@ -134,23 +135,14 @@ def columns():
     return LSGPRegressor(objective=None, n_neighbors=20).fit(table(400, 0), y)
 
 
-@cache
-def tuned():
-    return fit_case("ensemble")
-
-
-@cache
-def rotated():
-    return fit_case("rotated")
-
-
 MODELS = {
+    "given": partial(fit_case, "given"),
     "beside models": beside_models,
     "all members": all_members,
     "trees alone": trees_alone,
     "columns": columns,
-    "rotated": rotated,
-    "tuned": tuned,
+    "rotated": partial(fit_case, "rotated"),
+    "tuned": partial(fit_case, "ensemble"),
 }
 
 
@@ -178,58 +170,80 @@ def test_records_of_every_kind_survive_a_file(name, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-def place_of(state, path):
-    """The table or list that holds what lies at a path, and its key there."""
-    *before, last = (int(key) if key.isdigit() else key for key in path.split("."))
-    for key in before:
-        state = state[key]
-    return state, last
-
-
-def change_at(path, value):
-    """Replace a value at a path, or change the array that it names by a function."""
-
-    def change(state, arrays):
-        table, key = place_of(state, path)
-        if callable(value):
-            arrays["changed"] = value(arrays[table[key]].copy())
-            table[key] = "changed"
-        else:
-            table[key] = value
-
-    return change
-
-
-def first(value):
-    """A function that changes the first item of an array."""
-
-    def change(array):
-        array.reshape(-1)[0] = value
-        return array
-
-    return change
-
-
-def shorter(array):
-    return array[:-1].copy()
-
-
-def as_text(text):
-    return lambda array: np.frombuffer(text.encode(), np.uint8)
-
-
 BOOSTED, GROUPS = "ensemble.boosted", "ensemble.groups"
 POOL, MODEL = "ensemble.classification", "models.0"
+INDEX, ROWS = f"{MODEL}.index", f"{MODEL}.problem"
 TREES, LAPLACE, LINEAR = (f"{POOL}.others.{k}" for k in range(3))
 ENCODER = "ensemble.encoder"
 COLUMN = {name: f"{ENCODER}.encodings.{k}" for k, name in enumerate(table(2, 0).columns)}
 NAN = {"type": "float", "value": "nan"}
 INFINITE = {"type": "float", "value": "inf"}
 
+HUGE = {"type": "array", "dtype": "float64", "shape": [10**12], "items": []}
 ROTATION = {"type": "Rotation", "first": 0, "second": 1, "angle": 0.0, "ratio": None}
 
 #: What is wrong: a model, a path in its file, and what is put there.
 IMPOSSIBLE = [
+    ("given", f"{INDEX}.order", first(10**9)),
+    ("given", f"{INDEX}.order", first(-2)),
+    ("given", f"{INDEX}.order", first(-1)),
+    ("given", f"{INDEX}.order", lambda a: item((0, 1), a[0, 0])(a)),
+    ("given", f"{INDEX}.order", lambda a: a.astype(np.int64)),
+    ("given", f"{INDEX}.leaves", shorter),
+    ("given", f"{INDEX}.leaves", lambda a: np.where(np.isnan(a), 0.0, a)),
+    ("given", f"{INDEX}.leaves", first(7.0)),
+    ("given", f"{INDEX}.leaves", first(np.nan)),
+    ("given", f"{INDEX}.boxes", shorter),
+    ("given", f"{INDEX}.boxes", item((1, 1, 0), -9.0)),
+    ("given", f"{INDEX}.boxes", item((0, 1, 0), 1e9)),
+    ("given", f"{INDEX}.boxes", item((2, 0, 1), np.nan)),
+    ("given", f"{ROWS}.X", np.ravel),
+    ("given", f"{ROWS}.X", lambda a: a.astype(np.int64)),
+    ("given", f"{ROWS}.X", item((3, 1), np.nan)),
+    ("given", f"{ROWS}.X", "nowhere"),
+    ("given", f"{ROWS}.y", shorter),
+    ("given", f"{ROWS}.y", first(np.nan)),
+    ("given", f"{ROWS}.y", first(np.inf)),
+    ("given", f"{ROWS}.noise", lambda a: a.astype(np.float32)),
+    ("given", f"{ROWS}.noise", first(-1.0)),
+    ("given", f"{ROWS}.noise", first(np.nan)),
+    ("given", f"{ROWS}.model", {}),
+    ("given", f"{ROWS}.model.temperature", 1.0),
+    ("given", f"{ROWS}.model.lengthscale", first(-1.0)),
+    ("given", f"{ROWS}.model.lengthscale", 1.0),
+    ("given", f"{ROWS}.model.kernel", "sigmoid"),
+    ("given", f"{ROWS}.model.kernel", {"type": "kernel", "class": "system", "parameters": {}}),
+    ("given", f"{ROWS}.model.localizer", "box"),
+    ("given", f"{ROWS}.model.noise_variance", "0.1"),
+    ("given", f"{ROWS}.model.noise_variance", 10**400),
+    ("given", f"{ROWS}.model.signal_variance", -1.0),
+    ("given", f"{ROWS}.model.scale_dof", 10**400),
+    ("given", f"{ROWS}.model.scale_dof", NAN),
+    ("given", f"{MODEL}.n_neighbors", 10**6),
+    ("given", f"{MODEL}.n_neighbors", "3"),
+    ("given", f"{MODEL}.transform.kinds", ["log"] * 3),
+    ("given", f"{MODEL}.transform.knot_offsets", item(-1, 10)),
+    ("given", f"{MODEL}.transform.center", first(np.nan)),
+    ("given", f"{MODEL}.transform.scale", first(np.nan)),
+    ("given", "models", []),
+    ("given", "ensemble", {}),
+    ("given", "ensemble.target_shape", [2]),
+    ("given", "ensemble.target_names", ["a", "b"]),
+    ("given", "ensemble.input_names", ["a"]),
+    ("given", "ensemble.target_scaler.mean", first(np.nan)),
+    ("given", "ensemble.target_scaler.std", first(0.0)),
+    ("given", "ensemble.target_scaler.std", first(np.nan)),
+    ("given", "ensemble.scale_factor", None),
+    ("given", "ensemble.scale_factor", 0.0),
+    ("given", "ensemble.scale_factor", INFINITE),
+    ("given", "ensemble.mean_noise_variance", INFINITE),
+    ("given", "ensemble.shape", {"tail": 0.1}),
+    ("given", "ensemble.shape.tail", 1.5),
+    ("given", "ensemble.shape.contrast", -1.0),
+    ("given", "parameters", {}),
+    ("given", "parameters.kernel", {"type": "module"}),
+    ("given", "parameters.n_neighbors", 10**400),
+    ("given", "parameters.trend", HUGE),
     ("beside models", f"{BOOSTED}.share", 1.5),
     ("beside models", f"{BOOSTED}.share", NAN),
     ("beside models", f"{BOOSTED}.baseline", first(np.nan)),
@@ -402,3 +416,32 @@ def test_records_that_make_no_sense_give_the_one_error(number, tmp_path):
     rewrite(tmp_path / "model.lsgp", change_at(path, value))
     with pytest.raises(ModelFileError, match="its contents contradict each other"):
         type(model).load(tmp_path / "model.lsgp")
+
+
+JUNK = [None, True, -1, 0, 3, 10**20, 0.5, 1e300, "x", [], [1], [[]], {}, NAN, INFINITE, HUGE]
+
+
+def paths_in(stored, path=""):
+    """The paths of all values below this one."""
+    for key, value in stored.items() if isinstance(stored, dict) else enumerate(stored):
+        yield f"{path}{key}"
+        if isinstance(value, dict | list):
+            yield from paths_in(value, f"{path}{key}.")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_junk_in_any_place_gives_the_one_error_or_a_model(name, tmp_path):
+    rng = np.random.default_rng(0)
+    model, path = MODELS[name](), tmp_path / "model.lsgp"
+    model.save(path)
+    texts, _ = own_contents(path)
+    paths = list(paths_in(json.loads(texts["estimator"])))
+    n_refused = 0
+    for _ in range(30):
+        model.save(path)
+        rewrite(path, change_at(str(rng.choice(paths)), JUNK[rng.integers(len(JUNK))]))
+        try:
+            type(model).load(path)
+        except ModelFileError:
+            n_refused += 1
+    assert n_refused > 10

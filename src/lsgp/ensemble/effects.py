@@ -147,20 +147,38 @@ def cycle_effect(
     grid = np.arange(7.0) if levels else np.linspace(0.0, per_cycle, N_PIECES + 1)
     # 1970 began on a Thursday.
     angle = 2.0 * np.pi * ((grid + 4.0) % 7.0 if levels else grid) / per_cycle
-    n_used = affordable_rows(ensemble, len(grid))
-    X = view.training_rows(ensemble, n_used).X
-    moved = np.repeat(X[None], len(grid), axis=0)
-    moved[:, :, place], moved[:, :, place + 1] = np.sin(angle)[:, None], np.cos(angle)[:, None]
-    means = predict_mean(ensemble, moved.reshape(-1, X.shape[1]), resources)
-    changes = means.reshape(len(grid), len(X), -1)[..., target]
-    changes = changes - changes.mean(axis=0)
-    effect = changes.mean(axis=1)
-    error = changes.std(axis=1) / np.sqrt(len(X))
-    std = float(ensemble.target_scaler.std[target])
-    is_flat = np.ptp(effect) <= max(FLAT_ERRORS * float(error.max()), FLAT_SHARE * std)
+    X = view.training_rows(ensemble, affordable_rows(ensemble, len(grid))).X
+    inputs = np.column_stack([np.sin(angle), np.cos(angle)])
+    span = slice(place, place + 2)
+    effect, error, is_flat = _at_places(ensemble, X, inputs, span, resources, target)
     direction = "flat" if is_flat else ("differs" if levels else "bends")
     name = f"{encoding.name}: {cycle}"
     return Effect(name, column, grid, effect, error, direction, len(X), levels)
+
+
+def _at_places(
+    ensemble: Ensemble,
+    X: Array,
+    inputs: Array,
+    span: slice,
+    resources: Resources,
+    target: int,
+) -> tuple[Array, Array, bool]:
+    """The mean prediction with all rows X (n, e) at each place in turn, given by inputs (k, s).
+
+    Around the mean over the places, (k,); its standard errors; and whether it is flat.
+    """
+    k, n = len(inputs), len(X)
+    moved = np.repeat(X[None], k, axis=0)
+    moved[:, :, span] = inputs[:, None, :]
+    means = predict_mean(ensemble, moved.reshape(-1, X.shape[1]), resources)
+    means = means.reshape(k, n, -1)[..., target]
+    changes = means - means.mean(axis=0)
+    effect = changes.mean(axis=1)
+    error = changes.std(axis=1) / np.sqrt(n)
+    std = float(ensemble.target_scaler.std[target])
+    is_flat = np.ptp(effect) <= max(FLAT_ERRORS * float(error.max()), FLAT_SHARE * std)
+    return effect, error, bool(is_flat)
 
 
 class _Axis(NamedTuple):
@@ -209,15 +227,7 @@ def _of_levels(
     own = scheme.encode(Column(name, "category", np.arange(float(k)), levels))
     n_used = min(len(X), max(ROWS_PER_PIECE, 2 * len(X) // k))
     rows = np.linspace(0, len(X) - 1, n_used).astype(int)
-    moved = np.repeat(X[None, rows], k, axis=0)
-    moved[:, :, span] = own[:, None, :]
-    means = predict_mean(ensemble, moved.reshape(-1, X.shape[1]), resources)
-    means = means.reshape(k, n_used, -1)[..., target]
-    changes = means - means.mean(axis=0)
-    effect = changes.mean(axis=1)
-    error = changes.std(axis=1) / np.sqrt(n_used)
-    std = float(ensemble.target_scaler.std[target])
-    is_flat = np.ptp(effect) <= max(FLAT_ERRORS * float(error.max()), FLAT_SHARE * std)
+    effect, error, is_flat = _at_places(ensemble, X[rows], own, span, resources, target)
     direction = "flat" if is_flat else "differs"
     return Effect(name, column, np.arange(float(k)), effect, error, direction, n_used, levels)
 
