@@ -23,6 +23,7 @@ import lsgp.distributed
 from lsgp import PredictiveDistribution
 from lsgp.cli.classification import label_columns
 from lsgp.cli.console import Voice
+from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import CommandError, did_you_mean, list_names
 from lsgp.cli.estimators import asked_of_spread, make_estimator
 from lsgp.cli.fit import interrupts_end_tuning, say_left_out
@@ -125,7 +126,6 @@ def fit(options: argparse.Namespace, voice: Voice) -> None:
                 model, frame, targets[0] if len(targets) == 1 else targets, client, **roles.beside
             )
         fitted.save(options.output)
-        ensemble = fitted.estimator.ensemble_
     seconds = time.perf_counter() - started
     rate = f"{fitted.n_rows / seconds:,.0f} rows a second"
     summary = {
@@ -133,8 +133,9 @@ def fit(options: argparse.Namespace, voice: Voice) -> None:
         "output": options.output,
         "n_rows": fitted.n_rows,
         "n_partitions": fitted.n_partitions,
-        "n_models": len(ensemble.models),
-        "loss": None if ensemble.tuning is None else ensemble.tuning.loss,
+        "columns_not_used": list(roles.left_out),
+        **describe_model(fitted.estimator),
+        "n_train": fitted.n_rows,  # the estimator itself has none
         "seconds": seconds,
     }
     lines = [
@@ -142,7 +143,7 @@ def fit(options: argparse.Namespace, voice: Voice) -> None:
         ("Target", list_names(targets)),
         ("Inputs", list_names(inputs.names)),
         ("Rows", f"{fitted.n_rows:,} in {count(fitted.n_partitions, 'partition')}"),
-        ("Models", str(len(ensemble.models))),
+        *describe_models(fitted.estimator),
     ]
     voice.summarize(summary, lines)
 
