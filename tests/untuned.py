@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Estimators that are not tuned, and data of two inputs for them."""
+"""Estimators that are not tuned."""
 
 from dataclasses import replace
-
-import numpy as np
 
 from lsgp import LSGPRegressor
 from lsgp.method.shape import Shape
@@ -14,13 +12,6 @@ SHAPE = Shape(tail=0.4, contrast=0.3, log_typical=-1.1, log_smallest=-1.3, log_l
 
 def regressor(**settings):
     return LSGPRegressor().set_params(**{"objective": None, "n_neighbors": 40, **settings})
-
-
-def make_data():
-    rng = np.random.default_rng(41)
-    X = rng.uniform(-1.0, 1.0, (400, 2))
-    y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=400)
-    return X, y, rng.uniform(-1.0, 1.0, (150, 2))
 
 
 def combined_model(X, y):

@@ -8,14 +8,15 @@ import sys
 
 import numpy as np
 import pytest
-from untuned import make_data, regressor
+from small_data import make_data
+from untuned import regressor
 
 from lsgp.backends import cpu
 
 
 @pytest.fixture(scope="module")
 def data():
-    return make_data()
+    return *make_data(400, 2, noise=0.2), make_data(150, 2, seed=1)[0]
 
 
 def test_failed_local_systems_are_one_error_with_a_remedy(data):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tuned import make_data, regressor
+from small_data import make_data
+from tuned import regressor
 
 from lsgp import LSGPRegressor
 from lsgp.backends import BACKENDS, cpu
@@ -133,7 +134,8 @@ INTERRUPTED = textwrap.dedent(
     import os, pickle, signal, sys, threading, time, warnings
     import numpy as np
     sys.path.insert(0, {tests!r})
-    from tuned import make_data, regressor
+    from small_data import make_data
+    from tuned import regressor
     warnings.simplefilter("ignore")
     queries = make_data(20, seed=9)[0]
     X, y = make_data(150)

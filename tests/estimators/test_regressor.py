@@ -13,7 +13,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from untuned import make_data, regressor
+from small_data import make_data
+from untuned import regressor
 
 from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.method.localizers import LOCALIZERS
@@ -21,7 +22,7 @@ from lsgp.method.localizers import LOCALIZERS
 
 @pytest.fixture(scope="module")
 def data():
-    return make_data()
+    return *make_data(400, 2, noise=0.2), make_data(150, 2, seed=1)[0]
 
 
 # ---- scikit-learn ----

@@ -4,12 +4,13 @@
 import numpy as np
 import pytest
 from backend_checks import BACKENDS_HERE
-from bare import BARE, SLOW_KERNEL, UNIT, fit_silently, make_data
+from bare import BARE, SLOW_KERNEL, UNIT, fit_silently
 from scipy.linalg import cho_factor, cho_solve, cholesky
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 from sklearn.neighbors import KNeighborsRegressor
+from small_data import make_data
 
 from lsgp import LSGPRegressor
 from lsgp.backends import cpu, reference
@@ -36,7 +37,7 @@ class Spherical(RBF):
 
 @pytest.fixture(scope="module")
 def data():
-    return make_data()
+    return *make_data(90, 2, noise=0.2), make_data(25, 2, seed=1)[0]
 
 
 def nearest(X, query, m):

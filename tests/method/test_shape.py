@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from untuned import SHAPE, combined_model, make_data
+from small_data import make_data
+from untuned import SHAPE, combined_model
 
 from lsgp import LSGPRegressor
 from lsgp.method.calibration import (
@@ -23,13 +24,12 @@ LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 @pytest.fixture(scope="module")
 def model():
-    X, y, _ = make_data()
-    return combined_model(X, y)
+    return combined_model(*make_data(400, 2, noise=0.2))
 
 
 @pytest.fixture(scope="module")
 def queries():
-    return make_data()[2]
+    return make_data(150, 2, seed=1)[0]
 
 
 def coverage(predicted, observed):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
-from tuned import make_data, regressor
+from small_data import make_data
+from tuned import regressor
 
 from lsgp import Effort, LSGPRegressor
 from lsgp.backends import reference

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tuned import assert_same_predictions, make_data, regressor
+from small_data import make_data
+from tuned import assert_same_predictions, regressor
 
 import lsgp.solvers.likeliest
 from lsgp import Effort, LSGPClassifier, LSGPRegressor

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_data import make_data
 from toy_family import N_NEIGHBORS, Toy
-from tuned import assert_same_predictions, make_data
+from tuned import assert_same_predictions
 
 import lsgp
 from lsgp import LSGPClassifier, LSGPRegressor

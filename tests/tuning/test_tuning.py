@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic, WhiteKernel
+from small_data import make_data
 from threadpoolctl import threadpool_limits
-from tuned import assert_same_predictions, make_data, regressor
+from tuned import assert_same_predictions, regressor
 
 from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.inputs.estimator_settings import ALL_OBJECTIVES

@@ -11,7 +11,8 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from tuned import assert_same_predictions, make_data, regressor
+from small_data import make_data
+from tuned import assert_same_predictions, regressor
 
 from lsgp import Effort, LSGPRegressor, TuningStoppedWarning
 from lsgp.backends import cpu
