@@ -4,7 +4,6 @@
 import csv
 
 import numpy as np
-import polars as pl
 import pytest
 from cli_runs import QUICK, run_ok
 
