@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from compare import COVERED, NAMES, splits_of
+from compare import NAMES, splits_of
 from isolated import OVER_LIMIT, Result
 from job_runner import ResultsFile
 from peers import METHODS
+from scores import COVERED
 
 SATELLITE = "satellite"
 OURS = "lsgp"

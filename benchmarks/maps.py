@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
+from job_runner import ResultsFile
 from machine import describe_machine
 from numpy.typing import NDArray
 from predict_stream import run
@@ -201,9 +202,7 @@ def main() -> None:
     found["machine"] = describe_machine()
     if options.what == "satellite":
         write_scores(found, GALLERY / "satellite_scores.txt")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    with options.output.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(found) + "\n")
+    ResultsFile(options.output).add(found)
     print(json.dumps({key: value for key, value in found.items() if key != "machine"}, indent=2))
 
 
