@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from machine import describe_machine
+from markdown import markdown_table
 from numpy.typing import NDArray
 
 from lsgp.search.approximate import approximate
@@ -108,10 +109,8 @@ def run(n_repeats: int, most_rows: int) -> dict[str, Any]:
 
 def table(results: dict[str, Any]) -> str:
     """Of the documentation, in Markdown."""
-    lines = [
-        "| points | rows | inputs | exact, µs | approximate, µs | recall | `recall_` |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    head = ["points", "rows", "inputs", "exact, µs", "approximate, µs", "recall", "`recall_`"]
+    rows = []
     for case in results["cases"]:
         d = str(case["d"])
         if case["d_active"] < case["d"]:
@@ -122,11 +121,10 @@ def table(results: dict[str, Any]) -> str:
             f"{case['recall']:.3f}",
             f"{case['reported_recall']:.3f}",
         )  # fmt: skip
-        cells = [case["points"], f"{case['n']:,}", d, f"{case['exact_us']:.0f}", *near]
-        lines.append("| " + " | ".join(cells) + " |")
+        rows.append([case["points"], f"{case['n']:,}", d, f"{case['exact_us']:.0f}", *near])
     machine = results["machine"]
-    lines += ["", f"One thread of {machine['cpu']}, {machine['instruction_set']}."]
-    return "\n".join(lines)
+    said = f"One thread of {machine['cpu']}, {machine['instruction_set']}."
+    return f"{markdown_table(head, rows, n_texts=None)}\n\n{said}"
 
 
 def main() -> None:

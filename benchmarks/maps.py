@@ -26,6 +26,7 @@ import pandas as pd
 import xarray as xr
 from job_runner import ResultsFile
 from machine import describe_machine
+from markdown import markdown_table
 from numpy.typing import NDArray
 from predict_stream import run
 from scipy import special
@@ -179,8 +180,8 @@ def write_scores(found: dict[str, Any], path: Path) -> None:
         "processor time": f"{found['processor_seconds']:.0f} s",
         "memory": f"{found['peak_memory_mb']:,.0f} MB",
     }
-    lines = [f"| {' | '.join(part)} |" for part in (cells, ["---"] * len(cells), cells.values())]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    table = markdown_table(list(cells), [list(cells.values())], n_texts=None)
+    path.write_text(table + "\n", encoding="utf-8")
 
 
 def main() -> None:
