@@ -10,8 +10,13 @@ from lsgp.method.shape import Shape
 SHAPE = Shape(tail=0.4, contrast=0.3, log_typical=-1.1, log_smallest=-1.3, log_largest=-0.9)
 
 
+def made(**settings):
+    """The estimator with these settings, also those of its objects (``localizer__decay``)."""
+    return LSGPRegressor().set_params(**settings)
+
+
 def regressor(**settings):
-    return LSGPRegressor().set_params(**{"objective": None, "n_neighbors": 40, **settings})
+    return made(**{"objective": None, "n_neighbors": 40, **settings})
 
 
 def combined_model(X, y):

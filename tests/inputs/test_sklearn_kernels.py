@@ -18,6 +18,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 from small_data import make_data
+from untuned import made
 
 from lsgp import LSGPRegressor
 from lsgp.inputs.settings import specify
@@ -47,9 +48,7 @@ def data():
 )
 def test_kernel_object_means_what_it_means_in_sklearn(data, kernel, is_native):
     X, y, queries = data
-    model = LSGPRegressor().set_params(
-        kernel=kernel, localizer="rectangular", n_neighbors=len(X), **BARE
-    )
+    model = made(kernel=kernel, localizer="rectangular", n_neighbors=len(X), **BARE)
     if is_native:
         model.fit(X, y)
     else:
@@ -79,7 +78,7 @@ def test_fixed_kernel_beside_settings_that_it_has_itself_is_refused(data):
             "noise_variance=0.2 was given beside a WhiteKernel in the kernel. Give the noise once.",
         ),
     ]:
-        model = LSGPRegressor().set_params(kernel=RBF(1.0) + WhiteKernel(0.1), **settings, **BARE)
+        model = made(kernel=RBF(1.0) + WhiteKernel(0.1), **settings, **BARE)
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             model.fit(X, y)
 
@@ -204,7 +203,7 @@ def test_fixed_part_that_tuning_cannot_leave_alone_is_refused(data, kernel, mess
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         LSGPRegressor(kernel=kernel).fit(X, y)
     # Where nothing is tuned, everything stays.
-    LSGPRegressor().set_params(kernel=kernel, **BARE).fit(X, y)
+    made(kernel=kernel, **BARE).fit(X, y)
 
 
 @pytest.mark.parametrize("amplitude", [0.0, -1.0, np.inf])
@@ -216,7 +215,7 @@ def test_kernel_without_a_positive_amplitude_is_refused(data, amplitude):
         # scikit-learn takes the root of the amplitude to print it.
         warnings.simplefilter("ignore", RuntimeWarning)
         with pytest.raises(ValueError, match=message):
-            LSGPRegressor().set_params(kernel=kernel, **BARE).fit(X, y)
+            made(kernel=kernel, **BARE).fit(X, y)
 
 
 # ---- bounds ----

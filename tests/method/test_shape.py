@@ -172,20 +172,6 @@ def test_gaussian_errors_of_heavy_tails_become_gaussian():
     assert found.factor == pytest.approx(1.0, abs=0.06)
 
 
-def test_few_observations_prove_little():
-    rng = np.random.default_rng(2)
-    for n, most in ((20, 0.01), (100, 0.1)):
-        predicted = PredictiveDistribution(np.zeros(n), np.ones(n))
-        found = calibrate_combination(predicted, 3.0 * rng.standard_t(3, size=n), n)
-        assert abs(np.log(found.factor)) < most
-        assert abs(found.shape.tail) < most
-
-
-def test_predictions_without_any_scale_are_left_alone():
-    predicted = PredictiveDistribution(np.zeros(50), np.zeros(50))
-    assert calibrate_combination(predicted, np.ones(50), 50).factor == 1.0
-
-
 @pytest.mark.parametrize("dof", [1.5, 8.0, 3e4, np.inf])
 @pytest.mark.parametrize("tail", [-0.4, 0.3])
 def test_slopes_of_log_densities_are_finite_differences(dof, tail):

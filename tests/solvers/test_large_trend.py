@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from backend_checks import CORES, TOLERANCES, assert_close, each_core, each_pair
 from cases import Case, cases_of, make_instance
+from differences import assert_gradients_are_differences
 from scipy.spatial.distance import cdist
 from test_backend_gradients import assert_gradient
 from untuned import regressor
@@ -258,14 +259,7 @@ def test_unknown_trend_is_tuned_saved_explained_and_differentiated(is_exact, tmp
     assert np.isfinite(model.loo().predicted.std).all()
     explained = model.explain(queries)
     np.testing.assert_allclose(explained.coefficients.sum(axis=1), 1.0, rtol=1e-8)
-    gradient, std_gradient = model.predict_gradient(queries, return_std=True)
-    step = 1e-4
-    for k in range(2):
-        move = step * np.eye(2)[k]
-        high, low = (model.predict(queries + s * move, return_std=True) for s in (1, -1))
-        for value, index in ((gradient, 0), (std_gradient, 1)):
-            difference = (high[index] - low[index]) / (2.0 * step)
-            np.testing.assert_allclose(value[:, k], difference, rtol=1e-4, atol=1e-5)
+    assert_gradients_are_differences(model, queries, step=1e-4)
     with pytest.raises(ValueError, match=r"^trend=\(inf, inf\) is no distribution to sample"):
         model.sample_prior(queries[0], queries)
 

@@ -24,19 +24,19 @@ def series(seed):
 
 def test_the_end_of_a_series():
     shares = []
-    for seed in range(1, 9):
+    for seed in range(1, 7):
         X, y = series(seed)
         rows, end = slice(0, 240), slice(240, 300)
-        model = LSGPRegressor(random_state=0).fit(X[rows], y[rows], queries=X[end])
+        model = LSGPRegressor(random_state=0, effort="fast").fit(X[rows], y[rows], queries=X[end])
         shares.append(share_within(model, X[end], y[end]))
     assert np.mean(shares) > 0.88
     assert np.median(shares) > 0.88
 
 
 def test_the_end_of_a_series_with_a_trend():
-    """Carbon dioxide at Mauna Loa, of which the last fifth is held out."""
+    """Carbon dioxide at Mauna Loa, each fourth week, of which the last fifth is held out."""
     path = data_folder() / "suite" / "regression" / "co2_maunaloa.csv.gz"
-    table = pd.read_csv(path).sort_values("date")
+    table = pd.read_csv(path).sort_values("date")[::4]
     day = pd.to_datetime(table["date"].astype(str)).to_numpy().astype("datetime64[D]")
     X, y = day.astype(float)[:, None], table["co2"].to_numpy(float)
     rows, end = np.split(np.arange(len(y)), [int(0.8 * len(y))])
