@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from agreement import assert_agree
 from distributed import LocalCluster
 
 from lsgp import LSGPRegressor
@@ -63,9 +64,8 @@ def test_fit_and_predict_by_the_address_of_a_scheduler(folder, scheduler, capsys
     inputs = ["east", "north", "kind"]  # with a hole, and texts
     one.fit(frame[inputs], frame["depth"])
     expected = one.predict_distribution(frame.sort_values("east")[inputs])
-    np.testing.assert_array_equal(found["depth_mean"], expected.mean)
-    np.testing.assert_array_equal(found["depth_std"], expected.std)
-    np.testing.assert_array_equal(found["depth_high"], expected.interval(0.9)[1])
+    columns = tuple(found[f"depth_{name}"] for name in ("mean", "std", "high"))
+    assert_agree(columns, (expected.mean, expected.std, expected.interval(0.9)[1]))
     assert list(found["kind"]) == list(frame.sort_values("east")["kind"])
 
 

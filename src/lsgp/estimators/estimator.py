@@ -32,7 +32,7 @@ from lsgp.inputs.encoding import (
     Rows,
     Table,
     choose_plan,
-    fit_parts,
+    fit_given,
 )
 from lsgp.inputs.labels import Labels
 from lsgp.inputs.projections import find_projection
@@ -176,8 +176,8 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         """Inputs of training rows, of which so far the numbers are known, (n, 1)."""
         kept = table.take(rows.X[:, 0].astype(np.int64))
         given = Rows.of(AtHand(Given(kept, rows.y, rows.weight, rows.group_numbers)))
-        encoder, inputs = fit_parts(given, self._choose_plan(given))
-        return encoder, rows._replace(X=inputs.each(np.ascontiguousarray)[0])
+        encoder, inputs = fit_given(given, self._choose_plan(given))
+        return encoder, rows._replace(X=inputs)
 
     def _choose_plan(self, rows: Rows) -> Plan:
         """How columns are encoded, by quick fits of this estimator where there is a choice."""

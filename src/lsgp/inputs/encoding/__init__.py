@@ -11,7 +11,7 @@ from lsgp.inputs.encoding.cells import needs_encoding
 from lsgp.inputs.encoding.choose import choose_plan
 from lsgp.inputs.encoding.encoder import Encoder
 from lsgp.inputs.encoding.facts import Rows
-from lsgp.inputs.encoding.fit import Plan, fit_encoder, fit_parts
+from lsgp.inputs.encoding.fit import Plan, fit_encoder, fit_given, fit_parts
 from lsgp.inputs.encoding.table import AtHand, Given, Table, read_table
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Table",
     "choose_plan",
     "fit_encoder",
+    "fit_given",
     "fit_parts",
     "needs_encoding",
     "read_table",

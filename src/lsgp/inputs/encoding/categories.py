@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.inputs.encoding.adjustment import level_sums
 from lsgp.inputs.encoding.columns import Column
 from lsgp.inputs.encoding.facts import ColumnFacts
-from lsgp.inputs.encoding.folds import N_FOLDS, deal, deal_groups, ranks_in_level
+from lsgp.inputs.encoding.folds import N_FOLDS, fold_keys
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -228,15 +229,15 @@ class Statistics:
         codes = codes_among(with_missing(column), self.levels)
         k = len(self.levels)
         level_rows = np.bincount(codes, minlength=k)
-        if groups is None:
-            folds = deal(codes, ranks_in_level(codes, k), level_rows)
-        else:
-            folds = deal_groups(codes, groups, int(groups.max(initial=-1)), level_rows)
-        keys = codes * N_FOLDS + folds
-        centered = (y[:, self.targets] - self.means) * weight[:, None]
-        counts = np.bincount(keys, weight, k * N_FOLDS)
-        sums = np.column_stack([np.bincount(keys, part, k * N_FOLDS) for part in centered.T])
-        return self.without_folds(codes, counts[keys], sums[keys])
+        last_group = -1 if groups is None else int(groups.max(initial=-1))
+        keys = fold_keys(codes, level_rows, groups, last_group, np.zeros(k, np.int64))
+        own = level_sums(keys, self.summands(y, weight), k * N_FOLDS)[keys]
+        return self.without_folds(codes, own[:, 0], own[:, 1:])
+
+    def summands(self, y: Array, weight: Array) -> Array:
+        """What is summed over the rows of a level, (n, 1 + s): weights and weighted targets."""
+        centered = y[:, self.targets] - self.means
+        return np.column_stack([np.ones(len(y)), centered]) * weight[:, None]
 
     def without_folds(self, codes: Codes, counts: Array, sums: Array) -> Array:
         """Of training rows, whose own folds have these counts (n,) and sums (n, s)."""
@@ -265,9 +266,8 @@ class Statistics:
         levels = tuple(known | dict.fromkeys(column.levels[k] for k in present))
         codes = codes_among(column, levels)
         k = len(levels)
-        counts = np.bincount(codes, weight, k).astype(float)
-        centered = (y[:, self.targets] - self.means) * weight[:, None]
-        sums = np.column_stack([np.bincount(codes, part, k) for part in centered.T]).astype(float)
+        own = level_sums(codes, self.summands(y, weight), k)
+        counts, sums = own[:, 0], own[:, 1:]
         grown = replace(
             self,
             levels=levels,

@@ -45,8 +45,7 @@ def choose_plan(
     learnt, held = _held_out(rows, int(check_random_state(random_state).randint(2**31)))
 
     def losses_of(plan: Plan) -> Array:
-        table, y, weight, groups = learnt
-        encoder, X = fit_encoder(table, y, plan, weight, groups)
+        encoder, X = fit_encoder(learnt.table, learnt.y, plan, learnt.weight, learnt.groups)
         # As queries, which have their own columns here rather than a frame.
         return judge(X, _training(learnt), encoder.encode_table(held.table), _training(held))
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How an encoder is fitted: to all rows at hand, or to parts of them on other machines.
 
-The same steps for both, and the same bits: what is asked of rows is asked of each part, and what
-parts say is joined without rounding.
+The steps are the same: a function of rows is called with each part, and what it tells is joined.
 """
 
 from __future__ import annotations
@@ -14,30 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.warn import warn_user
-from lsgp.inputs.encoding.adjustment import Plain, Scales, adjust
+from lsgp.inputs.encoding.adjustment import CodedRows, adjust
 from lsgp.inputs.encoding.categories import FEWEST_ROWS, OneHot, Order, fit_one_hot, with_missing
 from lsgp.inputs.encoding.columns import CATEGORIES, NUMERIC, Column
 from lsgp.inputs.encoding.dates import Date, TimeOfDay, possible_cycles
 from lsgp.inputs.encoding.encoder import Encoder
 from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number
-from lsgp.inputs.encoding.facts import (
-    CenterScale,
-    ColumnFacts,
-    Ends,
-    Facts,
-    Rows,
-    center_and_scale,
-)
+from lsgp.inputs.encoding.facts import ColumnFacts, Facts, Rows
 from lsgp.inputs.encoding.level_effects import (
+    Encoded,
     analyze,
     deviations,
     encode_training,
     fit_statistics,
 )
 from lsgp.inputs.encoding.missing import Imputation, sampled_rows
-from lsgp.inputs.encoding.table import AtHand, Given, Parts, Table, total
-from lsgp.inputs.transforms.column_statistics import Range
-from lsgp.inputs.transforms.exact_products import power_above
+from lsgp.inputs.encoding.table import AtHand, Given, Parts, Table
+from lsgp.inputs.transforms.column_statistics import ColumnStatistics, column_statistics
 
 Array = NDArray[np.float64]
 
@@ -82,8 +74,14 @@ def fit_encoder(
     groups : integer array of shape (n,), default=None
         Rows whose statistics are without each other's targets; -1 for none.
     """
-    encoder, inputs = fit_parts(Rows.of(AtHand(Given(table, y, weight, groups))), plan)
-    return encoder, inputs.each(np.ascontiguousarray)[0]
+    return fit_given(Rows.of(AtHand(Given(table, y, weight, groups))), plan)
+
+
+def fit_given(rows: Rows, plan: Plan = DEFAULT_PLAN) -> tuple[Encoder, Array]:
+    """An encoder, and the inputs (n, e) of training rows that are all here."""
+    encoder, inputs = fit_parts(rows, plan)
+    assert isinstance(inputs, AtHand)
+    return encoder, inputs.value
 
 
 def fit_parts(rows: Rows, plan: Plan = DEFAULT_PLAN) -> tuple[Encoder, Parts[Array]]:
@@ -104,9 +102,10 @@ def fit_parts(rows: Rows, plan: Plan = DEFAULT_PLAN) -> tuple[Encoder, Parts[Arr
     if encoder.numbers():
         encoder = replace(encoder, imputation=_fit_imputation(rows, encoder, plan))
     few = [j for j, each in enumerate(encodings) if isinstance(each, OneHot)]
-    inputs = parts.map(_encode, encoder)
     if many or few:
-        encoder, inputs = _fit_levels(rows, encoder, inputs, many, few)
+        encoder, inputs = _fit_levels(rows, encoder, many, few)
+    else:
+        inputs = parts.map(_encode, encoder)
     if not encoder.inputs:
         said = "; ".join(f"{each.name!r} is {each.said}" for each in encoder.encodings[:4])
         raise ValueError(f"No column of X is of use: {said}. Give one that varies.")
@@ -159,98 +158,86 @@ def _fit_column(
 
 
 def _fit_imputation(rows: Rows, encoder: Encoder, plan: Plan) -> Imputation:
-    facts = rows.facts
     columns = [j for j, each in enumerate(encoder.encodings) if isinstance(each, Number)]
-    own = [facts.columns[j] for j in columns]
-    extent = Range(np.array([each.low for each in own]), np.array([each.high for each in own]))
-    n_present = np.array([facts.n - each.n_missing for each in own])
-    standard = center_and_scale(rows.parts.map(_numbers, columns), extent, n_present)
-    chosen = sampled_rows(facts.n)
-    sample = rows.take(np.arange(facts.n) if chosen is None else chosen)
-    return Imputation.of_sample(_numbers(sample, columns), standard, plan.fills_by_others)
+    statistics = rows.parts.total(_statistics_of_numbers, columns)
+    chosen = sampled_rows(rows.facts.n)
+    sample = rows.take(np.arange(rows.facts.n) if chosen is None else chosen)
+    return Imputation.of_sample(_numbers(sample, columns), statistics, plan.fills_by_others)
 
 
 def _numbers(rows: Given, columns: list[int]) -> Array:
     return np.column_stack([rows.table.columns[j].values for j in columns])
 
 
+def _statistics_of_numbers(rows: Given, columns: list[int]) -> ColumnStatistics:
+    return column_statistics(_numbers(rows, columns))
+
+
 # -- categories, by what they do to the targets ----------------------------------------------------
 
 
 def _fit_levels(
-    rows: Rows, encoder: Encoder, inputs: Parts[Array], many: list[int], few: list[int]
+    rows: Rows, encoder: Encoder, many: list[int], few: list[int]
 ) -> tuple[Encoder, Parts[Array]]:
-    """With the effects of levels, and inputs that are made of them."""
-    facts, header = rows.facts, rows.header
-    categories = (*many, *few)
-    columns = [with_missing(header.columns[j], _has_missing(facts, j)) for j in categories]
-    level_rows = [_level_rows(facts.columns[j]) for j in categories]
-    scales = Scales(facts.largest_weight, power_above(float(facts.largest_target.max())))
-    has_missing = [_has_missing(facts, j) for j in categories]
-    plain = inputs.map(_plain, rows.parts, encoder.plain(), list(categories), has_missing)
-    standard = _standard(plain, facts.n)
+    """With the effects of levels; and all inputs, of which some are made of them."""
+    facts, categories = rows.facts, [*many, *few]
+    has_missing = [facts.has_missing(j) for j in categories]
+    columns = [
+        with_missing(rows.header.columns[j], has)
+        for j, has in zip(categories, has_missing, strict=True)
+    ]
+    parts = rows.parts.map(_coded, encoder, categories, has_missing)
     n_levels = [len(column.levels) for column in columns]
-    adjusted = adjust(plain, standard, n_levels, facts.n_targets, scales)
-    found, made = list(encoder.encodings), {}
+    adjusted = adjust(parts, parts.total(_statistics_of_inputs), n_levels, facts.n_targets)
+    found, chosen = list(encoder.encodings), []
+    around = deviations(parts, adjusted)
     for c, (j, column) in enumerate(zip(categories, columns, strict=True)):
-        partial, around = deviations(plain, adjusted, c, scales)
         one_hot = found[j]
         if isinstance(one_hot, OneHot):
-            variances = analyze(around, facts.n)
+            variances = analyze(around[c], facts.n)
             if variances is not None:
                 found[j] = replace(one_hot, variance=variances.among)
             continue
-        own, share = fit_statistics(column, around, level_rows[c], facts), facts.share_missing(j)
+        level_rows, share = facts.level_rows(j), facts.share_missing(j)
+        own = fit_statistics(column, around[c], level_rows, facts)
         if own is None:
             why = "its levels differ no more than by chance"
             found[j] = LeftOut(column.name, column.kind, why, len(column.levels), share)
             continue
-        found[j] = replace(own, share_missing=share)
-        made[j] = encode_training(
-            rows.parts, plain, partial, c, own, level_rows[c], adjusted, facts, scales
-        )
-    spans = encoder.spans
+        found[j] = own = replace(own, share_missing=share)
+        used = adjusted.counts[c] > 0
+        places = np.where(used, np.cumsum(used) - 1, -1)
+        chosen.append(Encoded(c, own, places, level_rows[used], encoder.spans[j].start))
+    inputs = encode_training(parts, adjusted, chosen, facts.last_group)
     encoder = replace(encoder, encodings=tuple(found), adjustment=adjusted.adjustment)
-    for j in reversed(made):
-        # From the last column on, so that places before it stay.
-        inputs = inputs.map(_insert, made[j], spans[j].start)
     return encoder, inputs
 
 
-def _has_missing(facts: Facts, j: int) -> bool:
-    return facts.columns[j].n_missing > 0
-
-
-def _level_rows(own: ColumnFacts) -> NDArray[np.int64]:
-    """Rows of each level, of which what is missing is the last."""
-    return np.append(own.level_rows, own.n_missing) if own.n_missing else own.level_rows
-
-
-def _plain(
-    inputs: Array, rows: Given, plain: list[int], categories: list[int], has_missing: list[bool]
-) -> Plain:
+def _coded(
+    rows: Given, encoder: Encoder, categories: list[int], has_missing: list[bool]
+) -> CodedRows:
     columns = [
         with_missing(rows.table.columns[j], has)
         for j, has in zip(categories, has_missing, strict=True)
     ]
-    weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-    codes = tuple(column.values.astype(np.int64) for column in columns)
-    return Plain(np.ascontiguousarray(inputs[:, plain]), rows.y, weight, codes)
+    inputs, n_levels = encoder.encode_table(rows.table), [len(each.levels) for each in columns]
+    if rows.before is None:
+        before = [np.zeros(k, np.int64) for k in n_levels]
+    else:
+        before = [rows.before[j][:k] for j, k in zip(categories, n_levels, strict=True)]
+    return CodedRows(
+        inputs,
+        np.ascontiguousarray(inputs[:, encoder.plain()]),
+        rows.y,
+        np.ones(rows.n_rows) if rows.weight is None else rows.weight,
+        tuple(column.values.astype(np.int64) for column in columns),
+        rows.groups,
+        tuple(before),
+    )
 
 
-def _standard(parts: Parts[Plain], n: int) -> CenterScale:
-    X = parts.map(_inputs_of)
-    ends = total(X, Ends.of)
-    extent = Range(ends.low, ends.high)
-    return center_and_scale(X, extent, np.full(len(ends.low), n))
-
-
-def _inputs_of(rows: Plain) -> Array:
-    return rows.X
-
-
-def _insert(inputs: Array, own: Array, start: int) -> Array:
-    return np.ascontiguousarray(np.concatenate([inputs[:, :start], own, inputs[:, start:]], axis=1))
+def _statistics_of_inputs(rows: CodedRows) -> ColumnStatistics:
+    return column_statistics(rows.X)
 
 
 # -- what there is to choose -----------------------------------------------------------------------

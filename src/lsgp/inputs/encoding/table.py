@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -92,6 +92,9 @@ class Given(NamedTuple):
     y: Array  # (n, t)
     weight: Array | None = None  # (n,) none of them 0
     groups: NDArray[np.int32] | None = None  # (n,)
+    #: Where there are other parts: rows that come before these, and of each level of each column.
+    first: int = 0
+    before: tuple[NDArray[np.int64], ...] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -126,9 +129,18 @@ def _joined(a: NDArray[V] | None, b: NDArray[V] | None) -> NDArray[V] | None:
 
 
 class Joinable(Protocol):
-    """What is known of some rows, to which what is known of others can be added."""
+    """Something known of some rows, to which the same of other rows can be added."""
 
     def join(self, other: Self, /) -> Self: ...
+
+
+class Sums(NamedTuple):
+    """Sums over rows."""
+
+    values: tuple[Array, ...]
+
+    def join(self, other: Sums) -> Sums:
+        return Sums(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
 
 
 T = TypeVar("T")
@@ -138,49 +150,32 @@ J = TypeVar("J", bound=Joinable)
 
 
 class Parts(Protocol[T_co]):
-    """One thing for each part of the rows, wherever the part lies.
+    """The rows in one part or several, wherever these lie."""
 
-    Arguments that are parts themselves stand for what they have beside each.
-    """
-
-    def each(self, function: Callable[..., U], *arguments: object) -> list[U]:
-        """What a function of each part says, here."""
+    def total(self, function: Callable[..., J], *arguments: object) -> J:
+        """What a function of rows tells of each part, joined."""
         ...
 
     def map(self, function: Callable[..., U], *arguments: object) -> Parts[U]:
         """What a function makes of each part, where the part lies."""
         ...
 
-    def beside(self, values: Sequence[U]) -> Parts[U]:
-        """A value for each part."""
-        ...
 
-
-def total(parts: Parts[T], function: Callable[..., J], *arguments: object) -> J:
-    """What is known of all rows, from what a function says of each part."""
-    return reduce(lambda a, b: a.join(b), parts.each(function, *arguments))
-
-
+@dataclass(frozen=True, eq=False)
 class AtHand(Parts[T]):
     """All rows in one part, which is here.
 
     Examples
     --------
     >>> from lsgp.inputs.encoding.table import AtHand
-    >>> AtHand([1, 2]).map(len).each(float)
-    [2.0]
+    >>> AtHand([1, 2]).map(len).value
+    2
     """
 
-    def __init__(self, value: T) -> None:
-        self.value = value
+    value: T
 
-    def each(self, function: Callable[..., U], *arguments: object) -> list[U]:
-        return [self.map(function, *arguments).value]
+    def total(self, function: Callable[..., J], *arguments: object) -> J:
+        return function(self.value, *arguments)
 
     def map(self, function: Callable[..., U], *arguments: object) -> AtHand[U]:
-        own = [each.value if isinstance(each, AtHand) else each for each in arguments]
-        return AtHand(function(self.value, *own))
-
-    def beside(self, values: Sequence[U]) -> AtHand[U]:
-        (value,) = values
-        return AtHand(value)
+        return AtHand(function(self.value, *arguments))
