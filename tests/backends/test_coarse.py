@@ -360,8 +360,8 @@ def test_gradients_are_those_of_predictions_with_the_same_units():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"localizer__reach": 0.5}, "reach=0.5 must be at least 1"),
-        ({"localizer__reach": "far"}, "neither 'auto' nor a number"),
+        ({"localizer__reach": 0.5}, "reach=0.5 is neither 'auto' nor a number of at least 1"),
+        ({"localizer__reach": "far"}, "reach='far' is neither 'auto' nor a number"),
         (
             {"localizer__reach": 2.0, "localizer__bandwidth": 1.0},
             "Use bandwidth='adaptive', or reach=1",

@@ -147,8 +147,7 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
         (
             lambda: Rotated(angle=30.0, ratio=2.0),
             ValueError,
-            "ratio=2.0 is the shortest range over the longest, above 0 and up to 1. Give that, or "
-            "None: it is then tuned.",
+            "ratio=2.0 must be the shortest range over the longest, at most 1, or None.",
         ),
         (
             lambda: Rotated(ratio=0.5),
@@ -169,7 +168,8 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
         (
             lambda: Sphere("lon"),
             TypeError,
-            "Sphere needs 'latitude': Column of latitudes, in degrees.",
+            "Sphere: missing a required argument: 'latitude'. Give settings once, as "
+            "longitude=..., latitude=....",
         ),
     ],
 )

@@ -5,39 +5,32 @@ import numpy as np
 import pytest
 from small_regression import QUERIES, X, Y, raises, regressor
 
-NAMES = "'rectangular', 'epanechnikov', 'gaussian', 'hilbert', 'smooth'"
+NAMES = "'smooth', 'epanechnikov', 'gaussian', 'hilbert', 'rectangular'"
 KERNEL_NAMES = (
-    "'auto', 'rbf', 'matern12', 'matern32', 'matern52', 'spherical', or a scikit-learn kernel "
-    "object"
+    "'auto', 'rbf', 'matern12', 'matern32', 'matern52', 'spherical' nor a scikit-learn kernel"
 )
 TREND = (
-    "is neither one of 'none', 'constant', 'linear' nor a pair of prior variances (constant, "
-    "slope), not negative and relative to signal_variance; inf is an unknown trend."
+    "is neither 'linear', 'constant', 'none' nor a pair of prior variances (constant, slope), not "
+    "negative and relative to signal_variance, where inf is an unknown trend, or None."
 )
+WHOLE = "is neither 'auto' nor a whole number of at least 1."
+BANDWIDTH = "is neither 'adaptive', 'fixed' nor a positive, finite number."
+POSITIVE = "must be a positive, finite number, or None."
+LENGTHS = "must be a positive, finite number, or one per input, or None."
 SIZE = "Pass a positive number of bytes, or a string such as '1GB' or '512MiB'."
 JOBS = "Use None or 1 for one thread, -1 for all cores, or a number of threads."
 TRANSFORMS = "'standardize', 'yeo-johnson', 'half-rank'"
 BAD_SETTINGS = [
-    ("kernel", "cubic", ValueError, f"kernel='cubic' is not one of {KERNEL_NAMES}."),
-    ("kernel", None, ValueError, f"kernel=None is not one of {KERNEL_NAMES}."),
-    ("localizer", "flat", ValueError, f"localizer='flat' is not one of {NAMES}."),
-    ("n_neighbors", 0, ValueError, "n_neighbors=0 must be at least 1."),
-    ("n_neighbors", 2.5, ValueError, "n_neighbors=2.5 is neither 'auto' nor a whole number."),
-    ("n_neighbors", True, ValueError, "n_neighbors=True is neither 'auto' nor a whole number."),
-    ("localizer__bandwidth", -1.0, ValueError, "bandwidth=-1.0 must be positive and finite."),
-    ("localizer__bandwidth", np.inf, ValueError, "bandwidth=inf must be positive and finite."),
-    (
-        "localizer__bandwidth",
-        "wide",
-        ValueError,
-        "bandwidth='wide' is neither 'adaptive', 'fixed' nor a radius.",
-    ),
-    (
-        "trend",
-        "cubic",
-        ValueError,
-        "trend='cubic' is not one of 'none', 'constant', 'linear', or a pair of prior variances.",
-    ),
+    ("kernel", "cubic", ValueError, f"kernel='cubic' is neither {KERNEL_NAMES}."),
+    ("kernel", None, ValueError, f"kernel=None is neither {KERNEL_NAMES}."),
+    ("localizer", "flat", ValueError, f"localizer='flat' is neither {NAMES} nor Localizer(...)."),
+    ("n_neighbors", 0, ValueError, f"n_neighbors=0 {WHOLE}"),
+    ("n_neighbors", 2.5, ValueError, f"n_neighbors=2.5 {WHOLE}"),
+    ("n_neighbors", True, ValueError, f"n_neighbors=True {WHOLE}"),
+    ("localizer__bandwidth", -1.0, ValueError, f"bandwidth=-1.0 {BANDWIDTH}"),
+    ("localizer__bandwidth", np.inf, ValueError, f"bandwidth=inf {BANDWIDTH}"),
+    ("localizer__bandwidth", "wide", ValueError, f"bandwidth='wide' {BANDWIDTH}"),
+    ("trend", "cubic", ValueError, f"trend='cubic' {TREND}"),
     ("trend", (1, -1), ValueError, f"trend=(1, -1) {TREND}"),
     ("trend", ("a", 1), ValueError, f"trend=('a', 1) {TREND}"),
     ("trend", 3, ValueError, f"trend=3 {TREND}"),
@@ -58,13 +51,13 @@ BAD_SETTINGS = [
         "hyperparameters__lengthscale",
         -1.0,
         ValueError,
-        "lengthscale=-1.0 must be positive and finite.",
+        f"lengthscale=-1.0 {LENGTHS}",
     ),
     (
         "hyperparameters__lengthscale",
         np.nan,
         ValueError,
-        "lengthscale=nan must be positive and finite.",
+        f"lengthscale=nan {LENGTHS}",
     ),
     (
         "hyperparameters__lengthscale",
@@ -75,40 +68,45 @@ BAD_SETTINGS = [
     (
         "hyperparameters__lengthscale",
         "long",
-        TypeError,
-        "lengthscale='long' is not a number. Give a number, one per input, or None.",
+        ValueError,
+        f"lengthscale='long' {LENGTHS}",
     ),
     (
         "hyperparameters__signal_variance",
         0.0,
         ValueError,
-        "signal_variance=0.0 must be positive and finite.",
+        f"signal_variance=0.0 {POSITIVE}",
     ),
     (
         "hyperparameters__noise_variance",
         -1.0,
         ValueError,
-        "noise_variance=-1.0 must be positive and finite.",
+        f"noise_variance=-1.0 {POSITIVE}",
     ),
     (
         "hyperparameters__noise_variance",
         np.inf,
         ValueError,
-        "noise_variance=inf must be positive and finite.",
+        f"noise_variance=inf {POSITIVE}",
     ),
     (
         "hyperparameters__noise_variance",
         "low",
-        TypeError,
-        "noise_variance='low' is not a number. Give a number, or None.",
+        ValueError,
+        f"noise_variance='low' {POSITIVE}",
     ),
-    ("localizer__decay", -1, ValueError, "decay=-1 must be zero or positive and finite."),
-    ("hyperparameters__scale_dof", 0.0, ValueError, "scale_dof=0.0 must be positive and finite."),
+    (
+        "localizer__decay",
+        -1,
+        ValueError,
+        "decay=-1 must be zero or a positive, finite number, or None.",
+    ),
+    ("hyperparameters__scale_dof", 0.0, ValueError, f"scale_dof=0.0 {POSITIVE}"),
     (
         "input_transform",
         "log",
         ValueError,
-        f"input_transform='log' is not one of 'auto', {TRANSFORMS}, a list of them, or None.",
+        f"input_transform='log' is neither 'auto', {TRANSFORMS} nor a list of them, or None.",
     ),
     (
         "input_transform",
@@ -121,56 +119,49 @@ BAD_SETTINGS = [
         "input_transform",
         [None, "log"],
         ValueError,
-        f"input_transform='log' is not one of {TRANSFORMS}, or None.",
+        f"input_transform=[None, 'log'] is neither 'auto', {TRANSFORMS} nor a list of them, or "
+        "None.",
     ),
     (
         "input_transform",
         3,
-        TypeError,
-        "input_transform=3 is neither a string nor a list. Give one string, one entry per input, "
-        "or None.",
+        ValueError,
+        f"input_transform=3 is neither 'auto', {TRANSFORMS} nor a list of them, or None.",
     ),
-    ("effort__calibrate", 1, TypeError, "calibrate=1 is neither True nor False."),
+    ("effort__calibrate", 1, ValueError, "calibrate=1 must be True or False."),
     (
         "prior_mean",
         "yes",
         ValueError,
-        "prior_mean='yes' is neither 'auto' nor a finite number. Give the mean of y far from all "
-        "rows, or leave it out: it is then the mean of the rows.",
+        "prior_mean='yes' is neither 'auto' nor a finite number, the mean of y far from all rows.",
     ),
     ("search", "quick", ValueError, "search='quick' is not one of 'exact', 'approximate'."),
-    ("warm_start", "yes", TypeError, "warm_start='yes' is neither True nor False."),
+    ("warm_start", "yes", ValueError, "warm_start='yes' must be True or False."),
     (
         "coordinates",
         "sphere",
-        TypeError,
-        "coordinates='sphere' is neither None, Sphere(longitude, latitude) nor Rotated(east, "
-        "north). Give one of them.",
+        ValueError,
+        "coordinates='sphere' must be Sphere(longitude, latitude) or Rotated(east, north), or "
+        "None.",
     ),
     (
         "hyperparameters",
         {"lengthscale": 1.0},
-        TypeError,
-        "hyperparameters={'lengthscale': 1.0} is neither None nor Hyperparameters(...). Give one "
-        "of them.",
+        ValueError,
+        "hyperparameters={'lengthscale': 1.0} must be Hyperparameters(...), or None.",
     ),
-    (
-        "localizer",
-        3,
-        TypeError,
-        "localizer=3 is neither a word nor Localizer(...). Give one of them.",
-    ),
+    ("localizer", 3, ValueError, f"localizer=3 is neither {NAMES} nor Localizer(...)."),
     (
         "effort",
         "much",
         ValueError,
-        "effort='much' is not one of 'fast', 'balanced', 'best'.",
+        "effort='much' is neither 'fast', 'balanced', 'best' nor Effort(...).",
     ),
     (
         "localizer__normalized",
         2,
-        TypeError,
-        "normalized=2 is neither True nor False, nor 'paper'.",
+        ValueError,
+        "normalized=2 is neither 'paper' nor True or False.",
     ),
     (
         "backend",

@@ -102,8 +102,7 @@ def test_a_mean_is_of_simple_kriging_alone():
     assert far.explain([[1000.0, 0.0]]).baseline == 2.0
     with raises(
         ValueError,
-        "prior_mean=inf is neither 'auto' nor a finite number. Give the mean of y far from all "
-        "rows, or leave it out: it is then the mean of the rows.",
+        "prior_mean=inf is neither 'auto' nor a finite number, the mean of y far from all rows.",
     ):
         LSGPRegressor(prior_mean=np.inf).fit(X, Y)
 

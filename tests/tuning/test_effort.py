@@ -42,7 +42,7 @@ def work_of(action):
 
 def test_an_effort_that_is_none_is_refused_with_those_there_are():
     X, y = make_data(20)
-    with pytest.raises(ValueError, match="is not one of 'fast', 'balanced', 'best'"):
+    with pytest.raises(ValueError, match="is neither 'fast', 'balanced', 'best' nor Effort"):
         LSGPRegressor(effort="quick").fit(X, y)
     for wrong in ("quick", None, 2):
         with pytest.raises((TypeError, ValueError), match=f"^effort={wrong!r} is n"):

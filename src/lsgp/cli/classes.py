@@ -88,10 +88,10 @@ def known_labels(labels: pl.Series) -> NDArray[np.bool_]:
 def refuse_options_of_numbers(settings: dict[str, Any]) -> None:
     """Options that a classifier does not have."""
     for name, setting in settings_by_path().items():
-        if name in settings and setting.option and CLASSIFIER not in setting.estimators:
+        if name in settings and setting.flag and CLASSIFIER not in setting.estimators:
             if name == "objective":
                 continue  # it has one of its own
-            raise CommandError(f"{setting.option.flag} is for numbers, and the target is a label.")
+            raise CommandError(f"{setting.flag} is for numbers, and the target is a label.")
 
 
 def leave_one_out_scores(model: LSGPClassifier, n_points: int) -> tuple[dict[str, Any], str]:

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from lsgp.inputs import sklearn_kernels
-from lsgp.inputs.checks import as_float, one_of
-from lsgp.inputs.estimator_settings import flatten
+from lsgp.inputs.estimator_settings import TRANSFORMS, flatten
 from lsgp.inputs.projections import (
     Kinds,
     bounds_of_groups,
@@ -26,10 +24,10 @@ from lsgp.inputs.specification import (
     DEFAULT_SCALE_DOF,
     DEFAULT_TREND,
     LIMITS,
-    TRANSFORMS,
     Specification,
 )
 from lsgp.inputs.transforms import Projection
+from lsgp.inputs.values import as_float
 from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import (
     CHOSEN_FROM,
@@ -38,8 +36,6 @@ from lsgp.method.kernels import (
     kernel_of,
 )
 from lsgp.method.localizers import LOCALIZERS_WITH_DECAY
-
-TRENDS = ("none", "constant", "linear")
 
 
 def specify(
@@ -262,27 +258,16 @@ def _lengthscale(
 SMALLEST_VARIANCE = 1e-100
 
 
-def _trend(trend: object, given: set[str], largest: float) -> tuple[float, float]:
-    if trend is None:
-        trend = "none"
-    if isinstance(trend, str):
-        one_of(*TRENDS, more="or a pair of prior variances")("trend", trend)
-        constant, slope = DEFAULT_TREND[trend]
-        if trend == "none":
-            given |= {"constant_variance", "slope_variance"}
-        if trend == "constant":
+def _trend(trend: Any, given: set[str], largest: float) -> tuple[float, float]:
+    """Prior variances of the constant and the slope, relative to the signal's."""
+    if trend is None or isinstance(trend, str):
+        name = trend or "none"
+        if name != "linear":
             given.add("slope_variance")
-        return constant, slope
-    try:
-        pair = np.asarray(trend, dtype=float)
-    except (TypeError, ValueError):
-        pair = np.empty(0)
-    if pair.shape != (2,) or np.isnan(pair).any() or (pair < 0).any():
-        raise ValueError(
-            f"trend={trend!r} is neither one of {', '.join(map(repr, TRENDS))} nor a pair of "
-            "prior variances (constant, slope), not negative and relative to signal_variance; "
-            "inf is an unknown trend."
-        )
+        if name == "none":
+            given.add("constant_variance")
+        return DEFAULT_TREND[name]
+    pair = np.asarray(trend, dtype=float)
     if pair[np.isfinite(pair)].max(initial=0.0) > largest:
         raise ValueError(
             f"trend={trend!r} must have prior variances of at most {largest:g}, or inf."
@@ -366,23 +351,13 @@ def _input_transforms(
     return found
 
 
-def _kinds(value: object, n_inputs: int) -> tuple[Kinds, ...]:
+def _kinds(value: Any, n_inputs: int) -> tuple[Kinds, ...]:
     if isinstance(value, str):
-        one_of("auto", *TRANSFORMS, more="a list of them, or None")("input_transform", value)
         chosen = TRANSFORMS if value == "auto" else (value,)
         return tuple((kind,) * n_inputs for kind in chosen)
-    if not isinstance(value, Sequence | np.ndarray):
-        raise TypeError(
-            f"input_transform={value!r} is neither a string nor a list. Give one string, one entry "
-            "per input, or None."
-        )
-    kinds = tuple(value)
-    if len(kinds) != n_inputs:
+    if len(value) != n_inputs:
         raise ValueError(
-            f"input_transform has {len(kinds)} entries, but X has {n_inputs} inputs. Give one "
+            f"input_transform has {len(value)} entries, but X has {n_inputs} inputs. Give one "
             "string, or one entry per input."
         )
-    for kind in kinds:
-        if kind is not None:
-            one_of(*TRANSFORMS, more="or None")("input_transform", kind)
-    return (kinds,)
+    return (tuple(value),)

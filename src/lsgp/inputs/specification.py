@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lsgp.inputs.projections import (
-    Kinds,
-)
+from lsgp.inputs.projections import Kinds
 from lsgp.inputs.transforms import LINKED_KINDS, Projection
 from lsgp.method.contract import (
     SHARED_PARAMETERS,
@@ -23,8 +21,6 @@ from lsgp.method.kernels import (
     KernelSetting,
     kernel_of,
 )
-
-TRANSFORMS = ("standardize", "yeo-johnson", "half-rank")
 
 #: Used when nothing is tuned, and where tuning starts from.
 DEFAULT_KERNEL = "matern32"
