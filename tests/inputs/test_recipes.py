@@ -197,8 +197,16 @@ BAD = [
         "nugget=2.0 must be zero or more, and less than sill=2.0, which is the plateau of the "
         "variogram and includes it; psill= is the plateau without it.",
     ),
-    (LSGPRegressor.kriging, {**KRIGING, "sill": -1.0}, "sill=-1.0 must be positive and finite."),
-    (LSGPRegressor.kriging, {**KRIGING, "range": 0.0}, "range=0.0 must be positive and finite."),
+    (
+        LSGPRegressor.kriging,
+        {**KRIGING, "sill": -1.0},
+        "sill=-1.0 must be a positive, finite number.",
+    ),
+    (
+        LSGPRegressor.kriging,
+        {**KRIGING, "range": 0.0},
+        "range=0.0 must be a positive, finite number, or one per input.",
+    ),
     (
         LSGPRegressor.kriging,
         {**KRIGING, "model": "cubic"},
@@ -223,7 +231,7 @@ BAD = [
     (
         LSGPRegressor.paper,
         {**PAPER, "noise_variance": 0.0},
-        "noise_variance=0.0 must be positive and finite.",
+        "noise_variance=0.0 must be a positive, finite number.",
     ),
 ]
 

@@ -20,6 +20,15 @@ def _are_lengths(value: Any) -> bool:
     return bool(np.isfinite(numbers).all() and (numbers > 0).all())
 
 
+LENGTHS = Values(
+    type="float or array of shape (d,)",
+    noun="a positive, finite number, or one per input",
+    accepts=_are_lengths,
+    read=read_list(float),
+    metavar="L[,L]",
+)
+
+
 class Hyperparameters(Frozen):
     """Hyperparameters that are given: tuning leaves them as they are, and tunes the others.
 
@@ -48,14 +57,7 @@ class Hyperparameters(Frozen):
         Setting(
             "lengthscale",
             None,
-            Values(
-                (None,),
-                "float or array of shape (d,)",
-                "a positive, finite number, or one per input",
-                _are_lengths,
-                read_list(float),
-                "L[,L]",
-            ),
+            LENGTHS._replace(words=(None,)),
             "Distance over which the function changes, of all inputs or of each. On a sphere in "
             "kilometers. Inputs are then taken as they are.",
             "--lengthscale",

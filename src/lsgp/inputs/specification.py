@@ -115,17 +115,6 @@ class Specification(NamedTuple):
         unchosen = np.log([1e-5, 1e5])
         return any(not np.allclose(b, unchosen) for b in (self.bounds or {}).values())
 
-    @property
-    def admits_mixing(self) -> bool:
-        """Whether tuning may try another transform for each input."""
-        return (
-            len(self.input_transforms) > 1
-            and self.model.correlation.formula is not None
-            and len(self.model.lengthscale) > 1
-            and not self.is_isotropic
-            and "lengthscale" not in self.given
-        )
-
     def kinds_of(self, kind: str) -> Kinds:
         """One transform for all inputs that are not projected."""
         own = self.input_transforms[0]

@@ -57,14 +57,6 @@ def columns_by_name(X: Any, names: list[str], optional: set[str]) -> Any:
     return X if wanted == found else frame.select(wanted).to_native()
 
 
-def names_of(X: object) -> list[str] | None:
-    """Names of the columns, if they are texts."""
-    if not is_frame(X):
-        return None
-    names = [str(name) for name in nw.from_native(X, eager_only=True).columns]
-    return names
-
-
 def needs_encoding(X: object) -> bool:
     """Whether X is more than numbers: has texts, dates, missing values.
 
