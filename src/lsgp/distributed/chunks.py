@@ -150,7 +150,7 @@ def contents(raw: Raw, coding: Coding) -> list[Contents]:
     """What the cells of each column are, in all rows that were given."""
     cells = cells_of(raw.X)
     declared = declared_numbers(coding.categorical, [each.name for each in cells])
-    return [Contents.of(each, j in declared) for j, each in enumerate(cells)]
+    return [Contents.of(each.numbered() if j in declared else each) for j, each in enumerate(cells)]
 
 
 def given(raw: Raw, coding: Coding, readings: Sequence[Reading]) -> Given:

@@ -83,11 +83,14 @@ def read_places(estimator: BaseEstimator, X: object, encoder: Encoder | None) ->
 
 
 def by_name(estimator: BaseEstimator, X: object, encoder: Encoder | None) -> object:
-    """A data frame with the columns of the fit, in their order; others as they are, checked."""
+    """A data frame with the columns of the fit, in their order; others as they are, checked.
+
+    Encoders find their columns themselves.
+    """
     names = getattr(estimator, "feature_names_in_", None)
     if is_frame(X) and names is not None:
-        optional = set() if encoder is None else encoder.optional
-        return columns_by_name(X, [str(name) for name in names], optional)
+        own = [str(name) for name in names]
+        return X if encoder is not None else columns_by_name(X, own, set())
     if encoder is not None:
         validate_data(estimator, X, reset=False, skip_check_array=True)  # number and names
     return X

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lsgp.inputs.encoding.adjustment import Adjustment
 from lsgp.inputs.encoding.categories import OneHot, Statistics
-from lsgp.inputs.encoding.cells import Cells, cells_of, is_frame
+from lsgp.inputs.encoding.cells import Cells, cells_of, columns_by_name, is_frame
 from lsgp.inputs.encoding.columns import CATEGORIES, Column, read_as
 from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number, refuse_missing
 from lsgp.inputs.encoding.missing import Imputation
@@ -125,18 +125,34 @@ class Encoder:
         return total
 
     def _read(self, X: object) -> list[tuple[Encoding, Column]]:
-        by_place = cells_of_queries(X, self.names, self.has_names, self.optional)
-        pairs = [
-            (each, read_as(cells, each.kind, each.zone))
-            if cells is not None and not isinstance(each, LeftOut)
-            else (each, Column(each.name, each.kind, np.empty(_n_rows(by_place))))
-            for each, cells in zip(self.encodings, by_place, strict=True)
+        """Each encoding with the column of queries that it is of."""
+        pairs = list(zip(self.encodings, self._cells_of(X), strict=True))
+        n = next((len(cells.values) for _, cells in pairs if cells is not None), 0)
+        read = [
+            (each, Column(each.name, each.kind, np.empty(n)))
+            if cells is None or isinstance(each, LeftOut)
+            else (each, read_as(cells, each.kind, each.zone))
+            for each, cells in pairs
         ]
-        for each, column in pairs:
+        for each, column in read:
             is_number = not isinstance(each, LeftOut) and each.kind not in CATEGORIES
             if is_number and each.share_missing == 0:
                 refuse_missing(each.name, column.values)
-        return pairs
+        return read
+
+    def _cells_of(self, X: object) -> list[Cells | None]:
+        """Cells of the columns by name, or by place; None of one that queries need not have."""
+        if is_frame(X) and self.has_names:
+            chosen = columns_by_name(X, self.names, self.optional)
+            by_name = {cells.name: cells for cells in cells_of(chosen)}
+            return [by_name.get(name) for name in self.names]
+        found = cells_of(X)
+        if len(found) != self.n_columns:
+            raise ValueError(
+                f"X has {len(found)} features, but the model is expecting {self.n_columns} "
+                "features as input."
+            )
+        return [cells._replace(name=name) for cells, name in zip(found, self.names, strict=True)]
 
     @property
     def optional(self) -> set[str]:
@@ -155,30 +171,3 @@ class Encoder:
         """Inputs that are numbers, among which missing ones are filled in."""
         spans = zip(self.encodings, self.spans, strict=True)
         return [span.start for each, span in spans if isinstance(each, Number)]
-
-
-def cells_of_queries(
-    X: object, names: list[str], has_names: bool, left_out: set[str]
-) -> list[Cells | None]:
-    """Cells of the columns by name, or by place; columns that are left out may be missing."""
-    found = cells_of(X)
-    if is_frame(X) and has_names:
-        by_name = {cells.name: cells for cells in found}
-        missing = [name for name in names if name not in by_name and name not in left_out]
-        if missing:
-            raise ValueError(
-                f"X has no column {missing[0]!r}"
-                + (f", nor {len(missing) - 1} others" if len(missing) > 1 else "")
-                + f" that the model was fitted with. It has {', '.join(list(by_name)[:8])}."
-            )
-        return [by_name.get(name) for name in names]
-    if len(found) != len(names):
-        raise ValueError(
-            f"X has {len(found)} features, but the model is expecting {len(names)} features as "
-            "input."
-        )
-    return [cells._replace(name=name) for cells, name in zip(found, names, strict=True)]
-
-
-def _n_rows(cells: list[Cells | None]) -> int:
-    return next((len(each.values) for each in cells if each is not None), 0)

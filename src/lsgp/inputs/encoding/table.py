@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs.encoding.cells import cells_of, is_frame
+from lsgp.inputs.encoding.cells import cells_of, column_number, is_frame
 from lsgp.inputs.encoding.columns import Column, read_column
 
 Array = NDArray[np.float64]
@@ -62,27 +62,15 @@ def declared_numbers(given: Sequence[int | str] | None, names: list[str]) -> set
         return set()
     if isinstance(given, str):
         given = [given]
-    found = set()
     flags = np.asarray(given)
-    if flags.dtype == bool:
-        if flags.shape != (len(names),):
-            raise ValueError(
-                f"categorical_features has {flags.size} flags for {len(names)} columns. Give one "
-                "for each, or names."
-            )
-        return set(np.flatnonzero(flags).tolist())
-    for each in given:
-        if isinstance(each, str) and each in names:
-            found.add(names.index(each))
-        elif isinstance(each, int | np.integer) and 0 <= each < len(names):
-            found.add(int(each))
-        else:
-            listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-            raise ValueError(
-                f"categorical_features has {each!r}, which is not a column of X. Its columns are "
-                f"{listed}: give names, or numbers from 0 to {len(names) - 1}."
-            )
-    return found
+    if flags.dtype != bool:
+        return {column_number(each, names, "categorical_features") for each in given}
+    if flags.shape != (len(names),):
+        raise ValueError(
+            f"categorical_features has {flags.size} flags for {len(names)} columns. Give one for "
+            "each, or names."
+        )
+    return set(np.flatnonzero(flags).tolist())
 
 
 class Given(NamedTuple):
