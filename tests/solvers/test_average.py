@@ -20,7 +20,9 @@ from lsgp.solvers.posterior import (
     Posterior,
     sample_posterior,
 )
-from lsgp.storage import records
+from lsgp.storage.models import read_model, write_model
+from lsgp.storage.records import ArrayStore, Reader
+from lsgp.storage.rules import InvalidRecord
 from lsgp.tuning.average import MOST_ROWS
 
 FUNCTIONS = {
@@ -286,8 +288,8 @@ def test_members_survive_a_file(fitted, tmp_path):
 
 
 def test_a_record_that_is_neither_one_nor_the_other_is_refused(fitted):
-    store = records.ArrayStore()
-    model = records.fitted_model_record(fitted.fitted_[0], "models.0.", store)
+    store = ArrayStore()
+    model = write_model(fitted.fitted_[0], "models.0", store)
     model["is_integrated"] = "yes"
-    with pytest.raises(records.InvalidRecord, match="is_integrated is 'yes'"):
-        records.read_fitted_model(model, store.arrays, 5, "auto", True)
+    with pytest.raises(InvalidRecord, match="is_integrated is 'yes'"):
+        read_model(Reader(store.arrays), model, "models.0", "auto", True)

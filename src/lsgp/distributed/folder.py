@@ -14,9 +14,10 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsgp.backends import choose_backend
 from lsgp.distributed.carriage import AnyPath, estimator_class
@@ -24,9 +25,10 @@ from lsgp.distributed.head import Head, PartModel, empty_model
 from lsgp.distributed.parts import Numbers
 from lsgp.distributed.regions import Boxes, Cut, Regions
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.storage import records
+from lsgp.inputs.transforms import InputTransform
+from lsgp.method.contract import LocalModel
 from lsgp.storage.estimator import (
-    estimator_state,
+    contradictions_explained,
     estimator_texts,
     read_ensemble,
     read_settings,
@@ -34,11 +36,12 @@ from lsgp.storage.estimator import (
 from lsgp.storage.model_file import (
     Contents,
     ModelFileError,
-    damaged,
     read_model_file,
     write_model_file,
 )
-from lsgp.storage.values import decode, encode
+from lsgp.storage.models import read_model, write_model
+from lsgp.storage.records import ArrayStore, Reader, write_record
+from lsgp.storage.rules import require
 
 MANIFEST = "manifest.lsgp"
 WHOLE = "whole.lsgp"
@@ -84,11 +87,8 @@ def new_folder(target: AnyPath) -> Iterator[Path]:
 
 def write_part(part: PartModel, folder: str, number: int) -> str:
     """Write a partition, wherever it lies."""
-    store = records.ArrayStore()
-    models = [
-        records.fitted_model_record(fitted, f"models.{k}.", store)
-        for k, fitted in enumerate(part.models)
-    ]
+    store = ArrayStore()
+    models = [write_model(fitted, f"models.{k}", store) for k, fitted in enumerate(part.models)]
     numbers = store.add("numbers", part.numbers)
     state = {"partition": number, "numbers": numbers, "models": models}
     path = os.path.join(folder, part_name(number))
@@ -99,17 +99,13 @@ def write_part(part: PartModel, folder: str, number: int) -> str:
 def read_part(path: str, backend: str) -> OpenPart:
     """A partition, memory-mapped."""
     contents = read_model_file(path, check_arrays=False)
-    try:
-        state = json.loads(contents.texts["partition"])
+    with contradictions_explained(path):
+        state, reader = json.loads(contents.texts["partition"]), Reader(contents.arrays)
         models = tuple(
-            records.read_fitted_model(
-                record, contents.arrays, len(record["input_transform"]), backend, False
-            )
-            for record in state["models"]
+            read_model(reader, stored, f"models.{k}", backend, False)
+            for k, stored in enumerate(state["models"])
         )
         return OpenPart(contents.arrays[state["numbers"]], models, path, backend)
-    except Exception as error:
-        raise damaged(path, f"its contents contradict each other ({error!r})") from error
 
 
 class OpenPart(PartModel):
@@ -132,26 +128,28 @@ class OpenPart(PartModel):
 # -- what they share ---------------------------------------------------------------------------
 
 
+class HeadModel(NamedTuple):
+    """A model without rows, as the file of what partitions share keeps it."""
+
+    transform: InputTransform
+    model: LocalModel
+    unit: NDArray[np.float64]  # (d,) of its indexes
+    n_neighbors: int | None
+    weight: float
+
+
 def write_head(head: Head, folder: Path) -> None:
     """The last file, without which a folder is no model."""
-    store = records.ArrayStore()
+    store = ArrayStore()
     estimator = head.estimator
-    models = []
-    for k, (fitted, unit) in enumerate(zip(head.models, head.units, strict=True)):
-        arrays = {"unit": unit, **fitted.transform.to_arrays()}
-        models.append(
-            {
-                "arrays": {n: store.add(f"models.{k}.{n}", own) for n, own in arrays.items()},
-                "input_transform": list(fitted.transform.kinds),
-                "model": records.local_model_record(fitted.model),
-                "n_neighbors": encode(fitted.n_neighbors, "n_neighbors"),
-                "weight": encode(fitted.weight, "weight"),
-            }
+    models = [
+        write_record(
+            HeadModel(fitted.transform, fitted.model, unit, fitted.n_neighbors, fitted.weight),
+            f"models.{k}",
+            store,
         )
-    settings = estimator.get_params(deep=False)
-    state = estimator_state(
-        type(estimator).__name__, settings, estimator.ensemble_, lambda: models, store
-    )
+        for k, (fitted, unit) in enumerate(zip(head.models, head.units, strict=True))
+    ]
     cuts = head.regions.cuts
     regions = np.array([cut[:1] + cut[2:] for cut in cuts], np.int64).reshape(-1, 3)
     layout = {
@@ -171,7 +169,9 @@ def write_head(head: Head, folder: Path) -> None:
             }.items()
         },
     }
-    texts = {**estimator_texts(state), "cluster": json.dumps(layout)}
+    settings = estimator.get_params(deep=False)
+    own = estimator_texts(type(estimator).__name__, settings, estimator.ensemble_, models, store)
+    texts = {**own, "cluster": json.dumps(layout)}
     write_model_file(folder / MANIFEST, Contents(texts, store.arrays))
 
 
@@ -184,35 +184,33 @@ def read_head(folder: AnyPath) -> Head:
             "DistributedModel has written."
         )
     contents = read_model_file(path / MANIFEST)
-    try:
+    with contradictions_explained(path / MANIFEST):
         state = json.loads(contents.texts["estimator"])
         layout = json.loads(contents.texts["cluster"])
-        records.require(layout["layout"] == LAYOUT, f"layout {layout['layout']!r}")
+        require(layout["layout"] == LAYOUT, f"layout {layout['layout']!r}")
         return _head_of(state, layout, contents.arrays)
-    except Exception as error:
-        fact = str(error) if isinstance(error, records.InvalidRecord) else repr(error)
-        raise damaged(path / MANIFEST, f"its contents contradict each other ({fact})") from error
 
 
 def _head_of(state: dict[str, Any], layout: dict[str, Any], arrays: dict[str, Any]) -> Head:
     settings = read_settings(state)
-    n_inputs, dtype = state["n_features"], np.dtype(layout["dtype"])
-    models, units = [], []
-    for record in state["models"]:
-        own = {name: arrays[stored] for name, stored in record["arrays"].items()}
-        model = records.read_local_model(record["model"], n_inputs)
-        transform = records.read_transform(record["input_transform"], own, n_inputs)
-        backend = choose_backend(settings["backend"], model).name
-        n_neighbors, weight = decode(record["n_neighbors"]), decode(record["weight"])
-        records.require_number("weight", weight)
+    n_targets, dtype = layout["n_targets"], np.dtype(layout["dtype"])
+    reader = Reader(arrays, {"t": n_targets})
+    stored = [
+        reader.read(HeadModel, record, f"models.{k}") for k, record in enumerate(state["models"])
+    ]
+    models = []
+    for one in stored:
+        require(one.weight >= 0.0, f"the weight of a model is {one.weight!r}")
+        backend = choose_backend(settings["backend"], one.model).name
         models.append(
-            empty_model(transform, model, n_neighbors, weight, backend, layout["n_targets"], dtype)
+            empty_model(
+                one.transform, one.model, one.n_neighbors, one.weight, backend, n_targets, dtype
+            )
         )
-        units.append(np.array(own["unit"]))
     estimator = estimator_class(state["class"])()
     for name, value in settings.items():
         setattr(estimator, name, value)
-    ensemble = read_ensemble(state, arrays, tuple(models))
+    ensemble = read_ensemble(reader, state, models)
     estimator.n_features_in_ = ensemble.n_columns
     if ensemble.input_names is not None:
         estimator.feature_names_in_ = np.array(ensemble.input_names, dtype=object)
@@ -223,10 +221,10 @@ def _head_of(state: dict[str, Any], layout: dict[str, Any], arrays: dict[str, An
         for (column, below, above), threshold in zip(own["cuts"], own["thresholds"], strict=True)
     )
     sizes = tuple(int(size) for size in own["sizes"])
-    records.require(len(sizes) == len(own["low"]) == len(own["high"]), "boxes of other partitions")
+    require(len(sizes) == len(own["low"]) == len(own["high"]), "boxes of other partitions")
     return Head(
         estimator,
-        tuple(units),
+        tuple(np.array(one.unit) for one in stored),
         Regions(cuts, layout["n_regions"]),
         own["part_of_region"],
         Boxes(own["low"], own["high"]),
