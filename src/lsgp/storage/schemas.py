@@ -120,7 +120,8 @@ def _fit_laplace(**known: Any) -> LaplaceGP:
 
 
 def _check_statistics(encoding: Statistics) -> None:
-    targets, t = encoding.targets, encoding.n_targets
+    targets, t = encoding.targets, len(encoding.variance)
+    require(encoding.n_targets == t, f"{encoding.name!r} is of other targets")
     require(targets and max(targets) < t, f"{encoding.name!r} has statistics of {targets}")
 
 
