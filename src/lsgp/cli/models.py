@@ -55,7 +55,9 @@ def input_columns(model: Estimator, table: Table) -> Inputs:
     encoder = model.ensemble_.encoder
     if encoder is not None and names is not None:
         kinds = {
-            each.name: each.kind for each in encoder.encodings if not isinstance(each, LeftOut)
+            each.name: each.kind
+            for each in encoder.encodings
+            if not isinstance(each.scheme, LeftOut)
         }
         require_columns(list(kinds), table.columns, table.name)
         numbers = []

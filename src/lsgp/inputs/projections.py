@@ -70,7 +70,7 @@ def _inputs_of_columns(setting: object, pair: tuple[int, int], encoder: Encoder)
     spans = encoder.spans
     for j in pair:
         encoding = encoder.encodings[j]
-        if not isinstance(encoding, Number):
+        if not isinstance(encoding.scheme, Number):
             raise ValueError(
                 f"coordinates={setting!r} has the column {encoding.name!r}, which is "
                 f"{encoding.said}. Give columns of numbers that vary."

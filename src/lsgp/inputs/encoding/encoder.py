@@ -91,17 +91,17 @@ class Encoder:
         encoded = self.assemble(parts)
         if self.adjustment is None:
             return self, encoded
-        rest = y - self.adjustment.predict(encoded[:, self.plain()])
-        effects = {
-            j: each.effects(column)
+        known = [
+            (j, each.scheme, column)
             for j, (each, column) in enumerate(read)
-            if isinstance(each, Statistics)
-        }
-        rest -= sum(effects.values(), np.zeros_like(rest))
-        for j, effect in effects.items():
-            each, column = read[j]
-            assert isinstance(each, Statistics)
-            encodings[j], parts[j] = each.extend(column, rest + effect, weight, groups)
+            if isinstance(each.scheme, Statistics)
+        ]
+        effects = [scheme.effects(column) for _, scheme, column in known]
+        rest = y - self.adjustment.predict(encoded[:, self.plain()])
+        rest -= sum(effects, np.zeros_like(rest))
+        for (j, scheme, column), effect in zip(known, effects, strict=True):
+            grown, parts[j] = scheme.extend(column, rest + effect, weight, groups)
+            encodings[j] = replace(encodings[j], scheme=grown, n_levels=len(grown.levels))
         return replace(self, encodings=tuple(encodings)), self.assemble(parts)
 
     def plain(self) -> list[int]:
@@ -109,20 +109,29 @@ class Encoder:
         return [
             j
             for each, span in zip(self.encodings, self.spans, strict=True)
-            if not isinstance(each, Statistics | OneHot)
+            if not isinstance(each.scheme, Statistics | OneHot)
             for j in range(span.start, span.stop)
         ]
 
     def extra_variance(self, X: Array, n_targets: int) -> Array:
         """What predictions of queries X (n, e) do not know of rare and unseen levels, (n, t).
 
-        In squared units of the targets.
+        In squared units of the targets: how levels differ, as far as the last input of a category
+        says that one is not known.
         """
         total = np.zeros((len(X), n_targets))
         for each, span in zip(self.encodings, self.spans, strict=True):
-            if isinstance(each, Statistics | OneHot):
-                total += each.extra_variance(X[:, span])
+            if isinstance(each.scheme, Statistics | OneHot):
+                total += X[:, span.stop - 1 : span.stop] * each.scheme.variance
         return total
+
+    def is_unseen(self, X: Array) -> NDArray[np.bool_]:
+        """Which queries X (n, e) have a level never seen before, of each of c columns, (n, c)."""
+        found = np.zeros((len(X), self.n_columns), dtype=bool)
+        for j, (each, span) in enumerate(zip(self.encodings, self.spans, strict=True)):
+            if isinstance(each.scheme, Statistics | OneHot):
+                found[:, j] = each.scheme.is_unseen(X[:, span])
+        return found
 
     def _read(self, X: object) -> list[tuple[Encoding, Column]]:
         """Each encoding with the column of queries that it is of."""
@@ -130,13 +139,12 @@ class Encoder:
         n = next((len(cells.values) for _, cells in pairs if cells is not None), 0)
         read = [
             (each, Column(each.name, each.kind, np.empty(n)))
-            if cells is None or isinstance(each, LeftOut)
+            if cells is None or isinstance(each.scheme, LeftOut)
             else (each, read_as(cells, each.kind, each.zone))
             for each, cells in pairs
         ]
         for each, column in read:
-            is_number = not isinstance(each, LeftOut) and each.kind not in CATEGORIES
-            if is_number and each.share_missing == 0:
+            if each.share_missing == 0 and each.scheme.fills_in and each.kind not in CATEGORIES:
                 refuse_missing(each.name, column.values)
         return read
 
@@ -157,7 +165,7 @@ class Encoder:
     @property
     def optional(self) -> set[str]:
         """Columns that were left out, which queries need not have."""
-        return {each.name for each in self.encodings if isinstance(each, LeftOut)}
+        return {each.name for each in self.encodings if isinstance(each.scheme, LeftOut)}
 
     def assemble(self, parts: list[Array]) -> Array:
         """Inputs (n, e) from those of each column, with their holes filled in."""
@@ -170,4 +178,4 @@ class Encoder:
     def numbers(self) -> list[int]:
         """Inputs that are numbers, among which missing ones are filled in."""
         spans = zip(self.encodings, self.spans, strict=True)
-        return [span.start for each, span in spans if isinstance(each, Number)]
+        return [span.start for each, span in spans if isinstance(each.scheme, Number)]

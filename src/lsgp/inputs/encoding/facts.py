@@ -73,16 +73,13 @@ class Facts(NamedTuple):
             max(self.last_group, other.last_group),
         )
 
-    def has_missing(self, j: int) -> bool:
-        return self.columns[j].n_missing > 0
-
     def share_missing(self, j: int) -> float:
         return self.columns[j].n_missing / self.n
 
     def level_rows(self, j: int) -> NDArray[np.int64]:
-        """Rows of each level of a category, of which missing is the last, where any is missing."""
+        """Rows of each level of a category, of which missing is the last."""
         own = self.columns[j]
-        return np.append(own.level_rows, own.n_missing) if own.n_missing else own.level_rows
+        return np.append(own.level_rows, own.n_missing)
 
 
 class Rows(NamedTuple):

@@ -16,7 +16,6 @@ from scipy.stats import f as f_distribution
 from lsgp.inputs.encoding.adjustment import Adjusted, CodedRows, level_sums
 from lsgp.inputs.encoding.categories import Statistics
 from lsgp.inputs.encoding.columns import Column
-from lsgp.inputs.encoding.facts import Facts
 from lsgp.inputs.encoding.folds import N_FOLDS, fold_keys
 from lsgp.inputs.encoding.table import Parts, Sums
 
@@ -86,13 +85,13 @@ def analyze(found: Deviations, n_rows: int) -> Variances | None:
 
 
 def fit_statistics(
-    column: Column, found: Deviations, level_rows: Codes, facts: Facts
+    column: Column, found: Deviations, level_rows: Codes, n_rows: int
 ) -> Statistics | None:
     """Statistics of the targets that levels differ in; None if they differ in none.
 
     ``level_rows`` (k,) says how many rows each level of the column has.
     """
-    variances = analyze(found, facts.n)
+    variances = analyze(found, n_rows)
     if variances is None:
         return None
     chosen = np.flatnonzero((variances.p_value <= LARGEST_P) & (variances.ratio > 0))
@@ -109,10 +108,9 @@ def fit_statistics(
     used = np.flatnonzero(found.counts > 0)
     counts = found.counts[used]
     doubt = (shrinkage / (counts[:, None] + shrinkage)).mean(axis=1)
-    usual = float(level_rows[used] @ doubt / facts.n)
-    spread = float(np.sqrt(level_rows[used] @ (doubt - usual) ** 2 / facts.n))
+    usual = float(level_rows[used] @ doubt / n_rows)
+    spread = float(np.sqrt(level_rows[used] @ (doubt - usual) ** 2 / n_rows))
     return Statistics(
-        name=column.name,
         levels=tuple(column.levels[k] for k in used),
         counts=counts,
         sums=np.ascontiguousarray(found.sums[np.ix_(used, chosen)]),
@@ -122,8 +120,6 @@ def fit_statistics(
         has_doubt=spread > LEAST_SPREAD_OF_DOUBT,
         usual_doubt=usual,
         variance=variances.among,
-        share_missing=0.0,
-        n_targets=facts.n_targets,
     )
 
 
