@@ -389,7 +389,7 @@ IMPOSSIBLE = [
     ("columns", f"{COLUMN['shop']}.scheme.shrinkage", first(0.0)),
     ("columns", f"{COLUMN['shop']}.scheme.targets", [1]),
     ("columns", f"{COLUMN['shop']}.scheme.targets", [-1]),
-    ("columns", f"{COLUMN['shop']}.scheme.usual_doubt", 2.0),
+    ("columns", f"{COLUMN['shop']}.scheme.usual_uncertainty", 2.0),
     ("columns", f"{COLUMN['same']}.scheme.why", None),
 ]
 

@@ -21,7 +21,7 @@ from lsgp.distributed.chunks import Coding, Survey
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.job import Job
 from lsgp.distributed.spread import Spread
-from lsgp.inputs.encoding import Encoder, Rows, fit_parts
+from lsgp.inputs.encoding import Encoder, TableInParts, fit_parts
 from lsgp.inputs.encoding.columns import Reading
 from lsgp.inputs.encoding.contents import Contents
 from lsgp.inputs.encoding.table import declared_numbers
@@ -158,7 +158,7 @@ def _encode(
         return made
 
     parts = _with_places(cluster, read("encode-read", tasks.given, readings))
-    rows = Rows.of(Spread(cluster, parts, "Encoding"))
+    rows = TableInParts.of(Spread(cluster, parts, "Encoding"))
     encoder, inputs = fit_parts(rows, job.estimator._choose_plan(rows))
     assert isinstance(inputs, Spread)
     noise: list[Future | None] = [None] * len(raws)

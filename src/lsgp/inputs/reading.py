@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from lsgp.inputs.device_arrays import refuse_device_arrays
-from lsgp.inputs.encoding import Encoder, Table, needs_encoding, read_table
+from lsgp.inputs.encoding import Encoder, ReadTable, needs_encoding, read_table
 from lsgp.inputs.encoding.cells import columns_by_name, is_frame
 from lsgp.inputs.encoding.encodings import refuse_missing
 from lsgp.inputs.frames import refuse_geometries
@@ -25,7 +25,7 @@ NAN_ERROR = "Input X contains NaN."
 
 def read_training(
     estimator: BaseEstimator, X: object, y: object, categories: Any, is_regression: bool
-) -> tuple[Table | None, Array, NDArray[Any]]:
+) -> tuple[ReadTable | None, Array, NDArray[Any]]:
     """What `fit` is given: the table, if it is to be encoded, inputs and targets.
 
     ``categories`` are columns that are said to be categories, or None. Of a table, the inputs are

@@ -344,7 +344,7 @@ SCHEMAS: dict[type, Schema] = {
             "means": finite("s"),
             "shrinkage": Rule(ABOVE_ZERO, shape="s"),
             "targets": Rule(0, shape="s"),
-            "usual_doubt": SHARE,
+            "usual_uncertainty": SHARE,
         },
         check=_check_statistics,
     ),

@@ -58,7 +58,7 @@ class OneHot:
             levels.append(f"{column} is another")
         if self.has_missing:
             levels.append(f"{column} is missing")
-        return (*levels, doubt_of(column))
+        return (*levels, excess_name(column))
 
     def encode(self, column: Column) -> Array:
         codes = codes_among(column, self.levels)
@@ -129,24 +129,24 @@ class Statistics:
     means: Array  # (s,) of all rows
     shrinkage: Array  # (s,) in rows
     targets: tuple[int, ...]  # which have statistics
-    has_doubt: bool
-    usual_doubt: float  # of training rows, on average
+    has_uncertainty: bool  # whether it is an input how uncertain the statistic of a level is
+    usual_uncertainty: float  # of training rows, on average
     variance: Array  # (t,) of the effects of levels on the targets
     fills_in: ClassVar[bool] = False
 
     @property
     def said(self) -> str:
         numbers = "effect of its level" if len(self.targets) == 1 else "effects of its level"
-        doubt = ", and how sure it is" if self.has_doubt else ""
-        return f"{numbers} on the target, shrunken{doubt}"
+        how_sure = ", and how sure it is" if self.has_uncertainty else ""
+        return f"{numbers} on the target, shrunken{how_sure}"
 
     def names(self, column: str) -> tuple[str, ...]:
         names = [f"{column}: effect"]
         if len(self.targets) > 1:
             names = [f"{column}: effect on target {k}" for k in self.targets]
-        if self.has_doubt:
-            names.append(f"{column}: rarity")
-        return (*names, doubt_of(column))
+        if self.has_uncertainty:
+            names.append(f"{column}: uncertainty")
+        return (*names, excess_name(column))
 
     def encode(self, column: Column) -> Array:
         """With the statistics of all rows; a missing value is a level too."""
@@ -158,7 +158,7 @@ class Statistics:
 
     def is_unseen(self, inputs: Array) -> NDArray[np.bool_]:
         """Whether inputs (n, k) are of levels that training rows did not have."""
-        return np.asarray(inputs[:, -1] >= 1.0 - self.usual_doubt - 1e-12)
+        return np.asarray(inputs[:, -1] >= 1.0 - self.usual_uncertainty - 1e-12)
 
     def effects(self, column: Column) -> Array:
         """What levels add to all targets, (n, t): 0 to those without statistics."""
@@ -173,11 +173,12 @@ class Statistics:
         return self._shrink(counts[codes], sums[codes])
 
     def _shrink(self, counts: Array, sums: Array) -> Array:
-        """Effects, how rare the level is, and how much less is known of it than is usual."""
-        doubt = (self.shrinkage / (counts[:, None] + self.shrinkage)).mean(axis=1)
+        """Effects, the uncertainty of each, and how much larger than usual this is, (n, k)."""
+        uncertainty = (self.shrinkage / (counts[:, None] + self.shrinkage)).mean(axis=1)
         values = self.means + sums / (counts[:, None] + self.shrinkage)
-        excess = np.maximum(doubt - self.usual_doubt, 0.0)
-        return np.column_stack([values, doubt, excess] if self.has_doubt else [values, excess])
+        excess = np.maximum(uncertainty - self.usual_uncertainty, 0.0)
+        own = [uncertainty] if self.has_uncertainty else []
+        return np.column_stack([values, *own, excess])
 
     def encode_training(
         self, column: Column, y: Array, weight: Array, groups: NDArray[np.integer] | None
@@ -245,12 +246,12 @@ def codes_among(column: Column, levels: tuple[str, ...]) -> Codes:
     return own[np.where(np.isnan(column.values), len(column.levels), column.values).astype(int)]
 
 
-def doubt_of(name: str) -> str:
-    """Name of an input that is 0 in all training rows: what is not known of a level, for people.
+def excess_name(column: str) -> str:
+    """Name of the last input of a category: how much less than usual is known of a level.
 
-    Models do not see it, because it does not vary; predictions are widened by it.
+    It is 0 in all training rows, so that models do not see it; predictions are widened by it.
     """
-    return f"{name}: doubt"
+    return f"{column}: excess uncertainty"
 
 
 def fit_one_hot(column: Column, facts: ColumnFacts, n_targets: int) -> OneHot:

@@ -16,9 +16,9 @@ from sklearn.utils import check_random_state
 
 from lsgp.inputs.encoding.columns import NUMERIC
 from lsgp.inputs.encoding.dates import possible_cycles
-from lsgp.inputs.encoding.facts import Rows
-from lsgp.inputs.encoding.fit import MOST_ONE_HOT, Plan, fit_encoder
-from lsgp.inputs.encoding.table import Given
+from lsgp.inputs.encoding.facts import TableInParts
+from lsgp.inputs.encoding.fit import MOST_ONE_HOT, EncodingPlan, fit_encoder
+from lsgp.inputs.encoding.table import TrainingTable
 from lsgp.inputs.given import RandomState
 from lsgp.inputs.rows import Groups, TrainingRows
 
@@ -41,22 +41,24 @@ WORTHWHILE, SURE_ERRORS = 0.01, 2.0
 
 
 def choose_plan(
-    rows: Rows, judge: Judge, random_state: RandomState, has_labels: bool = False
-) -> Plan:
+    rows: TableInParts, judge: Judge, random_state: RandomState, has_labels: bool = False
+) -> EncodingPlan:
     """One choice after the other, each by the losses of the same rows."""
     choices = _choices(rows, has_labels)
     if not choices or rows.facts.n < FEWEST_TO_CHOOSE:
-        return Plan()
+        return EncodingPlan()
     learnt, held = _held_out(rows, int(check_random_state(random_state).randint(2**31)))
 
-    def losses_of(plan: Plan) -> Array:
+    def losses_of(plan: EncodingPlan) -> Array:
         encoder, X = fit_encoder(learnt.table, learnt.y, plan, learnt.weight, learnt.groups)
         # As queries, which have their own columns here rather than a frame.
         return judge(X, _training(learnt), encoder.encode_table(held.table), _training(held))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plan = Plan()._replace(**{field: preferred for field, (preferred, _) in choices.items()})
+        plan = EncodingPlan()._replace(
+            **{field: preferred for field, (preferred, _) in choices.items()}
+        )
         best = losses_of(plan)
         for field, (_, value) in choices.items():
             other = plan._replace(**{field: value})
@@ -68,8 +70,8 @@ def choose_plan(
     return plan
 
 
-def _choices(rows: Rows, has_labels: bool) -> dict[str, tuple[Any, Any]]:
-    """Fields of a `Plan` that this table leaves open: what is preferred, and what else there is.
+def _choices(rows: TableInParts, has_labels: bool) -> dict[str, tuple[Any, Any]]:
+    """Fields of a plan that this table leaves open: what is preferred, and what else there is.
 
     Statistics are preferred to an input for each level: tuning takes half as long or less, and
     predicts numbers as well. Of few rows with labels, an input for each level is preferred: log
@@ -90,13 +92,13 @@ def _choices(rows: Rows, has_labels: bool) -> dict[str, tuple[Any, Any]]:
     return choices
 
 
-def _training(given: Given) -> TrainingRows:
+def _training(given: TrainingTable) -> TrainingRows:
     groups = None if given.groups is None else Groups(given.groups, ())
     nothing = np.empty((given.n_rows, 0))
     return TrainingRows(nothing, given.y, given.weight, np.ones(given.n_rows), None, groups)
 
 
-def _held_out(rows: Rows, seed: int) -> tuple[Given, Given]:
+def _held_out(rows: TableInParts, seed: int) -> tuple[TrainingTable, TrainingTable]:
     """Rows to learn from, and others to judge by: whole groups, where there are any."""
     n, size = rows.facts.n, N_LEARNT + N_HELD
     rng = np.random.default_rng(seed)

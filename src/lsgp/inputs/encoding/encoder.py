@@ -15,7 +15,7 @@ from lsgp.inputs.encoding.cells import Cells, cells_of, columns_by_name, is_fram
 from lsgp.inputs.encoding.columns import CATEGORIES, Column, read_as
 from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number, refuse_missing
 from lsgp.inputs.encoding.missing import Imputation
-from lsgp.inputs.encoding.table import Table
+from lsgp.inputs.encoding.table import ReadTable
 
 Array = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class Encoder:
     >>> X = [["red", 1.0], ["blue", 2.0], ["red", np.nan], ["green", 4.0]]
     >>> encoder, inputs = fit_encoder(read_table(X), np.arange(4.0)[:, None])
     >>> encoder.inputs
-    ['x0 is red', 'x0 is blue', 'x0 is green', 'x0: doubt', 'x1']
+    ['x0 is red', 'x0 is blue', 'x0 is green', 'x0: excess uncertainty', 'x1']
     >>> encoder.encode([["yellow", 3.0]])
     array([[0., 0., 0., 1., 3.]])
     """
@@ -76,7 +76,7 @@ class Encoder:
         """The inputs (n, e) of queries: a frame with the same columns in any order, or an array."""
         return self.assemble([each.encode(column) for each, column in self._read(X)])
 
-    def encode_table(self, table: Table) -> Array:
+    def encode_table(self, table: ReadTable) -> Array:
         """The inputs (n, e) of rows of a table that was read."""
         pairs = zip(self.encodings, table.columns, strict=True)
         return self.assemble([each.encode(column) for each, column in pairs])

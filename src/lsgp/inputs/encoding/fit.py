@@ -19,7 +19,7 @@ from lsgp.inputs.encoding.columns import CATEGORIES, Column
 from lsgp.inputs.encoding.dates import Date, TimeOfDay, possible_cycles
 from lsgp.inputs.encoding.encoder import Encoder
 from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number, Scheme
-from lsgp.inputs.encoding.facts import ColumnFacts, Facts, Rows
+from lsgp.inputs.encoding.facts import ColumnFacts, Facts, TableInParts
 from lsgp.inputs.encoding.level_effects import (
     Encoded,
     analyze,
@@ -28,7 +28,7 @@ from lsgp.inputs.encoding.level_effects import (
     fit_statistics,
 )
 from lsgp.inputs.encoding.missing import Imputation, sampled_rows
-from lsgp.inputs.encoding.table import AtHand, Given, Parts, Table
+from lsgp.inputs.encoding.table import OnePart, Parts, ReadTable, TrainingTable
 from lsgp.inputs.transforms.column_statistics import ColumnStatistics, column_statistics
 
 Array = NDArray[np.float64]
@@ -41,7 +41,7 @@ FEWEST_ROWS_OF_IDENTIFIER = 20
 MOST_ONE_HOT = 50
 
 
-class Plan(NamedTuple):
+class EncodingPlan(NamedTuple):
     """Which encodings columns have, where there is a choice."""
 
     most_one_hot: int = MOST_ONE_HOT  # levels up to which a category has an input for each
@@ -49,16 +49,16 @@ class Plan(NamedTuple):
     fills_by_others: bool = True  # missing numbers, by regressions on the others of their row
 
 
-DEFAULT_PLAN = Plan()
+DEFAULT_PLAN = EncodingPlan()
 
 #: The scheme of categories that are encoded by statistics of targets, until these are fitted.
 WAITING = LeftOut("it waits for other columns")
 
 
 def fit_encoder(
-    table: Table,
+    table: ReadTable,
     y: Array,
-    plan: Plan = DEFAULT_PLAN,
+    plan: EncodingPlan = DEFAULT_PLAN,
     weight: Array | None = None,
     groups: NDArray[np.int32] | None = None,
 ) -> tuple[Encoder, Array]:
@@ -66,26 +66,28 @@ def fit_encoder(
 
     Parameters
     ----------
-    table : Table
+    table : ReadTable
     y : array of shape (n, t)
         Targets, for the statistics of categories of many levels.
-    plan : Plan
+    plan : EncodingPlan
     weight : array of shape (n,), default=None
         None of them 0.
     groups : integer array of shape (n,), default=None
         Rows whose statistics are without each other's targets; -1 for none.
     """
-    return fit_given(Rows.of(AtHand(Given(table, y, weight, groups))), plan)
+    return fit_given(TableInParts.of(OnePart(TrainingTable(table, y, weight, groups))), plan)
 
 
-def fit_given(rows: Rows, plan: Plan = DEFAULT_PLAN) -> tuple[Encoder, Array]:
+def fit_given(rows: TableInParts, plan: EncodingPlan = DEFAULT_PLAN) -> tuple[Encoder, Array]:
     """An encoder, and the inputs (n, e) of training rows that are all here."""
     encoder, inputs = fit_parts(rows, plan)
-    assert isinstance(inputs, AtHand)
+    assert isinstance(inputs, OnePart)
     return encoder, inputs.value
 
 
-def fit_parts(rows: Rows, plan: Plan = DEFAULT_PLAN) -> tuple[Encoder, Parts[Array]]:
+def fit_parts(
+    rows: TableInParts, plan: EncodingPlan = DEFAULT_PLAN
+) -> tuple[Encoder, Parts[Array]]:
     """An encoder, and the inputs of the training rows, where they lie."""
     header, facts, parts = rows.header, rows.facts, rows.parts
     dates = rows.dates() if any(each.kind == "date" for each in header.columns) else header
@@ -109,7 +111,7 @@ def fit_parts(rows: Rows, plan: Plan = DEFAULT_PLAN) -> tuple[Encoder, Parts[Arr
     return encoder, inputs
 
 
-def _encode(rows: Given, encoder: Encoder) -> Array:
+def _encode(rows: TrainingTable, encoder: Encoder) -> Array:
     return encoder.encode_table(rows.table)
 
 
@@ -117,7 +119,7 @@ def _encode(rows: Given, encoder: Encoder) -> Array:
 
 
 def _fit_column(
-    column: Column, own: ColumnFacts, facts: Facts, plan: Plan, sample: Column
+    column: Column, own: ColumnFacts, facts: Facts, plan: EncodingPlan, sample: Column
 ) -> Encoding:
     """The encoding of one column; statistics of targets wait for the others."""
     if column.warning:
@@ -136,7 +138,7 @@ def _fit_column(
 
 
 def _scheme_of(
-    column: Column, own: ColumnFacts, facts: Facts, plan: Plan, sample: Column
+    column: Column, own: ColumnFacts, facts: Facts, plan: EncodingPlan, sample: Column
 ) -> Scheme:
     n_present = facts.n - own.n_missing
     if n_present == 0:
@@ -161,19 +163,19 @@ def _scheme_of(
     return TimeOfDay() if column.kind == "time" else Number()
 
 
-def _fit_imputation(rows: Rows, encoder: Encoder, plan: Plan) -> Imputation:
+def _fit_imputation(rows: TableInParts, encoder: Encoder, plan: EncodingPlan) -> Imputation:
     columns = [j for j, each in enumerate(encoder.encodings) if isinstance(each.scheme, Number)]
     statistics = rows.parts.total(_statistics_of_numbers, columns)
     chosen = sampled_rows(rows.facts.n)
     sample = rows.take(np.arange(rows.facts.n) if chosen is None else chosen)
-    return Imputation.of_sample(_numbers(sample, columns), statistics, plan.fills_by_others)
+    return Imputation.fit(_numbers(sample, columns), plan.fills_by_others, statistics)
 
 
-def _numbers(rows: Given, columns: list[int]) -> Array:
+def _numbers(rows: TrainingTable, columns: list[int]) -> Array:
     return np.column_stack([rows.table.columns[j].values for j in columns])
 
 
-def _statistics_of_numbers(rows: Given, columns: list[int]) -> ColumnStatistics:
+def _statistics_of_numbers(rows: TrainingTable, columns: list[int]) -> ColumnStatistics:
     return column_statistics(_numbers(rows, columns))
 
 
@@ -181,7 +183,7 @@ def _statistics_of_numbers(rows: Given, columns: list[int]) -> ColumnStatistics:
 
 
 def _fit_levels(
-    rows: Rows, encoder: Encoder, many: list[int], few: list[int]
+    rows: TableInParts, encoder: Encoder, many: list[int], few: list[int]
 ) -> tuple[Encoder, Parts[Array]]:
     """With the effects of levels; and all inputs, of which some are made of them."""
     facts, categories = rows.facts, [*many, *few]
@@ -211,7 +213,7 @@ def _fit_levels(
     return encoder, inputs
 
 
-def _coded(rows: Given, encoder: Encoder, categories: list[int]) -> CodedRows:
+def _coded(rows: TrainingTable, encoder: Encoder, categories: list[int]) -> CodedRows:
     columns = [with_missing(rows.table.columns[j]) for j in categories]
     inputs = encoder.encode_table(rows.table)
     before = [np.zeros(len(column.levels), np.int64) for column in columns]

@@ -28,9 +28,9 @@ LARGEST_P = 0.01
 LEAST_SHRINKAGE, MOST_SHRINKAGE = 1e-3, 1e6
 #: Numbers that a level has at most, where there are more targets or classes.
 MOST_STATISTICS = 8
-#: How sure a statistic is, is an input where that differs by this much among rows (0 is sure, 1 is
-#: a level never seen).
-LEAST_SPREAD_OF_DOUBT = 0.05
+#: The uncertainty of a level's statistic, 1 of a level never seen in training, is an input where
+#: it differs by this much among rows.
+LEAST_SPREAD_OF_UNCERTAINTY = 0.05
 
 
 class Deviations(NamedTuple):
@@ -107,9 +107,9 @@ def fit_statistics(
     shrinkage = np.clip(shrinkage, LEAST_SHRINKAGE, MOST_SHRINKAGE)[chosen]
     used = np.flatnonzero(found.counts > 0)
     counts = found.counts[used]
-    doubt = (shrinkage / (counts[:, None] + shrinkage)).mean(axis=1)
-    usual = float(level_rows[used] @ doubt / n_rows)
-    spread = float(np.sqrt(level_rows[used] @ (doubt - usual) ** 2 / n_rows))
+    uncertainty = (shrinkage / (counts[:, None] + shrinkage)).mean(axis=1)
+    usual = float(level_rows[used] @ uncertainty / n_rows)
+    spread = float(np.sqrt(level_rows[used] @ (uncertainty - usual) ** 2 / n_rows))
     return Statistics(
         levels=tuple(column.levels[k] for k in used),
         counts=counts,
@@ -117,8 +117,8 @@ def fit_statistics(
         means=found.means[chosen],
         shrinkage=shrinkage,
         targets=tuple(int(k) for k in chosen),
-        has_doubt=spread > LEAST_SPREAD_OF_DOUBT,
-        usual_doubt=usual,
+        has_uncertainty=spread > LEAST_SPREAD_OF_UNCERTAINTY,
+        usual_uncertainty=usual,
         variance=variances.among,
     )
 
