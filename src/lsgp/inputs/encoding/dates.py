@@ -43,7 +43,7 @@ class Date:
     def encode(self, column: Column) -> Array:
         hole = np.isnan(column.values)
         days = np.where(hole, self.fill, column.values) / DAY
-        circles = [_on_circle(days / PERIODS[cycle], hole) for cycle in self.cycles]
+        circles = [_on_circle(days, PERIODS[cycle], hole) for cycle in self.cycles]
         return np.column_stack([days, *circles])
 
     def show(self, inputs: Array) -> float | str:
@@ -62,7 +62,7 @@ class TimeOfDay:
 
     def encode(self, column: Column) -> Array:
         hole = np.isnan(column.values)
-        return _on_circle(np.where(hole, 0.0, column.values) / DAY, hole)
+        return _on_circle(np.where(hole, 0.0, column.values), DAY, hole)
 
     def show(self, inputs: Array) -> float | str:
         hours = (float(np.arctan2(inputs[0], inputs[1])) / (2.0 * np.pi) % 1.0) * 24.0
@@ -70,9 +70,9 @@ class TimeOfDay:
         return f"{minutes // 60:02d}:{minutes % 60:02d}"
 
 
-def _on_circle(periods: Array, hole: NDArray[np.bool_]) -> Array:
-    """Points (n, 2) on a circle after so many periods; its center where a cell is missing."""
-    angle = 2.0 * np.pi * periods
+def _on_circle(values: Array, period: float, hole: NDArray[np.bool_]) -> Array:
+    """Points (n, 2) on a circle of this period; its center where a cell is missing."""
+    angle = 2.0 * np.pi * values / period
     points = np.column_stack([np.sin(angle), np.cos(angle)])
     return np.where(hole[:, None], 0.0, points)
 

@@ -201,13 +201,15 @@ def _fit_levels(
                 scheme = replace(scheme, variance=variances.among)
                 found[j] = replace(found[j], scheme=scheme)
             continue
-        level_rows, used = facts.level_rows(j), adjusted.counts[c] > 0
+        used = around[c].levels
+        level_rows = facts.level_rows(j)[used]
         own = fit_statistics(column, around[c], level_rows, facts.n)
         left_out = LeftOut("its levels differ no more than by chance")
-        found[j] = replace(found[j], scheme=own or left_out, n_levels=int(used.sum()))
+        found[j] = replace(found[j], scheme=own or left_out, n_levels=len(used))
         if own is not None:
-            places = np.where(used, np.cumsum(used) - 1, -1)
-            chosen.append(Encoded(c, own, places, level_rows[used], encoder.spans[j].start))
+            places = np.full(len(column.levels), -1)
+            places[used] = np.arange(len(used))
+            chosen.append(Encoded(c, own, places, level_rows, encoder.spans[j].start))
     inputs = encode_training(parts, adjusted, chosen, facts.last_group)
     encoder = replace(encoder, encodings=tuple(found), adjustment=adjusted.adjustment)
     return encoder, inputs

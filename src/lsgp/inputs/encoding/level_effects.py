@@ -36,10 +36,11 @@ LEAST_SPREAD_OF_UNCERTAINTY = 0.05
 class Deviations(NamedTuple):
     """What other columns leave of the targets, less its mean, over all rows."""
 
+    levels: Codes  # (k,) those that rows have
+    counts: Array  # (k,) weight of the rows of each
+    sums: Array  # (k, t) of each
     means: Array  # (t,)
-    sums: Array  # (k, t) of each level
     squares: Array  # (t,)
-    counts: Array  # (k,) weight of the rows of each level
 
 
 class Variances(NamedTuple):
@@ -53,25 +54,26 @@ class Variances(NamedTuple):
 
 def deviations(parts: Parts[CodedRows], adjusted: Adjusted) -> list[Deviations]:
     """Of each category."""
-    first = parts.total(_level_sums, adjusted).values
-    totals = [count.sum() for count in adjusted.counts]
-    means = [sums.sum(axis=0) / total for sums, total in zip(first, totals, strict=True)]
+    levels = [np.flatnonzero(counts > 0) for counts in adjusted.counts]
+    counts = [own[used] for own, used in zip(adjusted.counts, levels, strict=True)]
+    totals = parts.total(_level_sums, adjusted).values
+    sums = [own[used] for own, used in zip(totals, levels, strict=True)]
+    means = [own.sum(axis=0) / n.sum() for own, n in zip(sums, counts, strict=True)]
     squares = parts.total(_squares, adjusted, means).values
-    each = zip(means, first, squares, adjusted.counts, strict=True)
+    each = zip(levels, counts, sums, means, squares, strict=True)
     return [
-        Deviations(mean, sums - mean * counts[:, None], square, counts)
-        for mean, sums, square, counts in each
+        Deviations(used, n, own - mean * n[:, None], mean, square)
+        for used, n, own, mean, square in each
     ]
 
 
 def analyze(found: Deviations, n_rows: int) -> Variances | None:
     """How far levels differ; None if there is nothing to tell it from."""
-    counts = found.counts
-    used = np.flatnonzero(counts > 0)
-    weight, n_levels = counts.sum(), len(used)
+    counts, n_levels = found.counts, len(found.levels)
     if n_levels < 2 or n_rows <= n_levels:
         return None
-    between = (found.sums[used] ** 2 / counts[used, None]).sum(axis=0)
+    weight = counts.sum()
+    between = (found.sums**2 / counts[:, None]).sum(axis=0)
     mean_between = between / (n_levels - 1)
     within = np.maximum(found.squares - between, 0.0) / (n_rows - n_levels)
     ratio = np.where(within > 0, mean_between / np.maximum(within, 1e-300), np.inf)
@@ -89,7 +91,7 @@ def fit_statistics(
 ) -> Statistics | None:
     """Statistics of the targets that levels differ in; None if they differ in none.
 
-    ``level_rows`` (k,) says how many rows each level of the column has.
+    ``level_rows`` (k,) says how many rows each of the levels has.
     """
     variances = analyze(found, n_rows)
     if variances is None:
@@ -105,15 +107,13 @@ def fit_statistics(
             variances.among > 0, variances.within / variances.among, MOST_SHRINKAGE
         )
     shrinkage = np.clip(shrinkage, LEAST_SHRINKAGE, MOST_SHRINKAGE)[chosen]
-    used = np.flatnonzero(found.counts > 0)
-    counts = found.counts[used]
-    uncertainty = (shrinkage / (counts[:, None] + shrinkage)).mean(axis=1)
-    usual = float(level_rows[used] @ uncertainty / n_rows)
-    spread = float(np.sqrt(level_rows[used] @ (uncertainty - usual) ** 2 / n_rows))
+    uncertainty = (shrinkage / (found.counts[:, None] + shrinkage)).mean(axis=1)
+    usual = float(level_rows @ uncertainty / n_rows)
+    spread = float(np.sqrt(level_rows @ (uncertainty - usual) ** 2 / n_rows))
     return Statistics(
-        levels=tuple(column.levels[k] for k in used),
-        counts=counts,
-        sums=np.ascontiguousarray(found.sums[np.ix_(used, chosen)]),
+        levels=tuple(column.levels[k] for k in found.levels),
+        counts=found.counts,
+        sums=np.ascontiguousarray(found.sums[:, chosen]),
         means=found.means[chosen],
         shrinkage=shrinkage,
         targets=tuple(int(k) for k in chosen),
