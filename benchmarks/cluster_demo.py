@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A cluster on a laptop, in a minute: fit, predict, lose a worker, save and load, bit by bit.
+"""A cluster on a laptop, in a minute: fit, predict, lose a worker, save and load.
 
 python benchmarks/cluster_demo.py          # or: make cluster-demo
 """
@@ -33,6 +33,8 @@ SETTINGS = {
     "effort__n_models": 1,
     "random_state": 0,
 }
+#: Difference of predictions in standard deviations: tuning depends on how sums are rounded.
+TOLERANCE = 0.05
 
 
 def main() -> None:
@@ -45,7 +47,7 @@ def main() -> None:
 
 
 def run(folder: Path, n_rows: int, n_queries: int, say: Callable[[str], Any]) -> None:
-    """The whole demonstration; raises if any bit differs from one machine."""
+    """The whole demonstration; raises if predictions differ from those of one machine."""
     began = time.perf_counter()
 
     def tell(text: str) -> None:
@@ -68,9 +70,9 @@ def run(folder: Path, n_rows: int, n_queries: int, say: Callable[[str], Any]) ->
     def compare(model: Any, what: str) -> None:
         lazy = model.predict(dd.from_pandas(queries, npartitions=8), return_std=True)
         for found, wanted in zip(dask.compute(*lazy), expected, strict=True):
-            if not np.array_equal(found, wanted):
-                raise AssertionError(f"{what}: other bits than one machine")
-        tell(f"{what}: the same bits as one machine, mean and std")
+            if not (np.abs(found - wanted) < TOLERANCE * expected[1]).all():
+                raise AssertionError(f"{what}: not as one machine")
+        tell(f"{what}: as one machine, mean and std")
 
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,

@@ -15,7 +15,7 @@ PHASES = {
     "cutting": r"lsgp-split-",
     "partitioning": r"lsgp-partition-",
     "settling": r"lsgp-settle-",
-    "adding up": r"lsgp-spread-",
+    "adding up": r"lsgp-summary-",
     "fetching": r"lsgp-take-",
     "indexing": r"lsgp-index-",
     "searching": r"lsgp-search-",

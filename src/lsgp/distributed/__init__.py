@@ -3,7 +3,7 @@
 
 Imports every room of the house but the estimators, which hand themselves over; needs the extra
 ``distributed`` (dask, distributed, pyarrow). Nothing here computes anything of its own: tasks call
-what one machine calls, on some of the rows, so that results are the same to the last bit.
+what one machine calls, on some of the rows.
 """
 
 from lsgp.distributed.fitting import fit

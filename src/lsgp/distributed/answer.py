@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM
 from lsgp.distributed.head import Head, PartModel
 from lsgp.distributed.index import padded_places
 from lsgp.distributed.lazy import Question, as_frame
@@ -22,7 +21,7 @@ from lsgp.distributed.parts import Ask, Hits, flat, nearby, nearest_of_all, sear
 from lsgp.distributed.regions import Boxes
 from lsgp.distributed.solver import FoundSolver
 from lsgp.method.contract import LocalProblem
-from lsgp.search.neighborhoods import Neighborhoods, require_few
+from lsgp.search.contract import Neighborhoods, SearchRequest
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -113,7 +112,7 @@ def answer_home(
             continue
         pending.append(Piece(block.places[is_pending], block.X[is_pending]))
         for k, own in enumerate(asks):
-            mine = Neighborhoods._make(values[is_pending] for values in found[k])
+            mine = found[k].of_queries(is_pending)
             brought[k].append(_bring(part, k, flat(mine, part.numbers), pending[-1].places))
             for p in np.flatnonzero(reached[k].any(axis=1)):
                 which = np.flatnonzero(reached[k][p])
@@ -220,9 +219,9 @@ def _limits(ask: Ask, near: Neighborhoods) -> Array:
     if ask.n_neighbors is None:
         assert ask.within is not None
         return np.full(len(ask.queries), ask.within**2)
-    if near.distances.shape[1] < ask.n_neighbors:
+    if near.squares.shape[1] < ask.n_neighbors:
         return np.full(len(ask.queries), np.inf)
-    return near.distances[:, -1]
+    return near.squares[:, -1]
 
 
 def _boxes(head: Head, k: int) -> Boxes:
@@ -233,7 +232,8 @@ def _require_few(ask: Ask, near: Neighborhoods, first_query: int) -> None:
     """Refuse a radius with more rows than a system may have."""
     if ask.within is not None:
         counts = np.count_nonzero(near.neighbors >= 0, axis=1)
-        require_few(counts, LARGEST_SYSTEM, ask.within, ask.lengthscale, first_query)
+        request = SearchRequest(ask.queries, ask.lengthscale, None, radius=ask.within)
+        request._replace(first_query=first_query).require_few(counts)
 
 
 def _solver(head: Head, k: int, problem: LocalProblem, neighbors: NDArray[np.int32]) -> FoundSolver:

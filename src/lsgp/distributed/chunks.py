@@ -13,14 +13,13 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from lsgp.distributed.parts import N_SAMPLED, Rows
 from lsgp.distributed.table import Raw
-from lsgp.inputs.encoding import Given, needs_encoding
-from lsgp.inputs.encoding import Table as ReadTable
+from lsgp.inputs.encoding import ReadTable, TrainingTable, needs_encoding
 from lsgp.inputs.encoding.cells import cells_of, is_frame
 from lsgp.inputs.encoding.columns import Reading
 from lsgp.inputs.encoding.contents import Contents
+from lsgp.inputs.encoding.facts import Facts
 from lsgp.inputs.encoding.table import declared_numbers
 from lsgp.inputs.labels import check_labels, encode_labels, one_hot
-from lsgp.inputs.transforms.column_statistics import Range
 
 Array = NDArray[np.float64]
 
@@ -45,21 +44,12 @@ class Beside(NamedTuple):
     groups: NDArray[np.int32] | None
 
 
-class Look(NamedTuple):
-    """What partitions are made from."""
-
-    X: Range | None
-    sample: Array  # (s, d)
-
-
 class Survey(NamedTuple):
     """What one pass over a chunk tells."""
 
     n: int  # rows that count
     n_given: int
-    look: Look | None  # None of a chunk that has more than numbers
-    y: Range | None
-    noise: tuple[float, float]
+    sample: Array | None  # (s, d) of the inputs; None of a chunk that has more than numbers
     labels: NDArray[Any] | None
     counts: NDArray[np.int64] | None
     groups: NDArray[Any] | None
@@ -73,31 +63,18 @@ def survey(raw: Raw, coding: Coding, number: int) -> Survey:
         labels, counts = np.unique(check_labels(np.asarray(raw.y)), return_counts=True)
     own = beside(raw, coding._replace(classes=labels))
     groups = None if raw.groups is None else np.unique(np.asarray(raw.groups))
-    found = seen = None
+    found = drawn = None
     if coding.categorical is not None or needs_encoding(raw.X):
         found = contents(raw, coding)
     else:
-        seen = look(read(raw, coding._replace(classes=labels)), number)
-    n = len(own.y)
-    return Survey(
-        n,
-        len(raw.X),
-        seen,
-        Range.of(own.y, own.weight) if n else None,
-        (float(own.noise.min()), float(own.noise.max())) if n else (np.inf, -np.inf),
-        labels,
-        counts,
-        groups,
-        found,
-    )
+        drawn = sample(read(raw, coding._replace(classes=labels)), number)
+    return Survey(len(own.y), len(raw.X), drawn, labels, counts, groups, found)
 
 
-def look(rows: Rows, number: int) -> Look:
-    """Ranges and a sample of the inputs of a chunk."""
-    if not rows.n:
-        return Look(None, rows.X)
+def sample(rows: Rows, number: int) -> Array:
+    """Inputs of some rows of a chunk, which regions are made from."""
     chosen = np.random.default_rng(number).choice(rows.n, min(rows.n, N_SAMPLED), replace=False)
-    return Look(Range.of(rows.X, rows.weight), rows.X[np.sort(chosen)])
+    return rows.X[np.sort(chosen)]
 
 
 def read(raw: Raw, coding: Coding) -> Rows:
@@ -172,16 +149,27 @@ def contents(raw: Raw, coding: Coding) -> list[Contents]:
     """What the cells of each column are, in all rows that were given."""
     cells = cells_of(raw.X)
     declared = declared_numbers(coding.categorical, [each.name for each in cells])
-    return [Contents.of(each, j in declared) for j, each in enumerate(cells)]
+    return [Contents.of(each.numbered() if j in declared else each) for j, each in enumerate(cells)]
 
 
-def given(raw: Raw, coding: Coding, readings: Sequence[Reading]) -> Given:
+def given(raw: Raw, coding: Coding, readings: Sequence[Reading]) -> TrainingTable:
     """The rows of a chunk that count, as encoders are fitted to them."""
     own = beside(raw, coding)
     pairs = zip(readings, cells_of(raw.X), strict=True)
     columns = tuple(reading.column(cells) for reading, cells in pairs)
     table = ReadTable(columns, is_frame(raw.X)).take(own.kept)
-    return Given(table, own.y, own.weight, own.groups)
+    return TrainingTable(table, own.y, own.weight, own.groups)
+
+
+def counts(rows: TrainingTable) -> tuple[int, tuple[NDArray[np.int64], ...]]:
+    """How many rows there are, and how many of each level of each column and of missing cells."""
+    columns = Facts.of(rows).columns
+    return rows.n_rows, tuple(np.append(own.level_rows, own.n_missing) for own in columns)
+
+
+def placed(rows: TrainingTable, first: int, before: tuple[NDArray[np.int64], ...]) -> TrainingTable:
+    """The rows, which know what comes before them."""
+    return rows._replace(first=first, before=before)
 
 
 def noise(raw: Raw, coding: Coding) -> Array:
@@ -189,7 +177,7 @@ def noise(raw: Raw, coding: Coding) -> Array:
     return beside(raw, coding).noise
 
 
-def encoded(inputs: Array, own: Given, variance: Array | None) -> Rows:
+def encoded(inputs: Array, own: TrainingTable, variance: Array | None) -> Rows:
     """Rows with what their columns became."""
     variance = np.ones(own.n_rows) if variance is None else variance
     return rows_of(inputs, own.y, variance, own.weight, own.groups)

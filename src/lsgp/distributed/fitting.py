@@ -3,7 +3,7 @@
 
 One pass over the data for ranges and a sample (`reading`); a second cuts space into regions, and
 brings the rows of each together (`partitioning`). From then on rows stay where they are: statistics
-are exact sums of the partitions' own (`statistics`), tuning searches neighborhoods of a few
+are joined from the partitions' own (`statistics`), tuning searches neighborhoods of a few
 thousand rows (`models`), and every partition builds the models that it chose.
 """
 
@@ -55,8 +55,8 @@ def fit(
     """Fit an estimator to rows that lie on a cluster.
 
     The result predicts what ``estimator.fit(X, y, ...)`` would predict on one machine with room for
-    all rows, to the last bit: the same targets are drawn, neighborhoods are the exact ones, and
-    statistics do not depend on where rows lie.
+    all rows: the same targets are drawn, and neighborhoods are the exact ones. Statistics of all
+    rows are rounded in another order, so that tuned hyperparameters may differ a little.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _run(job: Job, queries: object, n_partitions: int | None) -> DistributedMode
     warn_if_slow(job.estimator.backend, specification.model)
     where = None if queries is None else _check_queries(job, queries, inputs.encoder)
     partitioned = partition(job, known, inputs, n_partitions)
-    source = source_of(job, known, inputs, partitioned, specification)
+    source = source_of(job, known, partitioned, specification)
     encoder = inputs.encoder
     del inputs  # whose chunks the cluster may now forget
     head = head_of(job, known, partitioned, source, specification, encoder, where)

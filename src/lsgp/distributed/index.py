@@ -25,16 +25,13 @@ from lsgp.distributed.parts import (
 )
 from lsgp.distributed.store import RowStore
 from lsgp.inputs.transforms import InputTransform
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
-from lsgp.search.index import SearchIndex
+from lsgp.search.contract import Neighborhoods, SearchIndex, SearchRequest
 from lsgp.search.metric import factor_between
-from lsgp.search.nearest import NearestSearch
-from lsgp.search.neighborhoods import Neighborhoods, require_few
 
 Array = NDArray[np.float64]
 
 
-class ClusterIndex(NearestSearch):
+class ClusterIndex:
     """An index of each partition, in one transform of the inputs: a `SearchIndex`."""
 
     def __init__(self, store: RowStore, transform: InputTransform, unit: Array) -> None:
@@ -67,45 +64,22 @@ class ClusterIndex(NearestSearch):
             f"{len(self.parts)} partitions"
         )
 
-    def within(
-        self,
-        queries: Array,
-        lengthscale: Array,
-        radius: float,
-        *,
-        max_neighbors: int,
-        first_query: int = 0,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> NDArray[np.int32]:
-        factor_between(self.unit, lengthscale)
-        ask = self._ask(queries, lengthscale, None, radius, exclusions)
-        limits = np.full(len(queries), radius**2)
-        reached = self.boxes.reached(queries, lengthscale, limits)
-        hits = nearest_of_all(Hits.none(), self._answers(ask, reached), None)
-        counts = np.bincount(hits.query, minlength=len(queries))
-        require_few(counts, max_neighbors, radius, lengthscale, first_query)
-        return padded(hits, len(queries), int(counts.max(initial=0))).neighbors
+    def search(self, request: SearchRequest) -> NDArray[np.int32]:
+        return self.measure(request).neighbors
 
-    def find_nearest(
-        self,
-        queries: Array,
-        lengthscale: Array,
-        n_neighbors: int,
-        exclusions: Exclusions,
-        squared_distances: Array | None,
-    ) -> NDArray[np.int32]:
-        found = self._find(queries, lengthscale, n_neighbors, exclusions)
-        if squared_distances is not None:
-            squared_distances[:] = found.distances
-        return found.neighbors
-
-    def _find(
-        self, queries: Array, lengthscale: Array, n_neighbors: int, exclusions: Exclusions
-    ) -> Neighborhoods:
+    def measure(self, request: SearchRequest) -> Neighborhoods:
+        queries, lengthscale, n_neighbors = request[:3]
         factor_between(self.unit, lengthscale)
         if not len(queries):
-            return padded(Hits.none(), 0, n_neighbors)
-        ask = self._ask(queries, lengthscale, n_neighbors, None, exclusions)
+            return padded(Hits.none(), 0, n_neighbors or 0)
+        ask = _ask(request)
+        if n_neighbors is None:
+            limits = np.full(len(queries), request.radius**2)
+            reached = self.boxes.reached(queries, lengthscale, limits)
+            hits = nearest_of_all(Hits.none(), self._answers(ask, reached), None)
+            counts = np.bincount(hits.query, minlength=len(queries))
+            request.require_few(counts)
+            return padded(hits, len(queries), int(counts.max(initial=0)))
         squares = self.boxes.squares(queries, lengthscale)
         home = np.argmin(squares, axis=0)
         at_home = np.arange(len(self.parts))[:, None] == home
@@ -115,27 +89,6 @@ class ClusterIndex(NearestSearch):
         rest = self._answers(ask._replace(limits=limits), others)
         hits = nearest_of_all(first, rest, n_neighbors)
         return padded(hits, len(queries), n_neighbors)
-
-    def _ask(
-        self,
-        queries: Array,
-        lengthscale: Array,
-        n_neighbors: int | None,
-        within: float | None,
-        exclusions: Exclusions,
-    ) -> Ask:
-        rows, radius, _, groups = exclusions
-        rows_of_all = None if rows is None else rows.astype(np.int64)
-        return Ask(
-            np.ascontiguousarray(queries),
-            np.asarray(lengthscale, dtype=float),
-            n_neighbors,
-            within,
-            None,
-            rows_of_all,
-            radius,
-            groups,
-        )
 
     def _answers(self, ask: Ask, asked: NDArray[np.bool_]) -> list[Hits]:
         """What the partitions answer that are asked, (P, q); their rows are kept for later."""
@@ -166,6 +119,16 @@ class ClusterIndex(NearestSearch):
 
     def compact(self) -> SearchIndex:
         raise ValueError("Rows on a cluster have no single tree. Save the model instead.")
+
+
+def _ask(request: SearchRequest) -> Ask:
+    """What each partition is asked, which knows the groups of its own rows."""
+    rows, radius, _, groups = request.exclusions
+    rows_of_all = None if rows is None else rows.astype(np.int64)
+    within = request.radius if request.n_neighbors is None else None
+    queries = np.ascontiguousarray(request.queries)
+    lengthscale = np.asarray(request.lengthscale, dtype=float)
+    return Ask(queries, lengthscale, request.n_neighbors, within, None, rows_of_all, radius, groups)
 
 
 def limits_of(hits: Hits, n_queries: int, n_neighbors: int) -> Array:

@@ -17,7 +17,7 @@ from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.table import Table
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.inputs.coordinates import Rotated, Sphere
-from lsgp.inputs.encoding import Plan, Rows
+from lsgp.inputs.encoding import EncodingPlan, TableInParts
 from lsgp.solvers.objective import Objective
 from lsgp.tuning.budget import Budget
 
@@ -46,7 +46,7 @@ class Fittable(Estimator, Protocol):
     def _objective(self, has_queries: bool) -> Objective: ...
     def _resources(self) -> Resources: ...
     def _budget(self) -> Budget: ...
-    def _choose_plan(self, rows: Rows) -> Plan: ...
+    def _choose_plan(self, rows: TableInParts) -> EncodingPlan: ...
 
 
 class Classifier(Fittable, Protocol):

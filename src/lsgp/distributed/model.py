@@ -66,7 +66,7 @@ MOST_WHOLE = 16
 class DistributedModel:
     """What `lsgp.distributed.fit` gives: an estimator whose rows lie on a cluster, in partitions.
 
-    Predictions are those of one machine with all rows, to the last bit. Queries go to the
+    Predictions are those of one machine with all rows, but for rounding. Queries go to the
     partition that they lie in; those whose neighborhood reaches into others are sent on. Arrays
     give arrays; Dask collections give lazy ones with their chunks.
 

@@ -30,7 +30,7 @@ from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.shape import AS_THEY_ARE
-from lsgp.search.index import SearchIndex
+from lsgp.search.contract import SearchIndex
 from lsgp.search.suitability import suits
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.tuning.outcome import Outcome
@@ -52,7 +52,7 @@ def head_of(
     estimator, mean_noise = job.estimator, partitioned.mean_noise
     if not job.is_of_labels:
         specification = with_known_noise(specification, mean_noise, source.scaler)
-    labels = None if known.classes is None else labels_of(job, source, len(known.classes))
+    labels = None if known.classes is None else labels_of(source)
     tuned: Outcome | None = None
     is_known = labels is not None and labels.n_classes == 1
     if estimator.objective is not None and not is_known:
@@ -187,7 +187,7 @@ def _solved(
     """A model that searches on the cluster."""
     dtype = job.estimator.dtype
     if needs_center(transform, model, dtype):
-        transform = transform.centered(source.center)
+        transform = transform.centered(source.summary.plain_X.center)
     problem = LocalProblem(
         source.inputs(transform, dtype), source.targets(dtype), source.noise(dtype), model
     )

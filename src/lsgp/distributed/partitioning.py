@@ -9,7 +9,6 @@ but write every piece to disk, and start anew as a whole if a worker is lost.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import NamedTuple
 
 import dask
@@ -20,11 +19,11 @@ from numpy.typing import NDArray
 from lsgp.distributed import parts as tasks
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.job import Job
+from lsgp.distributed.parts import Summary
 from lsgp.distributed.reading import Inputs, Known
 from lsgp.distributed.regions import Boxes, Regions
 from lsgp.distributed.store import RowStore
 from lsgp.inputs.rows import require_alike
-from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
 
 #: Rows of a partition, unless told otherwise: about 100 MB of two inputs with the index of a model.
 ROWS_PER_PARTITION = 2_000_000
@@ -34,6 +33,7 @@ class Partitioned(NamedTuple):
     """Rows by region, as models have them."""
 
     store: RowStore
+    summary: Summary
     regions: Regions
     part_of_region: NDArray[np.int64]
     mean_noise: float | None
@@ -47,25 +47,25 @@ def partition(job: Job, known: Known, inputs: Inputs, n_partitions: int | None) 
         n_partitions = max(-(-known.n // ROWS_PER_PARTITION), cluster.n_threads)
     regions = _regions(inputs, int(n_partitions))
     joined = _shuffle(cluster, inputs, regions, known.n)
-    bounds = cluster.gather([cluster.submit("bounds", tasks.bounds, part) for part in joined])
-    store = _store(cluster, joined, bounds)
-    mean_noise = _mean_noise(cluster, store, known.noise) if job.table.has_noise else None
+    n_classes = 0 if known.classes is None else len(known.classes)
+    futures = [cluster.submit("summary", Summary.of, part, n_classes) for part in joined]
+    own: list[Summary] = cluster.gather(futures, "Adding up")
+    store, summary = _store(cluster, joined, own), Summary.joined(own)
+    mean_noise = _mean_noise(summary) if job.table.has_noise else None
+    if summary.weight is not None:
+        ends = np.array([summary.weight.low[0], summary.weight.high[0]])
+        require_alike("sample_weight", ends, "Give rows that do not count the weight 0.")
     settled = [cluster.submit("settle", tasks.settle, part, mean_noise) for part in store.parts]
     store = RowStore(cluster, settled, store.sizes, store.boxes)
-    found = Partitioned(store, regions, _part_of_region(bounds), mean_noise, False)
+    found = Partitioned(store, summary, regions, _part_of_region(own), mean_noise, False)
     is_checked = job.estimator.objective is not None and not job.is_of_labels
     has_more = known.coding.groups is not None
     return _with_copies(job, found) if is_checked and not has_more else found
 
 
-def has_weights(job: Job, known: Known) -> bool:
-    """Whether weights were given, be they all alike."""
-    return job.table.has_weight or known.coding.class_weight is not None
-
-
 def _regions(inputs: Inputs, n_partitions: int) -> Regions:
     # From each chunk as large a share of the sample as it has of the rows.
-    own = list(zip((look.sample for look in inputs.looks), inputs.sizes, strict=True))
+    own = list(zip(inputs.samples, inputs.sizes, strict=True))
     smallest = min(len(sample) / n for sample, n in own)
     samples = [sample[: max(1, round(smallest * n))] for sample, n in own]
     return Regions.of_sample(np.concatenate(samples), n_partitions)
@@ -91,14 +91,11 @@ def _shuffle(cluster: Cluster, inputs: Inputs, regions: Regions, n: int) -> list
     return joined
 
 
-def _mean_noise(cluster: Cluster, store: RowStore, ends: tuple[float, float]) -> float:
-    low, high = ends
-    sums = cluster.gather(
-        [cluster.submit("noise", tasks.noise_sums, part, high) for part in store.parts]
-    )
-    mean = high * (float(rounded(reduce(add_exactly, sums))[0]) / store.n)
+def _mean_noise(summary: Summary) -> float:
+    noise = summary.noise
+    mean = float(noise.center[0])
     remedy = "Check the units of the rows that stand out."
-    require_alike("noise_variance", np.array([low, high]) / mean, remedy)
+    require_alike("noise_variance", np.array([noise.low[0], noise.high[0]]) / mean, remedy)
     return mean
 
 
@@ -118,16 +115,15 @@ def _with_copies(job: Job, whole: Partitioned) -> Partitioned:
     return whole._replace(store=store, has_copies=True)
 
 
-def _store(cluster: Cluster, joined: Sequence[Future], bounds: Sequence[tasks.Bounds]) -> RowStore:
+def _store(cluster: Cluster, joined: Sequence[Future], own: Sequence[Summary]) -> RowStore:
     """The partitions that have rows."""
-    filled = [p for p, own in enumerate(bounds) if own.n]
-    boxes = Boxes(
-        np.array([bounds[p].low for p in filled]), np.array([bounds[p].high for p in filled])
-    )
-    return RowStore(cluster, [joined[p] for p in filled], [bounds[p].n for p in filled], boxes)
+    filled = [p for p, each in enumerate(own) if each.n]
+    low, high = (np.array([getattr(own[p].X, side) for p in filled]) for side in ("low", "high"))
+    sizes = [own[p].n for p in filled]
+    return RowStore(cluster, [joined[p] for p in filled], sizes, Boxes(low, high))
 
 
-def _part_of_region(bounds: Sequence[tasks.Bounds]) -> NDArray[np.int64]:
+def _part_of_region(own: Sequence[Summary]) -> NDArray[np.int64]:
     """The partition of each region; that before it where it is empty."""
-    is_filled = np.array([own.n > 0 for own in bounds])
+    is_filled = np.array([each.n > 0 for each in own])
     return np.maximum(np.cumsum(is_filled) - 1, 0)

@@ -11,17 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.distributed.regions import Regions
+from lsgp.inputs.labels import codes_of
 from lsgp.inputs.transforms import InputTransform
-from lsgp.inputs.transforms.column_statistics import (
-    Range,
-    first_moments,
-    second_moments,
-    total_weight,
-)
-from lsgp.inputs.transforms.exact_sums import Whole, add_exactly, sums_of_shares
+from lsgp.inputs.transforms.column_statistics import ColumnStatistics, column_statistics
+from lsgp.search.contract import Neighborhoods, SearchRequest
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import NeighborIndex, build_index
-from lsgp.search.neighborhoods import Neighborhoods
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -56,81 +51,39 @@ class Rows(NamedTuple):
 # -- statistics ----------------------------------------------------------------------------------
 
 
-class Moments(NamedTuple):
-    """Exact sums over rows, which can be added."""
+class Summary(NamedTuple):
+    """Statistics of the rows of a partition, or of several."""
 
-    weight: Whole  # (2, 1)
-    X: Whole  # (2, d)
-    y: Whole  # (2, t)
+    n: int
+    X: ColumnStatistics
+    plain_X: ColumnStatistics  # of which each row counts once, whatever its weight
+    y: ColumnStatistics
+    noise: ColumnStatistics
+    weight: ColumnStatistics | None
+    classes: Array  # (C,) weight of the rows of each class
 
-    def join(self, other: Moments) -> Moments:
-        return Moments(*(add_exactly(a, b) for a, b in zip(self, other, strict=True)))
+    @classmethod
+    def of(cls, rows: Rows, n_classes: int) -> Summary:
+        """``n_classes`` is 0 if targets are no labels."""
+        weight = rows.weight
+        X = column_statistics(rows.X, weight)
+        codes = codes_of(rows.y, n_classes) if n_classes else np.empty(0, np.int64)
+        return cls(
+            rows.n,
+            X,
+            X if weight is None else column_statistics(rows.X),
+            column_statistics(rows.y, weight),
+            column_statistics(rows.noise[:, None]),
+            None if weight is None else column_statistics(weight[:, None]),
+            np.bincount(codes, weight if n_classes else None, n_classes).astype(float),
+        )
 
-
-class Extents(NamedTuple):
-    X: Range
-    y: Range
-
-
-class Means(NamedTuple):
-    X: Array
-    y: Array
-
-
-def first_sums(rows: Rows, extents: Extents) -> Moments:
-    """Of values, in units of their ranges."""
-    return Moments(
-        total_weight(rows.n, rows.weight, extents.X),
-        first_moments(rows.X, rows.weight, extents.X),
-        first_moments(rows.y, rows.weight, extents.y),
-    )
-
-
-def second_sums(rows: Rows, extents: Extents, means: Means) -> Moments:
-    """Of squared differences from the means."""
-    return Moments(
-        total_weight(rows.n, rows.weight, extents.X),
-        second_moments(rows.X, rows.weight, extents.X, means.X),
-        second_moments(rows.y, rows.weight, extents.y, means.y),
-    )
-
-
-def plain_sums(rows: Rows, extent: Range) -> Whole:
-    """Of inputs in units of their ranges, of which each row counts once."""
-    return first_moments(rows.X, None, extent)
-
-
-def noise_sums(rows: Rows, largest: float) -> Whole:
-    return sums_of_shares(rows.noise, largest)
-
-
-def weight_range(rows: Rows) -> tuple[float, float]:
-    assert rows.weight is not None
-    return float(rows.weight.min()), float(rows.weight.max())
-
-
-def weight_sums(rows: Rows, largest: float) -> Whole:
-    assert rows.weight is not None
-    return sums_of_shares(rows.weight, largest)
-
-
-def class_counts(rows: Rows, n_classes: int) -> NDArray[np.int64]:
-    return np.bincount(codes_of(rows.y, n_classes), minlength=n_classes)
-
-
-def class_sums(rows: Rows, mean_weight: float, largest: float, n_classes: int) -> Whole:
-    """Of the weights of each class, (2, C), relative to the mean weight."""
-    assert rows.weight is not None
-    relative, codes = rows.weight / mean_weight, codes_of(rows.y, n_classes)
-    sums = [sums_of_shares(relative[codes == k], largest) for k in range(n_classes)]
-    return np.concatenate(sums, axis=1)
-
-
-def codes_of(y: Array, n_classes: int) -> NDArray[np.int64]:
-    """Classes of rows with these one-hot columns, as `one_hot` made them."""
-    if n_classes == 2:
-        return (y[:, 0] > 0.5).astype(np.int64)
-    return np.argmax(y, axis=1)
+    @classmethod
+    def joined(cls, parts: Sequence[Summary]) -> Summary:
+        n, X, plain_X, y, noise, weight, classes = zip(*parts, strict=True)
+        join = ColumnStatistics.joined
+        weights = None if weight[0] is None else join(weight)
+        return cls(sum(n), join(X), join(plain_X), join(y), join(noise), weights, sum(classes))
 
 
 # -- copies --------------------------------------------------------------------------------------
@@ -245,20 +198,10 @@ def nearby(
     own_groups = None if ask.query_groups is None else groups
     exclusions = Exclusions(excluded, ask.radius, own_groups, ask.query_groups)
     queries = np.ascontiguousarray(ask.queries)
-    if ask.n_neighbors is not None:
-        width = min(ask.n_neighbors, len(numbers))
-        near = index.nearest_with_squares(queries, ask.lengthscale, width, exclusions)
-    else:
-        assert ask.within is not None
-        counts = index.count_within(queries, ask.lengthscale, ask.within, exclusions)
-        width = int(counts.max(initial=0))
-        near = index.nearest_with_squares(queries, ask.lengthscale, max(width, 1), exclusions)
-        outside = np.arange(max(width, 1)) >= counts[:, None]
-        near.neighbors[outside], near.distances[outside] = -1, np.inf
-    if ask.limits is not None:
-        beyond = near.distances > ask.limits[:, None]
-        near.neighbors[beyond], near.distances[beyond] = -1, np.inf
-    return near
+    size = None if ask.n_neighbors is None else min(ask.n_neighbors, len(numbers))
+    request = SearchRequest(queries, ask.lengthscale, size, exclusions, ask.within or 0.0)
+    near = index.measure(request._replace(max_neighbors=len(numbers)))
+    return near if ask.limits is None else near.drop(near.squares > ask.limits[:, None])
 
 
 def flat(near: Neighborhoods, numbers: Numbers) -> Hits:
@@ -266,7 +209,7 @@ def flat(near: Neighborhoods, numbers: Numbers) -> Hits:
     is_there = near.neighbors >= 0
     place = near.neighbors[is_there].astype(np.int64)
     query = np.repeat(np.arange(len(is_there)), np.count_nonzero(is_there, axis=1))
-    return Hits(query, near.distances[is_there], numbers[place], place)
+    return Hits(query, near.squares[is_there], numbers[place], place)
 
 
 def search(
@@ -352,15 +295,3 @@ def join(pieces: Sequence[Rows]) -> Rows:
     joined = Rows.join(pieces)
     # So that copies of views of chunks do not keep those alive.
     return Rows._make(None if c is None else np.ascontiguousarray(c) for c in joined)
-
-
-class Bounds(NamedTuple):
-    """How many rows a partition has, and where."""
-
-    n: int
-    low: Array  # (d,)
-    high: Array  # (d,)
-
-
-def bounds(rows: Rows) -> Bounds:
-    return Bounds(rows.n, rows.X.min(axis=0, initial=np.inf), rows.X.max(axis=0, initial=-np.inf))

@@ -8,7 +8,6 @@ and the encoder is fitted as on one machine, to rows that stay where they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 import dask
@@ -18,15 +17,17 @@ from distributed import Future
 from numpy.typing import NDArray
 
 from lsgp.distributed import chunks as tasks
-from lsgp.distributed.chunks import Coding, Look, Survey
+from lsgp.distributed.chunks import Coding, Survey
+from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.job import Job
 from lsgp.distributed.spread import Spread
-from lsgp.inputs.encoding import Encoder, Given, Rows, fit_parts
+from lsgp.inputs.encoding import Encoder, TableInParts, fit_parts
 from lsgp.inputs.encoding.columns import Reading
 from lsgp.inputs.encoding.contents import Contents
 from lsgp.inputs.encoding.table import declared_numbers
 from lsgp.inputs.labels import classes_of
-from lsgp.inputs.transforms.column_statistics import Range
+
+Array = NDArray[np.float64]
 
 #: Distinct cells of a column, of all partitions, that this machine takes.
 MOST_DISTINCT = 5_000_000
@@ -38,8 +39,6 @@ class Known(NamedTuple):
     surveys: list[Survey]
     coding: Coding
     n: int
-    targets: Range  # of numbers; of labels, one-hot columns are known later
-    noise: tuple[float, float]
     classes: NDArray[Any] | None
     group_names: tuple[str | int | float, ...]
 
@@ -61,17 +60,12 @@ class Inputs(NamedTuple):
     chunks: list[Delayed | Future]  # of Rows; those chunks that have any
     first: list[int]  # numbers of their first rows
     sizes: list[int]
-    looks: list[Look]
+    samples: list[Array]  # of the inputs of each
     encoder: Encoder | None
 
     @property
-    def extent(self) -> Range:
-        """Of the inputs."""
-        return reduce(Range.join, [each.X for each in self.looks if each.X is not None])
-
-    @property
     def n_inputs(self) -> int:
-        return self.looks[0].sample.shape[1]
+        return self.samples[0].shape[1]
 
 
 def look_over(job: Job) -> Known:
@@ -92,8 +86,7 @@ def look_over(job: Job) -> Known:
             ]
         )
     surveys: list[Survey] = cluster.gather(looked, "Reading")
-    filled = [each for each in surveys if each.n]
-    if not filled:
+    if not any(each.n for each in surveys):
         raise ValueError(
             f"There are no rows to learn from among {sum(s.n_given for s in surveys)}."
         )
@@ -112,15 +105,7 @@ def look_over(job: Job) -> Known:
             label if isinstance(label, str | int | float) else str(label)
             for label in distinct.tolist()
         )
-    targets = reduce(_join_first, [each.y for each in filled if each.y is not None])
-    noise = min(each.noise[0] for each in filled), max(each.noise[1] for each in filled)
-    n = sum(each.n for each in surveys)
-    return Known(surveys, coding, n, targets, noise, classes, names)
-
-
-def _join_first(a: Range, b: Range) -> Range:
-    # Chunks of labels have as many columns as they have labels, until all are known.
-    return a.join(b) if a.low.shape == b.low.shape else a
+    return Known(surveys, coding, sum(each.n for each in surveys), classes, names)
 
 
 def _balanced(surveys: Sequence[Survey], classes: NDArray[Any]) -> dict[Any, float]:
@@ -149,8 +134,8 @@ def read_inputs(job: Job, known: Known) -> Inputs:
             dask.delayed(tasks.read)(raw, known.coding, dask_key_name=job.cluster.key("read"))
             for raw in raws
         ]
-    looks = [look for k in filled if (look := known.surveys[k].look) is not None]
-    return Inputs(own, starts, sizes, looks, None)
+    samples = [each for k in filled if (each := known.surveys[k].sample) is not None]
+    return Inputs(own, starts, sizes, samples, None)
 
 
 def _encode(
@@ -160,9 +145,9 @@ def _encode(
     cluster = job.cluster
     readings = cluster.send(_readings(job, known))
 
-    def read(what: str, function: Callable[..., Any], *arguments: object) -> Spread[Any]:
+    def read(what: str, function: Callable[..., Any], *arguments: object) -> list[Future]:
         with dask.annotate(lsgp="encode", retries=5):
-            made = cluster.client.compute(
+            made: list[Future] = cluster.client.compute(
                 [
                     dask.delayed(function)(
                         raw, known.coding, *arguments, dask_key_name=cluster.key(what)
@@ -170,21 +155,35 @@ def _encode(
                     for raw in raws
                 ]
             )
-        return Spread(cluster, made, "Encoding")
+        return made
 
-    parts: Spread[Given] = read("encode-read", tasks.given, readings)
-    rows = Rows.of(parts)
+    parts = _with_places(cluster, read("encode-read", tasks.given, readings))
+    rows = TableInParts.of(Spread(cluster, parts, "Encoding"))
     encoder, inputs = fit_parts(rows, job.estimator._choose_plan(rows))
-    noise = read("encode-noise", tasks.noise) if job.table.has_noise else None
-    made = inputs.map(tasks.encoded, parts, noise)
-    looks = made.map(tasks.look, parts.beside(range(len(raws)))).each(_same)
-    assert isinstance(made, Spread)
-    cluster.finish(made.own, "Encoding", sizes=lambda k: sizes[k], total=known.n)
-    return Inputs(made.own, starts, sizes, looks, encoder)
+    assert isinstance(inputs, Spread)
+    noise: list[Future | None] = [None] * len(raws)
+    if job.table.has_noise:
+        noise = list(read("encode-noise", tasks.noise))
+    made = [
+        cluster.submit("encoding-rows", tasks.encoded, *own)
+        for own in zip(inputs.own, parts, noise, strict=True)
+    ]
+    cluster.finish(made, "Encoding", sizes=lambda k: sizes[k], total=known.n)
+    samples = cluster.gather(
+        [cluster.submit("encoding-sample", tasks.sample, own, k) for k, own in enumerate(made)]
+    )
+    return Inputs(made, starts, sizes, samples, encoder)
 
 
-def _same(value: Look) -> Look:
-    return value
+def _with_places(cluster: Cluster, parts: list[Future]) -> list[Future]:
+    """The parts of the rows, which know how many rows come before them, of each level too."""
+    counts = cluster.gather([cluster.submit("encoding-count", tasks.counts, own) for own in parts])
+    first, before, found = 0, [np.zeros_like(own) for own in counts[0][1]], []
+    for part, (n, levels) in zip(parts, counts, strict=True):
+        found.append(cluster.submit("encoding-place", tasks.placed, part, first, tuple(before)))
+        first += n
+        before = [a + b for a, b in zip(before, levels, strict=True)]
+    return found
 
 
 def _readings(job: Job, known: Known) -> list[Reading]:

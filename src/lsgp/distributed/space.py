@@ -9,24 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import reduce
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM
+from lsgp.backends.contract import around
 from lsgp.distributed.index import ClusterIndex
-from lsgp.distributed.parts import Rows, plain_sums
+from lsgp.distributed.parts import Rows, Summary
 from lsgp.distributed.store import Columns, RowStore
 from lsgp.inputs.projections import Kinds
 from lsgp.inputs.transforms import InputTransform, TargetScaler, subsample
-from lsgp.inputs.transforms.column_statistics import (
-    ColumnStatistics,
-    Range,
-    statistics_of,
-)
-from lsgp.inputs.transforms.exact_sums import add_exactly, rounded
 from lsgp.inputs.transforms.fit import LARGEST_SAMPLE, transform_of
 from lsgp.method.contract import LocalModel
 from lsgp.search.suitability import suits
@@ -57,32 +50,21 @@ class Source:
     """Rows on a cluster with all that is known of them before tuning."""
 
     store: RowStore
-    statistics: ColumnStatistics
+    summary: Summary
     sample: Sampled  # that ranks and powers are learnt from
     scaler: TargetScaler
     has_groups: bool
-    n_targets: int
-    largest_weight: float | None = None  # None without weights
 
     @property
     def d(self) -> int:
-        return len(self.statistics.center)
-
-    def transform(self, kinds: Kinds) -> InputTransform:
-        return transform_of(self.statistics, self.sample.column, kinds)
+        return len(self.summary.X.center)
 
     @property
-    def center(self) -> Array:
-        """Means of the inputs, of which each row counts once whatever its weight."""
-        if self.largest_weight is None:
-            return self.statistics.center
-        cluster, low, high = self.store.cluster, self.statistics.low, self.statistics.high
-        extent = Range(low, high)
-        sums = cluster.gather(
-            [cluster.submit("center", plain_sums, part, extent) for part in self.store.parts]
-        )
-        mean = rounded(reduce(add_exactly, sums)) / self.store.n
-        return statistics_of(extent, mean, np.zeros(len(low))).center
+    def n_targets(self) -> int:
+        return len(self.summary.y.center)
+
+    def transform(self, kinds: Kinds) -> InputTransform:
+        return transform_of(self.summary.X, self.sample.column, kinds)
 
     def inputs(self, transform: InputTransform | None, dtype: DTypeLike = float) -> Array:
         """The inputs of all rows, transformed; those that are taken are fetched."""
@@ -153,14 +135,9 @@ class ClusterSpace(Space):
         n_neighbors: int | None,
     ) -> Sample:
         # All at once: partitions are asked in parallel.
-        neighbors = self.backend.search(
-            self.index,
-            model,
-            self.X[targets],
-            n_neighbors,
-            layer.exclusions(targets, self.kinds),
-            LARGEST_SYSTEM,
-        )
+        exclusions = layer.exclusions(targets, self.kinds)
+        request = around(model, self.X[targets], n_neighbors, exclusions)
+        neighbors = self.backend.search(self.index, request)
         return Sample(targets, neighbors)
 
     def gather(self, sample: Sample) -> tuple[Space, Sample]:

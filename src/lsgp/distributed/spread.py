@@ -4,48 +4,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from functools import reduce
+from typing import TypeVar, cast
 
-from dask.sizeof import sizeof
 from distributed import Future
 
 from lsgp.distributed.cluster import Cluster
-from lsgp.inputs.encoding.table import Parts
+from lsgp.inputs.encoding.table import Joinable, Parts
 
 T = TypeVar("T")
 U = TypeVar("U")
+J = TypeVar("J", bound=Joinable)
 
-#: Arguments of more bytes are sent once, rather than with every task.
-LARGEST_ARGUMENT = 10_000
+#: Results that one task joins.
+N_JOINED = 16
 
 
 class Spread(Parts[T]):
-    """One future for each part, or one value."""
+    """One future for each part."""
 
-    def __init__(self, cluster: Cluster, own: Sequence[Future | T], phase: str) -> None:
+    def __init__(self, cluster: Cluster, own: Sequence[Future], phase: str) -> None:
         self.cluster, self.own, self.phase = cluster, list(own), phase
 
-    def each(self, function: Callable[..., U], *arguments: object) -> list[U]:
-        found: list[U] = self.cluster.gather(self._submit(function, arguments), self.phase)
-        return found
+    def total(self, function: Callable[..., J], *arguments: object) -> J:
+        found = self.map(function, *arguments).own
+        while len(found) > 1:
+            # By steps, so that no machine has the results of all parts at once.
+            groups = [found[k : k + N_JOINED] for k in range(0, len(found), N_JOINED)]
+            name = f"{self.phase.lower()}-join"
+            found = [self.cluster.submit(name, _join, *group) for group in groups]
+        return cast(J, self.cluster.gather(found, self.phase)[0])
 
     def map(self, function: Callable[..., U], *arguments: object) -> Spread[U]:
-        return Spread(self.cluster, self._submit(function, arguments), self.phase)
+        # Once for all tasks: there may be an effect for each of a million levels.
+        sent = self.cluster.send(arguments)
+        name = f"{self.phase.lower()}-{function.__qualname__.lower().strip('_')}"
+        made = [self.cluster.submit(name, _call, function, part, sent) for part in self.own]
+        return Spread(self.cluster, made, self.phase)
 
-    def beside(self, values: Sequence[U]) -> Spread[U]:
-        return Spread(self.cluster, values, self.phase)
 
-    def _submit(self, function: Callable[..., U], arguments: Sequence[object]) -> list[Future]:
-        common = [self._light(each) for each in arguments]
-        what = f"{self.phase.lower()}-{function.__qualname__.lower().strip('_')}"
-        return [
-            self.cluster.submit(
-                what, function, part, *(e.own[k] if isinstance(e, Spread) else e for e in common)
-            )
-            for k, part in enumerate(self.own)
-        ]
+def _call(function: Callable[..., U], part: object, arguments: Sequence[object]) -> U:
+    return function(part, *arguments)
 
-    def _light(self, argument: object) -> Any:
-        if isinstance(argument, Spread) or sizeof(argument) <= LARGEST_ARGUMENT:
-            return argument
-        return self.cluster.send(argument)
+
+def _join(first: J, *others: J) -> J:
+    return reduce(lambda a, b: a.join(b), others, first)

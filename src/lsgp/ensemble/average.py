@@ -20,7 +20,7 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.joint import correlations
 from lsgp.ensemble.predict import Asked, ask, gather, predict_distribution
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.search.exclusions import NO_EXCLUSIONS
+from lsgp.search.contract import SearchRequest
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.solver import Block
 
@@ -82,9 +82,8 @@ def _are_small(fitted: FittedModel, areas: Sequence[Array] | Array) -> NDArray[n
     elif fitted.n_neighbors >= len(fitted.problem.X):
         return np.ones(len(areas), dtype=bool)
     else:
-        found = fitted.index.nearest_with_distances(
-            centers, model.localizer_scale, fitted.n_neighbors, NO_EXCLUSIONS
-        )
+        request = SearchRequest(centers, model.localizer_scale, fitted.n_neighbors)
+        found = fitted.index.measure(request)
         bandwidth = model.reach * found.distances.max(axis=1)
     radius = np.empty(len(areas))
     for i, points in enumerate(areas):

@@ -140,8 +140,8 @@ def cycle_effect(
     """
     assert ensemble.encoder is not None
     encoding = ensemble.encoder.encodings[column]
-    assert isinstance(encoding, Date)
-    place = 1 + 2 * encoding.cycles.index(cycle) + ensemble.spans[column].start
+    assert isinstance(encoding.scheme, Date)
+    place = 1 + 2 * encoding.scheme.cycles.index(cycle) + ensemble.spans[column].start
     levels = WEEKDAYS if cycle == "weekday" else ()
     per_cycle = {"weekday": 7.0, "hour": 24.0, "day of year": PERIODS["day of year"]}[cycle]
     grid = np.arange(7.0) if levels else np.linspace(0.0, per_cycle, N_PIECES + 1)
@@ -196,17 +196,16 @@ def _axis_of(ensemble: Ensemble, column: int, X: Array) -> _Axis | None:
     if ensemble.encoder is None:
         return _Axis(X[:, column], everywhere, span, lambda values: values[:, None])
     encoding, own = ensemble.encoder.encodings[column], X[:, span]
-    if not isinstance(encoding, Date | Number | Order):
+    hole = encoding.is_missing(own)
+    if hole.all() or not isinstance(encoding.scheme, Date | Number | Order):
         return None
-    hole = own[:, -1] > 0.5 if encoding.is_flagged else ~everywhere
 
     def at(values: Array) -> Array:
-        if isinstance(encoding, Date):
+        if isinstance(encoding.scheme, Date):
             return encoding.encode(Column(encoding.name, "date", values * DAY))
-        flag = [np.zeros(len(values))] if encoding.is_flagged else []
-        return np.column_stack([values, *flag])
+        return np.column_stack([values, np.zeros((len(values), own.shape[1] - 1))])
 
-    return None if hole.all() else _Axis(own[:, 0], ~hole, span, at)
+    return _Axis(own[:, 0], ~hole, span, at)
 
 
 def _of_levels(
@@ -215,17 +214,17 @@ def _of_levels(
     """Mean predictions with all rows at each of the most frequent levels."""
     name, span = view.input_names(ensemble)[column], ensemble.spans[column]
     assert ensemble.encoder is not None
-    encoding = ensemble.encoder.encodings[column]
-    if isinstance(encoding, OneHot):
-        levels = encoding.levels[:N_LEVELS]
-    elif isinstance(encoding, Statistics):
-        common = np.argsort(-encoding.counts, kind="stable")[:N_LEVELS]
-        levels = tuple(encoding.levels[k] for k in common if encoding.levels[k])
+    scheme = ensemble.encoder.encodings[column].scheme
+    if isinstance(scheme, OneHot):
+        levels = scheme.levels[:N_LEVELS]
+    elif isinstance(scheme, Statistics):
+        common = np.argsort(-scheme.counts, kind="stable")[:N_LEVELS]
+        levels = tuple(scheme.levels[k] for k in common if scheme.levels[k])
     else:
         none = np.zeros(1)
         return Effect(name, column, none, none, none, "flat", len(X))
     k = len(levels)
-    own = encoding.encode(Column(name, "category", np.arange(float(k)), levels))
+    own = scheme.encode(Column(name, "category", np.arange(float(k)), levels))
     n_used = min(len(X), max(ROWS_PER_PIECE, 2 * len(X) // k))
     rows = np.linspace(0, len(X) - 1, n_used).astype(int)
     effect, error, is_flat = _at_places(ensemble, X[rows], own, span, resources, target)

@@ -291,9 +291,10 @@ def _is_beyond_range(ensemble: Ensemble, X: Array, queries: Array) -> NDArray[np
     beyond = fitted.transform.of_inputs(beyond)
     if ensemble.encoder is None:
         return beyond
+    unseen, encodings = ensemble.encoder.is_unseen(X), ensemble.encoder.encodings
     return np.column_stack(
         [
-            each.is_unseen(X[:, span]) if each.kind == "category" else beyond[:, span].any(axis=1)
-            for each, span in zip(ensemble.encoder.encodings, ensemble.spans, strict=True)
+            unseen[:, j] if each.kind == "category" else beyond[:, span].any(axis=1)
+            for j, (each, span) in enumerate(zip(encodings, ensemble.spans, strict=True))
         ]
     )

@@ -222,9 +222,9 @@ def _by_column(ensemble: Ensemble, X: Array, gradient: Array) -> Array:
         return gradient
     out = np.full((*gradient.shape[:2], ensemble.n_columns), np.nan)
     for j, (each, span) in enumerate(zip(ensemble.encoder.encodings, ensemble.spans, strict=True)):
-        if isinstance(each, Number):
-            is_there = ~each.is_filled(X[:, span])
+        if isinstance(each.scheme, Number):
+            is_there = ~each.is_missing(X[:, span])
             out[is_there, :, j] = gradient[is_there, :, span.start]
-        elif isinstance(each, LeftOut):
+        elif isinstance(each.scheme, LeftOut):
             out[:, :, j] = 0.0
     return out

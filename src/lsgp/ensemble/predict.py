@@ -20,7 +20,7 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.method.arrays import beside, is_on_device, on_host
 from lsgp.method.contract import Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
-from lsgp.search.neighborhoods import TooManyNeighborsError
+from lsgp.search.contract import TooManyNeighborsError
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block

@@ -16,7 +16,7 @@ from lsgp.inputs.labels import codes_of
 from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.method.contract import LocalProblem
 from lsgp.method.link import ClassRows
-from lsgp.search.index import SearchIndex
+from lsgp.search.contract import SearchIndex
 from lsgp.solvers.choose import change_rows
 from lsgp.solvers.exact_system import exact_bytes, largest_exact
 

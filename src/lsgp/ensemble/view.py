@@ -108,8 +108,8 @@ def cycles_of(ensemble: Ensemble) -> dict[str, tuple[int, str]]:
     return {
         f"{each.name}: {cycle}": (j, cycle)
         for j, each in enumerate(ensemble.encoder.encodings)
-        if isinstance(each, Date)
-        for cycle in each.cycles
+        if isinstance(each.scheme, Date)
+        for cycle in each.scheme.cycles
     }
 
 

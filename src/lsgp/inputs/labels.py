@@ -13,7 +13,6 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from lsgp.compute.memory import parse_memory_budget
 from lsgp.inputs.transforms import TargetScaler
-from lsgp.inputs.transforms.exact_sums import exact_mean, rounded, sums_of_shares
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.link import ClassRows, Latent, latent_of
 
@@ -106,14 +105,10 @@ class Labels:
         if weight is None:
             counts = np.bincount(codes, minlength=n_classes).astype(float)
             return cls(codes, np.ones(len(codes)), prior_of(counts), scaler)
-        largest = float(weight.max())
-        relative = weight / exact_mean(weight, largest)
-        # Exact sums, so that rows in parts give the same bits.
-        top = float(relative.max())
-        counts = np.array(
-            [rounded(sums_of_shares(relative[codes == k], top))[0] for k in range(n_classes)]
+        relative = weight / weight.mean()
+        return cls(
+            codes, relative, prior_of(np.bincount(codes, relative, n_classes).astype(float)), scaler
         )
-        return cls(codes, relative, prior_of(top * counts), scaler)
 
     def take(self, rows: NDArray[np.integer]) -> Labels:
         """Of these rows alone."""

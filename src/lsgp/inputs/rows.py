@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_X_y
 
-from lsgp.inputs.transforms.exact_sums import exact_mean
-
 Array = NDArray[np.float64]
 
 
@@ -111,7 +109,7 @@ def check_training_rows(
             weight = None  # is one for each, to the bit
     if noise_variance is not None:
         largest = float(noise.max())
-        mean_noise_variance = exact_mean(noise, largest)  # which cannot overflow
+        mean_noise_variance = largest * float(np.mean(noise / largest))  # which cannot overflow
         noise = noise / mean_noise_variance
         require_alike("noise_variance", noise, "Check the units of the rows that stand out.")
     if weight is not None:

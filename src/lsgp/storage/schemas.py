@@ -18,7 +18,7 @@ from lsgp.inputs.encoding.categories import OneHot, Order, Statistics
 from lsgp.inputs.encoding.columns import KINDS as COLUMN_KINDS
 from lsgp.inputs.encoding.dates import PERIODS, Date, TimeOfDay
 from lsgp.inputs.encoding.encoder import Encoder
-from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number
+from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number, Scheme
 from lsgp.inputs.encoding.missing import Imputation
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import KINDS, InputTransform, Projection, Rotation, Sphere, TargetScaler
@@ -119,10 +119,9 @@ def _fit_laplace(**known: Any) -> LaplaceGP:
     return LaplaceGP.fit(**known)
 
 
-def _check_statistics(encoding: Statistics) -> None:
-    targets, t = encoding.targets, len(encoding.variance)
-    require(encoding.n_targets == t, f"{encoding.name!r} is of other targets")
-    require(targets and max(targets) < t, f"{encoding.name!r} has statistics of {targets}")
+def _check_statistics(scheme: Statistics) -> None:
+    targets, t = scheme.targets, len(scheme.variance)
+    require(targets and max(targets) < t, f"{t} targets have statistics of {targets}")
 
 
 def _check_encoder(encoder: Encoder) -> None:
@@ -171,15 +170,12 @@ def check_ensemble(ensemble: Ensemble) -> None:
 
 #: The classes that stand for a protocol.
 PROTOCOLS: dict[Any, tuple[type, ...]] = {
-    Encoding: (LeftOut, Number, Date, TimeOfDay, OneHot, Order, Statistics),
+    Scheme: (LeftOut, Number, Date, TimeOfDay, OneHot, Order, Statistics),
     Projection: (Rotation, Sphere),
 }
 
-#: Fields that several encodings have.
-OF_COLUMNS = {
-    "kind": Rule(one_of=COLUMN_KINDS),
-    "n_levels": NOT_NEGATIVE,
-    "share_missing": SHARE,
+#: Fields of schemes of levels.
+OF_LEVELS = {
     "levels": Rule(shape="k", is_long=True),
     "variance": Rule(0.0, shape="t"),
 }
@@ -334,17 +330,21 @@ SCHEMAS: dict[type, Schema] = {
     LaplaceMember: Schema({"center": finite("d"), "weight": NOT_NEGATIVE}),
     TreesMember: Schema({"weight": NOT_NEGATIVE}),
     # Columns.
-    **{kind: Schema(OF_COLUMNS) for kind in (LeftOut, Number, TimeOfDay, OneHot, Order)},
-    Date: Schema({**OF_COLUMNS, "cycles": Rule(one_of=PERIODS)}),
+    Encoding: Schema(
+        {"kind": Rule(one_of=COLUMN_KINDS), "n_levels": NOT_NEGATIVE, "share_missing": SHARE}
+    ),
+    **{kind: Schema() for kind in (LeftOut, Number, TimeOfDay)},
+    **{kind: Schema(OF_LEVELS) for kind in (OneHot, Order)},
+    Date: Schema({"cycles": Rule(one_of=PERIODS)}),
     Statistics: Schema(
         {
-            **OF_COLUMNS,
+            **OF_LEVELS,
             "counts": Rule(0.0, shape="k"),
             "sums": finite("k s"),
             "means": finite("s"),
             "shrinkage": Rule(ABOVE_ZERO, shape="s"),
             "targets": Rule(0, shape="s"),
-            "usual_doubt": SHARE,
+            "usual_uncertainty": SHARE,
         },
         check=_check_statistics,
     ),

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.backends.contract import SystemSize
 from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, Predictions, concatenate_results
@@ -56,7 +57,8 @@ SUMS = (("rbf", "matern32"), ("matern52", "matern12"))
 def room_for_exact(data: Data) -> int:
     """How many exact GPs of all rows fit into memory, beside the local models."""
     m = min(4 * USUAL_N_NEIGHBORS, data.n)
-    local = 2 * data.backend.workspace_bytes(m, data.d, data.y.shape[1], np.dtype(float), True)
+    size = SystemSize(m, data.d, data.y.shape[1], np.dtype(float), has_gradient=True)
+    local = 2 * data.backend.workspace_bytes(size)
     free = data.backend.dense.room(data.resources.memory_budget, data.n)
     return max(0, (free - local) // exact_bytes(data.n))
 
@@ -264,8 +266,8 @@ class Exact(Family):
         plain = self._maximize(data, best.spec, looked_at, 15, LITTLE_GAIN, job)
         looks: list[tuple[Spec, ExactGP]] = []
         for names in SUMS:
-            kernel = SumKernel.usual(names, best.spec.space.X.shape[1])
-            spec = best.spec._replace(model=plain.model.replace(kernel=kernel))
+            both = SumKernel.usual(names, best.spec.space.X.shape[1])
+            spec = best.spec._replace(model=plain.model.replace(kernel=both))
             found = self._maximize(data, spec, looked_at, 40, LITTLE_GAIN, job)
             looks.append((spec, found))
         looks.sort(key=lambda pair: -pair[1].log_evidence)

@@ -10,23 +10,15 @@ against .1382 standard deviations), where mean targets did worse (.257).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs.encoding.facts import CenterScale
-from lsgp.inputs.encoding.table import Parts, total
-from lsgp.inputs.transforms.exact_products import (
-    BLOCK_ROWS,
-    power_above,
-    product_sums,
-    rounded_products,
-    row_products,
-)
-from lsgp.inputs.transforms.exact_sums import Whole, add_exactly, level_sums, rounded_levels
+from lsgp.inputs.encoding.table import Parts, Sums
+from lsgp.inputs.transforms.column_statistics import ColumnStatistics
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -37,10 +29,10 @@ N_ROUNDS = 6
 RIDGE, SHRINKAGE = 10.0, 5.0
 #: Standard deviations from the mean beyond which polynomials go no further.
 FARTHEST = 4.0
-#: What features are at most, all of them.
-LARGEST_FEATURE = FARTHEST**3
 #: Inputs up to which there are squares and cubes of them.
 MOST_CUBED = 60
+#: Rows whose features are in memory at a time.
+BLOCK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +44,11 @@ class Adjustment:
     coefficients: Array  # (p, t), the first of which is the intercept
 
     def predict(self, X: Array) -> Array:
-        """What the inputs (n, e) account for, (n, t); each row by itself."""
-        blocks = range(0, len(X), BLOCK_ROWS)
-        parts = [
-            row_products(self.features(X[b : b + BLOCK_ROWS]), self.coefficients, LARGEST_FEATURE)
-            for b in blocks
-        ]
-        return np.concatenate(parts) if parts else np.empty((0, self.coefficients.shape[1]))
+        """What the inputs (n, e) account for, (n, t)."""
+        found = np.empty((len(X), self.coefficients.shape[1]))
+        for block in _blocks(X):
+            found[block] = self.features(X[block]) @ self.coefficients
+        return found
 
     def features(self, X: Array) -> Array:
         Z = np.clip((X - self.center) / self.scale, -FARTHEST, FARTHEST)
@@ -68,153 +58,112 @@ class Adjustment:
         return np.column_stack([ones, Z, Z**2 - 1.0, Z**3])
 
 
-class Plain(NamedTuple):
-    """Some rows: inputs that are not of categories, and the levels of those that are."""
+class CodedRows(NamedTuple):
+    """Some rows, with the levels of those categories that targets are adjusted for."""
 
-    X: Array  # (n, e)
+    inputs: Array  # (n, e) of all columns that are encoded so far
+    X: Array  # (n, q) those that are not of categories
     y: Array  # (n, t)
     weight: Array  # (n,)
     codes: tuple[Codes, ...]  # (n,) of each category
-
-    @property
-    def n_targets(self) -> int:
-        return self.y.shape[1]
-
-
-class Scales(NamedTuple):
-    """Of which size numbers are: what sums are exact in units of."""
-
-    weight: float  # the largest
-    target: float  # a power of two, no less than any target
-
-
-class LevelSums(NamedTuple):
-    """Exact sums over the rows of each level."""
-
-    values: Whole  # (2, k, t)
-
-    def join(self, other: LevelSums) -> LevelSums:
-        return LevelSums(add_exactly(self.values, other.values))
-
-    def rounded(self, unit: float) -> Array:
-        return unit * rounded_levels(self.values)
-
-
-class ProductSums(NamedTuple):
-    """Exact sums of products over rows."""
-
-    values: Whole  # (3, p, t)
-
-    def join(self, other: ProductSums) -> ProductSums:
-        return ProductSums(add_exactly(self.values, other.values))
+    groups: NDArray[np.int32] | None
+    before: tuple[Codes, ...]  # (k,) rows of each level in the parts before this one
 
 
 class Adjusted(NamedTuple):
-    """The fitted model, with the effects of the levels of each category."""
+    """The fitted model: inputs, and the levels of each category."""
 
     adjustment: Adjustment
     effects: list[Array]  # (k, t) of each category
     counts: list[Array]  # (k,) weight of the rows of each level
-    residual: Parts[Array]  # (n, t) what neither explains
-    unit: float  # a power of two, no less than twice any residual with any effect
+
+    def residual(self, rows: CodedRows) -> Array:
+        """What is left of the targets, (n, t)."""
+        return _without_effects(rows, self.effects) - self.adjustment.predict(rows.X)
 
 
 def adjust(
-    parts: Parts[Plain], standard: CenterScale, n_levels: Sequence[int], t: int, scales: Scales
+    parts: Parts[CodedRows], statistics: ColumnStatistics, n_levels: Sequence[int], t: int
 ) -> Adjusted:
-    """Account for inputs and the levels of categories, by turns; ``standard`` is of the inputs."""
-    e = len(standard.center)
+    """Account for inputs and the levels of categories, by turns; ``statistics`` are of inputs."""
+    e = len(statistics.center)
     p = 1 + (e if e > MOST_CUBED else 3 * e)
-    own = Adjustment(standard.center, standard.scale, np.zeros((p, t)))
+    own = Adjustment(statistics.center, statistics.unit, np.zeros((p, t)))
     gram = RIDGE * np.eye(p)
     gram[0, 0] = 1e-9
-    squares = total(parts, _gram, own, scales).values
-    gram += rounded_products(squares, LARGEST_FEATURE**2 * scales.weight)
-    counts = [
-        total(parts, level_weights, j, k, scales).rounded(scales.weight)[:, 0]
-        for j, k in enumerate(n_levels)
-    ]
+    gram += parts.total(_gram, own).values[0]
+    counts = [count[:, 0] for count in parts.total(_level_weights, n_levels).values]
     effects = [np.zeros((k, t)) for k in n_levels]
-    residual: Parts[Array] | None = None
     for _ in range(N_ROUNDS):
-        unit = _unit(own, effects, scales)
-        moments = total(parts, _moments, own, effects, unit, scales).values
-        right = rounded_products(moments, LARGEST_FEATURE * unit * scales.weight)
-        own = replace(own, coefficients=np.asarray(np.linalg.solve(gram, right), dtype=np.float64))
-        residual = parts.map(_residual, own, effects)
+        (moments,) = parts.total(_moments, own, effects).values
+        own = replace(own, coefficients=np.asarray(np.linalg.solve(gram, moments), dtype=float))
+        explained = parts.total(_explained, own, n_levels).values
         for j, count in enumerate(counts):
-            unit = _unit(own, effects, scales)
-            sums = total(residual, _effect_sums, parts, j, effects[j], unit, scales)
-            new = sums.rounded(unit * scales.weight) / (count[:, None] + SHRINKAGE)
-            residual = residual.map(_moved, parts, j, effects[j], new)
-            effects[j] = new
-    assert residual is not None
-    return Adjusted(own, effects, counts, residual, 2.0 * _unit(own, effects, scales))
-
-
-def _unit(own: Adjustment, effects: Sequence[Array], scales: Scales) -> float:
-    """A power of two, no less than any target without what may have been accounted for."""
-    most = np.abs(own.coefficients).sum(axis=0).max(initial=0.0) * LARGEST_FEATURE
-    most += sum(np.abs(effect).max(initial=0.0) for effect in effects)
-    # Targets again: what is computed from them is rounded.
-    return power_above(2.0 * scales.target + float(most))
+            others = [effect if i != j else None for i, effect in enumerate(effects)]
+            (left,) = parts.total(_left, others, j, n_levels[j]).values
+            effects[j] = (left - explained[j]) / (count[:, None] + SHRINKAGE)
+    return Adjusted(own, effects, counts)
 
 
 # -- what is asked of some rows --------------------------------------------------------------------
 
 
-def _gram(rows: Plain, own: Adjustment, scales: Scales) -> ProductSums:
-    p = len(own.coefficients)
-    sums = np.zeros((3, p, p), np.int64)
-    for start in range(0, len(rows.X), BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
+def level_sums(codes: Codes, values: Array, n_levels: int) -> Array:
+    """Sums of values (n, t) over the rows of each level, (n_levels, t).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp.inputs.encoding.adjustment import level_sums
+    >>> level_sums(np.array([0, 1, 0]), np.array([[0.5], [0.25], [1.0]]), 2)
+    array([[1.5 ],
+           [0.25]])
+    """
+    return np.column_stack([np.bincount(codes, own, n_levels) for own in values.T])
+
+
+def _blocks(X: Array) -> Iterator[slice]:
+    return (slice(start, start + BLOCK_ROWS) for start in range(0, len(X), BLOCK_ROWS))
+
+
+def _gram(rows: CodedRows, own: Adjustment) -> Sums:
+    found = np.zeros((len(own.coefficients), len(own.coefficients)))
+    for block in _blocks(rows.X):
         features = own.features(rows.X[block])
-        weighted = features * (rows.weight[block, None] / scales.weight)
-        sums += product_sums(features, weighted, LARGEST_FEATURE, LARGEST_FEATURE)
-    return ProductSums(sums)
+        found += features.T @ (features * rows.weight[block, None])
+    return Sums((found,))
 
 
-def level_weights(rows: Plain, j: int, n_levels: int, scales: Scales) -> LevelSums:
-    """Of each level of a category."""
-    return LevelSums(level_sums(rows.codes[j], counted(rows.weight, scales), n_levels))
+def _level_weights(rows: CodedRows, n_levels: Sequence[int]) -> Sums:
+    pairs = zip(rows.codes, n_levels, strict=True)
+    return Sums(tuple(level_sums(codes, rows.weight[:, None], k) for codes, k in pairs))
 
 
-def counted(weight: Array, scales: Scales) -> Array:
-    """Weights (n, 1) in units of the largest, none of which is lost in exact sums."""
-    return np.maximum(weight / scales.weight, 2.0**-62)[:, None]
-
-
-def _rest(rows: Plain, effects: Sequence[Array]) -> Array:
-    """Targets without the effects of levels."""
+def _without_effects(rows: CodedRows, effects: Sequence[Array | None]) -> Array:
+    """Targets without the effects of levels; a category of None keeps its own."""
     rest = rows.y.copy()
     for codes, effect in zip(rows.codes, effects, strict=True):
-        rest -= effect[codes]
+        if effect is not None:
+            rest -= effect[codes]
     return rest
 
 
-def _moments(
-    rows: Plain, own: Adjustment, effects: Sequence[Array], unit: float, scales: Scales
-) -> ProductSums:
-    rest = _rest(rows, effects) * (rows.weight / scales.weight)[:, None]
-    sums = np.zeros((3, *own.coefficients.shape), np.int64)
-    for start in range(0, len(rows.X), BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
-        sums += product_sums(own.features(rows.X[block]), rest[block], LARGEST_FEATURE, unit)
-    return ProductSums(sums)
+def _moments(rows: CodedRows, own: Adjustment, effects: Sequence[Array]) -> Sums:
+    rest = _without_effects(rows, effects) * rows.weight[:, None]
+    found = np.zeros(own.coefficients.shape)
+    for block in _blocks(rows.X):
+        found += own.features(rows.X[block]).T @ rest[block]
+    return Sums((found,))
 
 
-def _residual(rows: Plain, own: Adjustment, effects: Sequence[Array]) -> Array:
-    return _rest(rows, effects) - own.predict(rows.X)
+def _explained(rows: CodedRows, own: Adjustment, n_levels: Sequence[int]) -> Sums:
+    """Of each level of each category, the sum of what inputs account for."""
+    explained = own.predict(rows.X) * rows.weight[:, None]
+    pairs = zip(rows.codes, n_levels, strict=True)
+    return Sums(tuple(level_sums(codes, explained, k) for codes, k in pairs))
 
 
-def _effect_sums(
-    residual: Array, rows: Plain, j: int, effect: Array, unit: float, scales: Scales
-) -> LevelSums:
-    share = (rows.weight / scales.weight)[:, None]
-    partial = (residual + effect[rows.codes[j]]) * share / unit
-    return LevelSums(level_sums(rows.codes[j], partial, len(effect)))
-
-
-def _moved(residual: Array, rows: Plain, j: int, old: Array, new: Array) -> Array:
-    codes = rows.codes[j]
-    return (residual + old[codes]) - new[codes]
+def _left(rows: CodedRows, others: Sequence[Array | None], j: int, n_levels: int) -> Sums:
+    """Of each level of category j, the sum of what other categories leave of the targets."""
+    left = _without_effects(rows, others) * rows.weight[:, None]
+    return Sums((level_sums(rows.codes[j], left, n_levels),))

@@ -69,6 +69,25 @@ def deal_groups(codes: Codes, groups: NDArray[np.integer], last: int, level_rows
     return own % np.where(level_rows[codes] < FEW_ROWS, N_FOLDS_OF_FEW, N_FOLDS)
 
 
+def fold_keys(
+    codes: Codes,
+    level_rows: Codes,
+    groups: NDArray[np.integer] | None,
+    last_group: int,
+    before: Codes,
+) -> Codes:
+    """Number of the fold that each row is in, among those of all levels.
+
+    ``before`` (k,) are the rows of each level that come before these, elsewhere.
+    """
+    if groups is None:
+        ranks = ranks_in_level(codes, len(level_rows)) + before[codes]
+        folds = deal(codes, ranks, level_rows)
+    else:
+        folds = deal_groups(codes, groups, last_group, level_rows)
+    return codes * N_FOLDS + folds
+
+
 def _scramble(a: Codes, b: Codes) -> NDArray[np.uint64]:
     """A number that looks random, from two (splitmix64)."""
     x = a.astype(np.uint64) * np.uint64(0xD1342543DE82EF95) + b.astype(np.uint64)

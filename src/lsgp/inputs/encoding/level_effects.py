@@ -6,19 +6,18 @@ By the classic analysis of variance of what other columns leave of the targets (
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f as f_distribution
 
-from lsgp.inputs.encoding.adjustment import Adjusted, LevelSums, Plain, Scales, counted
+from lsgp.inputs.encoding.adjustment import Adjusted, CodedRows, level_sums
 from lsgp.inputs.encoding.categories import Statistics
 from lsgp.inputs.encoding.columns import Column
-from lsgp.inputs.encoding.facts import Facts, Sums
-from lsgp.inputs.encoding.folds import N_FOLDS, deal, deal_groups, ranks_in_level
-from lsgp.inputs.encoding.table import Given, Parts, total
-from lsgp.inputs.transforms.exact_sums import exact_sums, level_sums, rounded
+from lsgp.inputs.encoding.folds import N_FOLDS, fold_keys
+from lsgp.inputs.encoding.table import Parts, Sums
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -29,20 +28,19 @@ LARGEST_P = 0.01
 LEAST_SHRINKAGE, MOST_SHRINKAGE = 1e-3, 1e6
 #: Numbers that a level has at most, where there are more targets or classes.
 MOST_STATISTICS = 8
-#: How sure a statistic is, is an input where that differs by this much among rows (0 is sure, 1 is
-#: a level never seen).
-LEAST_SPREAD_OF_DOUBT = 0.05
-#: Rows at a time whose sums are exact.
-BLOCK_ROWS = 1 << 16
+#: The uncertainty of a level's statistic, 1 of a level never seen in training, is an input where
+#: it differs by this much among rows.
+LEAST_SPREAD_OF_UNCERTAINTY = 0.05
 
 
 class Deviations(NamedTuple):
-    """What is left of targets, from its mean, over all rows."""
+    """What other columns leave of the targets, less its mean, over all rows."""
 
+    levels: Codes  # (k,) those that rows have
+    counts: Array  # (k,) weight of the rows of each
+    sums: Array  # (k, t) of each
     means: Array  # (t,)
-    sums: Array  # (k, t) of each level
     squares: Array  # (t,)
-    counts: Array  # (k,) weight of the rows of each level
 
 
 class Variances(NamedTuple):
@@ -54,32 +52,28 @@ class Variances(NamedTuple):
     p_value: Array  # (t,)
 
 
-def deviations(
-    parts: Parts[Plain], adjusted: Adjusted, j: int, scales: Scales
-) -> tuple[Parts[Array], Deviations]:
-    """Of category j; with what other columns leave of the targets, (n, t), where rows lie."""
-    partial = adjusted.residual.map(_partial, parts, j, adjusted.effects[j])
-    unit, counts = adjusted.unit, adjusted.counts[j]
-    first = total(partial, _first, parts, unit, scales)
-    means = unit * scales.weight * rounded(first.values) / counts.sum()
-    sums = total(partial, _level_sums, parts, j, len(counts), means, unit, scales)
-    squares = total(partial, _squares, parts, means, unit, scales)
-    return partial, Deviations(
-        means,
-        sums.rounded(unit * scales.weight),
-        unit * unit * scales.weight * rounded(squares.values),
-        counts,
-    )
+def deviations(parts: Parts[CodedRows], adjusted: Adjusted) -> list[Deviations]:
+    """Of each category."""
+    levels = [np.flatnonzero(counts > 0) for counts in adjusted.counts]
+    counts = [own[used] for own, used in zip(adjusted.counts, levels, strict=True)]
+    totals = parts.total(_level_sums, adjusted).values
+    sums = [own[used] for own, used in zip(totals, levels, strict=True)]
+    means = [own.sum(axis=0) / n.sum() for own, n in zip(sums, counts, strict=True)]
+    squares = parts.total(_squares, adjusted, means).values
+    each = zip(levels, counts, sums, means, squares, strict=True)
+    return [
+        Deviations(used, n, own - mean * n[:, None], mean, square)
+        for used, n, own, mean, square in each
+    ]
 
 
 def analyze(found: Deviations, n_rows: int) -> Variances | None:
     """How far levels differ; None if there is nothing to tell it from."""
-    counts = found.counts
-    used = np.flatnonzero(counts > 0)
-    weight, n_levels = counts.sum(), len(used)
+    counts, n_levels = found.counts, len(found.levels)
     if n_levels < 2 or n_rows <= n_levels:
         return None
-    between = (found.sums[used] ** 2 / counts[used, None]).sum(axis=0)
+    weight = counts.sum()
+    between = (found.sums**2 / counts[:, None]).sum(axis=0)
     mean_between = between / (n_levels - 1)
     within = np.maximum(found.squares - between, 0.0) / (n_rows - n_levels)
     ratio = np.where(within > 0, mean_between / np.maximum(within, 1e-300), np.inf)
@@ -93,13 +87,13 @@ def analyze(found: Deviations, n_rows: int) -> Variances | None:
 
 
 def fit_statistics(
-    column: Column, found: Deviations, level_rows: Codes, facts: Facts
+    column: Column, found: Deviations, level_rows: Codes, n_rows: int
 ) -> Statistics | None:
     """Statistics of the targets that levels differ in; None if they differ in none.
 
-    ``level_rows`` (k,) says how many rows each level of the column has.
+    ``level_rows`` (k,) says how many rows each of the levels has.
     """
-    variances = analyze(found, facts.n)
+    variances = analyze(found, n_rows)
     if variances is None:
         return None
     chosen = np.flatnonzero((variances.p_value <= LARGEST_P) & (variances.ratio > 0))
@@ -113,135 +107,102 @@ def fit_statistics(
             variances.among > 0, variances.within / variances.among, MOST_SHRINKAGE
         )
     shrinkage = np.clip(shrinkage, LEAST_SHRINKAGE, MOST_SHRINKAGE)[chosen]
-    used = np.flatnonzero(found.counts > 0)
-    counts = found.counts[used]
-    doubt = (shrinkage / (counts[:, None] + shrinkage)).mean(axis=1)
-    usual = float(level_rows[used] @ doubt / facts.n)
-    spread = float(np.sqrt(level_rows[used] @ (doubt - usual) ** 2 / facts.n))
+    uncertainty = (shrinkage / (found.counts[:, None] + shrinkage)).mean(axis=1)
+    usual = float(level_rows @ uncertainty / n_rows)
+    spread = float(np.sqrt(level_rows @ (uncertainty - usual) ** 2 / n_rows))
     return Statistics(
-        name=column.name,
-        levels=tuple(column.levels[k] for k in used),
-        counts=counts,
-        sums=np.ascontiguousarray(found.sums[np.ix_(used, chosen)]),
+        levels=tuple(column.levels[k] for k in found.levels),
+        counts=found.counts,
+        sums=np.ascontiguousarray(found.sums[:, chosen]),
         means=found.means[chosen],
         shrinkage=shrinkage,
         targets=tuple(int(k) for k in chosen),
-        has_doubt=spread > LEAST_SPREAD_OF_DOUBT,
-        usual_doubt=usual,
+        has_uncertainty=spread > LEAST_SPREAD_OF_UNCERTAINTY,
+        usual_uncertainty=usual,
         variance=variances.among,
-        share_missing=0.0,
-        n_targets=facts.n_targets,
     )
 
 
 # -- training rows, each without its own fold ------------------------------------------------------
 
 
-class FoldSums(NamedTuple):
-    """Of each fold of each level."""
+class Encoded(NamedTuple):
+    """A category that is encoded by statistics of targets."""
 
-    counts: Array  # (k * N_FOLDS,)
-    sums: Array  # (k * N_FOLDS, s)
+    number: int  # among the categories
+    statistics: Statistics
+    places: Codes  # (k,) of each level among those that have statistics
+    level_rows: Codes  # rows of each of those
+    start: int  # its first input
 
 
 def encode_training(
-    rows: Parts[Given],
-    parts: Parts[Plain],
-    partial: Parts[Array],
-    j: int,
-    own: Statistics,
-    level_rows: Codes,
-    adjusted: Adjusted,
-    facts: Facts,
-    scales: Scales,
+    parts: Parts[CodedRows], adjusted: Adjusted, chosen: Sequence[Encoded], last_group: int
 ) -> Parts[Array]:
-    """The inputs of training rows that category j becomes, where they lie."""
-    used = np.flatnonzero(adjusted.counts[j] > 0)
-    places = np.full(len(level_rows), -1)
-    places[used] = np.arange(len(used))
-    coded = parts.map(_coded, j, places)
-    n_levels, dealt = len(used), level_rows[used]
-    before = np.cumsum([np.zeros(n_levels, np.int64), *coded.each(_count, n_levels)], axis=0)
-    first = parts.beside(list(before[:-1]))
-    keys = coded.map(_keys, first, rows, facts.last_group, dealt)
-    k = n_levels * N_FOLDS
-    unit = adjusted.unit
-    counts = total(keys, _fold_weights, parts, k, scales).rounded(scales.weight)[:, 0]
-    arguments = (np.array(own.targets), own.means, k, unit, scales)
-    sums = total(keys, _fold_sums, parts, partial, *arguments).rounded(unit * scales.weight)
-    return keys.map(_without_folds, own, FoldSums(counts, sums))
+    """The inputs (n, e) of training rows, with those of the chosen categories, where they lie."""
+    folds = parts.total(_fold_sums, adjusted, chosen, last_group).values
+    return parts.map(_insert, chosen, folds, last_group)
 
 
 # -- what is asked of some rows --------------------------------------------------------------------
 
 
-def _partial(residual: Array, rows: Plain, j: int, effect: Array) -> Array:
-    found: Array = residual + effect[rows.codes[j]]
-    return found
+def _partial(rows: CodedRows, adjusted: Adjusted, residual: Array, j: int) -> Array:
+    """What other columns than category j leave of the targets, (n, t)."""
+    return np.asarray(residual + adjusted.effects[j][rows.codes[j]])
 
 
-def _share(rows: Plain, scales: Scales) -> Array:
-    return (rows.weight / scales.weight)[:, None]
+def _level_sums(rows: CodedRows, adjusted: Adjusted) -> Sums:
+    residual, weight = adjusted.residual(rows), rows.weight[:, None]
+    return Sums(
+        tuple(
+            level_sums(codes, weight * _partial(rows, adjusted, residual, j), len(effect))
+            for j, (codes, effect) in enumerate(zip(rows.codes, adjusted.effects, strict=True))
+        )
+    )
 
 
-def _blocked(values: Array) -> Sums:
-    sums = np.zeros((2, values.shape[1]), np.int64)
-    for start in range(0, len(values), BLOCK_ROWS):
-        sums += exact_sums(values[start : start + BLOCK_ROWS])
-    return Sums(sums)
+def _squares(rows: CodedRows, adjusted: Adjusted, means: Sequence[Array]) -> Sums:
+    residual = adjusted.residual(rows)
+    return Sums(
+        tuple(
+            rows.weight @ (_partial(rows, adjusted, residual, j) - mean) ** 2
+            for j, mean in enumerate(means)
+        )
+    )
 
 
-def _first(partial: Array, rows: Plain, unit: float, scales: Scales) -> Sums:
-    return _blocked(partial * _share(rows, scales) / unit)
-
-
-def _level_sums(
-    partial: Array, rows: Plain, j: int, k: int, means: Array, unit: float, scales: Scales
-) -> LevelSums:
-    centered = (partial - means) * _share(rows, scales) / unit
-    return LevelSums(level_sums(rows.codes[j], centered, k))
-
-
-def _squares(partial: Array, rows: Plain, means: Array, unit: float, scales: Scales) -> Sums:
-    return _blocked(((partial - means) / unit) ** 2 * _share(rows, scales))
-
-
-def _coded(rows: Plain, j: int, places: Codes) -> Codes:
-    found: Codes = places[rows.codes[j]]
-    return found
-
-
-def _count(codes: Codes, n_levels: int) -> Codes:
-    return np.bincount(codes, minlength=n_levels)
-
-
-def _keys(codes: Codes, before: Codes, rows: Given, last_group: int, level_rows: Codes) -> Codes:
-    """Number of the fold that each row is in, among those of all levels."""
-    if rows.groups is None:
-        ranks = ranks_in_level(codes, len(level_rows)) + before[codes]
-        folds = deal(codes, ranks, level_rows)
-    else:
-        folds = deal_groups(codes, rows.groups, last_group, level_rows)
-    return codes * N_FOLDS + folds
-
-
-def _fold_weights(keys: Codes, rows: Plain, k: int, scales: Scales) -> LevelSums:
-    return LevelSums(level_sums(keys, counted(rows.weight, scales), k))
+def _keys(rows: CodedRows, own: Encoded, last_group: int) -> Codes:
+    """The fold that each row is in, among those of all levels."""
+    before = np.zeros(len(own.level_rows), np.int64)
+    known = own.places >= 0
+    before[own.places[known]] = rows.before[own.number][known]
+    codes = own.places[rows.codes[own.number]]
+    return fold_keys(codes, own.level_rows, rows.groups, last_group, before)
 
 
 def _fold_sums(
-    keys: Codes,
-    rows: Plain,
-    partial: Array,
-    targets: Codes,
-    means: Array,
-    k: int,
-    unit: float,
-    scales: Scales,
-) -> LevelSums:
-    centered = (partial[:, targets] - means) * _share(rows, scales) / unit
-    return LevelSums(level_sums(keys, centered, k))
+    rows: CodedRows, adjusted: Adjusted, chosen: Sequence[Encoded], last_group: int
+) -> Sums:
+    """Weights, and sums of targets, of each fold of each level."""
+    residual, found = adjusted.residual(rows), []
+    for own in chosen:
+        partial = _partial(rows, adjusted, residual, own.number)
+        values = own.statistics.summands(partial, rows.weight)
+        n_keys = len(own.level_rows) * N_FOLDS
+        found.append(level_sums(_keys(rows, own, last_group), values, n_keys))
+    return Sums(tuple(found))
 
 
-def _without_folds(keys: Codes, own: Statistics, folds: FoldSums) -> Array:
-    return own.without_folds(keys // N_FOLDS, folds.counts[keys], folds.sums[keys])
+def _insert(
+    rows: CodedRows, chosen: Sequence[Encoded], folds: Sequence[Array], last_group: int
+) -> Array:
+    """The inputs with those that categories become, each row without its own fold."""
+    inputs = rows.inputs
+    # From the last column on, so that places before it stay.
+    for own, sums in reversed(list(zip(chosen, folds, strict=True))):
+        keys = _keys(rows, own, last_group)
+        made = own.statistics.without_folds(keys // N_FOLDS, sums[keys, 0], sums[keys, 1:])
+        parts = [inputs[:, : own.start], made, inputs[:, own.start :]]
+        inputs = np.concatenate(parts, axis=1)
+    return np.ascontiguousarray(inputs)

@@ -16,10 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs.encoding.facts import CenterScale, Ends, center_and_scale
-from lsgp.inputs.encoding.table import AtHand
-from lsgp.inputs.transforms.column_statistics import Range
-from lsgp.inputs.transforms.exact_products import BLOCK_ROWS, row_products
+from lsgp.inputs.transforms.column_statistics import ColumnStatistics, column_statistics
 
 Array = NDArray[np.float64]
 
@@ -29,10 +26,10 @@ N_ROUNDS = 5
 RIDGE = 1e-3
 #: Standard deviations from the mean beyond which columns and their squares go no further.
 FARTHEST = 4.0
-#: What columns and squares are at most, as a power of two.
-LARGEST_FEATURE = FARTHEST**2
 #: Rows that the regressions are fitted on.
 MOST_ROWS = 20_000
+#: Rows that are filled at a time.
+BLOCK_ROWS = 1 << 14
 #: Most columns that fill each other's holes: beyond, the mean does.
 MOST_COLUMNS = 100
 
@@ -57,26 +54,21 @@ class Imputation:
     coefficients: Array  # (2p, p) of all columns and their squares, for each
 
     @classmethod
-    def fit(cls, X: Array, by_others: bool = True) -> Imputation:
+    def fit(
+        cls, X: Array, by_others: bool = True, statistics: ColumnStatistics | None = None
+    ) -> Imputation:
         """From training rows (n, p) with NaN; no column is all NaN.
 
-        Unless ``by_others``, the means of columns are what is filled in.
+        Unless ``by_others``, the means of columns are what is filled in. Statistics may be of more
+        rows, of which these are a sample.
         """
-        ends = Ends.of(X)
-        n_present = np.count_nonzero(~np.isnan(X), axis=0)
-        standard = center_and_scale(AtHand(X), Range(ends.low, ends.high), n_present)
-        chosen = sampled_rows(len(X))
-        return cls.of_sample(X if chosen is None else X[chosen], standard, by_others)
-
-    @classmethod
-    def of_sample(cls, X: Array, standard: CenterScale, by_others: bool) -> Imputation:
-        """From some of the rows, of which mean and standard deviation of all are known."""
+        if statistics is None:
+            statistics = column_statistics(X)
         p = X.shape[1]
-        center, scale = standard
+        center, scale = statistics.center, statistics.unit
         coefficients = np.zeros((2 * p, p))
-        own = cls(center, scale, coefficients)
         if not by_others or not 1 < p <= MOST_COLUMNS:
-            return own
+            return cls(center, scale, coefficients)
         Z = (X - center) / scale
         hole = np.isnan(Z)
         filled = np.where(hole, 0.0, Z)
@@ -89,7 +81,7 @@ class Imputation:
                 gram = A.T @ A + RIDGE * len(A) * np.eye(len(others))
                 coefficients[others, j] = np.linalg.solve(gram, A.T @ filled[known, j])
             filled = np.where(hole, _features(filled) @ coefficients, Z)
-        return own
+        return cls(center, scale, coefficients)
 
     def fill(self, X: Array) -> Array:
         """The rows (n, p) with their holes filled in; each by itself."""
@@ -109,7 +101,7 @@ class Imputation:
         filled = np.where(hole, 0.0, Z)
         own = np.ascontiguousarray(self.coefficients[:, columns])
         for _ in range(N_ROUNDS):
-            found = row_products(_features(filled), own, LARGEST_FEATURE)
+            found = _row_products(_features(filled), own)
             filled[:, columns] = np.where(hole[:, columns], found, filled[:, columns])
         return np.where(hole, filled * self.scale + self.center, X)
 
@@ -125,3 +117,11 @@ def _features(Z: Array) -> Array:
     """Standardized columns and their squares, (n, 2p): no farther out than the data are."""
     near = np.clip(Z, -FARTHEST, FARTHEST)
     return np.column_stack([near, near**2 - 1.0])
+
+
+def _row_products(A: Array, B: Array) -> Array:
+    """A @ B, each row as if it were alone: BLAS rounds it otherwise among others."""
+    found = np.zeros((B.shape[1], len(A)))
+    for column, coefficients in zip(np.ascontiguousarray(A.T), B, strict=True):
+        found += coefficients[:, None] * column
+    return np.ascontiguousarray(found.T)

@@ -4,20 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs.encoding.cells import cells_of, is_frame
+from lsgp.inputs.encoding.cells import cells_of, column_number, is_frame
 from lsgp.inputs.encoding.columns import Column, read_column
 
 Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 
-class Table(NamedTuple):
+class ReadTable(NamedTuple):
     """The columns of training rows, read."""
 
     columns: tuple[Column, ...]
@@ -27,19 +26,19 @@ class Table(NamedTuple):
     def n_rows(self) -> int:
         return len(self.columns[0].values)
 
-    def take(self, rows: NDArray[Any]) -> Table:
+    def take(self, rows: NDArray[Any]) -> ReadTable:
         """Of some rows."""
         columns = (column._replace(values=column.values[rows]) for column in self.columns)
         return self._replace(columns=tuple(columns))
 
-    def extend(self, other: Table) -> Table:
+    def extend(self, other: ReadTable) -> ReadTable:
         """With the rows of another part behind these."""
         pairs = zip(self.columns, other.columns, strict=True)
         columns = (a._replace(values=np.concatenate([a.values, b.values])) for a, b in pairs)
         return self._replace(columns=tuple(columns))
 
 
-def read_table(X: object, categorical: Sequence[int | str] | None = None) -> Table:
+def read_table(X: object, categorical: Sequence[int | str] | None = None) -> ReadTable:
     """Read a table that a model is to be fitted on.
 
     ``categorical`` are columns that are categories, whatever they look like, by name or number.
@@ -53,7 +52,7 @@ def read_table(X: object, categorical: Sequence[int | str] | None = None) -> Tab
         )
     declared = declared_numbers(categorical, [each.name for each in cells])
     columns = tuple(read_column(each, j in declared) for j, each in enumerate(cells))
-    return Table(columns, is_frame(X))
+    return ReadTable(columns, is_frame(X))
 
 
 def declared_numbers(given: Sequence[int | str] | None, names: list[str]) -> set[int]:
@@ -62,52 +61,43 @@ def declared_numbers(given: Sequence[int | str] | None, names: list[str]) -> set
         return set()
     if isinstance(given, str):
         given = [given]
-    found = set()
     flags = np.asarray(given)
-    if flags.dtype == bool:
-        if flags.shape != (len(names),):
-            raise ValueError(
-                f"categorical_features has {flags.size} flags for {len(names)} columns. Give one "
-                "for each, or names."
-            )
-        return set(np.flatnonzero(flags).tolist())
-    for each in given:
-        if isinstance(each, str) and each in names:
-            found.add(names.index(each))
-        elif isinstance(each, int | np.integer) and 0 <= each < len(names):
-            found.add(int(each))
-        else:
-            listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-            raise ValueError(
-                f"categorical_features has {each!r}, which is not a column of X. Its columns are "
-                f"{listed}: give names, or numbers from 0 to {len(names) - 1}."
-            )
-    return found
+    if flags.dtype != bool:
+        return {column_number(each, names, "categorical_features") for each in given}
+    if flags.shape != (len(names),):
+        raise ValueError(
+            f"categorical_features has {flags.size} flags for {len(names)} columns. Give one for "
+            "each, or names."
+        )
+    return set(np.flatnonzero(flags).tolist())
 
 
-class Given(NamedTuple):
+class TrainingTable(NamedTuple):
     """Training rows that an encoder is fitted to, or some of them, in order."""
 
-    table: Table
+    table: ReadTable
     y: Array  # (n, t)
     weight: Array | None = None  # (n,) none of them 0
     groups: NDArray[np.int32] | None = None  # (n,)
+    #: Where there are other parts: rows that come before these, and of each level of each column.
+    first: int = 0
+    before: tuple[NDArray[np.int64], ...] | None = None
 
     @property
     def n_rows(self) -> int:
         return len(self.y)
 
-    def take(self, rows: NDArray[Any]) -> Given:
-        return Given(
+    def take(self, rows: NDArray[Any]) -> TrainingTable:
+        return TrainingTable(
             self.table.take(rows),
             self.y[rows],
             None if self.weight is None else self.weight[rows],
             None if self.groups is None else self.groups[rows],
         )
 
-    def join(self, other: Given) -> Given:
+    def join(self, other: TrainingTable) -> TrainingTable:
         """With others behind these."""
-        return Given(
+        return TrainingTable(
             self.table.extend(other.table),
             np.concatenate([self.y, other.y]),
             _joined(self.weight, other.weight),
@@ -126,9 +116,18 @@ def _joined(a: NDArray[V] | None, b: NDArray[V] | None) -> NDArray[V] | None:
 
 
 class Joinable(Protocol):
-    """What is known of some rows, to which what is known of others can be added."""
+    """Something known of some rows, to which the same of other rows can be added."""
 
     def join(self, other: Self, /) -> Self: ...
+
+
+class Sums(NamedTuple):
+    """Sums over rows."""
+
+    values: tuple[Array, ...]
+
+    def join(self, other: Sums) -> Sums:
+        return Sums(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
 
 
 T = TypeVar("T")
@@ -138,49 +137,32 @@ J = TypeVar("J", bound=Joinable)
 
 
 class Parts(Protocol[T_co]):
-    """One thing for each part of the rows, wherever the part lies.
+    """The rows in one part or several, wherever these lie."""
 
-    Arguments that are parts themselves stand for what they have beside each.
-    """
-
-    def each(self, function: Callable[..., U], *arguments: object) -> list[U]:
-        """What a function of each part says, here."""
+    def total(self, function: Callable[..., J], *arguments: object) -> J:
+        """What a function of rows tells of each part, joined."""
         ...
 
     def map(self, function: Callable[..., U], *arguments: object) -> Parts[U]:
         """What a function makes of each part, where the part lies."""
         ...
 
-    def beside(self, values: Sequence[U]) -> Parts[U]:
-        """A value for each part."""
-        ...
 
-
-def total(parts: Parts[T], function: Callable[..., J], *arguments: object) -> J:
-    """What is known of all rows, from what a function says of each part."""
-    return reduce(lambda a, b: a.join(b), parts.each(function, *arguments))
-
-
-class AtHand(Parts[T]):
+@dataclass(frozen=True, eq=False)
+class OnePart(Parts[T]):
     """All rows in one part, which is here.
 
     Examples
     --------
-    >>> from lsgp.inputs.encoding.table import AtHand
-    >>> AtHand([1, 2]).map(len).each(float)
-    [2.0]
+    >>> from lsgp.inputs.encoding.table import OnePart
+    >>> OnePart([1, 2]).map(len).value
+    2
     """
 
-    def __init__(self, value: T) -> None:
-        self.value = value
+    value: T
 
-    def each(self, function: Callable[..., U], *arguments: object) -> list[U]:
-        return [self.map(function, *arguments).value]
+    def total(self, function: Callable[..., J], *arguments: object) -> J:
+        return function(self.value, *arguments)
 
-    def map(self, function: Callable[..., U], *arguments: object) -> AtHand[U]:
-        own = [each.value if isinstance(each, AtHand) else each for each in arguments]
-        return AtHand(function(self.value, *own))
-
-    def beside(self, values: Sequence[U]) -> AtHand[U]:
-        (value,) = values
-        return AtHand(value)
+    def map(self, function: Callable[..., U], *arguments: object) -> OnePart[U]:
+        return OnePart(function(self.value, *arguments))

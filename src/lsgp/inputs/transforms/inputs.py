@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.inputs.transforms.exact_sums import BLOCK_VALUES
+from lsgp.inputs.transforms.column_statistics import BLOCK_VALUES
 from lsgp.inputs.transforms.projection import Projection
 from lsgp.inputs.transforms.rotation import Rotation
 from lsgp.inputs.transforms.sphere import Sphere, ground_distance

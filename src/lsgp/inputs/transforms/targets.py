@@ -48,8 +48,7 @@ class TargetScaler:
                 raise ValueError("sample_weight has no positive value. Give some rows weight.")
             y, weight = y[weight > 0], weight[weight > 0] / weight.max()
         fitted = column_statistics(y.reshape(len(y), -1), weight)
-        mean, std = (part.reshape(y.shape[1:]) for part in fitted[:2])
-        return cls(mean, np.where(np.isinf(std), 1.0, std))
+        return cls(*(part.reshape(y.shape[1:]) for part in (fitted.center, fitted.unit)))
 
     @property
     def is_identity_but_for_mean(self) -> bool:
