@@ -11,8 +11,9 @@ from tuned import regressor
 
 from lsgp import LSGPRegressor
 from lsgp.ensemble.assessment import assess
-from lsgp.ensemble.picture_facts import coverage_band, largest_shown, pit_histogram
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.plotting.calibration import coverage_band, pit_histogram
+from lsgp.plotting.tuning import largest_shown
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -42,17 +42,14 @@ class Observations(NamedTuple):
     X: Array  # (k, d)
     observed: Array  # (k, t)
     predicted: PredictiveDistribution  # (k, t)
-    n_total: int
     note: str  # on rows that are not part of it
 
 
 class Queries(NamedTuple):
     """Rows where the model predicts; their extrapolation is judged."""
 
-    label: str
     rows: NDArray[np.int64]
     X: Array
-    n_total: int
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,6 @@ def leave_one_out(model: LSGPRegressor, n_points: int, random_state: int) -> Obs
         inputs_of_rows(model.ensemble_, loo.rows),
         columns_of(loo.observed),
         _columns(loo.predicted),
-        n_total,
         note,
     )
 
@@ -127,7 +123,7 @@ def given_queries(model: LSGPRegressor, X: ArrayLike, n_points: int, random_stat
     rows = np.flatnonzero(np.all(np.isfinite(inputs), axis=1))
     if len(rows) > n_points:
         rows = np.sort(np.random.default_rng(random_state).choice(rows, n_points, replace=False))
-    return Queries("given data", rows, np.ascontiguousarray(inputs[rows]), len(inputs))
+    return Queries(rows, np.ascontiguousarray(inputs[rows]))
 
 
 def given_observations(
@@ -163,7 +159,7 @@ def given_observations(
         )
     predicted = _columns(model.predict_distribution(EncodedRows(inputs)))
     return Observations(
-        "given", "Given data", rows, inputs, targets[rows], predicted, shape[0], " ".join(notes)
+        "given", "Given data", rows, inputs, targets[rows], predicted, " ".join(notes)
     )
 
 
@@ -207,7 +203,6 @@ class InputFacts(NamedTuple):
     low: float
     median: float
     high: float
-    lengthscale: float  # of the heaviest model, in transformed units; on the sphere in km
     transform: str
 
 
@@ -222,7 +217,6 @@ def describe_inputs(model: LSGPEstimator, X: Array) -> list[InputFacts]:
             float(X[:, j].min()),
             float(np.median(X[:, j])),
             float(X[:, j].max()),
-            float(fitted.lengthscale_of_inputs[j]),
             str(fitted.transform.input_kinds[j]),
         )
         for j, name in enumerate(names_of_model_inputs(model.ensemble_))

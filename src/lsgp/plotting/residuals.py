@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures of single errors: residuals, observations against predictions, extrapolation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsgp.compute.text import percent
+from lsgp.ensemble.assessment import LeaveOneOutResult
+from lsgp.ensemble.view import columns_of, target_names, target_number
+from lsgp.estimators.regressor import LSGPRegressor
+from lsgp.method.distribution import PredictiveDistribution
+from lsgp.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+
+def plot_residuals(
+    source: LSGPRegressor | LeaveOneOutResult,
+    *,
+    level: float = 0.9,
+    target: int | str = 0,
+    target_name: str | None = None,
+    n_points: int = style.MOST_POINTS,
+    ax: Axes | None = None,
+) -> Axes:
+    """Leave-one-out residuals against predictions, and which of them the intervals miss.
+
+    Parameters
+    ----------
+    source : LeaveOneOutResult or fitted LSGPRegressor
+        What `LSGPRegressor.loo` returned; of a model, up to 5,000 points are predicted.
+    level : float
+        Probability of the intervals.
+    target : int or str
+        Which target to show, if there are several; names are known of a model.
+    target_name : str, default=None
+        For the labels; None: the model's, or y.
+    n_points : int
+        Points shown at most, drawn at random; shares are of all of them.
+    ax : matplotlib Axes, default=None
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from lsgp import LSGPRegressor
+    >>> from lsgp.plotting import plot_residuals
+    >>> model = LSGPRegressor(objective=None).fit([[0], [1], [2]], [0, 1, 0])
+    >>> ax = plot_residuals(model.loo())
+    >>> ax.get_xlabel()
+    'leave-one-out prediction of y'
+    """
+    loo, name = source, target_name
+    if not isinstance(source, LeaveOneOutResult):
+        number = target_number(source.ensemble_, target)
+        loo = source.loo(n_points=style.N_LEFT_OUT, random_state=0)
+        name = name or target_names(source.ensemble_)[number]
+        target = number
+    observed, predicted = _of_target(loo, target)
+    low, high = predicted.interval(level)
+    is_inside, residuals = (observed >= low) & (observed <= high), observed - predicted.mean
+    shown = np.arange(len(observed))
+    if n_points < len(shown):
+        shown = np.random.default_rng(0).choice(len(shown), n_points, replace=False)
+    ax = style.one_axes(ax)
+    draw_residuals(ax, residuals[shown], predicted.mean[shown], is_inside[shown])
+    for flag, line in zip((True, False), ax.get_lines()[-2:], strict=True):
+        share = percent(float(np.mean(is_inside == flag)))
+        line.set_label(f"{'inside' if flag else 'outside'} the {100 * level:g} % interval: {share}")
+    points = style.count_label("points", len(shown), len(observed))
+    if len(shown) == len(observed):
+        points = f"{len(observed):,} points"
+    style.title(ax, f"RMSE {style.number(float(np.sqrt(np.mean(residuals**2))))}, {points}")
+    name = name or "y"
+    ax.set_xlabel(f"leave-one-out prediction of {name}")
+    ax.set_ylabel(f"residual (observed − predicted) of {name}")
+    # Below the axes: residuals may be anywhere in them.
+    style.legend_below(ax, ncols=2, markerscale=1.8)
+    return ax
+
+
+def _of_target(loo: LeaveOneOutResult, target: int | str) -> tuple[Array, PredictiveDistribution]:
+    """Observations and predictions of one target, each (q,)."""
+    predicted = loo.predicted
+    columns = [
+        columns_of(values)
+        for values in (loo.observed, predicted.mean, predicted.scale, predicted.dof)
+    ]
+    n_targets = columns[0].shape[1]
+    if not isinstance(target, (int, np.integer)) or not 0 <= target < n_targets:
+        raise ValueError(
+            f"target={target!r} is not a target of the result. Give a number from 0 to "
+            f"{n_targets - 1}, or the model itself for names."
+        )
+    observed, mean, scale, dof = (column[:, target] for column in columns)
+    return observed, PredictiveDistribution(mean, scale, dof)
+
+
+def draw_residuals(
+    ax: Axes,
+    residuals: Array,
+    predicted: Array,
+    is_inside: NDArray[np.bool_],
+    numbers: NDArray[np.int64] | None = None,
+) -> None:
+    """Draw residuals against predictions; ``numbers`` are those of the observations."""
+    ax.axhline(0.0, color=style.GRAY, linewidth=0.8, zorder=1)
+    _draw_points(ax, predicted, residuals, is_inside, numbers)
+
+
+def draw_observed(
+    ax: Axes,
+    observed: Array,
+    predicted: Array,
+    is_inside: NDArray[np.bool_],
+    numbers: NDArray[np.int64] | None = None,
+) -> None:
+    """Draw observations against predictions, with the diagonal."""
+    style.diagonal(ax, *style.limits(np.append(observed, predicted)))
+    _draw_points(ax, predicted, observed, is_inside, numbers)
+
+
+def _draw_points(
+    ax: Axes,
+    x: Array,
+    y: Array,
+    is_inside: NDArray[np.bool_],
+    numbers: NDArray[np.int64] | None,
+) -> None:
+    """Points inside their intervals, and on top of them those outside."""
+    for part, color, marker, alpha in (
+        (is_inside, style.BLUE, "o", 0.55),
+        (~is_inside, style.VERMILLION, "D", 0.85),
+    ):
+        (line,) = ax.plot(
+            x[part],
+            y[part],
+            marker,
+            color=color,
+            markersize=3.6 if len(x) < 500 else 2.6,
+            markeredgewidth=0,
+            alpha=alpha,
+            rasterized=len(x) > 5000,
+        )
+        if numbers is not None:
+            style.TIPS[line] = numbers[part].tolist()
+
+
+def draw_extrapolation(ax: Axes, counts: NDArray[np.int64], edges: Array) -> None:
+    """Draw a histogram of scores of extrapolation; those beyond 1 stand out.
+
+    The last bar holds all that lies beyond it.
+    """
+    ends = [*(f"to {edge:.2f}" for edge in edges[1:-1]), "and more"]
+    tips = [
+        f"{edge:.2f} {end}: {count:,} rows"
+        for edge, end, count in zip(edges[:-1], ends, counts, strict=True)
+    ]
+    colors = [style.VERMILLION if edge > 1.0 - 1e-9 else style.SKY for edge in edges[:-1]]
+    style.bars(ax, edges, counts, tips, colors)
+    ax.axvline(1.0, color=style.GRAY, linewidth=1.0, linestyle=style.DASHED)
+    ax.set(xlim=(edges[0], edges[-1]), ylim=(0.0, 1.1 * max(counts.max(), 1)))
+    ax.set(xlabel="extrapolation score (the last bar holds all beyond)", ylabel="rows")
