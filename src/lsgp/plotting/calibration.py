@@ -62,28 +62,13 @@ def plot_calibration(
     >>> observed = np.random.default_rng(0).normal(size=500)
     >>> reliability, histogram = plot_calibration(assess(predicted, observed))
     """
-    style.require_together(X, y)
-    calibration, how = _calibration_of(source, X, y)
+    calibration, how = style.judged(source, X, y)
     axes = style.several_axes(ax, 2, (9.6, 4.2), "plot_calibration")
     draw_coverage(axes[0], calibration)
     draw_pit(axes[1], calibration.pit, n_bins)
     axes[0].set_aspect("equal")
     style.title(axes[0], f"{how}: {calibration.n:,} points")
     return axes
-
-
-def _calibration_of(
-    source: LSGPRegressor | Calibration | LeaveOneOutResult,
-    X: ArrayLike | None,
-    y: ArrayLike | None,
-) -> tuple[Calibration, str]:
-    if isinstance(source, LeaveOneOutResult):
-        return source.calibration, "leave-one-out"
-    if isinstance(source, Calibration):
-        return source, "calibration"
-    if X is not None and y is not None:
-        return source.calibration(X, y), "given data"
-    return source.loo(n_points=style.N_LEFT_OUT, random_state=0).calibration, "leave-one-out"
 
 
 def draw_coverage(ax: Axes, calibration: Calibration) -> None:

@@ -62,7 +62,7 @@ def plot_reliability(
     >>> plot_reliability(model).get_xlabel()
     'probability of the predicted class'
     """
-    judged, how = _assessment_of(source, X, y)
+    judged, how = style.judged(source, X, y)
     axes = style.one_axes(ax, (4.8, 4.4))
     # A bin of a few says nothing, and its whisker is the whole axis.
     used = judged.bin_counts >= min(FEWEST_IN_BIN, judged.bin_counts.max())
@@ -83,8 +83,8 @@ def plot_reliability(
     axes.set(xlim=(max(0.0, first - 0.05), 1.02), ylim=(0.0, 1.03))
     axes.set_xlabel("probability of the predicted class")
     axes.set_ylabel("share that is right")
-    title = f"{how}: {judged.n:,} points, calibration error {judged.calibration_error:.3f}"
-    style.title(axes, title)
+    error = f"calibration error {judged.calibration_error:.3f}"
+    style.title(axes, f"{how.capitalize()}: {judged.n:,} points, {error}")
     return axes
 
 
@@ -114,7 +114,7 @@ def plot_confusion(
     >>> plot_confusion(model).get_ylabel()
     'observed'
     """
-    judged, how = _assessment_of(source, X, y)
+    judged, how = style.judged(source, X, y)
     axes = style.one_axes(ax, (5.2, 4.4))
     shares = judged.confusion / np.maximum(judged.confusion.sum(axis=1, keepdims=True), 1)
     drawn = axes.imshow(shares, cmap=style.weight_colors(), vmin=0.0, vmax=1.0)
@@ -128,7 +128,7 @@ def plot_confusion(
             axes.text(j, i, f"{number:,}", ha="center", va="center", color=color, fontsize=9)
     axes.set_xlabel("predicted")
     axes.set_ylabel("observed")
-    style.title(axes, f"{how}: error {100 * judged.error:.1f} %")
+    style.title(axes, f"{how.capitalize()}: error {100 * judged.error:.1f} %")
     style.color_bar(axes, drawn, label="share of the observed class")
     return axes
 
@@ -197,18 +197,3 @@ def decision_image(model: LSGPClassifier, frame: maps.MapFrame) -> NDArray[np.ui
     strength = 0.15 + 0.55 * sure
     pixels = 255.0 * (1.0 - strength) + colors[likeliest % len(colors)] * strength
     return pixels.reshape(*frame.shape(RESOLUTION), 3).astype(np.uint8)
-
-
-def _assessment_of(
-    source: LSGPClassifier | ClassAssessment | LeaveOneOutClasses,
-    X: ArrayLike | None,
-    y: ArrayLike | None,
-) -> tuple[ClassAssessment, str]:
-    style.require_together(X, y)
-    if isinstance(source, ClassAssessment):
-        return source, "Given predictions"
-    if isinstance(source, LeaveOneOutClasses):
-        return source.assessment, "Leave-one-out"
-    if X is not None and y is not None:
-        return source.calibration(X, y), "Given data"
-    return source.loo(n_points=style.N_LEFT_OUT, random_state=0).assessment, "Leave-one-out"

@@ -127,7 +127,5 @@ def _shown_rows(
             f"y has shape {np.shape(y)}, but X has {len(inputs)} rows and the model "
             f"{count(n_targets, 'target')}. Give one observation per row."
         )
-    rows = np.arange(len(inputs))
-    if n_points < len(rows):
-        rows = np.sort(np.random.default_rng(0).choice(len(rows), n_points, replace=False))
+    rows = style.sample(np.arange(len(inputs)), n_points)
     return DataRows(rows, inputs[rows], targets[rows], len(inputs))

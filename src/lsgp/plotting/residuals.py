@@ -59,18 +59,21 @@ def plot_residuals(
     >>> ax.get_xlabel()
     'leave-one-out prediction of y'
     """
-    loo, name = source, target_name
+    name = target_name or "y"
     if not isinstance(source, LeaveOneOutResult):
-        number = target_number(source.ensemble_, target)
-        loo = source.loo(n_points=style.N_LEFT_OUT, random_state=0)
-        name = name or target_names(source.ensemble_)[number]
-        target = number
-    observed, predicted = _of_target(loo, target)
+        target = target_number(source.ensemble_, target)
+        name = target_name or target_names(source.ensemble_)[target]
+        source = source.loo(n_points=style.N_LEFT_OUT, random_state=0)
+    every = columns_of(source.observed)
+    if not isinstance(target, (int, np.integer)) or not 0 <= target < every.shape[1]:
+        raise ValueError(
+            f"target={target!r} is not a target of the result. Give a number from 0 to "
+            f"{every.shape[1] - 1}, or the model itself for names."
+        )
+    observed, predicted = every[:, target], of_target(source.predicted, int(target))
     low, high = predicted.interval(level)
     is_inside, residuals = (observed >= low) & (observed <= high), observed - predicted.mean
-    shown = np.arange(len(observed))
-    if n_points < len(shown):
-        shown = np.random.default_rng(0).choice(len(shown), n_points, replace=False)
+    shown = style.sample(np.arange(len(observed)), n_points)
     ax = style.one_axes(ax)
     draw_residuals(ax, residuals[shown], predicted.mean[shown], is_inside[shown])
     for flag, line in zip((True, False), ax.get_lines()[-2:], strict=True):
@@ -80,7 +83,6 @@ def plot_residuals(
     if len(shown) == len(observed):
         points = f"{len(observed):,} points"
     style.title(ax, f"RMSE {style.number(float(np.sqrt(np.mean(residuals**2))))}, {points}")
-    name = name or "y"
     ax.set_xlabel(f"leave-one-out prediction of {name}")
     ax.set_ylabel(f"residual (observed − predicted) of {name}")
     # Below the axes: residuals may be anywhere in them.
@@ -88,21 +90,10 @@ def plot_residuals(
     return ax
 
 
-def _of_target(loo: LeaveOneOutResult, target: int | str) -> tuple[Array, PredictiveDistribution]:
-    """Observations and predictions of one target, each (q,)."""
-    predicted = loo.predicted
-    columns = [
-        columns_of(values)
-        for values in (loo.observed, predicted.mean, predicted.scale, predicted.dof)
-    ]
-    n_targets = columns[0].shape[1]
-    if not isinstance(target, (int, np.integer)) or not 0 <= target < n_targets:
-        raise ValueError(
-            f"target={target!r} is not a target of the result. Give a number from 0 to "
-            f"{n_targets - 1}, or the model itself for names."
-        )
-    observed, mean, scale, dof = (column[:, target] for column in columns)
-    return observed, PredictiveDistribution(mean, scale, dof)
+def of_target(predicted: PredictiveDistribution, target: int) -> PredictiveDistribution:
+    """The predictions of one target, (q,), of those of all of them, (q,) or (q, t)."""
+    mean, scale, dof = map(columns_of, (predicted.mean, predicted.scale, predicted.dof))
+    return PredictiveDistribution(mean[:, target], scale[:, target], dof[:, target])
 
 
 def draw_residuals(

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.compute.text import count
+from lsgp.ensemble.assessment import LeaveOneOutResult
+from lsgp.ensemble.classify import LeaveOneOutClasses
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.estimators.regressor import LSGPRegressor
 
@@ -186,9 +188,30 @@ def weight_colors() -> ListedColormap:
     return ListedColormap(colormaps["Blues"](np.linspace(0.22, 1.0, 256)), name="weights")
 
 
-def require_together(X: ArrayLike | None, y: ArrayLike | None) -> None:
+def judged(source: Any, X: ArrayLike | None, y: ArrayLike | None) -> tuple[Any, str]:
+    """How good the predictions of a source are, and of which rows.
+
+    The source is a model, which predicts X or, without it, training rows without themselves, the
+    result of its `loo`, or what is returned here.
+    """
     if (X is None) != (y is None):
         raise ValueError("X and y judge a model only together. Give both, or neither.")
+    if isinstance(source, LSGPEstimator):
+        if X is not None:
+            return source.calibration(X, y), "given data"
+        source = source.loo(n_points=N_LEFT_OUT, random_state=0)
+    if isinstance(source, LeaveOneOutResult):
+        return source.calibration, "leave-one-out"
+    if isinstance(source, LeaveOneOutClasses):
+        return source.assessment, "leave-one-out"
+    return source, "given predictions"
+
+
+def sample(rows: NDArray[np.int64], n_points: int, random_state: int = 0) -> NDArray[np.int64]:
+    """These rows in their order, or ``n_points`` of them drawn at random."""
+    if len(rows) <= n_points:
+        return rows
+    return np.sort(np.random.default_rng(random_state).choice(rows, n_points, replace=False))
 
 
 def count_label(what: str, shown: int, total: int) -> str:

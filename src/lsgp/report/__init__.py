@@ -25,9 +25,6 @@ from lsgp.report import model as about_model
 
 __all__ = ["write_report"]
 
-#: Targets that are scored and charted; a page of hundreds would help nobody.
-MOST_TARGETS = 12
-
 
 def write_report(
     model: LSGPRegressor | LSGPClassifier,
@@ -93,20 +90,18 @@ def write_report(
     views = [
         facts.view(source, k, name, random_state)
         for source in sources
-        for k, name in enumerate(names[:MOST_TARGETS])
+        for k, name in enumerate(names[: about_model.MOST_TARGETS])
     ]
     sample = training_rows(model.ensemble_, n_points, random_state)
     found = model.importance()
-    strongest = found.order[: about_model.MOST_EFFECTS].tolist()
-    drawn = [model.effects(strongest, target=k) for k in range(min(len(names), MOST_TARGETS))]
+    importance, *others = about_model.model_sections(model, names, found, sample.X)
     sections = [
         quality.quality_section(views),
-        predictions.predictions_section(model, names[:MOST_TARGETS], sample),
-        about_model.importance_section(found, drawn, names),
+        predictions.predictions_section(model, names[: about_model.MOST_TARGETS], sample),
+        importance,
         extrapolation.extrapolation_section(model, queries, left_out, found, count_from),
         worst.worst_section(model, views, found, count_from),
-        about_model.fitted_section(model, names, facts.describe_inputs(model, sample.X)),
-        about_model.tuning_section(model),
+        *others,
     ]
     text = page.write_page(
         title or f"Model of {', '.join(names[:3])}{' …' if len(names) > 3 else ''}",

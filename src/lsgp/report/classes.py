@@ -17,8 +17,7 @@ from lsgp.ensemble.view import EncodedRows, inputs_of_rows, target_names, traini
 from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.inputs.labels import encode_labels
 from lsgp.plotting.classes import plot_decision, plot_reliability
-from lsgp.plotting.style import number
-from lsgp.report import facts
+from lsgp.plotting.style import number, sample
 from lsgp.report import model as about_model
 from lsgp.report.page import Section, section, write_page
 from lsgp.report.svg import picture
@@ -34,8 +33,8 @@ Array = NDArray[np.float64]
 N_LISTED, N_NEIGHBORS = 10, 4
 #: Training rows over the map of decisions.
 N_POINTS = 500
-#: Classes whose effects are drawn, and classes of a confusion table.
-MOST_DRAWN, MOST_CLASSES = 12, 40
+#: Classes of a confusion table.
+MOST_CLASSES = 40
 
 
 class Judged(NamedTuple):
@@ -64,17 +63,12 @@ def page_of_classes(
     judged = [_left_out(model, n_points, random_state)]
     if X is not None and y is not None:
         judged.append(_given(model, X, y, n_points, random_state))
-    sample = training_rows(model.ensemble_, n_points, random_state)
-    found = model.importance()
-    strongest = found.order[: about_model.MOST_EFFECTS].tolist()
-    drawn = [model.effects(strongest, target=k) for k in range(min(len(names), MOST_DRAWN))]
+    shown = training_rows(model.ensemble_, n_points, random_state)
     sections = [
         _quality(judged),
         _decisions(model),
         *_cases(model, judged[-1], count_from),
-        about_model.importance_section(found, drawn, names),
-        about_model.fitted_section(model, names, facts.describe_inputs(model, sample.X)),
-        about_model.tuning_section(model),
+        *about_model.model_sections(model, names, model.importance(), shown.X),
     ]
     return write_page(
         title or f"Model of {own.label_name or 'labels'}",
@@ -98,9 +92,7 @@ def _given(
     encoder = model.ensemble_.encoder
     inputs = check_array(X, dtype=np.float64) if encoder is None else encoder.encode(X)
     codes = encode_labels(np.asarray(y).ravel(), model.classes_, "classes of the model")
-    rows = np.arange(len(inputs))
-    if len(rows) > n_points:
-        rows = np.sort(np.random.default_rng(random_state).choice(rows, n_points, replace=False))
+    rows = sample(np.arange(len(inputs)), n_points, random_state)
     log_proba = model.predict_log_proba(EncodedRows(inputs[rows]))
     names = classification_of(model.ensemble_).class_names
     assessment = assess_classes(log_proba, codes[rows], names)

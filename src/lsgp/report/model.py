@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsgp.compute.text import count, percents
 from lsgp.ensemble.describe import (
@@ -20,11 +21,11 @@ from lsgp.ensemble.describe import (
 from lsgp.ensemble.effects import Effect
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.importance import Importance
+from lsgp.ensemble.view import names_of_model_inputs
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.plotting.importance import draw_effect, draw_importance, limits_of_effects
 from lsgp.plotting.style import shorten
 from lsgp.plotting.tuning import draw_tuning, shown_candidates
-from lsgp.report.facts import InputFacts, describe_settings
 from lsgp.report.page import Section, section
 from lsgp.report.svg import ROW, SMALL, picture
 from lsgp.report.tables import Number, Table, table
@@ -33,36 +34,49 @@ if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.axes import Axes
 
+Array = NDArray[np.float64]
+
+#: Targets, or classes, that are scored and charted; a page of hundreds would help nobody.
+MOST_TARGETS = 12
 #: Bars of the chart of importance, curves of effects, and candidates in the chart of tuning.
 MOST_BARS, MOST_EFFECTS, MOST_CANDIDATES = 25, 6, 24
 #: Inches of the width of axes beside names.
 BARS = 3.6
 
 
-def fitted_section(
-    model: LSGPEstimator, names: Sequence[str], inputs: Sequence[InputFacts]
-) -> Section:
-    """Data, models and settings."""
+def model_sections(
+    model: LSGPEstimator, names: Sequence[str], found: Importance, X: Array
+) -> list[Section]:
+    """What matters, what was fitted and what was tuned, in the order of every page."""
+    return [
+        importance_section(model, names, found),
+        fitted_section(model, names, X),
+        tuning_section(model),
+    ]
+
+
+def fitted_section(model: LSGPEstimator, names: Sequence[str], X: Array) -> Section:
+    """Data, models and settings; X are training rows to describe the inputs by."""
     scaler, encoded = model.target_scaler_, encoding_rows(model.ensemble_)
-    settings = describe_settings(model)
-    changed = ", ".join(f"{name}={value}" for name, value, is_changed in settings if is_changed)
-    n_models = len(model.fitted_)
+    defaults = type(model)().get_params(deep=False)
+    settings = {name: repr(value) for name, value in model.get_params(deep=False).items()}
+    changed = [f"{k}={value}" for k, value in settings.items() if value != repr(defaults[k])]
     return section(
         "fitted",
         "Model",
         n_rows=model.ensemble_.n_rows,
-        n_models=n_models,
+        n_models=len(model.fitted_),
         source=model.ensemble_.heaviest.solver.describe_source(),
         models=_models_table(model.ensemble_),
         columns=table(ENCODING_COLUMNS, encoded, name="columns") if encoded else None,
-        inputs=_inputs_table(model.ensemble_, inputs),
+        inputs=_inputs_table(model.ensemble_, X),
         targets=table(
             ["target", "mean", "standard deviation"],
             [[name, float(scaler.mean[k]), float(scaler.std[k])] for k, name in enumerate(names)],
             is_sortable=False,
         ),
-        changed=shorten(changed or "all defaults", 160),
-        settings=[(name, value) for name, value, _ in settings],
+        changed=shorten(", ".join(changed) or "all defaults", 160),
+        settings=settings,
     )
 
 
@@ -126,26 +140,34 @@ def _pooled(ensemble: Ensemble) -> list[tuple[float, str, str]]:
     return rows + [(one.weight, describe_pooled_trees(one), "as given") for one in own.trees]
 
 
-def _inputs_table(ensemble: Ensemble, inputs: Sequence[InputFacts]) -> Table:
+def _inputs_table(ensemble: Ensemble, X: Array) -> Table:
     columns = ["input", "smallest", "median", "largest", "transform"]
     columns += [f"lengthscale {k + 1}" for k in range(len(ensemble.chosen))]
     lengthscales = [fitted.lengthscale_of_inputs for fitted in ensemble.chosen]
     if ensemble.integrated:
-        columns.append(f"lengthscale {len(columns) - 4} (median)")
+        columns.append(f"lengthscale {len(ensemble.chosen) + 1} (median)")
         every = [fitted.lengthscale_of_inputs for fitted in ensemble.integrated]
         lengthscales.append(np.median(every, axis=0))
+    # The way back through a transform leaves a 0 at 1e-16.
+    X = np.where(np.abs(X) < 1e-12 * np.ptp(X, axis=0), 0.0, X)
+    kinds = ensemble.models[0].transform.input_kinds
     rows = [
-        [i.name, i.low, i.median, i.high, i.transform, *(float(ls[j]) for ls in lengthscales)]
-        for j, i in enumerate(inputs)
+        [
+            name,
+            *(float(reduce(X[:, j])) for reduce in (np.min, np.median, np.max)),
+            str(kinds[j]),
+            *(float(each[j]) for each in lengthscales),
+        ]
+        for j, name in enumerate(names_of_model_inputs(ensemble))
     ]
     return table(columns, rows, name="inputs")
 
 
-def importance_section(
-    found: Importance, drawn: Sequence[Sequence[Effect]], targets: Sequence[str]
-) -> Section:
-    """Bars of how much each input matters, and curves of how; ``drawn`` by target."""
+def importance_section(model: LSGPEstimator, names: Sequence[str], found: Importance) -> Section:
+    """Bars of how much each input matters, and for each target curves of how."""
     n_shown = min(len(found.names), MOST_BARS)
+    strongest = found.order[:MOST_EFFECTS].tolist()
+    drawn = [model.effects(strongest, target=k) for k in range(min(len(names), MOST_TARGETS))]
     return section(
         "importance",
         "Inputs",
@@ -158,7 +180,7 @@ def importance_section(
         ),
         effects=[
             (name, [_effect_picture(effect, effects, name) for effect in effects])
-            for name, effects in zip(targets, drawn, strict=False)
+            for name, effects in zip(names, drawn, strict=False)
             if effects
         ],
     )
