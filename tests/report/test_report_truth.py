@@ -31,7 +31,8 @@ def image_on_page(text, description):
     chart = text[text.index(f'aria-label="{description}"') :]
     found = re.search(r"<image[^>]*>", chart)[0]
     data = base64.b64decode(re.search(r'base64,([^"]*)"', found)[1].replace("\n", ""))
-    pixels = matplotlib.image.imread(io.BytesIO(data), format="png")[:, :, :3].mean(axis=-1)
+    pixels = matplotlib.image.imread(io.BytesIO(data), format="png")
+    pixels = 1.0 - pixels[:, :, -1] * (1.0 - pixels[:, :, :3].mean(axis=-1))  # on white
     is_upside_down = re.search(r'transform="(matrix\(\S+ 0 0 -|scale\(1 -1)', found)
     return pixels[::-1] if is_upside_down else pixels
 

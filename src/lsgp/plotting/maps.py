@@ -31,6 +31,7 @@ from lsgp.plotting import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.image import AxesImage
 
 Array = NDArray[np.float64]
@@ -145,12 +146,11 @@ def plot_map(
     return axes
 
 
-def draw_map(ax: Axes, image: Array, frame: MapFrame, colors: str, label: str) -> None:
+def draw_map(ax: Axes, image: Array, frame: MapFrame, colors: str | Colormap, label: str) -> None:
     """Draw an image (rows, columns) whose first row is the southernmost, with a bar of colors."""
     low, high = _robust_limits(image)
     drawn = show_image(ax, image, frame, cmap=colors, vmin=low, vmax=high)
-    with np.errstate(invalid="ignore"):
-        is_below, is_above = bool(np.nanmin(image) < low), bool(np.nanmax(image) > high)
+    is_below, is_above = bool(np.any(image < low)), bool(np.any(image > high))
     beyond = {(False, False): "neither", (True, False): "min", (False, True): "max"}
     extend = beyond.get((is_below, is_above), "both")
     style.color_bar(ax, drawn, label=label, extend=extend)
@@ -232,12 +232,12 @@ def sides_of(
 
 
 def density(model: LSGPEstimator, frame: MapFrame, n: int) -> Array:
-    """Training rows in each cell, (rows, columns), the first row in the south."""
+    """Training rows in each cell, (rows, columns), the first row in the south; NaN for none."""
     ensemble = model.ensemble_
     everything = in_one_piece(ensemble, inputs_of_rows(ensemble, np.arange(ensemble.n_rows)))
     x, y = (everything[:, j] for j in frame.columns)
     counts = np.histogram2d(y, x, bins=frame.shape(n), range=frame.sides[::-1])[0]
-    return np.asarray(counts, dtype=np.float64)
+    return np.where(counts > 0, counts, np.nan)
 
 
 def _sides(

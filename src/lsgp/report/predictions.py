@@ -19,6 +19,7 @@ from lsgp.report.svg import WIDE, picture
 if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
 Array = NDArray[np.float64]
 
@@ -99,7 +100,7 @@ def _maps(
     (west, east), (south, north) = frame.sides
     cell = f"{style.number((east - west) / across, 2)} × {style.number((north - south) / rows, 2)}"
     title = "Density of the data"
-    svg = _map(model, frame, counts, "Blues", "rows per cell", title)
+    svg = _map(model, frame, counts, style.weight_colors(), "rows per cell", title)
     figures.append((svg, f"{title}: training rows per cell of {cell}.", True))
     return figures
 
@@ -108,7 +109,7 @@ def _map(
     model: LSGPRegressor,
     frame: maps.MapFrame,
     image: Array,
-    colors: str,
+    colors: str | Colormap,
     label: str,
     title: str,
     points: Array | None = None,

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: Inches of axes that fill a column, of one of several small ones, and the height of a row.
 WIDE, SMALL, ROW = (4.7, 3.0), (2.9, 2.1), 0.25
 
+#: Pixels of the screen, at most, for each of the SVG.
+LARGEST = 1.5
+
 #: Colors of pictures, and the variables of the style sheet that stand for them.
 VARIABLES = {
     "#000000": "--ink",
@@ -98,9 +101,12 @@ def embed(figure: Figure, description: str) -> Markup:
     for k, each in enumerate(tips):
         _tell(root, f"tips-{k}", each)
     _clean(root, {name: f"{key}-{k}" for k, name in enumerate(used)})
+    box = root.attrib["viewBox"]
     root.attrib = {
         "class": "chart",
-        "viewBox": root.attrib["viewBox"],
+        "viewBox": box,
+        # As wide as its place, but no wider than that letters are as large as those around it.
+        "style": f"max-width: {LARGEST * float(box.split()[2]):.0f}px",
         "role": "img",
         "aria-label": description,
     }
