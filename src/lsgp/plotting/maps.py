@@ -118,30 +118,24 @@ def plot_map(
     queries = EncodedRows(frame.centers(resolution))
     mean, std = model.predict(queries, return_std=True, kind=kind)
     name = target_names(model.ensemble_)[k]
-    for axis, values, colors, title, label in (
-        (axes[0], mean, style.VALUE_MAP, f"mean of {name}", name),
-        (
-            axes[1],
-            std,
-            style.UNCERTAINTY_MAP,
-            f"standard deviation of {name} ({kind})",
-            f"std of {name}",
-        ),
-    ):
-        draw_map(
-            axis, columns_of(values)[:, k].reshape(frame.shape(resolution)), frame, colors, label
-        )
-        label_sides(axis, model, frame)
-        style.title(axis, title)
+    titles = (f"mean of {name}", f"standard deviation of {name} ({kind})")
+    labels, colors = (name, f"std of {name}"), (style.VALUE_MAP, style.UNCERTAINTY_MAP)
+    points = in_one_piece(model.ensemble_, data.X, frame.sides)
+    shown = style.count_label("training points", len(points), data.n_total)
+    for j, values in enumerate((mean, std)):
+        image = columns_of(values)[:, k].reshape(frame.shape(resolution))
+        draw_map(axes[j], image, frame, colors[j], labels[j])
+        label_sides(axes[j], model, frame)
+        style.title(axes[j], titles[j])
         if n_points > 0:
-            points = in_one_piece(model.ensemble_, data.X, frame.sides)
-            draw_sites(
-                axis, points, style.count_label("training points", len(points), data.n_total)
-            )
+            draw_sites(axes[j], points, shown)
     if n_points > 0:
-        handles, labels = axes[0].get_legend_handles_labels()
         axes[0].figure.legend(
-            handles, labels, loc="outside lower center", frameon=False, fontsize=9, markerscale=2
+            *axes[0].get_legend_handles_labels(),
+            loc="outside lower center",
+            frameon=False,
+            fontsize=9,
+            markerscale=2,
         )
     return axes
 

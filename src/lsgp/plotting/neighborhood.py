@@ -13,6 +13,7 @@ from lsgp.ensemble.view import (
     columns_of,
     in_one_piece,
     input_names,
+    input_number,
     inputs_of_rows,
     target_names,
     target_number,
@@ -101,7 +102,7 @@ def plot_neighborhood(
         )
         ax.set(xlabel=names[0], ylabel=target_names(model.ensemble_)[k])
     else:
-        first, second = _two_inputs(model, inputs, names)
+        first, second = _two_inputs(model, inputs)
         background = others.X[:, first], others.X[:, second]
         places, middle = (X[:, first], X[:, second]), (point[first], point[second])
         contributions = np.abs(columns_of(neighbors.contributions)[:, k])
@@ -157,17 +158,10 @@ def plot_neighborhood(
     return ax
 
 
-def _two_inputs(
-    model: LSGPRegressor, inputs: tuple[int | str, int | str] | None, names: list[str]
-) -> list[int]:
+def _two_inputs(model: LSGPRegressor, inputs: tuple[int | str, int | str] | None) -> list[int]:
     if inputs is None:
         # In the order of the columns, as users know them.
         return sorted(int(j) for j in model.importance().order[:2])
-    numbers = [names.index(each) if each in names else each for each in inputs]
-    is_known = [isinstance(j, (int, np.integer)) and 0 <= j < len(names) for j in numbers]
-    if len(numbers) != 2 or not all(is_known):
-        raise ValueError(
-            f"inputs={inputs!r} are not two inputs of the model. Give two of {', '.join(names)}, "
-            f"or of their numbers from 0 to {len(names) - 1}."
-        )
-    return [int(j) for j in numbers]
+    if len(inputs) != 2:
+        raise ValueError(f"inputs={inputs!r} are not two inputs of the model. Give two.")
+    return [input_number(model.ensemble_, each) for each in inputs]

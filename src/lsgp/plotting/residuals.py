@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,17 +72,18 @@ def plot_residuals(
         )
     observed, predicted = every[:, target], of_target(source.predicted, int(target))
     low, high = predicted.interval(level)
-    is_inside, residuals = (observed >= low) & (observed <= high), observed - predicted.mean
+    is_inside = (observed >= low) & (observed <= high)
     shown = style.sample(np.arange(len(observed)), n_points)
     ax = style.one_axes(ax)
-    draw_residuals(ax, residuals[shown], predicted.mean[shown], is_inside[shown])
+    draw_residuals(ax, Points(observed[shown], predicted.mean[shown], is_inside[shown]))
     for flag, line in zip((True, False), ax.get_lines()[-2:], strict=True):
         share = percent(float(np.mean(is_inside == flag)))
         line.set_label(f"{'inside' if flag else 'outside'} the {100 * level:g} % interval: {share}")
     points = style.count_label("points", len(shown), len(observed))
     if len(shown) == len(observed):
         points = f"{len(observed):,} points"
-    style.title(ax, f"RMSE {style.number(float(np.sqrt(np.mean(residuals**2))))}, {points}")
+    rmse = float(np.sqrt(np.mean((observed - predicted.mean) ** 2)))
+    style.title(ax, f"RMSE {style.number(rmse)}, {points}")
     ax.set_xlabel(f"leave-one-out prediction of {name}")
     ax.set_ylabel(f"residual (observed − predicted) of {name}")
     # Below the axes: residuals may be anywhere in them.
@@ -96,54 +97,47 @@ def of_target(predicted: PredictiveDistribution, target: int) -> PredictiveDistr
     return PredictiveDistribution(mean[:, target], scale[:, target], dof[:, target])
 
 
-def draw_residuals(
-    ax: Axes,
-    residuals: Array,
-    predicted: Array,
-    is_inside: NDArray[np.bool_],
-    numbers: NDArray[np.int64] | None = None,
-) -> None:
-    """Draw residuals against predictions; ``numbers`` are those of the observations."""
+class Points(NamedTuple):
+    """Observations with their predictions, each (q,)."""
+
+    observed: Array
+    predicted: Array
+    is_inside: NDArray[np.bool_]  # whether the interval holds the observation
+    numbers: NDArray[np.int64] | None = None  # by which a page knows them
+
+
+def draw_residuals(ax: Axes, points: Points, name: str = "") -> None:
+    """Draw residuals against predictions."""
     ax.axhline(0.0, color=style.GRAY, linewidth=0.8, zorder=1)
-    _draw_points(ax, predicted, residuals, is_inside, numbers)
+    _draw_points(ax, points, points.observed - points.predicted)
+    ax.set(xlabel=f"predicted {name}", ylabel="observed − predicted")
 
 
-def draw_observed(
-    ax: Axes,
-    observed: Array,
-    predicted: Array,
-    is_inside: NDArray[np.bool_],
-    numbers: NDArray[np.int64] | None = None,
-) -> None:
+def draw_observed(ax: Axes, points: Points, name: str) -> None:
     """Draw observations against predictions, with the diagonal."""
-    style.diagonal(ax, *style.limits(np.append(observed, predicted)))
-    _draw_points(ax, predicted, observed, is_inside, numbers)
+    style.diagonal(ax, *style.limits(np.append(points.observed, points.predicted)))
+    _draw_points(ax, points, points.observed)
+    ax.set(xlabel=f"predicted {name}", ylabel=f"observed {name}")
 
 
-def _draw_points(
-    ax: Axes,
-    x: Array,
-    y: Array,
-    is_inside: NDArray[np.bool_],
-    numbers: NDArray[np.int64] | None,
-) -> None:
-    """Points inside their intervals, and on top of them those outside."""
+def _draw_points(ax: Axes, points: Points, y: Array) -> None:
+    """Draw y of points inside their intervals, and on top of them of those outside."""
     for part, color, marker, alpha in (
-        (is_inside, style.BLUE, "o", 0.55),
-        (~is_inside, style.VERMILLION, "D", 0.85),
+        (points.is_inside, style.BLUE, "o", 0.55),
+        (~points.is_inside, style.VERMILLION, "D", 0.85),
     ):
         (line,) = ax.plot(
-            x[part],
+            points.predicted[part],
             y[part],
             marker,
             color=color,
-            markersize=3.6 if len(x) < 500 else 2.6,
+            markersize=3.6 if len(y) < 500 else 2.6,
             markeredgewidth=0,
             alpha=alpha,
-            rasterized=len(x) > 5000,
+            rasterized=len(y) > 5000,
         )
-        if numbers is not None:
-            style.TIPS[line] = numbers[part].tolist()
+        if points.numbers is not None:
+            style.TIPS[line] = points.numbers[part].tolist()
 
 
 def draw_extrapolation(ax: Axes, counts: NDArray[np.int64], edges: Array) -> None:

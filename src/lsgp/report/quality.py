@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from lsgp.compute.text import percent
 from lsgp.plotting.calibration import coverage_band, draw_coverage, draw_pit
-from lsgp.plotting.residuals import draw_observed, draw_residuals
+from lsgp.plotting.residuals import Points, draw_observed, draw_residuals
 from lsgp.plotting.style import number
 from lsgp.report.facts import View
 from lsgp.report.page import Section, section
@@ -99,43 +99,33 @@ def verdict(view: View) -> Verdict:
 def _charts(view: View) -> list[tuple[Markup, str]]:
     """Pictures with their captions."""
     shown, name = view.shown, view.name
-    points = (view.predicted.mean[shown], ~view.is_out[shown], shown)
+    points = Points(view.observed[shown], view.predicted.mean[shown], ~view.is_out[shown], shown)
     out = percent(float(np.mean(view.is_out)))
-
-    def observed(ax: Axes) -> None:
-        draw_observed(ax, view.observed[shown], *points)
-        ax.set(xlabel=f"predicted {name}", ylabel=f"observed {name}")
-
-    def residuals(ax: Axes) -> None:
-        draw_residuals(ax, view.residuals[shown], *points)
-        ax.set(xlabel=f"predicted {name}", ylabel="observed − predicted")
-
     of = f"{name} ({view.observations.label.lower()})"
-    return [
+    drawn: list[tuple[Callable[[Axes], object], str, str]] = [
         (
-            picture(observed, f"Observed against predicted {of}"),
+            partial(draw_observed, points=points, name=name),
+            f"Observed against predicted {of}",
             f"Observed against predicted. Orange: outside its 90 % interval ({out}).",
         ),
         (
-            picture(residuals, f"Residuals against predicted {of}"),
+            partial(draw_residuals, points=points, name=name),
+            f"Residuals against predicted {of}",
             "Residuals against predictions: no pattern should be left.",
         ),
         (
-            picture(
-                partial(draw_coverage, calibration=view.calibration),
-                f"Coverage of central intervals of {of} by their level",
-            ),
+            partial(draw_coverage, calibration=view.calibration),
+            f"Coverage of central intervals of {of} by their level",
             "Coverage by level. On the diagonal is calibrated; gray: chance (95 %).",
         ),
         (
-            picture(
-                partial(draw_pit, pit=view.calibration.pit),
-                f"Histogram of the probability of less than observed of {of}",
-            ),
+            partial(draw_pit, pit=view.calibration.pit),
+            f"Histogram of the probability of less than observed of {of}",
             "Probability of less than observed: flat if calibrated; a hump says too wide, a valley "
             "too narrow.",
         ),
     ]
+    return [(picture(draw, description), caption) for draw, description, caption in drawn]
 
 
 def observations_of(views: Sequence[View], count_from: int = 0) -> dict[str, object]:
