@@ -89,19 +89,28 @@ def to_markdown(document: Document) -> str:
 
 def to_html(document: Document, folder: Path) -> str:
     """One file: the pictures are inside, and nothing is loaded."""
-    tiles = "".join(
-        f'<div class="tile"><div class="value">{_inline(value)}</div>'
-        f'<div class="what">{_inline(what)}</div></div>'
-        for value, what in document.tiles
-    )
-    parts = [f'<div class="tiles">{tiles}</div>'] if document.tiles else []
-    for section in document.sections:
-        body = "\n".join(_html(part, folder) for part in section.parts)
-        parts.append(
-            f'<section id="{section.key}"><h2>{escape(section.title)}</h2>\n{body}\n</section>'
+    from markupsafe import Markup
+
+    sections = [
+        page.Section(
+            section.key,
+            section.label,
+            Markup("\n").join(
+                [
+                    Markup("<h2>{}</h2>").format(section.title),
+                    *(Markup(_html(part, folder)) for part in section.parts),
+                ]
+            ),
         )
-    links = [(section.key, section.label) for section in document.sections]
-    return page.assemble(document.title, document.subtitle, parts, "{}", document.foot, links=links)
+        for section in document.sections
+    ]
+    return page.write_page(
+        document.title,
+        sections,
+        subtitle=document.subtitle,
+        tiles=[(Markup(_inline(value)), Markup(_inline(what))) for value, what in document.tiles],
+        foot=document.foot,
+    )
 
 
 def _markdown(part: Part) -> str:

@@ -11,8 +11,9 @@ from tuned import regressor
 
 from lsgp import LSGPRegressor
 from lsgp.ensemble.assessment import assess
-from lsgp.ensemble.picture_facts import coverage_band, largest_shown, pit_histogram
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.plotting.calibration import coverage_band, pit_histogram
+from lsgp.plotting.tuning import largest_shown
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -267,7 +268,7 @@ def test_neighborhood_of_many_inputs_shows_the_most_relevant_or_the_given_two():
     ax = plotting.plot_neighborhood(model, [0.5] * 4, inputs=("d", 0))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("d", "a")
     with pytest.raises(
-        ValueError, match=r"are not two inputs of the model\. Give two of a, b, c, d"
+        ValueError, match=r"'e' is not an input of the model\. Its inputs are a, b, c, d"
     ):
         plotting.plot_neighborhood(model, [0.5] * 4, inputs=("d", "e"))
     with pytest.raises(ValueError, match="query has 3 values, but the model has 4 inputs"):

@@ -119,16 +119,16 @@ def test_a_cluster_without_dask_names_the_remedy():
     assert (result.returncode, result.stderr) == (2, f"lsgp fit: {NO_DASK}\n")
 
 
-def test_a_plain_install_fits_predicts_saves_reports_and_runs_the_demo(plain, tmp_path):
+def test_a_plain_install_fits_predicts_saves_and_runs_the_demo(plain, tmp_path):
     code = (
         "import sys; import numpy as np; from lsgp import LSGPRegressor; "
-        "from lsgp.cli import main; from lsgp.report import write_report; "
+        "from lsgp.cli import main; "
         "from lsgp.compute import progress; progress.APPEARS_AFTER = 0.0; "
         "sys.stderr.isatty = lambda: True; "
         "X = np.random.default_rng(0).uniform(size=(60, 2)); "
         "model = LSGPRegressor(effort='fast', random_state=0, verbose=1).fit(X, X[:, 0]); "
         "assert abs(model.predict([[0.5, 0.5]])[0] - 0.5) < 0.05; "
-        "model.save('m.lsgp'); write_report(model, 'page.html'); "
+        "model.save('m.lsgp'); "
         "sys.exit(main(['info', 'm.lsgp']) or main(['demo', '--sizes', '40', '--draws', '1', "
         "'--no-plot']))"
     )
@@ -137,18 +137,34 @@ def test_a_plain_install_fits_predicts_saves_reports_and_runs_the_demo(plain, tm
     assert "Tuning" in result.stderr
     assert "100%" in result.stderr
     assert "LSGP better" in result.stdout
-    assert "</html>" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def test_reports_of_named_inputs_need_no_library_of_frames(plain, tmp_path):
+def test_a_report_names_the_remedy(plain, tmp_path):
+    code = (
+        "from lsgp import LSGPRegressor; from lsgp.report import write_report; "
+        "write_report(LSGPRegressor(objective=None).fit([[0], [1], [2]], [0, 1, 0]), 'page.html')"
+    )
+    result = plain(code, cwd=tmp_path)
+    assert "needs matplotlib and jinja2, which are not installed." in result.stderr
+    assert "pip install 'lsgp[plot]'" in result.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_templates_of_the_report_are_installed():
+    installed = {path.name for path in files("lsgp") if path.parts[1:3] == ("report", "templates")}
+    assert installed == {path.name for path in (ROOT / "src/lsgp/report/templates").iterdir()}
+
+
+def test_reports_of_named_inputs_need_no_library_of_frames(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.uniform(size=(60, 2)), columns=["x", "z"])
     LSGPRegressor(objective=None).fit(frame, frame["x"]).save(tmp_path / "m.lsgp")
     code = (
-        "import warnings; warnings.simplefilter('error'); "
-        "from lsgp import LSGPRegressor; from lsgp.report import write_report; "
+        "import sys, warnings; warnings.simplefilter('error')\n"
+        "for name in ('pandas', 'polars', 'pyarrow'): sys.modules[name] = None\n"
+        "from lsgp import LSGPRegressor; from lsgp.report import write_report\n"
         "write_report(LSGPRegressor.load('m.lsgp'), 'page.html')"
     )
-    result = plain(code, cwd=tmp_path)
+    result = run_python(code, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "</html>" in (tmp_path / "page.html").read_text(encoding="utf-8")

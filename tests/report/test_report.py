@@ -4,7 +4,10 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,12 +15,15 @@ import pytest
 from tuned import regressor
 
 from lsgp import LSGPRegressor, __version__
-from lsgp.report import axes, tables, write_report
-from lsgp.report.explanations import extrapolation_scores
-from lsgp.report.pixels import png_data
+from lsgp.plotting.style import number
+from lsgp.report import page as page_module
+from lsgp.report import write_report
+from lsgp.report.extrapolation import extrapolation_scores
 
 NASTY = "<script>alert(1)</script>"
-VOID = {"meta", "link", "line", "circle", "rect", "image", "path", "polyline", "polygon", "br"}
+VOID = {"meta", "link", "br"}
+SIDES = ("width", "height")
+DRAWN = ("text", "path", "use")
 
 
 class Page(HTMLParser):
@@ -47,6 +53,11 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
     @property
+    def charts(self):
+        """What is said of the pictures to those who do not see them."""
+        return [a["aria-label"] for a in self.of("svg") if a.get("class") == "chart"]
+
+    @property
     def text(self):
         return " ".join("".join(self.texts).split())
 
@@ -55,6 +66,19 @@ def make_data(n, d, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(n, d))
     return X, np.sin(5 * X).sum(axis=1) + 0.1 * rng.normal(size=n)
+
+
+def sides_of_images(text):
+    """Widths and heights of the pictures in a page, as they are drawn."""
+    sides = []
+    for found in re.findall(r"<image[^>]*>", text):
+        width, height = (float(re.search(rf'{k}="([\d.]+)"', found)[1]) for k in SIDES)
+        scale = re.search(r'transform="matrix\(([^)]*)\)"', found)
+        if scale:
+            numbers = [float(each) for each in re.split("[ ,]+", scale[1].strip())]
+            width, height = width * abs(numbers[0]), height * abs(numbers[3])
+        sides.append((width, height))
+    return sides
 
 
 def fit(X, y, **settings):
@@ -89,7 +113,7 @@ def test_report_is_one_file_that_loads_nothing(model, tmp_path):
     assert "http:" not in text
     assert "https:" not in text
     assert "@import" not in text
-    assert "url(" not in text
+    assert set(re.findall(r"url\(.", text)) <= {"url(#"}
 
 
 def test_report_names_what_was_fitted(model, tmp_path):
@@ -114,12 +138,36 @@ def test_scores_are_those_of_leave_one_out_and_of_the_given_data(model, tmp_path
 def test_every_chart_is_there(model, tmp_path):
     write_report(model, tmp_path / "r.html", *given())
     page = read(tmp_path / "r.html")
-    labels = [attributes["aria-label"] for attributes in page.of("svg") if "role" in attributes]
     # Four of the leave-one-out predictions, four of the given data, importance, three
     # effects, extrapolation.
-    assert len(labels) == 13
-    points = [a for a in page.of("circle") if a.get("class", "").startswith("pt")]
+    assert len(set(page.charts)) == len(page.charts) == 13
+    points = [a for a in page.of("use") if "data-i" in a]
     assert len(points) == 2 * (300 + 80)
+
+
+def test_pictures_have_ids_of_their_own_and_the_colors_of_the_page(model, tmp_path):
+    write_report(model, tmp_path / "r.html", *given())
+    page = read(tmp_path / "r.html")
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    used = [a["href"].removeprefix("#") for a in page.of("use")]
+    used += [a["clip-path"][5:-1] for _, a in page.elements if "clip-path" in a]
+    assert set(used) <= set(ids)
+    # A color that stays the same is one that cannot be read in the dark.
+    styles = {a["style"] for tag, a in page.elements if tag in DRAWN and "style" in a}
+    assert not [each for each in styles if re.search("#[0-9a-f]{6}", each)]
+    sheet = (Path(page_module.__file__).parent / "templates/page.css").read_text("utf-8")
+    for name in re.findall(r"var\((--\w+)\)", " ".join(styles)):
+        assert sheet.count(f"{name}: ") == 4  # light, dark by the system, dark by the button, paper
+
+
+def test_the_same_model_has_the_same_pictures(model, tmp_path):
+    texts = []
+    for name in ("a.html", "b.html"):
+        write_report(model, tmp_path / name, title="T")
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        texts.append(re.sub(r"<header.*?</header>", "", text, flags=re.DOTALL))
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize("d", [1, 2])
@@ -130,6 +178,8 @@ def test_models_of_few_inputs_show_their_predictions(d, tmp_path):
     assert any(a.get("id") == "predictions" for a in page.of("section"))
     # Two targets, each with a mean and a deviation, and the density; each with its color bar.
     assert len(page.of("image")) == (10 if d == 2 else 0)
+    curves = [label for label in page.charts if label.endswith("mean, bands and data")]
+    assert len(curves) == (0 if d == 2 else 2)
 
 
 def test_maps_have_the_shape_of_the_ground_and_units(tmp_path):
@@ -142,12 +192,10 @@ def test_maps_have_the_shape_of_the_ground_and_units(tmp_path):
     known = Georeference(0, 1, 'LOCAL_CS["field"]', ("mg/kg",))
     fitted.ensemble_ = replace(fitted.ensemble_, georeference=known)
     write_report(fitted, tmp_path / "r.html")
-    page = read(tmp_path / "r.html")
-    pictures = [a for a in page.of("image") if a["width"] != "12"]
-    assert len(pictures) == 3
-    for picture in pictures:
-        ratio = float(picture["height"]) / float(picture["width"])
-        assert abs(ratio - np.ptp(X[:, 1]) / np.ptp(X[:, 0])) < 0.01
+    maps = sides_of_images((tmp_path / "r.html").read_text(encoding="utf-8"))[::2]
+    assert len(maps) == 3
+    for width, height in maps:
+        assert abs(height / width - np.ptp(X[:, 1]) / np.ptp(X[:, 0])) < 0.01
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "y [mg/kg]</text>" in text
     assert "rows per cell</text>" in text
@@ -257,7 +305,11 @@ def test_candidates_of_tuning_are_listed(of_any_size):
     table = re.search(r'<table id="candidates".*?</table>', text, re.DOTALL)[0]
     assert table.count("<tr") == 1 + len(model.tuning_.candidates)
     assert table.count('class="chosen"') == len(model.tuning_.chosen)
-    assert re.search(r'class="dot chosen"', text)
+    chart = text[text.index("Losses of the candidates") :]
+    tips = re.findall(r'data-tip="([^"]*)"', chart[: chart.index("</svg>")])
+    assert len(tips) == len(model.tuning_.candidates)
+    weights = [re.search(r"weight (.*) %", tip)[1] for tip in tips]
+    assert sum(weight != "0.0" for weight in weights) == len(model.tuning_.chosen)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +335,7 @@ def test_odd_models_get_a_report_too(case, tmp_path):
     write_report(model, tmp_path / "r.html", X, y)
     page = read(tmp_path / "r.html")
     assert "What was fitted" in page.text
-    assert not re.search(r'(cx|cy|x|y|x1|x2|width)="-?(nan|inf)', (tmp_path / "r.html").read_text())
+    assert not re.search(r' (x|y|d|width)="[^"]*(nan|inf)', (tmp_path / "r.html").read_text())
 
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(model, tmp_path, monkeypatch):
@@ -313,35 +365,22 @@ def test_wrong_arguments_are_refused_with_a_remedy(model, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_report_needs_no_matplotlib(model, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    write_report(model, tmp_path / "r.html")
+@pytest.mark.parametrize("name", ["matplotlib", "jinja2"])
+def test_without_its_extra_one_error_names_it(model, tmp_path, monkeypatch, name):
+    monkeypatch.setitem(__import__("sys").modules, name, None)
+    with pytest.raises(ImportError, match=rf"needs {name}, which is not.*'lsgp\[plot\]'"):
+        write_report(model, tmp_path / "r.html")
+    assert os.listdir(tmp_path) == []
 
 
-# -- charts --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("low", "high"), [(0, 1), (-3.7, 12.2), (1e-9, 2e-9), (1e150, 3e150), (99.9, 100.1)]
-)
-def test_ticks_are_few_and_inside(low, high):
-    found = axes.ticks(low, high)
-    assert 2 <= len(found) <= 11
-    assert all(low - 1e-9 * (high - low) <= tick <= high + 1e-9 * (high - low) for tick in found)
-    assert len(set(axes.tick_labels(found))) == len(found)
-
-
-def test_pictures_are_png_files():
-    pytest.importorskip("PIL")
-    import base64
-    import io
-
-    from PIL import Image
-
-    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3)).astype(np.uint8)
-    address = png_data(pixels)
-    data = base64.b64decode(address.removeprefix("data:image/png;base64,"))
-    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(data))), pixels)
+def test_importing_the_report_imports_no_extra():
+    code = (
+        "import sys, sklearn.base, sklearn.gaussian_process; before = set(sys.modules); "
+        "import lsgp.report; "
+        "print(*{'jinja2', 'matplotlib', 'polars', 'rich'} & (set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
 
 
 def test_header_shows_the_given_data_where_there_are(model, tmp_path):
@@ -351,16 +390,11 @@ def test_header_shows_the_given_data_where_there_are(model, tmp_path):
     header = (
         (tmp_path / "with.html").read_text("utf-8").split('class="tiles"')[1].split("<section")[0]
     )
-    assert axes.format_number(model.calibration(X, y).rmse) in header
+    assert number(model.calibration(X, y).rmse) in header
     assert "RMSE (given data, yield)" in header
     assert ">80<" in header
     alone = (tmp_path / "without.html").read_text("utf-8").split('class="tiles"')[1]
     assert "RMSE (leave-one-out, yield)" in alone.split("<section")[0]
-
-
-def test_short_words_of_tables_are_not_broken():
-    assert tables.cell("superplasticizer") == '<td class="text">superplasticizer</td>'
-    assert 'class="text long"' in tables.cell("a" * 200)
 
 
 def test_report_shows_importance_and_effects(model, tmp_path):
@@ -368,11 +402,10 @@ def test_report_shows_importance_and_effects(model, tmp_path):
     page = read(tmp_path / "r.html")
     found = model.importance()
     for j in found.order:
-        assert f"{found.names[j]}: {axes.format_number(found.values[j], 3)} ±" in (
+        assert f"{found.names[j]}: {number(found.values[j], 3)} ±" in (
             tmp_path / "r.html"
         ).read_text(encoding="utf-8")
-    labels = [a.get("aria-label", "") for a in page.of("svg")]
-    assert sum(label.startswith("Effect of ") for label in labels) == 3
+    assert sum(label.startswith("Effect of ") for label in page.charts) == 3
 
 
 def test_weights_of_models_add_to_a_hundred(of_any_size):

@@ -36,7 +36,7 @@ def test_page_loads_without_errors_and_draws_its_pictures(page, tmp_path):
           charts: visible.length,
           isDrawn: visible.every((svg) => svg.getBBox().height > 50),
           images: [...document.querySelectorAll("image")].every((i) => i.getBBox().width > 0),
-          points: document.querySelectorAll(".pt").length,
+          points: document.querySelectorAll("[data-i]").length,
           scripts: document.scripts.length,
           overflow: document.documentElement.scrollWidth - window.innerWidth,
           title: document.title,
@@ -106,7 +106,7 @@ def test_controls_work(page, tmp_path):
 
         // Tooltips.
         const charts = one('#quality [data-source="given"][data-target="1"]');
-        const point = charts.querySelector(".pt");
+        const point = charts.querySelector("[data-i]");
         const move = (mark) => mark.dispatchEvent(
           new PointerEvent("pointermove", { bubbles: true, clientX: 40, clientY: 40 }));
         move(point);
@@ -114,7 +114,7 @@ def test_controls_work(page, tmp_path):
         result.lit = charts.querySelectorAll(".lit").length;
         move(one("h1"));
         result.hidden = one("#tip").hidden;
-        move(charts.querySelector(".dot"));
+        move(charts.querySelector("[data-tip]"));
         result.level = one("#tip").textContent;
 
         // Light and dark.

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lsgp.compute.text import percent
 from lsgp.ensemble.class_assessment import ClassAssessment
 from lsgp.ensemble.classify import LeaveOneOutClasses, codes_of_rows
-from lsgp.ensemble.view import EncodedRows, in_one_piece, input_names, possible, training_rows
+from lsgp.ensemble.view import EncodedRows, in_one_piece, training_rows
 from lsgp.estimators.classifier import LSGPClassifier
-from lsgp.plotting import style
+from lsgp.plotting import maps, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Training points that are predicted leave-one-out when a model is given.
-N_LEFT_OUT = 5000
 #: Classes whose counts are written into the confusion matrix.
 MOST_COUNTED = 12
 #: Pixels of the decision map, in each direction.
@@ -63,24 +62,29 @@ def plot_reliability(
     >>> plot_reliability(model).get_xlabel()
     'probability of the predicted class'
     """
-    judged, how = _assessment_of(source, X, y)
+    judged, how = style.judged(source, X, y)
     axes = style.one_axes(ax, (4.8, 4.4))
     # A bin of a few says nothing, and its whisker is the whole axis.
     used = judged.bin_counts >= min(FEWEST_IN_BIN, judged.bin_counts.max())
     counts, confidence = judged.bin_counts[used], judged.bin_confidence[used]
-    axes.plot([0, 1], [0, 1], color=style.GRAY, linewidth=1, linestyle="--", zorder=1)
+    style.diagonal(axes, 0.0, 1.0)
     chance = 1.96 * np.sqrt(confidence * (1.0 - confidence) / counts)
     accuracy = judged.bin_accuracy[used]
-    axes.vlines(confidence, confidence - chance, confidence + chance, color=style.PALE, linewidth=5)
+    low, high = np.maximum(confidence - chance, 0.0), np.minimum(confidence + chance, 1.0)
+    axes.vlines(confidence, low, high, color=style.PALE, linewidth=5)
     axes.plot(confidence, accuracy, color=style.BLUE, linewidth=1)
     sizes = 15.0 + 150.0 * counts / counts.max()
-    axes.scatter(confidence, accuracy, s=sizes, color=style.BLUE, zorder=3)
-    low = min(1.0 / max(len(judged.class_names), 1), float(confidence.min()))
-    axes.set(xlim=(max(0.0, low - 0.05), 1.02), ylim=(0.0, 1.03))
+    dots = axes.scatter(confidence, accuracy, s=sizes, color=style.BLUE, zorder=3)
+    style.TIPS[dots] = [
+        f"{n:,} predictions of {percent(c)}: {percent(right)} are right"
+        for n, c, right in zip(counts, confidence, accuracy, strict=True)
+    ]
+    first = min(1.0 / max(len(judged.class_names), 1), float(confidence.min()))
+    axes.set(xlim=(max(0.0, first - 0.05), 1.02), ylim=(0.0, 1.03))
     axes.set_xlabel("probability of the predicted class")
     axes.set_ylabel("share that is right")
-    title = f"{how}: {judged.n:,} points, calibration error {judged.calibration_error:.3f}"
-    axes.set_title(title, fontsize=10, loc="left")
+    error = f"calibration error {judged.calibration_error:.3f}"
+    style.title(axes, f"{how.capitalize()}: {judged.n:,} points, {error}")
     return axes
 
 
@@ -110,7 +114,7 @@ def plot_confusion(
     >>> plot_confusion(model).get_ylabel()
     'observed'
     """
-    judged, how = _assessment_of(source, X, y)
+    judged, how = style.judged(source, X, y)
     axes = style.one_axes(ax, (5.2, 4.4))
     shares = judged.confusion / np.maximum(judged.confusion.sum(axis=1, keepdims=True), 1)
     drawn = axes.imshow(shares, cmap=style.weight_colors(), vmin=0.0, vmax=1.0)
@@ -124,7 +128,7 @@ def plot_confusion(
             axes.text(j, i, f"{number:,}", ha="center", va="center", color=color, fontsize=9)
     axes.set_xlabel("predicted")
     axes.set_ylabel("observed")
-    axes.set_title(f"{how}: error {100 * judged.error:.1f} %", fontsize=10, loc="left")
+    style.title(axes, f"{how.capitalize()}: error {100 * judged.error:.1f} %")
     style.color_bar(axes, drawn, label="share of the observed class")
     return axes
 
@@ -163,63 +167,33 @@ def plot_decision(
         )
     axes = style.one_axes(ax, (5.6, 4.6))
     data = training_rows(model.ensemble_, n_points)
-    data = data._replace(X=in_one_piece(model.ensemble_, data.X))
-    image, sides = decision_image(model, data.X)
-    (west, east), (south, north) = sides
-    axes.imshow(image, extent=(west, east, south, north), aspect="auto", interpolation="nearest")
+    X = in_one_piece(model.ensemble_, data.X)
+    frame = maps.MapFrame((0, 1), maps.sides_of(model, X))
+    maps.show_image(axes, decision_image(model, frame), frame)
     codes, names = codes_of_rows(model.ensemble_, data.rows), model.classes_.tolist()
     for k, name in enumerate(names):
-        here = codes == k
         axes.scatter(
-            data.X[here, 0],
-            data.X[here, 1],
+            X[codes == k, 0],
+            X[codes == k, 1],
             s=12,
             color=COLORS[k % len(COLORS)],
             edgecolor="white",
             linewidth=0.4,
             label=str(name),
         )
-    axes.set(xlim=(west, east), ylim=(south, north))
-    inputs = input_names(model.ensemble_)
-    axes.set_xlabel(inputs[0])
-    axes.set_ylabel(inputs[1])
+    maps.label_sides(axes, model, frame)
     if len(names) <= MOST_COUNTED:
         style.legend(axes, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return axes
 
 
-def decision_image(
-    model: LSGPClassifier, X: ArrayLike
-) -> tuple[NDArray[np.uint8], list[tuple[float, float]]]:
-    """Pixels (rows, columns, 3) of the likeliest class, from the top, and the sides of the map."""
-    sides = []
-    for j, column in enumerate(np.asarray(X).T):
-        low, high = float(column.min()), float(column.max())
-        margin = 0.04 * (high - low if high > low else 1.0)
-        sides.append(possible(model.ensemble_, j, low - margin, high + margin))
-    steps = (np.arange(RESOLUTION) + 0.5) / RESOLUTION
-    across, up = (low + (high - low) * steps for low, high in sides)
-    queries = np.stack(np.meshgrid(across, up[::-1]), axis=-1).reshape(-1, 2)
-    proba = model.predict_proba(EncodedRows(queries))
+def decision_image(model: LSGPClassifier, frame: maps.MapFrame) -> NDArray[np.uint8]:
+    """Pixels (rows, columns, 3) of the likeliest class, the first row in the south."""
+    proba = model.predict_proba(EncodedRows(frame.centers(RESOLUTION)))
     likeliest = proba.argmax(axis=1)
     floor = 1.0 / max(proba.shape[1], 1)
     sure = np.clip((proba.max(axis=1) - floor) / max(1.0 - floor, 1e-9), 0.0, 1.0)[:, None]
     colors = np.array([[int(c[k : k + 2], 16) for k in (1, 3, 5)] for c in COLORS], dtype=float)
     strength = 0.15 + 0.55 * sure
     pixels = 255.0 * (1.0 - strength) + colors[likeliest % len(colors)] * strength
-    return pixels.reshape(RESOLUTION, RESOLUTION, 3).astype(np.uint8), sides
-
-
-def _assessment_of(
-    source: LSGPClassifier | ClassAssessment | LeaveOneOutClasses,
-    X: ArrayLike | None,
-    y: ArrayLike | None,
-) -> tuple[ClassAssessment, str]:
-    style.require_together(X, y)
-    if isinstance(source, ClassAssessment):
-        return source, "Given predictions"
-    if isinstance(source, LeaveOneOutClasses):
-        return source.assessment, "Leave-one-out"
-    if X is not None and y is not None:
-        return source.calibration(X, y), "Given data"
-    return source.loo(n_points=N_LEFT_OUT, random_state=0).assessment, "Leave-one-out"
+    return pixels.reshape(*frame.shape(RESOLUTION), 3).astype(np.uint8)

@@ -7,21 +7,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lsgp.compute.text import count
 from lsgp.ensemble.effects import Effect
-from lsgp.ensemble.view import (
-    target_names,
-    target_number,
-)
+from lsgp.ensemble.importance import Importance
+from lsgp.ensemble.view import target_names, target_number
 from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.plotting import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
+#: Characters that are shown of the name of an input and of a level, and of levels side by side.
+LONGEST_NAME, LONGEST_LEVEL, LONGEST_LEVELS = 26, 14, 24
 
 
 def plot_importance(
@@ -57,45 +55,36 @@ def plot_importance(
     ['x1', 'x2', 'x0']
     """
     found = model.importance(n_points)
-    order = found.order[: max(n_inputs, 1)]
-    values, errors = found.values[order], found.standard_errors[order]
-    ax = style.one_axes(ax, (6.4, 1.3 + 0.3 * len(order)))
-    places = np.arange(len(order))
-    ax.barh(places, values, height=0.68, color=style.BLUE)
-    ax.errorbar(
-        values, places, xerr=errors, fmt="none", ecolor=style.INK, elinewidth=1.0, capsize=2.5
-    )
-    ax.set_yticks(places, [found.names[j] for j in order])
-    ax.invert_yaxis()
-    ax.tick_params(axis="y", length=0)
-    for place, value, error in zip(places, values, errors, strict=True):
-        ax.annotate(
-            f"{value + 0.0:.2f}".replace("-0.00", "0.00"),
-            (max(value + error, 0.0), place),
-            xytext=(5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-            color=style.GRAY,
-        )
-    label = "importance: R² lost when the input is shuffled"
-    n = len(found.names)
-    ax.set_xlabel(label if len(order) == n else f"{label} ({len(order)} of {n})")
-    ax.set_title(
-        f"leave-one-out, {count(found.n_points, 'point')}, ± 1 standard error",
-        fontsize=11,
-        loc="left",
-    )
-    ax.set_xlim(min(0.0, 1.1 * float((values - errors).min())), _end(values + errors))
+    n_shown = min(max(n_inputs, 1), len(found.names))
+    ax = style.one_axes(ax, (6.4, 1.3 + 0.3 * n_shown))
+    draw_importance(ax, found, n_shown)
+    points = count(found.n_points, "point")
+    style.title(ax, f"leave-one-out, {points}, ± 1 standard error")
     return ax
 
 
-#: Characters of level names that stand side by side.
-LONGEST_LEVELS = 24
-
-
-def _end(values: Array) -> float:
-    return 1.14 * max(float(values.max()), 1e-12)
+def draw_importance(ax: Axes, found: Importance, n_shown: int) -> None:
+    """Draw bars of the most important inputs, the strongest at the top."""
+    order = found.order[:n_shown]
+    values, errors = found.values[order], found.standard_errors[order]
+    places = np.arange(len(order))
+    bars = ax.barh(places, values, height=0.68, color=style.BLUE)
+    ax.errorbar(
+        values, places, xerr=errors, fmt="none", ecolor=style.INK, elinewidth=1.0, capsize=2.5
+    )
+    ax.set_yticks(places, [style.shorten(found.names[j], LONGEST_NAME) for j in order])
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+    for bar, j, place in zip(bars, order, places, strict=True):
+        value, error = float(found.values[j]), float(found.standard_errors[j])
+        style.TIPS[bar] = [f"{found.names[j]}: {style.number(value, 3)} ± {style.number(error, 2)}"]
+        shown = f"{value + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
+        style.note(ax, shown, (max(value + error, 0.0), place), (5, 0), style.GRAY)
+    label = "importance: R² lost when the input is shuffled"
+    n = len(found.names)
+    ax.set_xlabel(label if len(order) == n else f"{label} ({len(order)} of {n})")
+    end = 1.14 * max(float((values + errors).max()), 1e-12)
+    ax.set_xlim(min(0.0, 1.1 * float((values - errors).min())), end)
 
 
 def plot_effects(
@@ -139,40 +128,41 @@ def plot_effects(
     """
     drawn = model.effects(inputs, target, n_points)
     name = target_names(model.ensemble_)[target_number(model.ensemble_, target)]
-    axes = style.several_axes(
-        ax, len(drawn), (3.2 * min(len(drawn), 3), 2.7 * -(-len(drawn) // 3)), "plot_effects", 3
-    )
-    ends = [(e.effect - 2 * e.standard_error, e.effect + 2 * e.standard_error) for e in drawn]
-    low, high = min(float(e[0].min()) for e in ends), max(float(e[1].max()) for e in ends)
-    margin = 0.06 * (high - low) or 1.0
-    for each, effect, (below, above) in zip(axes, drawn, ends, strict=True):
-        each.axhline(0.0, color=style.PALE, linewidth=0.8, zorder=1)
-        if effect.levels:
-            _draw_levels(each, effect)
-            each.set_ylim(low - margin, high + margin)
-            continue
-        each.fill_between(effect.grid, below, above, color=style.SKY, alpha=0.4, linewidth=0)
-        each.plot(effect.grid, effect.effect, color=style.BLUE, linewidth=1.6)
-        # Heights are comparable only on one scale.
-        each.set_ylim(low - margin, high + margin)
-        each.plot(
-            effect.grid,
-            np.full(len(effect.grid), low - margin),
-            "|",
-            color=style.GRAY,
-            markersize=7,
-            clip_on=False,
-        )
-        each.set_xlabel(effect.name)
-    axes[0].set_ylabel(f"change of mean {name}")
-    for each in axes[3::3]:
-        each.set_ylabel(f"change of mean {name}")
+    n_across = 3
+    size = (3.2 * min(len(drawn), n_across), 2.7 * -(-len(drawn) // n_across))
+    axes = style.several_axes(ax, len(drawn), size, "plot_effects", n_across)
+    ends = limits_of_effects(drawn)
+    for k, (each, effect) in enumerate(zip(axes, drawn, strict=True)):
+        draw_effect(each, effect, ends)
+        if k % n_across == 0:
+            each.set_ylabel(f"change of mean {name}")
     return axes
 
 
-def _draw_levels(axes: Axes, effect: Effect) -> None:
+def limits_of_effects(drawn: Sequence[Effect]) -> tuple[float, float]:
+    """One scale for several effects: only on one are heights comparable."""
+    ends = [e.effect + sign * 2.0 * e.standard_error for e in drawn for sign in (-1.0, 1.0)]
+    return style.limits(np.concatenate(ends), 0.06)
+
+
+def draw_effect(ax: Axes, effect: Effect, ends: tuple[float, float]) -> None:
+    """Draw the change of the mean along one input, with two standard errors."""
+    ax.axhline(0.0, color=style.PALE, linewidth=0.8, zorder=1)
+    ax.set_ylim(*ends)
+    ax.set_xlabel(effect.name)
+    if effect.levels:
+        _draw_levels(ax, effect)
+        return
+    low, high = (effect.effect + sign * 2.0 * effect.standard_error for sign in (-1.0, 1.0))
+    ax.fill_between(effect.grid, low, high, color=style.SKY, alpha=0.4, linewidth=0)
+    ax.plot(effect.grid, effect.effect, color=style.BLUE, linewidth=1.6)
+    bottom = np.full(len(effect.grid), ends[0])
+    ax.plot(effect.grid, bottom, "|", color=style.GRAY, markersize=7, clip_on=False)
+
+
+def _draw_levels(ax: Axes, effect: Effect) -> None:
     """A point with its error for each level of a category."""
-    axes.errorbar(
+    drawn = ax.errorbar(
         effect.grid,
         effect.effect,
         2 * effect.standard_error,
@@ -181,6 +171,10 @@ def _draw_levels(axes: Axes, effect: Effect) -> None:
         ecolor=style.SKY,
         markersize=4,
     )
+    style.TIPS[drawn.lines[0]] = [
+        f"{level}: {style.number(float(mean))}"
+        for level, mean in zip(effect.levels, effect.effect, strict=True)
+    ]
     is_long = len("".join(effect.levels)) > LONGEST_LEVELS
-    axes.set_xticks(effect.grid, effect.levels, rotation=90 if is_long else 0, fontsize=7)
-    axes.set_xlabel(effect.name)
+    names = [style.shorten(level, LONGEST_LEVEL) for level in effect.levels]
+    ax.set_xticks(effect.grid, names, rotation=90 if is_long else 0, fontsize=7)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ from lsgp.ensemble.view import (
     columns_of,
     in_one_piece,
     input_names,
+    input_number,
     inputs_of_rows,
     target_names,
     target_number,
@@ -83,10 +83,11 @@ def plot_neighborhood(
     others = others._replace(X=in_one_piece(model.ensemble_, others.X, around))
     ax = style.one_axes(ax, (6.4, 4.6))
     mean = float(columns_of(explained.predicted.mean)[0, k])
-    low, high = (float(columns_of(end)[0, k]) for end in explained.predicted.interval(0.9))
     if len(names) == 1:
-        y = columns_of(neighbors.observed)[:, k]
-        background, sizes = (others.X[:, 0], others.y[:, k]), np.full(len(y), 34.0)
+        low, high = (float(columns_of(end)[0, k]) for end in explained.predicted.interval(0.9))
+        background = others.X[:, 0], others.y[:, k]
+        places = X[:, 0], columns_of(neighbors.observed)[:, k]
+        middle, sizes = (point[0], (low, high)), np.full(len(X), 34.0)
         ax.errorbar(
             point[0],
             mean,
@@ -99,17 +100,15 @@ def plot_neighborhood(
             label="prediction, 90 % interval",
             zorder=4,
         )
-        places = (X[:, 0], y)
         ax.set(xlabel=names[0], ylabel=target_names(model.ensemble_)[k])
     else:
-        shown = _two_inputs(model, inputs, names)
+        first, second = _two_inputs(model, inputs)
+        background = others.X[:, first], others.X[:, second]
+        places, middle = (X[:, first], X[:, second]), (point[first], point[second])
         contributions = np.abs(columns_of(neighbors.contributions)[:, k])
         sizes = 18.0 + 160.0 * contributions / max(float(contributions.max(initial=0.0)), 1e-300)
-        background = (others.X[:, shown[0]], others.X[:, shown[1]])
-        places = (X[:, shown[0]], X[:, shown[1]])
         ax.plot(
-            point[shown[0]],
-            point[shown[1]],
+            *middle,
             "D",
             color=style.VERMILLION,
             markeredgecolor="white",
@@ -117,7 +116,7 @@ def plot_neighborhood(
             label="query",
             zorder=4,
         )
-        ax.set(xlabel=names[shown[0]], ylabel=names[shown[1]])
+        ax.set(xlabel=names[first], ylabel=names[second])
     ax.plot(
         *background,
         "o",
@@ -129,7 +128,7 @@ def plot_neighborhood(
     )
     drawn = ax.scatter(
         *places,
-        s=sizes,
+        sizes,
         c=neighbors.weights,
         cmap=style.weight_colors(),
         vmin=0.0,
@@ -140,20 +139,16 @@ def plot_neighborhood(
         label=f"{len(neighbors.rows)} neighbors",
     )
     style.color_bar(ax, drawn, label="weight")
-    if len(names) == 1:
-        _zoom(ax.set_xlim, np.append(X[:, 0], point[0]))
-        _zoom(ax.set_ylim, np.append(places[1], [low, high]))
-    else:
-        _zoom(ax.set_xlim, np.append(places[0], point[shown[0]]))
-        _zoom(ax.set_ylim, np.append(places[1], point[shown[1]]))
+    # The neighborhood and a little around it, not all of the data.
+    ax.set_xlim(*style.limits(np.append(places[0], middle[0]), 0.12))
+    ax.set_ylim(*style.limits(np.append(places[1], middle[1]), 0.12))
     std = float(columns_of(explained.predicted.std)[0, k])
-    ax.set_title(
+    style.title(
+        ax,
         f"{target_names(model.ensemble_)[k]} = {style.number(mean)} ± {style.number(std)} "
         "(observation), "
         f"effectively {explained.n_effective[0]:.1f} neighbors"
         + (", extrapolating" if explained.is_extrapolating[0] else ""),
-        fontsize=11,
-        loc="left",
     )
     style.legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3)
     for handle in ax.get_legend().legend_handles:  # type: ignore[union-attr]
@@ -163,24 +158,10 @@ def plot_neighborhood(
     return ax
 
 
-def _two_inputs(
-    model: LSGPRegressor, inputs: tuple[int | str, int | str] | None, names: list[str]
-) -> list[int]:
+def _two_inputs(model: LSGPRegressor, inputs: tuple[int | str, int | str] | None) -> list[int]:
     if inputs is None:
         # In the order of the columns, as users know them.
         return sorted(int(j) for j in model.importance().order[:2])
-    numbers = [names.index(each) if each in names else each for each in inputs]
-    is_known = [isinstance(j, (int, np.integer)) and 0 <= j < len(names) for j in numbers]
-    if len(numbers) != 2 or not all(is_known):
-        raise ValueError(
-            f"inputs={inputs!r} are not two inputs of the model. Give two of {', '.join(names)}, "
-            f"or of their numbers from 0 to {len(names) - 1}."
-        )
-    return [int(j) for j in numbers]
-
-
-def _zoom(set_limits: Callable[[float, float], object], values: Array) -> None:
-    """Show the neighborhood and a little around it, not all of the data."""
-    low, high = float(values.min()), float(values.max())
-    margin = 0.12 * (high - low) or 1.0
-    set_limits(low - margin, high + margin)
+    if len(inputs) != 2:
+        raise ValueError(f"inputs={inputs!r} are not two inputs of the model. Give two.")
+    return [input_number(model.ensemble_, each) for each in inputs]

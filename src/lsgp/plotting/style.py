@@ -3,20 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+import math
+from collections.abc import MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.compute.text import count
+from lsgp.ensemble.assessment import LeaveOneOutResult
+from lsgp.ensemble.classify import LeaveOneOutClasses
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.estimators.regressor import LSGPRegressor
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap
+
+Array = NDArray[np.float64]
 
 #: Of matplotlib Axes, in one row; and what is taken as such.
 AxesArray: TypeAlias = NDArray[np.object_]
@@ -30,8 +37,16 @@ INK, GRAY, PALE = "#222222", "#767676", "#D0D0D0"
 #: Maps of values and of their uncertainty: even in lightness, and alike for the color-blind.
 VALUE_MAP, UNCERTAINTY_MAP = "viridis", "cividis"
 
+DASHED = (0, (4, 3))
+
 #: Points that a picture shows at most, unless told otherwise.
 MOST_POINTS = 2000
+#: Training points that are predicted leave-one-out when a model is given.
+N_LEFT_OUT = 5000
+
+#: What each mark of an artist is, for pages that say it when a pointer is there: a text, or the
+#: number of an observation that the page knows.
+TIPS: MutableMapping[Artist, Sequence[str | int]] = WeakKeyDictionary()
 
 
 def require_matplotlib() -> None:
@@ -88,8 +103,75 @@ def _tidy(ax: Axes) -> Axes:
     return ax
 
 
+def title(ax: Axes, text: str) -> None:
+    ax.set_title(text, fontsize=11, loc="left")
+
+
 def legend(ax: Axes, **options: Any) -> None:
     ax.legend(frameon=False, fontsize=9, **options)
+
+
+def legend_below(ax: Axes, **options: Any) -> None:
+    """A legend under the axes, where it hides nothing."""
+    legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.14), **options)
+
+
+def note(
+    ax: Axes,
+    text: str,
+    at: tuple[SupportsFloat, SupportsFloat],
+    offset: tuple[float, float],
+    color: str,
+    **options: Any,
+) -> None:
+    """Write a small text beside a mark, at an offset in points."""
+    ax.annotate(
+        text,
+        (float(at[0]), float(at[1])),
+        xytext=offset,
+        textcoords="offset points",
+        va="center",
+        fontsize=9,
+        color=color,
+        **options,
+    )
+
+
+def diagonal(ax: Axes, low: float, high: float) -> None:
+    ax.plot([low, high], [low, high], color=GRAY, linewidth=1.0, linestyle=DASHED, zorder=1)
+
+
+def bars(
+    ax: Axes,
+    edges: Array,
+    heights: ArrayLike,
+    tips: Sequence[str],
+    color: str | Sequence[str] = SKY,
+) -> None:
+    """Upright bars between edges, with the text of each."""
+    drawn = ax.bar(
+        edges[:-1],
+        heights,
+        width=np.diff(edges),
+        align="edge",
+        color=color,
+        edgecolor="white",
+        linewidth=0.8,
+    )
+    for bar, tip in zip(drawn, tips, strict=True):
+        TIPS[bar] = [tip]
+
+
+def limits(values: Array, margin: float = 0.04) -> tuple[float, float]:
+    """Ends of an axis that shows all of the finite values."""
+    values = values[np.isfinite(values)]
+    if len(values) == 0:
+        return 0.0, 1.0
+    low, high = float(values.min()), float(values.max())
+    spread = high - low
+    if not spread > 1e-9 * max(abs(low), abs(high), 1e-300):
+        spread = max(abs(low), 1.0)
+    return low - margin * spread, high + margin * spread
 
 
 def color_bar(ax: Axes, drawn: ScalarMappable, **options: Any) -> None:
@@ -106,9 +188,30 @@ def weight_colors() -> ListedColormap:
     return ListedColormap(colormaps["Blues"](np.linspace(0.22, 1.0, 256)), name="weights")
 
 
-def require_together(X: ArrayLike | None, y: ArrayLike | None) -> None:
+def judged(source: Any, X: ArrayLike | None, y: ArrayLike | None) -> tuple[Any, str]:
+    """How good the predictions of a source are, and of which rows.
+
+    The source is a model, which predicts X or, without it, training rows without themselves, the
+    result of its `loo`, or what is returned here.
+    """
     if (X is None) != (y is None):
         raise ValueError("X and y judge a model only together. Give both, or neither.")
+    if isinstance(source, LSGPEstimator):
+        if X is not None:
+            return source.calibration(X, y), "given data"
+        source = source.loo(n_points=N_LEFT_OUT, random_state=0)
+    if isinstance(source, LeaveOneOutResult):
+        return source.calibration, "leave-one-out"
+    if isinstance(source, LeaveOneOutClasses):
+        return source.assessment, "leave-one-out"
+    return source, "given predictions"
+
+
+def sample(rows: NDArray[np.int64], n_points: int, random_state: int = 0) -> NDArray[np.int64]:
+    """These rows in their order, or ``n_points`` of them drawn at random."""
+    if len(rows) <= n_points:
+        return rows
+    return np.sort(np.random.default_rng(random_state).choice(rows, n_points, replace=False))
 
 
 def count_label(what: str, shown: int, total: int) -> str:
@@ -116,9 +219,32 @@ def count_label(what: str, shown: int, total: int) -> str:
     return what if shown == total else f"{what} ({shown:,} of {total:,})"
 
 
-def number(value: float) -> str:
-    """A number with four significant digits, without an exponent where it can be read."""
-    return f"{value:.4g}"
+def shorten(text: str, length: int) -> str:
+    """The text, cut where it is longer."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number to read: four significant digits, a true minus sign, no exponent if it is short.
+
+    Examples
+    --------
+    >>> from lsgp.plotting.style import number
+    >>> number(1234567.0), number(-0.000123456), number(float("nan"))
+    ('1,234,567', '−0.0001235', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    size = abs(value)
+    if size != 0 and (size >= 1e9 or size < 1e-4):
+        text = f"{value:.{digits - 1}e}"
+    elif size >= 10 ** (digits - 1):
+        text = f"{value:,.0f}"
+    else:
+        text = f"{value:.{digits}g}"
+    return text.replace("-", "−")
 
 
 def require_plain(model: LSGPEstimator, what: str) -> None:
@@ -138,3 +264,19 @@ def require_inputs(model: LSGPRegressor, n_inputs: int, what: str, remedy: str) 
             f"{what} shows models of {count(n_inputs, 'input')}, but this one "
             f"has {model.n_features_in_}. {remedy}"
         )
+
+
+def inputs_of(model: LSGPRegressor, X: ArrayLike) -> Array:
+    """Rows of a model of numbers, (n, d)."""
+    inputs = np.asarray(X, dtype=np.float64)
+    if inputs.ndim != 2 or inputs.shape[1] != model.n_features_in_ or len(inputs) == 0:
+        raise ValueError(
+            f"X has shape {inputs.shape}, but the model was fitted to "
+            f"{count(model.n_features_in_, 'column')}. Give at least one row of them."
+        )
+    return inputs
+
+
+def marker_size(n_points: int) -> float:
+    """Diameter that lets many points still be told apart."""
+    return float(np.clip(60.0 / np.sqrt(max(n_points, 1)), 1.6, 5.0))

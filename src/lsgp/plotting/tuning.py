@@ -6,18 +6,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from lsgp.ensemble.picture_facts import largest_shown
+from lsgp.compute.text import percent
 from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.plotting import style
 from lsgp.solvers.objective import OBJECTIVES
-from lsgp.tuning.result import TuningResult
+from lsgp.tuning.result import Candidate, TuningResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
+#: Characters of the name of a candidate that are shown.
+LONGEST_NAME = 36
 
 
 def plot_tuning(
@@ -56,51 +57,64 @@ def plot_tuning(
             "The model was not tuned, so there are no candidates to show. "
             "Fit it with an objective, e.g. objective='auto'."
         )
-    order = np.argsort([candidate.loss for candidate in tuning.candidates], kind="stable")
-    order = np.array(
-        [k for place, k in enumerate(order) if place < n_candidates or tuning.weights[k] > 0]
-    )
+    order = shown_candidates(tuning, n_candidates)
     ax = style.one_axes(ax, (7.6, 1.4 + 0.27 * len(order)))
-    losses = np.array([tuning.candidates[k].loss for k in order])
-    errors = np.array([tuning.candidates[k].standard_error for k in order])
+    draw_tuning(ax, tuning, order)
+    return ax
+
+
+def shown_candidates(tuning: TuningResult, n: int) -> list[int]:
+    """The best n candidates and all that are combined, the best first."""
+    order = np.argsort([candidate.loss for candidate in tuning.candidates], kind="stable").tolist()
+    return [k for place, k in enumerate(order) if place < n or tuning.weights[k] > 0]
+
+
+def draw_tuning(ax: Axes, tuning: TuningResult, order: list[int]) -> None:
+    """Draw these candidates of tuning, one below the other."""
+    candidates, weights = [tuning.candidates[k] for k in order], tuning.weights[order]
+    losses = np.array([candidate.loss for candidate in candidates])
+    errors = np.array([candidate.standard_error for candidate in candidates])
+    places, is_chosen = np.arange(len(order)), weights > 0
     # A few bad candidates must not squeeze the others: they are drawn at the edge.
     edge = largest_shown(losses, errors)
-    for place, k in enumerate(order):
-        candidate, weight = tuning.candidates[k], float(tuning.weights[k])
-        color = style.BLUE if weight > 0 else style.GRAY
-        if candidate.loss > edge:
-            ax.plot(edge, place, ">", color=color, markersize=6, clip_on=False)
-            ax.annotate(
-                style.number(candidate.loss),
-                (edge, place),
-                xytext=(-8, 0),
-                textcoords="offset points",
-                ha="right",
-                va="center",
-                fontsize=9,
-                color=color,
-            )
-            continue
-        ax.errorbar(
-            candidate.loss,
-            place,
-            xerr=candidate.standard_error,
+    tips = np.array(
+        [
+            f"{_name(candidate)}\nloss {style.number(candidate.loss)} ± "
+            f"{style.number(candidate.standard_error, 2)}\nweight {percent(weight)}"
+            for candidate, weight in zip(candidates, weights, strict=True)
+        ]
+    )
+    for part, color, size, width in (
+        (is_chosen, style.BLUE, 6, 1.6),
+        (~is_chosen, style.GRAY, 4, 1.0),
+    ):
+        near, far = part & (losses <= edge), part & (losses > edge)
+        drawn = ax.errorbar(
+            losses[near],
+            places[near],
+            xerr=errors[near],
             fmt="o",
             color=color,
-            markersize=6 if weight > 0 else 4,
-            linewidth=1.6 if weight > 0 else 1.0,
+            markersize=size,
+            linewidth=width,
         )
-    labels = []
-    for k in order:
-        weight = float(tuning.weights[k])
-        share = f"  ({100 * weight:.0f} %)" if weight > 0 else ""
-        labels.append(tuning.candidates[k].describe() + share)
-    ax.set_yticks(np.arange(len(order)), labels)
-    for text, k in zip(ax.get_yticklabels(), order, strict=True):
-        is_chosen = tuning.weights[k] > 0
-        text.set(color=style.INK if is_chosen else style.GRAY)
-        text.set_fontweight("bold" if is_chosen else "normal")
-    ax.axvline(tuning.loss, color=style.VERMILLION, linestyle=(0, (4, 3)), linewidth=1.2, zorder=0)
+        (beyond,) = ax.plot(
+            np.full(far.sum(), edge), places[far], ">", color=color, markersize=6, clip_on=False
+        )
+        style.TIPS[drawn.lines[0]] = tips[near].tolist()
+        style.TIPS[beyond] = tips[far].tolist()
+        for place in places[far]:
+            style.note(ax, style.number(losses[place]), (edge, place), (-8, 0), color, ha="right")
+    labels = [
+        style.shorten(_name(candidate), LONGEST_NAME)
+        + (f"  ({100 * weight:.0f} %)" if weight > 0 else "")
+        for candidate, weight in zip(candidates, weights, strict=True)
+    ]
+    ax.set_yticks(places, labels)
+    for text, chosen in zip(ax.get_yticklabels(), is_chosen, strict=True):
+        text.set(color=style.INK if chosen else style.GRAY)
+        text.set_fontweight("bold" if chosen else "normal")
+    ax.axvline(tuning.loss, color=style.VERMILLION, linestyle=style.DASHED, linewidth=1.2, zorder=0)
     ax.annotate(
         f"combined {style.number(tuning.loss)}",
         (tuning.loss, 1.0),
@@ -118,4 +132,33 @@ def plot_tuning(
     total = len(tuning.candidates)
     some = "" if len(order) == total else f", {len(order)} of {total} candidates"
     ax.set_xlabel(f"{OBJECTIVES[tuning.objective].loss_name} (scaled targets){some}")
-    return ax
+
+
+def _name(candidate: Candidate) -> str:
+    """Kernel, transform, scale and size: short, as it stands beside the axes."""
+    kind = candidate.input_transform
+    transform = "per input" if isinstance(kind, tuple) else kind or "none"
+    parts = [str(candidate.model.kernel), transform, candidate.scale]
+    if candidate.n_neighbors is not None:
+        parts.append(f"{candidate.n_neighbors}")
+    return ", ".join(parts)
+
+
+def largest_shown(losses: ArrayLike, errors: ArrayLike) -> float:
+    """Where an axis of losses ends, so that a few bad ones do not squeeze the others.
+
+    Infinite if all of them can be shown.
+
+    Examples
+    --------
+    >>> from lsgp.plotting.tuning import largest_shown
+    >>> largest_shown([1.0, 1.25, 1.5, 50.0], [0.1, 0.1, 0.1, 1.0])
+    3.25
+    >>> largest_shown([1.0, 1.25, 1.5], [0.1, 0.1, 0.1])
+    inf
+    """
+    values, widths = np.asarray(losses, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    best = int(np.argmin(values))
+    reach = 6.0 * max(float(np.median(values) - values[best]), float(widths[best]), 1e-12)
+    end = float(values[best]) + reach
+    return end if np.any(values > end) else np.inf

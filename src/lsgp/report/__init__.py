@@ -1,37 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A fitted model as one HTML page: what was fitted, how good it is, and where it is not.
 
-The page works offline, in light and dark, on paper, and without its script.
+`write_report` gathers facts, `lsgp.plotting` draws, and Jinja templates say the rest
+(``pip install 'lsgp[plot]'``). The page works offline, in light and dark, on paper, and without its
+script.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import datetime
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from lsgp import __version__
 from lsgp.compute.files import write_text
+from lsgp.compute.text import percent
 from lsgp.ensemble.view import training_rows
 from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.estimators.regressor import LSGPRegressor
-from lsgp.report import (
-    classes,
-    explanations,
-    facts,
-    page,
-    prediction_sections,
-    quality_sections,
-    sections,
-)
+from lsgp.plotting.style import number
+from lsgp.report import classes, extrapolation, facts, page, predictions, quality, worst
+from lsgp.report import model as about_model
 
 __all__ = ["write_report"]
-
-#: Targets that are scored and charted; a page of hundreds would help nobody.
-MOST_TARGETS = 12
 
 
 def write_report(
@@ -80,6 +72,7 @@ def write_report(
     ...     os.listdir(folder)
     ['report.html']
     """
+    page.require_extra()
     check_is_fitted(model)
     if y is not None and X is None:
         raise ValueError("y was given without X. Give both, X alone, or neither.")
@@ -97,34 +90,39 @@ def write_report(
     views = [
         facts.view(source, k, name, random_state)
         for source in sources
-        for k, name in enumerate(names[:MOST_TARGETS])
+        for k, name in enumerate(names[: about_model.MOST_TARGETS])
     ]
     sample = training_rows(model.ensemble_, n_points, random_state)
-    inputs = facts.describe_inputs(model, sample.X)
     found = model.importance()
-    strongest = [int(j) for j in found.order[: sections.MOST_EFFECTS]]
-    drawn = [model.effects(strongest, target=k) for k in range(min(len(names), MOST_TARGETS))]
-    cases = {
-        (v.observations.key, v.target): explanations.explain_worst(model, v, found, count_from)
-        for v in views
-    }
-    parts = [
-        sections.tiles(model, views),
-        quality_sections.quality_section(views),
-        prediction_sections.predictions_section(model, names[:MOST_TARGETS], sample),
-        sections.importance_section(found, drawn, names),
-        explanations.extrapolation_section(model, queries, left_out, found, count_from),
-        quality_sections.worst_section(views, cases, count_from),
-        sections.fitted_section(model, names, inputs),
-        sections.tuning_section(model),
+    importance, *others = about_model.model_sections(model, names, found, sample.X)
+    sections = [
+        quality.quality_section(views),
+        predictions.predictions_section(model, names[: about_model.MOST_TARGETS], sample),
+        importance,
+        extrapolation.extrapolation_section(model, queries, left_out, found, count_from),
+        worst.worst_section(model, views, found, count_from),
+        *others,
     ]
-    now = datetime.now().astimezone()
-    what = title or f"Model of {', '.join(names[:3])}{' …' if len(names) > 3 else ''}"
-    subtitle = f"lsgp {__version__} · {now:%Y-%m-%d %H:%M %Z}"
-    foot = (
-        f"Written by lsgp {__version__}. Everything on this page is in this file: it loads nothing."
-    )
-    text = page.assemble(
-        what, subtitle, parts, quality_sections.observations_json(views, count_from), foot
+    text = page.write_page(
+        title or f"Model of {', '.join(names[:3])}{' …' if len(names) > 3 else ''}",
+        [each for each in sections if each is not None],
+        tiles=_tiles(model, views),
+        observations=quality.observations_of(views, count_from),
     )
     write_text(path, text, "report")
+
+
+def _tiles(model: LSGPRegressor, views: Sequence[facts.View]) -> list[tuple[str, str]]:
+    """The numbers to see first: of the first target, on the data given for it where there are."""
+    first = next((v for v in views if v.observations.key == "given"), views[0])
+    scores, where = first.calibration, f"{first.observations.label.lower()}, {first.name}"
+    tiles = [about_model.training_rows_tile(model)]
+    if first.observations.key == "given":
+        tiles.append((f"{scores.n:,}", "given rows to judge it by"))
+    return [
+        *tiles,
+        (number(first.explained_variance, 3), f"R² ({where})"),
+        (number(scores.rmse), f"RMSE ({where})"),
+        (number(scores.crps), f"CRPS ({where})"),
+        (percent(scores.coverage_at(0.9)), f"in 90 % intervals ({where})"),
+    ]

@@ -16,13 +16,13 @@ from lsgp.ensemble.view import (
     EncodedRows,
     columns_of,
     inputs_of_rows,
-    names_of_model_inputs,
     target_names,
     targets_of_rows,
 )
-from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.plotting import style
+from lsgp.plotting.residuals import of_target
 from lsgp.search.contract import SearchRequest
 
 Array = NDArray[np.float64]
@@ -41,18 +41,15 @@ class Observations(NamedTuple):
     rows: NDArray[np.int64]  # (k,) row numbers, of the training data or of the given data
     X: Array  # (k, d)
     observed: Array  # (k, t)
-    predicted: PredictiveDistribution  # (k, t)
-    n_total: int
+    predicted: PredictiveDistribution  # (k,) or (k, t)
     note: str  # on rows that are not part of it
 
 
 class Queries(NamedTuple):
     """Rows where the model predicts; their extrapolation is judged."""
 
-    label: str
     rows: NDArray[np.int64]
     X: Array
-    n_total: int
 
 
 @dataclass(frozen=True)
@@ -104,8 +101,7 @@ def leave_one_out(model: LSGPRegressor, n_points: int, random_state: int) -> Obs
         np.asarray(loo.rows),
         inputs_of_rows(model.ensemble_, loo.rows),
         columns_of(loo.observed),
-        _columns(loo.predicted),
-        n_total,
+        loo.predicted,
         note,
     )
 
@@ -125,9 +121,8 @@ def given_queries(model: LSGPRegressor, X: ArrayLike, n_points: int, random_stat
     """The given rows without missing inputs, a sample of them if there are many."""
     inputs = _inputs_of(model, X)
     rows = np.flatnonzero(np.all(np.isfinite(inputs), axis=1))
-    if len(rows) > n_points:
-        rows = np.sort(np.random.default_rng(random_state).choice(rows, n_points, replace=False))
-    return Queries("given data", rows, np.ascontiguousarray(inputs[rows]), len(inputs))
+    rows = style.sample(rows, n_points, random_state)
+    return Queries(rows, np.ascontiguousarray(inputs[rows]))
 
 
 def given_observations(
@@ -152,7 +147,7 @@ def given_observations(
         notes.append(f"{count(n, 'row')} with missing values left out.")
     if len(rows) > n_points:
         notes.append(_sampled(n_points, len(rows), "rows"))
-        rows = np.sort(np.random.default_rng(random_state).choice(rows, n_points, replace=False))
+        rows = style.sample(rows, n_points, random_state)
     inputs = np.ascontiguousarray(inputs[rows])
     n_known = _count_training_rows(model, inputs, targets[rows])
     # A few duplicates are in the nature of data; many are the training data given again.
@@ -161,9 +156,9 @@ def given_observations(
             f"{n_known:,} of these {len(rows):,} rows are training rows: the model has seen "
             "their targets, so trust the leave-one-out scores instead."
         )
-    predicted = _columns(model.predict_distribution(EncodedRows(inputs)))
+    predicted = model.predict_distribution(EncodedRows(inputs))
     return Observations(
-        "given", "Given data", rows, inputs, targets[rows], predicted, shape[0], " ".join(notes)
+        "given", "Given data", rows, inputs, targets[rows], predicted, " ".join(notes)
     )
 
 
@@ -180,10 +175,7 @@ def _count_training_rows(model: LSGPRegressor, X: Array, y: Array) -> int:
 
 def view(observations: Observations, target: int, name: str, random_state: int) -> View:
     """One target's predictions and how good they are."""
-    full = observations.predicted
-    predicted = PredictiveDistribution(
-        full.mean[:, target], full.scale[:, target], full.dof[:, target]
-    )
+    predicted = of_target(observations.predicted, target)
     observed = observations.observed[:, target]
     calibration = assess(predicted, observed)
     low, high = predicted.interval(0.9)
@@ -192,50 +184,11 @@ def view(observations: Observations, target: int, name: str, random_state: int) 
     by_surprise = np.argsort(np.minimum(pit, 1.0 - pit), kind="stable")
     others = by_surprise[~np.isin(by_surprise, by_error)][:N_SURPRISING]
     worst = np.concatenate([by_error, others])
-    shown = np.arange(len(observed))
-    if len(shown) > N_SHOWN:
-        sample = np.random.default_rng(random_state).choice(len(shown), N_SHOWN, replace=False)
-        # The worst are in the list below the charts: they must be in the charts as well.
-        shown = np.union1d(sample, worst)
+    # The worst are in the list below the charts: they must be in the charts as well.
+    shown = np.union1d(style.sample(np.arange(len(observed)), N_SHOWN, random_state), worst)
     return View(
         observations, target, name, observed, predicted, calibration, low, high, shown, worst
     )
-
-
-class InputFacts(NamedTuple):
-    name: str
-    low: float
-    median: float
-    high: float
-    lengthscale: float  # of the heaviest model, in transformed units; on the sphere in km
-    transform: str
-
-
-def describe_inputs(model: LSGPEstimator, X: Array) -> list[InputFacts]:
-    """One line per input, of a sample of training rows X."""
-    fitted = model.fitted_[0]
-    # The way back through a transform leaves a 0 at 1e-16.
-    X = np.where(np.abs(X) < 1e-12 * np.ptp(X, axis=0), 0.0, X)
-    return [
-        InputFacts(
-            name,
-            float(X[:, j].min()),
-            float(np.median(X[:, j])),
-            float(X[:, j].max()),
-            float(fitted.lengthscale_of_inputs[j]),
-            str(fitted.transform.input_kinds[j]),
-        )
-        for j, name in enumerate(names_of_model_inputs(model.ensemble_))
-    ]
-
-
-def describe_settings(model: LSGPEstimator) -> list[tuple[str, str, bool]]:
-    """Name, value, and whether it differs from the default, of every setting."""
-    defaults = type(model)().get_params(deep=False)
-    return [
-        (name, repr(value), repr(value) != repr(defaults[name]))
-        for name, value in model.get_params(deep=False).items()
-    ]
 
 
 def names_of_targets(model: LSGPRegressor, given: list[str] | None) -> list[str]:
@@ -249,12 +202,6 @@ def names_of_targets(model: LSGPRegressor, given: list[str] | None) -> list[str]
             "Give one name per target."
         )
     return [str(name) for name in given]
-
-
-def _columns(predicted: PredictiveDistribution) -> PredictiveDistribution:
-    return PredictiveDistribution(
-        columns_of(predicted.mean), columns_of(predicted.scale), columns_of(predicted.dof)
-    )
 
 
 def _sampled(n: int, total: int, what: str) -> str:

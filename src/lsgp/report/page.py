@@ -1,59 +1,102 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page around the parts of a report: one file, which asks nothing of the network."""
+"""The page around its sections: one file, which asks nothing of the network."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
 
-#: The sections of a model's page, and what links to them say.
-MODEL_LINKS = (
-    ("quality", "Accuracy"),
-    ("predictions", "Predictions"),
-    ("importance", "Inputs"),
-    ("extrapolation", "Extrapolation"),
-    ("worst", "Worst predictions"),
-    ("fitted", "Model"),
-    ("tuning", "Tuning"),
-)
+from lsgp import __version__
+from lsgp.compute.text import count, percent
+from lsgp.plotting.style import number
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
 
 
-def assemble(
+class Section(NamedTuple):
+    """A part of the page, and the link to it."""
+
+    key: str
+    label: str
+    body: Markup
+
+
+def require_extra() -> None:
+    """Raise the one error that says how to get what draws and writes pages."""
+    missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"A report needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
+            "not installed. Install it with: pip install 'lsgp[plot]'"
+        )
+
+
+def section(key: str, label: str, template: str | None = None, **facts: object) -> Section:
+    """The section that a template, by default of the name of its key, makes of facts."""
+    from markupsafe import Markup
+
+    text = _environment().get_template(f"{template or key}.html").render(facts)
+    return Section(key, label, Markup(text))
+
+
+def write_page(
     title: str,
-    subtitle: str,
-    parts: Sequence[str],
-    observations: str,
-    foot: str,
-    links: Sequence[tuple[str, str]] = MODEL_LINKS,
+    sections: Sequence[Section],
+    *,
+    subtitle: str | None = None,
+    tiles: Sequence[tuple[str, str]] = (),
+    observations: Mapping[str, object] | None = None,
+    foot: str | None = None,
 ) -> str:
-    """The whole page. ``parts`` are HTML: tiles, then sections with an id and a heading."""
-    style = files("lsgp.report").joinpath("page.css").read_text(encoding="utf-8")
-    script = files("lsgp.report").joinpath("page.js").read_text(encoding="utf-8")
-    # Nothing is loaded, and no other script runs, whatever the names in the data are.
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
-        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    """The whole page.
+
+    ``tiles`` are numbers to see first, with what they are; ``observations`` are the texts of the
+    points in charts, by the source and target of their panel.
+    """
+    style, script = (
+        files("lsgp.report").joinpath("templates", name).read_text(encoding="utf-8")
+        for name in ("page.css", "page.js")
     )
-    anchors = "".join(
-        f'<a href="#{name}">{escape(label)}</a>'
-        for name, label in links
-        if any(f'id="{name}"' in part for part in parts)
-    )
+    now = datetime.now().astimezone()
     return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n'
-        f"<style>\n{style}</style>\n</head>\n<body>\n"
-        f'<div class="topbar"><div class="topbar-inner"><nav aria-label="Sections">{anchors}</nav>'
-        '<button type="button" id="theme">Dark</button></div></div>\n<main>\n'
-        f'<header class="top"><h1>{escape(title)}</h1><p class="soft">{escape(subtitle)}</p>'
-        f"</header>\n{chr(10).join(parts)}\n</main>\n<footer>{escape(foot)}</footer>\n"
-        '<div id="tip" role="status" hidden></div>\n'
-        f'<script type="application/json" id="observations">{observations}</script>\n'
-        f"<script>{script}</script>\n</body>\n</html>\n"
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=title,
+            subtitle=subtitle or f"lsgp {__version__} · {now:%Y-%m-%d %H:%M %Z}",
+            tiles=tiles,
+            sections=sections,
+            observations=observations or {},
+            foot=foot
+            or f"Written by lsgp {__version__}. Everything on this page is in this file: it loads "
+            "nothing.",
+            style=style,
+            script=script,
+            # Nothing else runs, whatever the names in the data are.
+            digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        )
     )
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("lsgp.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    made.filters.update(number=number, percent=percent, count=count)
+    made.globals["m"] = made.get_template("macros.html").module
+    return made

@@ -114,7 +114,7 @@
   const light = (mark, isOn) => {
     if (mark.dataset.i === undefined) return;
     const panel = mark.closest("[data-source]");
-    for (const same of all(`.pt[data-i="${mark.dataset.i}"]`, panel)) same.classList.toggle("lit", isOn);
+    for (const same of all(`[data-i="${mark.dataset.i}"]`, panel)) same.classList.toggle("lit", isOn);
   };
   const show = (mark, x, y) => {
     tip.textContent = textOf(mark);
