@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 
 import lsgp.distributed
 from lsgp import Hyperparameters, LSGPClassifier, LSGPRegressor
-from lsgp.distributed import carriage
+from lsgp.distributed import transfer
 
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(300, 2))
@@ -146,7 +146,7 @@ def test_a_saved_model_is_opened_once_per_process_by_its_path(tmp_path, processe
         np.testing.assert_array_equal(part.compute(), wanted)
 
     def n_open():
-        return len(carriage._open)
+        return len(transfer._open)
 
     assert set(processes.run(n_open).values()) == {1}
 
@@ -155,7 +155,7 @@ def test_a_path_that_a_worker_does_not_see_is_named(tmp_path):
     path = tmp_path / "model.lsgp"
     PLAIN.save(path)
     lazy = lsgp.distributed.predict(path, da.from_array(NEW, chunks=(10, 2)))
-    carriage._open.clear()
+    transfer._open.clear()
     path.unlink()
     with pytest.raises(FileNotFoundError, match=r"model\.lsgp is not there on the worker"):
         lazy.compute(scheduler="synchronous")
@@ -166,15 +166,15 @@ def test_a_model_in_memory_is_sent_to_each_worker_once(processes):
     queries = da.from_array(NEW, chunks=(10, 2))
     for _ in range(2):
         np.testing.assert_array_equal(model.predict(queries).compute(), model.predict(NEW))
-    assert len(carriage._sent[model.ensemble_]) == 1
-    (future,) = carriage._sent[model.ensemble_].values()
+    assert len(transfer._sent[model.ensemble_].futures) == 1
+    (future,) = transfer._sent[model.ensemble_].futures.values()
     assert len(processes.who_has([future])[future.key]) == 2
     frame = dd.from_pandas(pd.DataFrame(NEW), npartitions=3)
     np.testing.assert_array_equal(model.predict(frame).compute(), model.predict(NEW))
 
 
 def test_other_processes_without_a_cluster_get_the_model_by_a_file():
-    held = carriage.Held(PLAIN, "token")
+    held = transfer.ModelInProcess(PLAIN, "token")
     opened = pickle.loads(pickle.dumps(held)).open()
     assert opened is not PLAIN
     np.testing.assert_array_equal(opened.predict(NEW), PLAIN.predict(NEW))
@@ -214,7 +214,7 @@ def test_a_task_uses_one_thread_of_the_core():
 
     ensemble = PLAIN.ensemble_
     shell = SimpleNamespace(n_jobs=8, verbose=1, predict=predict)
-    estimator = carriage.opened(shell, ensemble)
+    estimator = transfer.opened(shell, ensemble)
     assert (estimator.n_jobs, estimator.verbose) == (1, 0)
     assert shell.n_jobs == 8
 

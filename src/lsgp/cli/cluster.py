@@ -21,11 +21,11 @@ from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, did_you_mean, list_names, require_columns
 from lsgp.cli.fit import interrupts_end_tuning, make_model
 from lsgp.compute.text import count
-from lsgp.distributed.carriage import AtPath, Estimator
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.folder import MANIFEST
 from lsgp.distributed.lazy import Lazy
 from lsgp.distributed.model import DistributedModel
+from lsgp.distributed.transfer import Estimator, ModelPath
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import columns_of, input_names, target_names
 from lsgp.method.distribution import PredictiveDistribution
@@ -200,7 +200,7 @@ def open_model(path: str) -> tuple[str | DistributedModel, Estimator]:
             raise CommandError(f"{path} is a folder without a model: it has no {MANIFEST}.")
         model = lsgp.distributed.DistributedModel.load(path)
         return model, model.estimator
-    return path, AtPath.of(path).open()
+    return path, ModelPath.of(path).open()
 
 
 def parts_of(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 from sklearn.utils.class_weight import compute_sample_weight
 
-from lsgp.distributed.parts import N_SAMPLED, Rows
+from lsgp.distributed.rows import N_SAMPLED, Rows
 from lsgp.distributed.table import Raw
 from lsgp.inputs.encoding import Given, needs_encoding
 from lsgp.inputs.encoding import Table as ReadTable

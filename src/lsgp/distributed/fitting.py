@@ -16,9 +16,8 @@ import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.distributed.carriage import AnyPath
 from lsgp.distributed.cluster import Cluster
-from lsgp.distributed.head import build_part
+from lsgp.distributed.head import build_partition
 from lsgp.distributed.job import Job
 from lsgp.distributed.lazy import Lazy
 from lsgp.distributed.model import DistributedModel
@@ -27,6 +26,7 @@ from lsgp.distributed.partitioning import partition
 from lsgp.distributed.reading import look_over, read_inputs
 from lsgp.distributed.statistics import source_of
 from lsgp.distributed.table import GivenBeside, Table
+from lsgp.distributed.transfer import AnyPath
 from lsgp.ensemble.build import warn_if_slow
 from lsgp.inputs.coordinates import Sphere
 from lsgp.inputs.encoding import Encoder
@@ -133,8 +133,8 @@ def _run(job: Job, queries: object, n_partitions: int | None) -> DistributedMode
     head = head_of(job, known, partitioned, source, specification, encoder, where)
     cluster, store = job.cluster, partitioned.store
     sent = cluster.send(head)
-    built = [cluster.submit("build", build_part, part, sent) for part in store.parts]
-    cluster.finish(built, "Building", sizes=lambda k: store.sizes[k], total=store.n)
+    built = [cluster.submit("build", build_partition, part, sent) for part in store.parts]
+    cluster.finish(built, "Building", store.sizes)
     return DistributedModel(head, built)
 
 

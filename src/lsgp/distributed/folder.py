@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A model of rows on a cluster as a folder: a file for each partition, and one for what they share.
 
-Files are safetensors files like those of other models. A folder appears under its name when it is
+Each is the file of an estimator, with a few arrays more. A folder appears under its name when it is
 complete: before, its files lie in one beside it, which nobody loads.
 """
 
@@ -13,24 +13,19 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lsgp.backends import choose_backend
-from lsgp.distributed.carriage import AnyPath, estimator_class
-from lsgp.distributed.head import Head, PartModel, empty_model
-from lsgp.distributed.parts import Numbers
+from lsgp.distributed.head import Head, Partition, without_rows
+from lsgp.distributed.neighbors import Numbers
 from lsgp.distributed.regions import Boxes, Cut, Regions
+from lsgp.distributed.transfer import AnyPath, Estimator, estimator_class
+from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.storage import records
-from lsgp.storage.estimator import (
-    estimator_state,
-    estimator_texts,
-    read_ensemble,
-    read_settings,
-)
+from lsgp.storage.estimator import saved_class
 from lsgp.storage.model_file import (
     Contents,
     ModelFileError,
@@ -38,7 +33,6 @@ from lsgp.storage.model_file import (
     read_model_file,
     write_model_file,
 )
-from lsgp.storage.values import decode, encode
 
 MANIFEST = "manifest.lsgp"
 WHOLE = "whole.lsgp"
@@ -46,7 +40,7 @@ WHOLE = "whole.lsgp"
 LAYOUT = 1
 
 
-def part_name(number: int) -> str:
+def partition_name(number: int) -> str:
     return f"partition-{number:05d}.lsgp"
 
 
@@ -79,54 +73,62 @@ def new_folder(target: AnyPath) -> Iterator[Path]:
             shutil.rmtree(rest, ignore_errors=True)
 
 
+def _save(estimator: Estimator, path: Path, added: dict[str, Any]) -> None:
+    """Write an estimator, with more arrays and one text."""
+    estimator.save(path)
+    saved = read_model_file(path, check_arrays=False)
+    layout = {name: own for name, own in added.items() if not isinstance(own, np.ndarray)}
+    arrays = {f"cluster.{n}": own for n, own in added.items() if isinstance(own, np.ndarray)}
+    texts = {name: saved.texts[name] for name in ("library_version", "estimator")}
+    texts["cluster"] = json.dumps({"layout": LAYOUT, **layout})
+    write_model_file(path, Contents(texts, {**saved.arrays, **arrays}))
+
+
+def _load(path: Path, check_arrays: bool) -> tuple[Estimator, dict[str, Any]]:
+    """The estimator, memory-mapped, and what was added to it."""
+    estimator = estimator_class(saved_class(path)).load(path, check_arrays=False)
+    contents = read_model_file(path, check_arrays)
+    try:
+        added: dict[str, Any] = json.loads(contents.texts["cluster"])
+    except (KeyError, ValueError) as error:
+        raise damaged(path, f"its contents contradict each other ({error!r})") from error
+    if added["layout"] != LAYOUT:
+        raise damaged(path, f"its layout is {added['layout']!r}")
+    arrays = contents.arrays.items()
+    added.update({n.removeprefix("cluster."): own for n, own in arrays if n.startswith("cluster.")})
+    return estimator, added
+
+
 # -- partitions --------------------------------------------------------------------------------
 
 
-def write_part(part: PartModel, folder: str, number: int) -> str:
-    """Write a partition, wherever it lies."""
-    store = records.ArrayStore()
-    models = [
-        records.fitted_model_record(fitted, f"models.{k}.", store)
-        for k, fitted in enumerate(part.models)
-    ]
-    numbers = store.add("numbers", part.numbers)
-    state = {"partition": number, "numbers": numbers, "models": models}
-    path = os.path.join(folder, part_name(number))
-    write_model_file(path, Contents({"partition": json.dumps(state)}, store.arrays))
-    return path
+def write_partition(part: Partition, head: Head, folder: str, number: int) -> None:
+    """Write a partition, wherever it lies, as a regressor of its rows."""
+    shared = head.estimator.ensemble_
+    estimator = estimator_class("LSGPRegressor")()
+    estimator.backend = head.estimator.backend
+    estimator.ensemble_ = Ensemble(part.models, shared.target_scaler, 1.0, (shared.n_targets,))
+    _save(estimator, Path(folder) / partition_name(number), {"numbers": part.numbers})
 
 
-def read_part(path: str, backend: str) -> OpenPart:
+def read_partition(path: str) -> OpenPartition:
     """A partition, memory-mapped."""
-    contents = read_model_file(path, check_arrays=False)
-    try:
-        state = json.loads(contents.texts["partition"])
-        models = tuple(
-            records.read_fitted_model(
-                record, contents.arrays, len(record["input_transform"]), backend, False
-            )
-            for record in state["models"]
-        )
-        return OpenPart(contents.arrays[state["numbers"]], models, path, backend)
-    except Exception as error:
-        raise damaged(path, f"its contents contradict each other ({error!r})") from error
+    estimator, added = _load(Path(path), check_arrays=False)
+    return OpenPartition(added["numbers"], estimator.ensemble_.models, path)
 
 
-class OpenPart(PartModel):
+class OpenPartition(Partition):
     """A partition of a file: other processes open it themselves."""
 
     path: str
-    backend: str
 
-    def __new__(
-        cls, numbers: Numbers, models: tuple[FittedModel, ...], path: str, backend: str
-    ) -> OpenPart:
+    def __new__(cls, numbers: Numbers, models: tuple[FittedModel, ...], path: str) -> OpenPartition:
         part = super().__new__(cls, numbers, models)
-        part.path, part.backend = path, backend
+        part.path = path
         return part
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return read_part, (self.path, self.backend)
+        return read_partition, (self.path,)
 
 
 # -- what they share ---------------------------------------------------------------------------
@@ -134,101 +136,40 @@ class OpenPart(PartModel):
 
 def write_head(head: Head, folder: Path) -> None:
     """The last file, without which a folder is no model."""
-    store = records.ArrayStore()
-    estimator = head.estimator
-    models = []
-    for k, (fitted, unit) in enumerate(zip(head.models, head.units, strict=True)):
-        arrays = {"unit": unit, **fitted.transform.to_arrays()}
-        models.append(
-            {
-                "arrays": {n: store.add(f"models.{k}.{n}", own) for n, own in arrays.items()},
-                "input_transform": list(fitted.transform.kinds),
-                "model": records.local_model_record(fitted.model),
-                "n_neighbors": encode(fitted.n_neighbors, "n_neighbors"),
-                "weight": encode(fitted.weight, "weight"),
-            }
-        )
-    settings = estimator.get_params(deep=False)
-    state = estimator_state(
-        type(estimator).__name__, settings, estimator.ensemble_, lambda: models, store
-    )
     cuts = head.regions.cuts
-    regions = np.array([cut[:1] + cut[2:] for cut in cuts], np.int64).reshape(-1, 3)
-    layout = {
-        "layout": LAYOUT,
-        "n_targets": estimator.ensemble_.n_targets,
-        "dtype": estimator.ensemble_.dtype.name,
+    added = {
+        "n_neighbors": [fitted.n_neighbors for fitted in head.models],
         "n_regions": head.regions.n_regions,
-        "arrays": {
-            name: store.add(f"layout.{name}", array)
-            for name, array in {
-                "cuts": regions,
-                "thresholds": np.array([cut.threshold for cut in cuts]),
-                "part_of_region": head.part_of_region,
-                "low": head.boxes.low,
-                "high": head.boxes.high,
-                "sizes": np.array(head.sizes, np.int64),
-            }.items()
-        },
+        "cuts": np.array([cut[:1] + cut[2:] for cut in cuts], np.int64).reshape(-1, 3),
+        "thresholds": np.array([cut.threshold for cut in cuts]),
+        "part_of_region": head.part_of_region,
+        "low": head.boxes.low,
+        "high": head.boxes.high,
+        "sizes": np.array(head.sizes, np.int64),
     }
-    texts = {**estimator_texts(state), "cluster": json.dumps(layout)}
-    write_model_file(folder / MANIFEST, Contents(texts, store.arrays))
+    _save(head.estimator, folder / MANIFEST, added)
 
 
 def read_head(folder: AnyPath) -> Head:
     """What the partitions of a folder share."""
-    path = Path(os.path.realpath(os.fsdecode(folder)))
-    if not (path / MANIFEST).exists():
+    path = Path(os.path.realpath(os.fsdecode(folder))) / MANIFEST
+    if not path.exists():
         raise ModelFileError(
             f"{folder!s} holds no {MANIFEST}. Give the path of a folder that `save` of a "
             "DistributedModel has written."
         )
-    contents = read_model_file(path / MANIFEST)
+    estimator, added = _load(path, check_arrays=True)
     try:
-        state = json.loads(contents.texts["estimator"])
-        layout = json.loads(contents.texts["cluster"])
-        records.require(layout["layout"] == LAYOUT, f"layout {layout['layout']!r}")
-        return _head_of(state, layout, contents.arrays)
-    except Exception as error:
-        fact = str(error) if isinstance(error, records.InvalidRecord) else repr(error)
-        raise damaged(path / MANIFEST, f"its contents contradict each other ({fact})") from error
-
-
-def _head_of(state: dict[str, Any], layout: dict[str, Any], arrays: dict[str, Any]) -> Head:
-    settings = read_settings(state)
-    n_inputs, dtype = state["n_features"], np.dtype(layout["dtype"])
-    models, units = [], []
-    for record in state["models"]:
-        own = {name: arrays[stored] for name, stored in record["arrays"].items()}
-        model = records.read_local_model(record["model"], n_inputs)
-        transform = records.read_transform(record["input_transform"], own, n_inputs)
-        backend = choose_backend(settings["backend"], model).name
-        n_neighbors, weight = decode(record["n_neighbors"]), decode(record["weight"])
-        records.require_number("weight", weight)
-        models.append(
-            empty_model(transform, model, n_neighbors, weight, backend, layout["n_targets"], dtype)
-        )
-        units.append(np.array(own["unit"]))
-    estimator = estimator_class(state["class"])()
-    for name, value in settings.items():
-        setattr(estimator, name, value)
-    ensemble = read_ensemble(state, arrays, tuple(models))
-    estimator.n_features_in_ = ensemble.n_columns
-    if ensemble.input_names is not None:
-        estimator.feature_names_in_ = np.array(ensemble.input_names, dtype=object)
-    estimator.ensemble_ = ensemble
-    own = {name: np.array(arrays[stored]) for name, stored in layout["arrays"].items()}
-    cuts = tuple(
-        Cut(int(column), float(threshold), int(below), int(above))
-        for (column, below, above), threshold in zip(own["cuts"], own["thresholds"], strict=True)
-    )
-    sizes = tuple(int(size) for size in own["sizes"])
-    records.require(len(sizes) == len(own["low"]) == len(own["high"]), "boxes of other partitions")
-    return Head(
-        estimator,
-        tuple(units),
-        Regions(cuts, layout["n_regions"]),
-        own["part_of_region"],
-        Boxes(own["low"], own["high"]),
-        sizes,
-    )
+        own = {n: np.array(each) for n, each in added.items() if isinstance(each, np.ndarray)}
+        ends = zip(own["cuts"].tolist(), own["thresholds"].tolist(), strict=True)
+        cuts = tuple(Cut(column, at, below, above) for (column, below, above), at in ends)
+        regions, boxes = Regions(cuts, added["n_regions"]), Boxes(own["low"], own["high"])
+        pairs = zip(estimator.ensemble_.models, added["n_neighbors"], strict=True)
+        models = tuple(without_rows(fitted, size) for fitted, size in pairs)
+        estimator.ensemble_ = replace(estimator.ensemble_, models=models)
+        sizes = tuple(own["sizes"].tolist())
+        if not len(sizes) == len(boxes.low) == len(boxes.high):
+            raise ValueError("boxes of other partitions")
+        return Head(estimator, (), regions, own["part_of_region"], boxes, sizes)
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(path, f"its contents contradict each other ({error!r})") from error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Neighbor search among all partitions, exact: the neighbors, and the bits, of one index.
+"""Neighbor search among all partitions, exact: the neighbors that one index would find.
 
 A query is first answered by the partition whose box it is in or next to. Others are asked only if
 their box is nearer than the last neighbor found there: in few dimensions, few are.
@@ -7,26 +7,24 @@ their box is nearer than the last neighbor found there: in few dimensions, few a
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.distributed.parts import (
-    Ask,
-    Found,
+from lsgp.distributed.neighbors import (
     Hits,
-    Rows,
-    in_order,
-    make_index,
+    SearchRequest,
+    hits_of,
+    nearby,
     nearest_of_all,
-    rank_in_query,
-    search_rows,
+    padded,
 )
+from lsgp.distributed.rows import Rows
 from lsgp.distributed.store import RowStore
 from lsgp.inputs.transforms import InputTransform
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
-from lsgp.search.index import SearchIndex
+from lsgp.search.index import NeighborIndex, SearchIndex, build_index
 from lsgp.search.metric import factor_between
 from lsgp.search.nearest import NearestSearch
 from lsgp.search.neighborhoods import Neighborhoods, require_few
@@ -37,13 +35,12 @@ Array = NDArray[np.float64]
 class ClusterIndex(NearestSearch):
     """An index of each partition, in one transform of the inputs: a `SearchIndex`."""
 
+    recall = 1.0
+
     def __init__(self, store: RowStore, transform: InputTransform, unit: Array) -> None:
         self.store, self.transform, self.unit = store, transform, unit
         self.boxes = store.boxes.transformed(transform)
-        cluster = store.cluster
-        self.parts = [
-            cluster.submit("index", make_index, part, transform, unit) for part in store.parts
-        ]
+        self.indexes = store.cluster.each("index", index_rows, store.parts, transform, unit)
 
     def in_unit(self, unit: Array) -> ClusterIndex:
         """The same rows, for searches in metrics near another unit."""
@@ -57,14 +54,10 @@ class ClusterIndex(NearestSearch):
     def d(self) -> int:
         return len(self.unit)
 
-    @property
-    def recall(self) -> float:
-        return 1.0
-
     def describe(self) -> str:
         return (
             f"exact search (recall 1.0) among {self.n} points of {self.d} inputs, in "
-            f"{len(self.parts)} partitions"
+            f"{len(self.indexes)} partitions"
         )
 
     def within(
@@ -77,14 +70,14 @@ class ClusterIndex(NearestSearch):
         first_query: int = 0,
         exclusions: Exclusions = NO_EXCLUSIONS,
     ) -> NDArray[np.int32]:
-        factor_between(self.unit, lengthscale)
-        ask = self._ask(queries, lengthscale, None, radius, exclusions)
+        request = self._request(queries, lengthscale, None, radius, exclusions)
         limits = np.full(len(queries), radius**2)
-        reached = self.boxes.reached(queries, lengthscale, limits)
-        hits = nearest_of_all(Hits.none(), self._answers(ask, reached), None)
+        found = self._ask(request, self.boxes.reached(queries, lengthscale, limits))
+        hits, rank = nearest_of_all(found, len(queries), None)
         counts = np.bincount(hits.query, minlength=len(queries))
         require_few(counts, max_neighbors, radius, lengthscale, first_query)
-        return padded(hits, len(queries), int(counts.max(initial=0))).neighbors
+        shape = (len(queries), int(counts.max(initial=0)))
+        return padded(hits, rank, hits.number, shape).neighbors
 
     def find_nearest(
         self,
@@ -94,61 +87,62 @@ class ClusterIndex(NearestSearch):
         exclusions: Exclusions,
         squared_distances: Array | None,
     ) -> NDArray[np.int32]:
-        found = self._find(queries, lengthscale, n_neighbors, exclusions)
+        request = self._request(queries, lengthscale, n_neighbors, None, exclusions)
+        nearest = np.argmin(self.boxes.squares(queries, lengthscale), axis=0)
+        is_first = np.arange(len(self.indexes))[:, None] == nearest
+        first = self._ask(request, is_first)
+        found = self._padded(first, request)
+        limits = request.limits_after(found.distances)
+        others = self.boxes.reached(queries, lengthscale, limits) & ~is_first
+        if others.any():
+            rest = self._ask(request._replace(limits=limits), others)
+            found = self._padded([*first, *rest], request)
         if squared_distances is not None:
             squared_distances[:] = found.distances
         return found.neighbors
 
-    def _find(
-        self, queries: Array, lengthscale: Array, n_neighbors: int, exclusions: Exclusions
-    ) -> Neighborhoods:
-        factor_between(self.unit, lengthscale)
-        if not len(queries):
-            return padded(Hits.none(), 0, n_neighbors)
-        ask = self._ask(queries, lengthscale, n_neighbors, None, exclusions)
-        squares = self.boxes.squares(queries, lengthscale)
-        home = np.argmin(squares, axis=0)
-        at_home = np.arange(len(self.parts))[:, None] == home
-        first = in_order([Hits.none(), *self._answers(ask, at_home)])
-        limits = limits_of(first, len(queries), n_neighbors)
-        others = self.boxes.reached(queries, lengthscale, limits) & ~at_home
-        rest = self._answers(ask._replace(limits=limits), others)
-        hits = nearest_of_all(first, rest, n_neighbors)
-        return padded(hits, len(queries), n_neighbors)
+    def _padded(self, found: list[Hits], request: SearchRequest) -> Neighborhoods:
+        """The nearest rows, by their numbers in all of the data."""
+        assert request.n_neighbors is not None
+        shape = (len(request.queries), request.n_neighbors)
+        hits, rank = nearest_of_all(found, *shape)
+        return padded(hits, rank, hits.number, shape)
 
-    def _ask(
+    def _request(
         self,
         queries: Array,
         lengthscale: Array,
         n_neighbors: int | None,
         within: float | None,
         exclusions: Exclusions,
-    ) -> Ask:
-        rows, radius, _, groups = exclusions
-        rows_of_all = None if rows is None else rows.astype(np.int64)
-        return Ask(
+    ) -> SearchRequest:
+        factor_between(self.unit, lengthscale)
+        rows = None if exclusions.rows is None else exclusions.rows.astype(np.int64)
+        return SearchRequest(
             np.ascontiguousarray(queries),
             np.asarray(lengthscale, dtype=float),
             n_neighbors,
             within,
             None,
-            rows_of_all,
-            radius,
-            groups,
+            rows,
+            exclusions.radius,
+            exclusions.query_groups,
         )
 
-    def _answers(self, ask: Ask, asked: NDArray[np.bool_]) -> list[Hits]:
-        """What the partitions answer that are asked, (P, q); their rows are kept for later."""
+    def _ask(self, request: SearchRequest, is_asked: NDArray[np.bool_]) -> list[Hits]:
+        """What the partitions find that are asked (P, q); their rows are kept for later."""
         cluster, store = self.store.cluster, self.store
-        which = [(p, np.flatnonzero(asked[p])) for p in np.flatnonzero(asked.any(axis=1))]
-        futures = [
-            cluster.submit("search", search_rows, store.parts[p], self.parts[p], ask.pick(own))
-            for p, own in which
-        ]
-        found: list[Found] = cluster.gather(futures)
+        which = [(p, np.flatnonzero(is_asked[p])) for p in np.flatnonzero(is_asked.any(axis=1))]
+        found: list[Found] = cluster.gather(
+            [
+                cluster.submit(
+                    "search", search_rows, store.parts[p], self.indexes[p], request.pick(own)
+                )
+                for p, own in which
+            ]
+        )
         if found:
-            joined = Rows.join([each.rows for each in found])
-            store.keep(joined.pick(np.argsort(joined.numbers, kind="stable")))
+            store.keep(Rows.join([each.rows for each in found]).in_order())
         return [
             each.hits._replace(
                 query=own[each.hits.query], number=each.rows.numbers[each.hits.place]
@@ -168,31 +162,29 @@ class ClusterIndex(NearestSearch):
         raise ValueError("Rows on a cluster have no single tree. Save the model instead.")
 
 
-def limits_of(hits: Hits, n_queries: int, n_neighbors: int) -> Array:
-    """Squared distance of the last neighbor of each query; infinite if there are too few."""
-    limits = np.full(n_queries, np.inf)
-    is_last = rank_in_query(hits.query) == n_neighbors - 1
-    limits[hits.query[is_last]] = hits.square[is_last]
-    return limits
+# -- tasks ---------------------------------------------------------------------------------------
 
 
-def padded(hits: Hits, n_queries: int, width: int) -> Neighborhoods:
-    """Neighbors as arrays (q, width), by their numbers in all of the data: of 64 bits."""
-    return _padded(hits, hits.number.astype(np.int64), n_queries, width)
+class Found(NamedTuple):
+    """Neighbors, with their rows, each once: places are among these."""
+
+    hits: Hits
+    rows: Rows
 
 
-def padded_places(hits: Hits, n_queries: int, width: int) -> Neighborhoods:
-    """The same by their places among rows at hand."""
-    return _padded(hits, hits.place.astype(np.int32), n_queries, width)
+def index_rows(rows: Rows, transform: InputTransform, unit: Array) -> NeighborIndex:
+    """The index of a partition in one transform of the inputs."""
+    return build_index(np.ascontiguousarray(transform.transform(rows.X), dtype=float), unit)
 
 
-def _padded(
-    hits: Hits, values: NDArray[np.signedinteger], n_queries: int, width: int
-) -> Neighborhoods:
-    neighbors = np.full((n_queries, width), -1, values.dtype)
-    squares = np.full((n_queries, width), np.inf)
-    rank = rank_in_query(hits.query)
-    neighbors[hits.query, rank] = values
-    squares[hits.query, rank] = hits.square
-    # More than the core's 32 bits go no further than to those who fetch the rows.
-    return Neighborhoods(cast("NDArray[np.int32]", neighbors), squares)
+def search_rows(rows: Rows, index: NeighborIndex, request: SearchRequest) -> Found:
+    """The neighbors of queries in a partition; without numbers, which the rows have."""
+    hits = hits_of(nearby(rows.numbers, rows.groups, index, request), rows.numbers)
+    places, own = np.unique(hits.place, return_inverse=True)
+    # As small as can be: millions of them travel.
+    small = hits._replace(
+        query=hits.query.astype(np.int32),
+        number=hits.number[:0],
+        place=own.reshape(-1).astype(np.int32),
+    )
+    return Found(small, rows.pick(places))

@@ -12,9 +12,9 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import Resources
-from lsgp.distributed.carriage import Estimator
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.table import Table
+from lsgp.distributed.transfer import Estimator
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.inputs.coordinates import Rotated, Sphere
 from lsgp.inputs.encoding import Plan, Rows

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from lsgp.backends import choose_backend
-from lsgp.distributed.head import Head, empty_model
+from lsgp.distributed.head import Head, without_rows
 from lsgp.distributed.index import ClusterIndex
 from lsgp.distributed.job import Job
 from lsgp.distributed.partitioning import Partitioned
 from lsgp.distributed.reading import Known
-from lsgp.distributed.solver import ClusterSolver, no_index
+from lsgp.distributed.solver import ClusterSolver, unsearched_index
 from lsgp.distributed.space import ClusterData, Source
 from lsgp.distributed.statistics import labels_of
 from lsgp.ensemble.build import needs_center, require_distances, with_known_noise
@@ -70,7 +70,7 @@ def head_of(
         grouped = replace(ensemble, groups=_groups(source, known))
         ensemble = replace(_classify(job, known, grouped, tuned, labels), groups=None)
     estimator.ensemble_ = replace(
-        ensemble, models=tuple(_without_rows(m, ensemble) for m in ensemble.models)
+        ensemble, models=tuple(without_rows(own, own.n_neighbors) for own in ensemble.models)
     )
     store = partitioned.store
     return Head(
@@ -192,7 +192,7 @@ def _solved(
         source.inputs(transform, dtype), source.targets(dtype), source.noise(dtype), model
     )
     backend = choose_backend(job.estimator.backend, model).name
-    index: SearchIndex = no_index(unit)
+    index: SearchIndex = unsearched_index(unit)
     if job.is_of_labels and job.estimator.objective is None:
         index = ClusterIndex(source.store, transform, unit)
     return FittedModel.build(transform, ClusterSolver(problem, index, size, backend), weight)
@@ -210,16 +210,3 @@ def _classify(
     rows = rows_of_link(labels, job.estimator.random_state)
     resources = job.estimator._resources()
     return classify_given(ensemble, labels, known.classes, name, rows, resources)
-
-
-def _without_rows(fitted: FittedModel, ensemble: Ensemble) -> FittedModel:
-    solver = fitted.solver
-    return empty_model(
-        fitted.transform,
-        fitted.model,
-        fitted.n_neighbors,
-        fitted.weight,
-        solver.backend.name,
-        ensemble.n_targets,
-        solver.problem.X.dtype,
-    )

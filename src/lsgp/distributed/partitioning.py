@@ -9,6 +9,7 @@ but write every piece to disk, and start anew as a whole if a worker is lost.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import getitem
 from typing import NamedTuple
 
 import dask
@@ -16,12 +17,12 @@ import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
 
-from lsgp.distributed import parts as tasks
+from lsgp.distributed import rows as tasks
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.job import Job
-from lsgp.distributed.parts import Summary
 from lsgp.distributed.reading import Inputs, Known
 from lsgp.distributed.regions import Boxes, Regions
+from lsgp.distributed.rows import Summary
 from lsgp.distributed.store import RowStore
 from lsgp.inputs.rows import require_alike
 
@@ -79,15 +80,14 @@ def _shuffle(cluster: Cluster, inputs: Inputs, regions: Regions, n: int) -> list
                 rows, first, regions, dask_key_name=cluster.key("split")
             )
             for p, own in enumerate(pieces):
-                own.append(dask.delayed(tasks.piece)(split, p, dask_key_name=cluster.key("piece")))
+                own.append(dask.delayed(getitem)(split, p, dask_key_name=cluster.key("piece")))
         joined: list[Future] = cluster.client.compute(
             [
                 dask.delayed(tasks.join)(own, dask_key_name=cluster.key("partition"))
                 for own in pieces
             ]
         )
-    per_part = n // max(1, len(joined))
-    cluster.finish(joined, "Partitioning", sizes=lambda _: per_part, total=n)
+    cluster.finish(joined, "Partitioning", [n // len(joined)] * len(joined))
     return joined
 
 

@@ -168,7 +168,7 @@ def _encode(
         cluster.submit("encoding-rows", tasks.encoded, *own)
         for own in zip(inputs.own, parts, noise, strict=True)
     ]
-    cluster.finish(made, "Encoding", sizes=lambda k: sizes[k], total=known.n)
+    cluster.finish(made, "Encoding", sizes)
     samples = cluster.gather(
         [cluster.submit("encoding-sample", tasks.sample, own, k) for k, own in enumerate(made)]
     )

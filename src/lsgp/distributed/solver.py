@@ -17,7 +17,7 @@ from lsgp.solvers.solver import Block
 Array = NDArray[np.float64]
 
 
-def no_index(unit: Array) -> NeighborIndex:
+def unsearched_index(unit: Array) -> NeighborIndex:
     """An index that nobody searches, where a solver must have one."""
     return build_index(np.zeros((1, len(unit))), unit)
 

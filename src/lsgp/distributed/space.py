@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from lsgp.backends.contract import LARGEST_SYSTEM
 from lsgp.distributed.index import ClusterIndex
-from lsgp.distributed.parts import Rows, Summary
+from lsgp.distributed.rows import Rows, Summary
 from lsgp.distributed.store import Columns, RowStore
 from lsgp.inputs.projections import Kinds
 from lsgp.inputs.transforms import InputTransform, TargetScaler, subsample

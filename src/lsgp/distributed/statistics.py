@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from lsgp.distributed.job import Job
 from lsgp.distributed.partitioning import Partitioned
-from lsgp.distributed.parts import Rows
 from lsgp.distributed.reading import Known
+from lsgp.distributed.rows import Rows
 from lsgp.distributed.space import Sampled, Source
 from lsgp.inputs.labels import Labels, codes_of, prior_of
 from lsgp.inputs.specification import Specification

@@ -15,8 +15,8 @@ import dask.array as da
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.distributed.carriage import AnyPath
 from lsgp.distributed.lazy import Lazy
+from lsgp.distributed.transfer import AnyPath
 from lsgp.inputs.lazy import is_dask
 
 if TYPE_CHECKING:

@@ -100,7 +100,7 @@ def joined(messages: Sequence[str], n_queries: int) -> str:
 
     Examples
     --------
-    >>> from lsgp.distributed.warned import joined
+    >>> from lsgp.distributed.messages import joined
     >>> joined(["2 of 9 (first: query 3, with 1 twin)", "1 of 4 (first: query 0, with 2)"], 20)
     '3 of 20 (one with 1 twin)'
     """
