@@ -151,6 +151,39 @@ def test_a_saved_model_is_opened_once_per_process_by_its_path(tmp_path, processe
     assert set(processes.run(n_open).values()) == {1}
 
 
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_questions_with_other_options_are_other_tasks(kind):
+    queries = da.from_array(NEW, chunks=(30, 2))
+    if kind == "frame":
+        queries = dd.from_pandas(pd.DataFrame(NEW), npartitions=2)
+    lazy = {level: PLAIN.predict_interval(queries, level=level) for level in (0.5, 0.95)}
+    found = dask.compute(lazy, scheduler="threads")[0]
+    for level, ends in found.items():
+        expected = PLAIN.predict_interval(NEW, level=level)
+        for own, wanted in zip(ends, expected, strict=True):
+            np.testing.assert_array_equal(own, wanted)
+
+
+def test_a_file_that_was_replaced_is_another_model(tmp_path, processes):
+    path = tmp_path / "model.lsgp"
+    other = LSGPRegressor().set_params(**FAST).fit(X, -Y[:, 0])
+    queries = da.from_array(NEW, chunks=(10, 2))
+    for model in (PLAIN, other):  # of as many bytes
+        model.save(path)
+        lazy = lsgp.distributed.predict(path, queries)
+        np.testing.assert_array_equal(lazy.compute(), model.predict(NEW))
+
+
+def test_a_file_that_is_replaced_after_the_question_is_refused(tmp_path):
+    path = tmp_path / "model.lsgp"
+    PLAIN.save(path)
+    lazy = lsgp.distributed.predict(path, da.from_array(NEW, chunks=(10, 2)))
+    transfer._open.clear()  # as in a worker that has yet to open it
+    LSGPRegressor().set_params(**FAST).fit(X, -Y[:, 0]).save(path)
+    with pytest.raises(ValueError, match=r"model\.lsgp was replaced since the prediction was"):
+        lazy.compute(scheduler="synchronous")
+
+
 def test_a_path_that_a_worker_does_not_see_is_named(tmp_path):
     path = tmp_path / "model.lsgp"
     PLAIN.save(path)
