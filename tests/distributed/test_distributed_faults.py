@@ -163,7 +163,7 @@ def test_an_interrupted_fit_leaves_no_tasks(monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lsgp.distributed.fitting.source_of", interrupt)
+    monkeypatch.setattr("lsgp.distributed.fitting.fit_models", interrupt)
     with (
         LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"

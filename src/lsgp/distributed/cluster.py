@@ -9,6 +9,8 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+import dask
+from dask.delayed import Delayed
 from distributed import Client, Future, wait
 
 from lsgp.compute.progress import progress_bar
@@ -60,6 +62,23 @@ class Cluster:
     ) -> list[Future]:
         """A task for each of the parts, on a worker that has it."""
         return [self.submit(what, function, part, *arguments) for part in parts]
+
+    def delay(
+        self, what: str, function: Callable[..., Any], chunks: Sequence[object], *arguments: object
+    ) -> list[Delayed]:
+        """What a function makes of each chunk of a collection, when it is asked for."""
+        with dask.annotate(lsgp=what, retries=N_RETRIES):
+            return [
+                dask.delayed(function)(chunk, *arguments, dask_key_name=self.key(what))
+                for chunk in chunks
+            ]
+
+    def compute(
+        self, what: str, function: Callable[..., Any], chunks: Sequence[object], *arguments: object
+    ) -> list[Future]:
+        """A task for each chunk of a collection."""
+        found: list[Future] = self.client.compute(self.delay(what, function, chunks, *arguments))
+        return found
 
     def send(self, value: object) -> Future:
         """Something that many tasks need, once to each worker that needs it.
