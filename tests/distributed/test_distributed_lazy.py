@@ -157,7 +157,7 @@ def test_questions_with_other_options_are_other_tasks(kind):
     if kind == "frame":
         queries = dd.from_pandas(pd.DataFrame(NEW), npartitions=2)
     lazy = {level: PLAIN.predict_interval(queries, level=level) for level in (0.5, 0.95)}
-    found = dask.compute(lazy, scheduler="threads")[0]
+    (found,) = dask.compute(lazy)
     for level, ends in found.items():
         expected = PLAIN.predict_interval(NEW, level=level)
         for own, wanted in zip(ends, expected, strict=True):

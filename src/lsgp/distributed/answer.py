@@ -19,7 +19,7 @@ from lsgp.distributed.head import Head, Partition
 from lsgp.distributed.lazy import Question
 from lsgp.distributed.neighbors import (
     Hits,
-    SearchRequest,
+    NeighborRequest,
     hits_of,
     nearby,
     nearest_of_all,
@@ -61,7 +61,7 @@ class Pending(NamedTuple):
     """Queries whose neighborhoods reach into other partitions."""
 
     queries: Queries
-    requests: list[SearchRequest]  # of each model
+    requests: list[NeighborRequest]  # of each model
     is_reached: list[NDArray[np.bool_]]  # (P, q) whether a partition may have more, for each model
 
 
@@ -184,16 +184,16 @@ def assemble(
 # -- parts of them -------------------------------------------------------------------------------
 
 
-def _request(X: Array, head: Head, k: int) -> SearchRequest:
+def _request(X: Array, head: Head, k: int) -> NeighborRequest:
     """What a model searches for."""
     fitted = head.models[k]
     model, n_neighbors = fitted.model, fitted.n_neighbors
     within = model.scaled_bandwidth if n_neighbors is None else None
     size = None if n_neighbors is None else min(n_neighbors, head.n_rows)
-    return SearchRequest(fitted.inputs_of(X), model.localizer_scale, size, within)
+    return NeighborRequest(fitted.inputs_of(X), model.localizer_scale, size, within)
 
 
-def _require_few(request: SearchRequest, near: Neighborhoods, first_query: int) -> None:
+def _require_few(request: NeighborRequest, near: Neighborhoods, first_query: int) -> None:
     """Refuse a radius with more rows than a system may have."""
     if request.within is not None:
         counts = np.count_nonzero(near.neighbors >= 0, axis=1)

@@ -83,14 +83,8 @@ def read(raw: Raw, coding: Coding) -> Rows:
     """The rows of a chunk of numbers that count, numbered from 0."""
     X = check_array(raw.X, dtype=np.float64, order="C", ensure_min_samples=0, input_name="X")
     own = beside(raw, coding)
-    return rows_of(X[own.kept], own.y, own.noise, own.weight, own.groups)
-
-
-def rows_of(
-    X: Array, y: Array, noise: Array, weight: Array | None, groups: NDArray[np.int32] | None
-) -> Rows:
-    """Rows with these inputs (k, e), numbered from 0."""
-    return Rows(np.arange(len(X)), np.ascontiguousarray(X), y, noise, weight, groups)
+    inputs = np.ascontiguousarray(X[own.kept])
+    return Rows(np.arange(len(inputs)), inputs, own.y, own.noise, own.weight, own.groups)
 
 
 def beside(raw: Raw, coding: Coding) -> Beside:
@@ -162,4 +156,4 @@ def noise(raw: Raw, coding: Coding) -> Array:
 def encoded(inputs: Array, own: Given, variance: Array | None) -> Rows:
     """Rows with what their columns became."""
     variance = np.ones(own.n_rows) if variance is None else variance
-    return rows_of(inputs, own.y, variance, own.weight, own.groups)
+    return Rows(np.arange(own.n_rows), inputs, own.y, variance, own.weight, own.groups)

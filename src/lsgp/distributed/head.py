@@ -92,15 +92,12 @@ class Partition(NamedTuple):
 
 def build_partition(rows: Rows, head: Head) -> Partition:
     """What one machine does with all rows, with those of a partition."""
-    made: dict[tuple[bytes, ...], tuple[Array, NeighborIndex]] = {}
-    scaler = head.estimator.ensemble_.target_scaler
-    y = scaler.transform(rows.y)
+    made: dict[tuple[int, bytes], tuple[Array, NeighborIndex]] = {}
+    y = head.estimator.ensemble_.target_scaler.transform(rows.y)
     models = []
     for fitted, unit in zip(head.models, head.units, strict=True):
         # Models of one transform share its inputs and its index.
-        arrays = fitted.transform.to_arrays()
-        key: tuple[bytes, ...] = (repr(fitted.transform.kinds).encode(), unit.tobytes())
-        key += tuple(array.tobytes() for array in arrays.values())
+        key = id(fitted.transform), unit.tobytes()
         if key not in made:
             X = np.ascontiguousarray(fitted.transform.transform(rows.X), dtype=float)
             made[key] = X, build_index(X, unit)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lsgp.distributed.neighbors import (
     Hits,
-    SearchRequest,
+    NeighborRequest,
     hits_of,
     nearby,
     nearest_of_all,
@@ -101,7 +101,7 @@ class ClusterIndex(NearestSearch):
             squared_distances[:] = found.distances
         return found.neighbors
 
-    def _padded(self, found: list[Hits], request: SearchRequest) -> Neighborhoods:
+    def _padded(self, found: list[Hits], request: NeighborRequest) -> Neighborhoods:
         """The nearest rows, by their numbers in all of the data."""
         assert request.n_neighbors is not None
         shape = (len(request.queries), request.n_neighbors)
@@ -115,10 +115,10 @@ class ClusterIndex(NearestSearch):
         n_neighbors: int | None,
         within: float | None,
         exclusions: Exclusions,
-    ) -> SearchRequest:
+    ) -> NeighborRequest:
         factor_between(self.unit, lengthscale)
         rows = None if exclusions.rows is None else exclusions.rows.astype(np.int64)
-        return SearchRequest(
+        return NeighborRequest(
             np.ascontiguousarray(queries),
             np.asarray(lengthscale, dtype=float),
             n_neighbors,
@@ -129,7 +129,7 @@ class ClusterIndex(NearestSearch):
             exclusions.query_groups,
         )
 
-    def _ask(self, request: SearchRequest, is_asked: NDArray[np.bool_]) -> list[Hits]:
+    def _ask(self, request: NeighborRequest, is_asked: NDArray[np.bool_]) -> list[Hits]:
         """What the partitions find that are asked (P, q); their rows are kept for later."""
         cluster, store = self.store.cluster, self.store
         which = [(p, np.flatnonzero(is_asked[p])) for p in np.flatnonzero(is_asked.any(axis=1))]
@@ -177,7 +177,7 @@ def index_rows(rows: Rows, transform: InputTransform, unit: Array) -> NeighborIn
     return build_index(np.ascontiguousarray(transform.transform(rows.X), dtype=float), unit)
 
 
-def search_rows(rows: Rows, index: NeighborIndex, request: SearchRequest) -> Found:
+def search_rows(rows: Rows, index: NeighborIndex, request: NeighborRequest) -> Found:
     """The neighbors of queries in a partition; without numbers, which the rows have."""
     hits = hits_of(nearby(rows.numbers, rows.groups, index, request), rows.numbers)
     places, own = np.unique(hits.place, return_inverse=True)

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from operator import getitem
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import dask
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
-from dask.delayed import Delayed
-from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -227,41 +223,49 @@ def predict_proba(model: Estimator | AnyPath, X: Lazy, return_std: bool = False)
 
 def predict_lazily(model: Estimator | AnyPath, X: object, method: str, **options: object) -> Any:
     """What a method of the estimator says of a Dask collection, lazily."""
-    estimator, sent = _known(model), transfer(model)
+    estimator = _known(model)
     question = ask(estimator, method, **options)
     check_collection(estimator, X)
+    sent = transfer(model)
     name = name_of(X, question, sent.token)
-    common = question._replace(job=name), *sent.arguments
-    arguments = [once(own, f"{name}-argument-{k}") for k, own in enumerate(common)]
+    own_model, ensemble = sent.arguments
+    arguments = {
+        "question": question._replace(job=name),
+        "model": own_model,
+        "ensemble": ensemble,
+    }
 
-    def answer(chunk: Delayed, k: int) -> Delayed:
-        return dask.delayed(answer_chunk)(chunk, *arguments, dask_key_name=f"{name}-{k}")
+    def answer_array(X: da.Array, chunks: Chunks) -> da.Array:
+        new_axes = [0, *range(2, len(chunks))]
+        common = {"dtype": question.dtype, "meta": np.empty((0,) * len(chunks), question.dtype)}
+        return X.map_blocks(
+            answer_chunk,
+            **arguments,
+            **common,
+            drop_axis=1,
+            new_axis=new_axes,
+            chunks=chunks,
+            name=name,
+        )
 
     def answer_frame(X: DaskFrame, meta: DataFrame) -> DaskFrame:
-        question, model, ensemble = common
-        own = {"question": question, "model": model, "ensemble": ensemble}
-        return X.map_partitions(answer_partition, **own, meta=meta, token=name)
+        return X.map_partitions(answer_partition, **arguments, meta=meta, token=name)
 
-    return collect(X, question, name, answer, answer_frame)
+    return collect(X, question, answer_array, answer_frame)
 
 
 def answer_chunk(
     X: object, question: Question, model: object, ensemble: Ensemble | None
-) -> list[NDArray[Any]]:
+) -> NDArray[Any]:
     """The parts of the answer to a chunk, by the `arguments` of a `ModelTransfer`."""
-    return question.answer(opened(model, ensemble), X)
+    return np.stack(question.answer(opened(model, ensemble), X))
 
 
 def answer_partition(
     X: DataFrame, question: Question, model: object, ensemble: Ensemble | None
 ) -> DataFrame:
     """The answer to a partition of a data frame, likewise."""
-    return as_frame(answer_chunk(X, question, model, ensemble), X, question)
-
-
-def once(value: object, name: str) -> Any:
-    """An argument of many tasks, which is in their graph once."""
-    return value if hasattr(value, "key") else dask.delayed(value, name=name, traverse=False)
+    return as_frame(question.answer(opened(model, ensemble), X), X, question)
 
 
 def name_of(X: Any, question: Question, token: str) -> str:
@@ -284,14 +288,15 @@ def _known(model: Estimator | AnyPath) -> Estimator:
 
 # -- chunks ------------------------------------------------------------------------------------
 
-#: The task that answers a chunk of the queries, by its number: a list of the parts of the answer.
-Answer: TypeAlias = "Callable[[Delayed, int], Delayed]"
+Chunks: TypeAlias = tuple[tuple[int, ...], ...]
+#: From queries (q, d) to all parts of the answer (p, q, ...), with these chunks.
+AnswerArray: TypeAlias = "Callable[[da.Array, Chunks], da.Array]"
 #: The same of a data frame: all parts side by side, as in the empty frame that is given.
 AnswerFrame: TypeAlias = "Callable[[DaskFrame, DataFrame], DaskFrame]"
 
 
 def collect(
-    X: Any, question: Question, name: str, answer: Answer, answer_frame: AnswerFrame
+    X: Any, question: Question, answer_array: AnswerArray, answer_frame: AnswerFrame
 ) -> Any:
     """The answers to all chunks as collections like X, in the form that the method gives."""
     client = running_client()
@@ -299,7 +304,12 @@ def collect(
         hear(client)
     own = plain(X) if is_labeled(X) else X
     if hasattr(own, "chunks"):
-        parts = _arrays(own, question, name, answer)
+        if len(own.chunks[1]) > 1:
+            own = own.rechunk({1: -1})
+        n_parts = len(question.parts)
+        chunks = ((n_parts,), own.chunks[0], *((size,) for size in question.shape))
+        stacked = answer_array(own, chunks)
+        parts = [stacked[p] for p in range(n_parts)]
     else:
         none = np.empty((0, len(question.columns)), question.dtype)
         meta = as_frame([none] * len(question.parts), own._meta.iloc[:0], question)
@@ -324,22 +334,6 @@ def check_collection(estimator: Estimator, X: Any) -> None:
         estimator._check_queries(np.empty((0, X.shape[1])))
     else:
         raise ValueError(f"X is a Dask array of {X.ndim} dimensions. Give one of shape (q, d).")
-
-
-def _arrays(X: da.Array, question: Question, name: str, answer: Answer) -> list[da.Array]:
-    """The parts of the answer as arrays with the chunks of X (q, d)."""
-    if len(X.chunks[1]) > 1:
-        X = X.rechunk({1: -1})
-    answers = [answer(chunk, k) for k, chunk in enumerate(X.to_delayed().reshape(-1))]
-    chunks = (X.chunks[0], *((size,) for size in question.shape))
-    rest = (0,) * len(question.shape)
-    parts = []
-    for p, part in enumerate(question.parts):
-        own = f"{name}-{part}"
-        layer = {(own, k, *rest): (getitem, each.key, p) for k, each in enumerate(answers)}
-        graph = HighLevelGraph.from_collections(own, layer, dependencies=answers)
-        parts.append(da.Array(graph, own, chunks, dtype=question.dtype))
-    return parts
 
 
 def as_frame(parts: Sequence[NDArray[Any]], X: DataFrame, question: Question) -> DataFrame:

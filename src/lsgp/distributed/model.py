@@ -8,12 +8,14 @@ import uuid
 from collections.abc import Callable, Sequence
 from operator import getitem
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import dask
 import dask.array as da
+import numpy as np
 from dask.base import tokenize
 from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
 from distributed import Future
 from numpy.typing import NDArray
 
@@ -32,6 +34,7 @@ from lsgp.distributed.folder import (
 )
 from lsgp.distributed.head import Head
 from lsgp.distributed.lazy import (
+    Chunks,
     LazyDistribution,
     Question,
     as_frame,
@@ -40,7 +43,6 @@ from lsgp.distributed.lazy import (
     check_collection,
     collect,
     name_of,
-    once,
     predict_lazily,
 )
 from lsgp.distributed.messages import heard
@@ -52,6 +54,8 @@ from lsgp.tuning.result import TuningResult
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame as DaskFrame
     from pandas import DataFrame
+
+T = TypeVar("T")
 
 #: Queries of an array in memory that make a chunk.
 CHUNK = 50_000
@@ -184,31 +188,41 @@ class DistributedModel:
 
     def _lazy(self, X: Any, question: Question, is_checked: bool = False) -> Any:
         name = name_of(X, question, question.job)
-        asked = once(question, f"{name}-question")
+        asked = dask.delayed(question, name=f"{name}-question", traverse=False)
         if self._sent is None:
-            self._sent = once(self._head, f"lsgp-head-{uuid.uuid4().hex}")
+            key = f"lsgp-head-{uuid.uuid4().hex}"
+            self._sent = dask.delayed(self._head, name=key, traverse=False)
         head, parts = self._sent, self._parts
+
+        def task(function: Callable[..., Any], what: str, k: int, *arguments: object) -> Delayed:
+            return dask.delayed(function)(*arguments, dask_key_name=f"{name}-{what}-{k}")
 
         def answer(chunk: Delayed, k: int) -> Delayed:
             """What partitions say of the queries of a chunk, put together."""
-
-            def task(function: Callable[..., Any], what: str, *arguments: object) -> Delayed:
-                return dask.delayed(function)(*arguments, dask_key_name=f"{name}-{what}-{k}")
-
-            routed = task(tasks.route, "route", chunk, head, is_checked)
+            routed = task(tasks.route, "route", k, chunk, head, is_checked)
             own, pending = [], []
             for p, part in enumerate(parts):
                 queries = routed
                 if len(parts) > MOST_WHOLE:
-                    queries = task(getitem, f"queries-{p}", routed, p)
-                own.append(task(tasks.answer_own, f"own-{p}", queries, part, p, head, asked))
-                pending.append(task(tasks.pending_of, f"pending-{p}", own[-1]))
+                    queries = task(getitem, f"queries-{p}", k, routed, p)
+                own.append(task(tasks.answer_own, f"own-{p}", k, queries, part, p, head, asked))
+                pending.append(task(tasks.pending_of, f"pending-{p}", k, own[-1]))
             others = [
-                task(tasks.find_for_others, f"others-{p}", part, p, head, pending)
+                task(tasks.find_for_others, f"others-{p}", k, part, p, head, pending)
                 for p, part in enumerate(parts)
                 if len(parts) > 1
             ]
-            return task(tasks.assemble, "assemble", own, others, head, asked)
+            return task(tasks.assemble, "assemble", k, own, others, head, asked)
+
+        def answer_array(X: da.Array, chunks: Chunks) -> da.Array:
+            answers = [
+                task(np.stack, "stack", k, answer(chunk, k))
+                for k, chunk in enumerate(X.to_delayed().reshape(-1))
+            ]
+            rest = (0,) * len(question.shape)
+            layer = {(name, 0, k, *rest): (_same, each.key) for k, each in enumerate(answers)}
+            graph = HighLevelGraph.from_collections(name, layer, dependencies=answers)
+            return da.Array(graph, name, chunks, dtype=question.dtype)
 
         def answer_frame(X: DaskFrame, meta: DataFrame) -> DaskFrame:
             import dask.dataframe as dd
@@ -221,7 +235,7 @@ class DistributedModel:
             divisions = X.divisions if X.known_divisions else None
             return dd.from_delayed(frames, meta=meta, divisions=divisions, verify_meta=False)
 
-        return collect(X, question, name, answer, answer_frame)
+        return collect(X, question, answer_array, answer_frame)
 
     # -- files -----------------------------------------------------------------------------
 
@@ -286,6 +300,10 @@ class DistributedModel:
             key = f"lsgp-open-{tokenize(own, stamp)}-{p}"
             parts.append(dask.delayed(read_partition)(own, dask_key_name=key))
         return cls(head, parts, None, path)
+
+
+def _same(value: T) -> T:
+    return value
 
 
 def _future(cluster: Cluster, part: Future | Delayed) -> Future:

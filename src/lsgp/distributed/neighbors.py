@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 
-class SearchRequest(NamedTuple):
+class NeighborRequest(NamedTuple):
     """Queries of a search, in a transform of the inputs; what each is found without."""
 
     queries: Array  # (q, d)
@@ -29,7 +29,7 @@ class SearchRequest(NamedTuple):
     radius: Array | None = None
     query_groups: NDArray[np.int32] | None = None
 
-    def pick(self, which: NDArray[Any]) -> SearchRequest:
+    def pick(self, which: NDArray[Any]) -> NeighborRequest:
         """The request for some of the queries."""
         of_queries = ("queries", "limits", "rows", "radius", "query_groups")
         picked: dict[str, Any] = {
@@ -60,7 +60,7 @@ def nearby(
     numbers: Numbers,
     groups: NDArray[np.int32] | None,
     index: NeighborIndex,
-    request: SearchRequest,
+    request: NeighborRequest,
 ) -> Neighborhoods:
     """The nearest rows of a partition, or all within the radius, as far as they are wanted.
 
@@ -88,6 +88,14 @@ def nearby(
 
 def _remove(near: Neighborhoods, unwanted: NDArray[np.bool_]) -> None:
     near.neighbors[unwanted], near.distances[unwanted] = -1, np.inf
+
+
+def at_hand(neighbors: NDArray[np.integer]) -> tuple[Numbers, NDArray[np.int32]]:
+    """The rows of neighborhoods (q, m) that -1 pads, each once, and places among these."""
+    rows, places = np.unique(neighbors, return_inverse=True)
+    n_pads = int(np.searchsorted(rows, 0))
+    found = np.maximum(places.reshape(neighbors.shape) - n_pads, -1)
+    return rows[n_pads:], np.ascontiguousarray(found, dtype=np.int32)
 
 
 def hits_of(near: Neighborhoods, numbers: Numbers) -> Hits:

@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from lsgp.backends.contract import LARGEST_SYSTEM
 from lsgp.distributed.index import ClusterIndex
+from lsgp.distributed.neighbors import at_hand
 from lsgp.distributed.rows import Rows, Summary
 from lsgp.distributed.store import Columns, RowStore
 from lsgp.inputs.labels import Labels, codes_of, prior_of
@@ -156,15 +157,10 @@ class ClusterSpace(Space):
         return self.at_hand(sample)
 
     def at_hand(self, sample: Sample) -> tuple[Space, Sample]:
-        rows, places = np.unique(
-            np.append(sample.neighbors.reshape(-1), sample.targets), return_inverse=True
-        )
-        n_pads = int(np.searchsorted(rows, 0))
-        places = np.maximum(places.reshape(-1) - n_pads, -1)
-        n = len(sample.targets)
-        neighbors = places[:-n].reshape(sample.neighbors.shape)
-        moved = (np.ascontiguousarray(each, dtype=np.int32) for each in (places[-n:], neighbors))
-        return self.part(rows[n_pads:]), Sample(*moved)
+        # Targets stand before their neighbors.
+        rows, places = at_hand(np.column_stack([sample.targets, sample.neighbors]))
+        targets, neighbors = places[:, 0], np.ascontiguousarray(places[:, 1:])
+        return self.part(cast("NDArray[np.int32]", rows)), Sample(targets.copy(), neighbors)
 
 
 @dataclass(frozen=True, eq=False)
