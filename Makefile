@@ -63,7 +63,7 @@ docs: $(VENV)/installed.stamp $(VENV)/docs.stamp  ## Build the documentation, wa
 	fi
 
 clean:  ## Remove everything that was made here
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/created.stamp:

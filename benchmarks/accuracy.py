@@ -14,19 +14,19 @@ says for what): for an untouched estimate take other seeds.
 from __future__ import annotations
 
 import argparse
-import json
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from data_sets import load_dataset, split
-from machine import describe_machine
+from isolated import Result
+from job_runner import ResultsFile, run_here
 from rich.console import Console
 from rich.table import Table
+from scores import scores
 
 from lsgp import LSGPRegressor
-from lsgp.method.distribution import interval_score
 
 #: Figures to reach: (metric, sign, value); coverage has a range.
 REACH: dict[str, dict[str, tuple[float, float]]] = {
@@ -64,7 +64,7 @@ SEEDS = {"protein": (0, 1, 2), "satellite": (0,)}
 METRICS = ("mse", "rmse", "crps", "nll", "coverage", "interval_score", "fit_cpu", "predict_cpu")
 
 
-def run(name: str, seed: int, data_folder: str | None) -> dict[str, Any]:
+def measure(name: str, seed: int, data_folder: str | None) -> Result:
     data = load_dataset(name, data_folder)
     if data.n_train is not None:
         train, test = np.arange(data.n_train), np.arange(data.n_train, len(data.y))
@@ -76,17 +76,10 @@ def run(name: str, seed: int, data_folder: str | None) -> dict[str, Any]:
     fitted = time.process_time()
     predicted = model.predict_distribution(data.X[test])
     finished = time.process_time()
-    y = data.y[test]
-    low, high = predicted.interval(0.95)
+    found = scores(predicted, data.y[test])
     return {
-        "name": name,
-        "seed": seed,
-        "mse": float(np.mean((y - predicted.mean) ** 2)),
-        "rmse": float(np.sqrt(np.mean((y - predicted.mean) ** 2))),
-        "crps": float(np.mean(predicted.crps(y))),
-        "nll": -float(np.mean(predicted.logpdf(y))),
-        "coverage": float(np.mean((y >= low) & (y <= high))),
-        "interval_score": float(np.mean(interval_score(y, low, high, 0.95))),
+        **found,
+        "mse": found["rmse"] ** 2,
         "fit_cpu": fitted - started,
         "predict_cpu": finished - fitted,
         "loo_loss": model.tuning_.loss,
@@ -97,7 +90,7 @@ def run(name: str, seed: int, data_folder: str | None) -> dict[str, Any]:
     }
 
 
-def summarize(results: list[dict[str, Any]], console: Console) -> None:
+def summarize(results: list[Result], console: Console) -> None:
     table = Table(title="LSGPRegressor(random_state=seed), mean over seeds (figure to reach)")
     table.add_column("data set")
     for metric in METRICS:
@@ -128,22 +121,14 @@ def main() -> None:
     arguments = parser.parse_args()
     console = Console(width=160)
     names = arguments.only.split(",") if arguments.only else list(REACH)
-    output = Path(arguments.output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    results = []
-    with output.open("a") as lines:
-        lines.write(json.dumps({"machine": describe_machine()}) + "\n")
-        for name in names:
-            seeds = SEEDS.get(name, (0, 1, 2, 3, 4))
-            if arguments.seeds:
-                seeds = tuple(map(int, arguments.seeds.split(",")))
-            for seed in seeds:
-                result = run(name, seed, arguments.data_folder)
-                results.append(result)
-                lines.write(json.dumps(result) + "\n")
-                lines.flush()
-                shown = " ".join(f"{metric} {result[metric]:.4g}" for metric in METRICS)
-                console.print(f"{name} {seed}: {shown}")
+    given = [int(seed) for seed in arguments.seeds.split(",")] if arguments.seeds else None
+    jobs = [
+        {"name": name, "seed": seed}
+        for name in names
+        for seed in given or SEEDS.get(name, range(5))
+    ]
+    measure_one = partial(measure, data_folder=arguments.data_folder)
+    results = run_here(jobs, ResultsFile(Path(arguments.output)), measure_one, again=True)
     summarize(results, console)
 
 

@@ -20,9 +20,11 @@ from typing import Any
 
 import numpy as np
 from machine import describe_machine
+from markdown import markdown_table
 from numpy.typing import NDArray
 
 from lsgp.search.approximate import approximate
+from lsgp.search.contract import SearchRequest
 from lsgp.search.index import build_index
 
 Array = NDArray[np.float64]
@@ -68,18 +70,20 @@ def compare(X: Array, queries: Array, unit: Array, n_repeats: int) -> dict[str, 
     index = build_index(X, unit)
     build = time.thread_time() - start
     few = queries[:N_EXACT].copy()
-    true = index.nearest(few, unit, N_NEIGHBORS)
+    true = index.search(SearchRequest(few, unit, N_NEIGHBORS))
     start = time.thread_time()
     near = approximate(index, unit, N_NEIGHBORS)
     choice = time.thread_time() - start
-    found = near.nearest(queries, unit, N_NEIGHBORS)
+    found = near.search(SearchRequest(queries, unit, N_NEIGHBORS))
     same = [np.isin(a, b).mean() for a, b in zip(true, found, strict=False)]
     return {
         "build_seconds": build,
         "choice_seconds": choice,
-        "exact_us": microseconds(lambda: index.nearest(few, unit, N_NEIGHBORS), N_EXACT, 2),
+        "exact_us": microseconds(
+            lambda: index.search(SearchRequest(few, unit, N_NEIGHBORS)), N_EXACT, 2
+        ),
         "approximate_us": microseconds(
-            lambda: near.nearest(queries, unit, N_NEIGHBORS), len(queries), n_repeats
+            lambda: near.search(SearchRequest(queries, unit, N_NEIGHBORS)), len(queries), n_repeats
         ),
         "reach": getattr(near, "reach", None),
         "reported_recall": near.recall,
@@ -108,10 +112,8 @@ def run(n_repeats: int, most_rows: int) -> dict[str, Any]:
 
 def table(results: dict[str, Any]) -> str:
     """Of the documentation, in Markdown."""
-    lines = [
-        "| points | rows | inputs | exact, µs | approximate, µs | recall | `recall_` |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    head = ["points", "rows", "inputs", "exact, µs", "approximate, µs", "recall", "`recall_`"]
+    rows = []
     for case in results["cases"]:
         d = str(case["d"])
         if case["d_active"] < case["d"]:
@@ -122,11 +124,10 @@ def table(results: dict[str, Any]) -> str:
             f"{case['recall']:.3f}",
             f"{case['reported_recall']:.3f}",
         )  # fmt: skip
-        cells = [case["points"], f"{case['n']:,}", d, f"{case['exact_us']:.0f}", *near]
-        lines.append("| " + " | ".join(cells) + " |")
+        rows.append([case["points"], f"{case['n']:,}", d, f"{case['exact_us']:.0f}", *near])
     machine = results["machine"]
-    lines += ["", f"One thread of {machine['cpu']}, {machine['instruction_set']}."]
-    return "\n".join(lines)
+    said = f"One thread of {machine['cpu']}, {machine['instruction_set']}."
+    return f"{markdown_table(head, rows, n_texts=None)}\n\n{said}"
 
 
 def main() -> None:

@@ -16,17 +16,19 @@ file is not run again.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from data_sets import load_dataset
-from machine import describe_machine
+from isolated import Result
+from job_runner import ResultsFile, run_here
 from numpy.typing import NDArray
+from scores import scores
 from sklearn.cluster import KMeans
 
 from lsgp import LSGPRegressor
@@ -208,22 +210,18 @@ def fit_peer(X: Array, y: Array, seed: int) -> Callable[[Array], PredictiveDistr
     return predict
 
 
-def scores(predicted: PredictiveDistribution, y: Array) -> dict[str, float]:
-    low, high = predicted.interval(0.95)
-    return {
-        "rmse": float(np.sqrt(np.mean((predicted.mean - y) ** 2))),
-        "crps": float(np.mean(predicted.crps(y))),
-        "nll": float(-np.mean(predicted.logpdf(y))),
-        "coverage": float(np.mean((low <= y) & (y <= high))),
-    }
-
-
 METHODS = ("exact", "plain", "queries")
 
 
 def measure(
-    table: str, name: str, region: Region, method: str, folder: Path, seed: int, most_rows: int
-) -> dict[str, Any]:
+    task: str,
+    method: str,
+    regions: dict[str, tuple[str, Region]],
+    folder: Path,
+    seed: int,
+    most_rows: int,
+) -> Result:
+    table, region = regions[task]
     X, y = load(table, folder)
     held_out = region(X)
     rng = np.random.default_rng(seed)
@@ -237,8 +235,6 @@ def measure(
         model.fit(X[rows], y[rows], queries=X[asked] if method == "queries" else None)
         predicted = model.predict_distribution(X[asked])
     return {
-        "task": name,
-        "method": method,
         "seed": seed,
         "n_train": len(rows),
         "n_test": len(asked),
@@ -257,29 +253,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rows", type=int, default=MOST_ROWS)
     options = parser.parse_args()
-    lines = []
-    if options.out.exists():
-        lines = [json.loads(line) for line in options.out.read_text().splitlines()]
-    machine = {"machine": describe_machine()}
-    if machine not in lines:  # rows below are of another commit than those above
-        with options.out.open("a") as file:
-            file.write(json.dumps(machine) + "\n")
-    done = {(one["task"], one["method"]) for one in lines if "task" in one}
-    regions = [
-        (task.table, name, region)
+    regions = {
+        name: (task.table, region)
         for task in TASKS
         for name, region in task.regions(options.development).items()
+    }
+    jobs = [
+        {"task": name, "method": method}
+        for name in regions
+        for method in options.methods
+        if options.only in name
     ]
-    for table, name, region in regions:
-        for method in options.methods:
-            if (name, method) in done or options.only not in name:
-                continue
-            result = measure(
-                table, name, region, method, options.data_folder, options.seed, options.rows
-            )
-            with options.out.open("a") as file:
-                file.write(json.dumps(result) + "\n")
-            print(json.dumps(result), flush=True)
+    where = {"folder": options.data_folder, "seed": options.seed, "most_rows": options.rows}
+    run_here(jobs, ResultsFile(options.out), partial(measure, regions=regions, **where))
 
 
 if __name__ == "__main__":

@@ -13,15 +13,16 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import json
 import time
-import warnings
 from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import describe_machine
+from isolated import Result
+from job_runner import ResultsFile, run_here
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
@@ -39,7 +40,7 @@ N_JOBS = -1
 #: More classes than this: steps of boosting are larger, and fewer are tried.
 MANY_CLASSES = 6
 #: scikit-learn's Gaussian process classifier takes n² memory and n³ time for each class.
-MOST_FOR_GP = 1000
+SMALL_TABLES = ("pima",)
 
 
 def read_table(folder: Path, name: str) -> tuple[Array, Codes]:
@@ -288,22 +289,19 @@ def scores_of(proba: Array, y: Codes) -> dict[str, Any]:
     }
 
 
-def run(table: str, seed: int, method: str, folder: Path) -> dict[str, Any]:
+def measure(table: str, seed: int, method: str, folder: Path) -> Result:
     X, y, test_X, test_y = split(*read_table(folder, table), seed)
     started, cpu = time.perf_counter(), time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        _, proba = METHODS[method](X, y, test_X)
+    _, proba = METHODS[method](X, y, test_X)
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
-    return {
-        "table": table,
-        "seed": seed,
-        "method": method,
-        "n": len(y),
-        "seconds": seconds,
-        "cpu_seconds": cpu,
-        **scores_of(proba, test_y),
-    }
+    return {"n": len(y), "seconds": seconds, "cpu_seconds": cpu, **scores_of(proba, test_y)}
+
+
+def is_installed(method: str) -> bool:
+    if method in ("lightgbm", "catboost", "xgboost") and find_spec(method) is None:
+        print(f"{method} is left out: it is not installed")
+        return False
+    return True
 
 
 def main() -> None:
@@ -314,32 +312,15 @@ def main() -> None:
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--methods", default=",".join(METHODS))
     options = parser.parse_args()
-    done: set[tuple[str, int, str]] = set()
-    if options.out.exists():
-        records = [json.loads(line) for line in options.out.read_text().splitlines()]
-        done = {(r["table"], r["seed"], r["method"]) for r in records if "method" in r}
-    else:
-        options.out.write_text(json.dumps({"machine": describe_machine()}) + "\n")
-    for table in options.tables.split(","):
-        for seed in map(int, options.seeds.split(",")):
-            for method in options.methods.split(","):
-                n = len(read_table(options.data, table)[1])
-                is_too_large = method == "gaussian_process" and n > MOST_FOR_GP
-                if (table, seed, method) in done or is_too_large:
-                    continue
-                try:
-                    record = run(table, seed, method, options.data)
-                except ImportError as error:
-                    print(f"{method} is left out: {error}")
-                    continue
-                with options.out.open("a") as file:
-                    file.write(json.dumps(record) + "\n")
-                print(
-                    f"{table} {seed} {method}: log loss {record['log_loss']:.4f}, error "
-                    f"{record['error']:.4f}, calibration error {record['calibration_error']:.4f}, "
-                    f"{record['seconds']:.0f} s",
-                    flush=True,
-                )
+    methods = [name for name in options.methods.split(",") if is_installed(name)]
+    jobs = [
+        {"table": table, "seed": seed, "method": method}
+        for table in options.tables.split(",")
+        for seed in map(int, options.seeds.split(","))
+        for method in methods
+        if method != "gaussian_process" or table in SMALL_TABLES
+    ]
+    run_here(jobs, ResultsFile(options.out), partial(measure, folder=options.data))
 
 
 if __name__ == "__main__":

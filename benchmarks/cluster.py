@@ -19,6 +19,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
+from job_runner import ResultsFile
 
 import lsgp.distributed
 from lsgp import LSGPRegressor
@@ -144,10 +145,8 @@ def main() -> None:
             "cores": os.cpu_count(),
             "python": platform.python_version(),
         }
-        print(json.dumps(line))
-        RESULTS.parent.mkdir(exist_ok=True)
-        with RESULTS.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        ResultsFile(RESULTS).add(line)
+        print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ and says how much these used at most. Lines go to benchmarks/results/cluster_fau
 """
 
 import argparse
-import json
 import sys
 import tempfile
 import threading
@@ -23,6 +22,7 @@ import numpy as np
 import pandas as pd
 from cluster import make_rows, write_queries, write_rows
 from distributed import Client, LocalCluster
+from job_runner import ResultsFile
 
 import lsgp.distributed
 from lsgp import LSGPRegressor
@@ -41,13 +41,6 @@ SETTINGS = {
     "effort__n_models": 1,
     "random_state": 0,
 }
-
-
-def note(line: dict) -> None:
-    print(json.dumps(line), flush=True)
-    RESULTS.parent.mkdir(exist_ok=True)
-    with RESULTS.open("a") as file:
-        file.write(json.dumps(line) + "\n")
 
 
 def kill(n_times: int, seed: int) -> None:
@@ -76,7 +69,7 @@ def kill(n_times: int, seed: int) -> None:
             )
             found = np.column_stack(model.predict(queries, return_std=True))
             model.save(Path(folder) / "model")
-            note(
+            ResultsFile(RESULTS).add(
                 {
                     "run": number,
                     "killed_in": sorted(path.name for path in killed.iterdir()),
@@ -123,7 +116,7 @@ def fill(n: int, memory: str, folder: Path, n_partitions: int | None) -> None:
         predicted = time.perf_counter()
         done.set()
         watcher.join()
-    note(
+    ResultsFile(RESULTS).add(
         {
             "n_rows": n,
             "memory_per_worker": memory,
@@ -135,7 +128,7 @@ def fill(n: int, memory: str, folder: Path, n_partitions: int | None) -> None:
             "fit_seconds": fitted - began,
             "predict_seconds": predicted - fitted,
             "finite": bool(np.isfinite(mean).all()),
-        }
+        },
     )
 
 

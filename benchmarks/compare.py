@@ -18,18 +18,16 @@ spent more CPU time there than the budget: its row then stands on fewer splits, 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from data_sets import DATASETS, load_dataset, split
-from isolated import OVER_LIMIT, Result, answer
-from job_runner import ResultsFile, listed, run_jobs
+from isolated import OVER_LIMIT, Result
+from job_runner import ResultsFile, listed, parse_isolated, run_jobs
 from peer_task import Task
-from peers import METHODS
-
-from lsgp.method.distribution import PredictiveDistribution, interval_score
+from peers import METHODS, run_method
+from scores import scores
 
 #: Smallest first.
 NAMES = sorted(DATASETS, key=lambda name: DATASETS[name].rows)
@@ -39,8 +37,6 @@ N_SPLITS = {"protein": 3, "satellite": 1}
 ONLY_METHODS = {"satellite": ("lsgp", "gpboost", "lightgbm", "knn")}
 #: Methods of the comparison: all that take all rows.
 COMPARED = tuple(method for method in METHODS if method != "gp-5000")
-LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-COVERED = 0.95
 
 
 def splits_of(name: str) -> list[int]:
@@ -55,41 +51,9 @@ def measure(job: Result) -> Result:
     else:
         train, test = np.arange(data.n_train), np.arange(data.n_train, len(data.y))
     queries = None if data.n_train is None else data.X[test]
-    fit = METHODS[job["method"]].load()
-    started = time.process_time()
-    predict = fit(Task(data.X[train], data.y[train], job["split"], queries))
-    fitted = time.process_time()
-    predicted = predict(data.X[test])
-    finished = time.process_time()
-    return {
-        **scores(predicted, data.y[test]),
-        "fit_cpu": fitted - started,
-        "predict_cpu": finished - fitted,
-        "n_train": len(train),
-        "n_test": len(test),
-        "device": METHODS[job["method"]].device,
-    }
-
-
-def scores(predicted: PredictiveDistribution, y: np.ndarray) -> Result:
-    """Means over the test rows."""
-    low, high = predicted.interval(COVERED)
-    intervals = {level: predicted.interval(level) for level in LEVELS}
-    found: Result = {
-        "rmse": float(np.sqrt(np.mean((y - predicted.mean) ** 2))),
-        "nll": -float(np.mean(predicted.logpdf(y))),
-        "crps": float(np.mean(predicted.crps(y))),
-        "coverage": float(np.mean((y >= low) & (y <= high))),
-        "interval_score": float(np.mean(interval_score(y, low, high, COVERED))),
-    }
-    bad = [name for name, value in found.items() if not np.isfinite(value)]
-    if bad:
-        raise ArithmeticError(f"{', '.join(bad)} of the predictions is not finite")
-    found["coverages"] = {
-        str(level): float(np.mean((y >= low) & (y <= high)))
-        for level, (low, high) in intervals.items()
-    }
-    return found
+    task = Task(data.X[train], data.y[train], job["split"], queries)
+    predicted, spent = run_method(job["method"], task, data.X[test])
+    return {**scores(predicted, data.y[test]), **spent}
 
 
 def compare(
@@ -131,22 +95,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data-folder", help="folder of the data sets (default: LSGP_DATA)")
     parser.add_argument("--only", help="data sets, separated by commas")
-    parser.add_argument("--methods", help=f"separated by commas, of {', '.join(METHODS)}")
     parser.add_argument("--splits", help="seeds, separated by commas (default: 5 to 9)")
-    parser.add_argument("--time-limit", type=float, default=600.0, help="CPU seconds of a run")
     parser.add_argument(
         "--budget", type=float, default=400.0, help="CPU seconds after which no split is added"
     )
-    parser.add_argument("--output", default="benchmarks/results/comparison.jsonl")
-    parser.add_argument("--job", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.job:
-        answer(arguments.job, measure)
-        return
+    arguments = parse_isolated(parser, measure, COMPARED, "comparison.jsonl", 600.0)
     compare(
-        Path(arguments.output),
+        arguments.output,
         listed(arguments.only, NAMES),
-        listed(arguments.methods, COMPARED),
+        arguments.methods,
         [int(seed) for seed in arguments.splits.split(",")] if arguments.splits else None,
         arguments.data_folder,
         arguments.time_limit,

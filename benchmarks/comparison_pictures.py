@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from compare import LEVELS
 from comparison_tables import OURS, Comparison
 from isolated import Result
 from matplotlib import pyplot as plt
@@ -17,6 +16,7 @@ from matplotlib.ticker import NullLocator
 from matplotlib.transforms import Bbox
 from peers import METHODS
 from scaling import DIMENSIONS
+from scores import LEVELS
 
 from lsgp.plotting.style import (
     BLUE,

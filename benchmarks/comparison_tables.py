@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from compare import COVERED, NAMES, splits_of
+from compare import NAMES, splits_of
 from isolated import OVER_LIMIT, Result
 from job_runner import ResultsFile
+from markdown import markdown_table
 from peers import METHODS
+from scores import COVERED
 
 SATELLITE = "satellite"
 OURS = "lsgp"
@@ -132,12 +134,15 @@ def metric_table(comparison: Comparison, metric: Metric) -> str:
     Where a method does not have all splits, their number follows, and our mean on the same ones.
     """
     names = comparison.datasets
-    lines = ["| method | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
     first = {name: comparison.first(name, metric) for name in names}
-    for method in comparison.methods:
-        cells = [_cell(comparison, name, method, metric, method in first[name]) for name in names]
-        lines.append(f"| {METHODS[method].label} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    rows = [
+        [
+            METHODS[method].label,
+            *(_cell(comparison, name, method, metric, method in first[name]) for name in names),
+        ]
+        for method in comparison.methods
+    ]
+    return markdown_table(["method", *names], rows)
 
 
 def _cell(comparison: Comparison, name: str, method: str, metric: Metric, is_first: bool) -> str:
@@ -172,36 +177,32 @@ def rank_table(comparison: Comparison) -> str:
     titles = [
         f"{SHORT[metric]}: {column}" for metric in RANKED for column in ("first", "mean rank")
     ]
-    lines = ["| method | " + " | ".join(titles) + " |", "|---|" + "---:|" * len(titles)]
     losses = {m: [comparison.losses(name, BY_NAME[m]) for name in names] for m in RANKED}
+    rows = []
     for method in comparison.methods:
-        cells = []
+        rows.append([METHODS[method].label])
         for metric in RANKED:
             ranks = [1 + found[method] for found in losses[metric] if method in found]
-            cells.append(f"{ranks.count(1)} of {len(names)}" if ranks else "")
-            cells.append(f"{np.mean(ranks):.1f}" if ranks else "")
-        lines.append(f"| {METHODS[method].label} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            rows[-1].append(f"{ranks.count(1)} of {len(names)}" if ranks else "")
+            rows[-1].append(f"{np.mean(ranks):.1f}" if ranks else "")
+    return markdown_table(["method", *titles], rows)
 
 
 def satellite_table(comparison: Comparison) -> str:
     """The satellite data, with what was published for them."""
     shown = [BY_NAME[name] for name in ("rmse", "crps", "interval_score", "coverage", "fit_cpu")]
-    lines = [
-        "| method | RMSE | CRPS | interval score | coverage | CPU seconds to fit |",
-        "|---|" + "---:|" * len(shown),
-    ]
+    head = ["method", "RMSE", "CRPS", "interval score", "coverage", "CPU seconds to fit"]
+    nothing, rows = [""] * (len(shown) - 1), []
     for method in comparison.methods:
         label = METHODS[method].label
         if comparison.splits(SATELLITE, method):
             first = {m.name: method in comparison.first(SATELLITE, m) for m in shown}
             cells = [_cell(comparison, SATELLITE, method, m, first[m.name]) for m in shown]
-            lines.append(f"| {label} | " + " | ".join(cells) + " |")
+            rows.append([label, *cells])
         elif (SATELLITE, method) in comparison.failures:
-            lines.append(f"| {label} | failed |" + " |" * (len(shown) - 1))
-    for label, rmse in PUBLISHED.items():
-        lines.append(f"| {label} (published) | {rmse} |" + " |" * (len(shown) - 1))
-    return "\n".join(lines)
+            rows.append([label, "failed", *nothing])
+    rows += [[f"{label} (published)", str(rmse), *nothing] for label, rmse in PUBLISHED.items()]
+    return markdown_table(head, rows)
 
 
 def failure_notes(comparison: Comparison) -> str:
@@ -234,16 +235,12 @@ def scaling_table(results: list[Result]) -> str:
     sizes = sorted({n for _, _, n in runs})
     parts = []
     for d in sorted({d for d, _, _ in runs}):
-        lines = [
-            f"| {d} inputs | " + " | ".join(f"{n:,} rows" for n in sizes) + " |",
-            "|---|" + "---:|" * len(sizes),
-        ]
+        rows = []
         for method in METHODS:
             found = [runs.get((d, method, n)) for n in sizes]
             if any(found):
-                cells = " | ".join(_scaling_cell(run) for run in found)
-                lines.append(f"| {METHODS[method].label} | {cells} |")
-        parts.append("\n".join(lines))
+                rows.append([METHODS[method].label, *map(_scaling_cell, found)])
+        parts.append(markdown_table([f"{d} inputs", *(f"{n:,} rows" for n in sizes)], rows))
     return "\n\n".join(parts)
 
 

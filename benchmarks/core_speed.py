@@ -32,6 +32,7 @@ from scipy.spatial import cKDTree
 from threadpoolctl import threadpool_limits
 
 from lsgp import _core
+from lsgp.search.contract import SearchRequest
 from lsgp.search.index import build_index
 
 RESULTS = Path(__file__).parent / "results" / "core_speed.json"
@@ -55,14 +56,14 @@ def neighbor_search(n: int, d: int, n_queries: int, n_repeats: int) -> list[Figu
     queries = make_data(n_queries, d, seed=1)[0]
     ones = np.ones(d)
     index, tree = build_index(X, ones), cKDTree(X)
-    found = index.nearest_with_distances(queries[:20], ones, n_neighbors)
+    found = index.measure(SearchRequest(queries[:20], ones, n_neighbors))
     np.testing.assert_allclose(found.distances, tree.query(queries[:20], n_neighbors)[0])
     builds = measure(
         {"build": lambda: build_index(X, ones), "build_scipy": lambda: cKDTree(X)}, n_repeats
     )
     searches = measure(
         {
-            "query": lambda: index.nearest(queries, ones, n_neighbors),
+            "query": lambda: index.search(SearchRequest(queries, ones, n_neighbors)),
             "query_scipy": lambda: tree.query(queries, n_neighbors),
         },
         n_repeats,

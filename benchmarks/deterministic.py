@@ -13,7 +13,6 @@ no more than these, and what it reaches there stands for larger sizes. Results a
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -21,8 +20,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from machine import describe_machine
+from isolated import Result
+from job_runner import ResultsFile, run_here
 from numpy.typing import NDArray
+from scores import coverage_of, rmse_of
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern
 
@@ -136,8 +137,8 @@ def fit(method: str, X: Array, y: Array, seed: int) -> Callable[[Array], Predict
     return fit_lsgp(X, y, seed)
 
 
-def measure(method: str, name: str, n: int, seed: int) -> dict[str, Any]:
-    d, evaluate = FUNCTIONS[name]
+def measure(method: str, function: str, n: int, seed: int) -> Result:
+    d, evaluate = FUNCTIONS[function]
     X = np.random.default_rng([seed, 0]).uniform(size=(n, d))
     queries = np.random.default_rng([seed, 1]).uniform(size=(N_QUERIES, d))
     truth = evaluate(queries)
@@ -145,16 +146,11 @@ def measure(method: str, name: str, n: int, seed: int) -> dict[str, Any]:
     predict = fit(method, X, evaluate(X), seed)
     seconds = time.process_time() - began
     predicted = predict(queries)
-    low, high = predicted.interval(LEVEL)
-    rmse = float(np.sqrt(np.mean((predicted.mean - truth) ** 2)))
+    rmse = rmse_of(predicted, truth)
     return {
-        "method": method,
-        "function": name,
-        "n": n,
-        "seed": seed,
         "rmse": rmse,
         "relative_rmse": rmse / float(truth.std()),
-        "coverage": float(np.mean((low <= truth) & (truth <= high))),
+        "coverage": coverage_of(predicted, truth, LEVEL),
         "crps": float(predicted.crps(truth).mean()),
         "fit_cpu_s": seconds,
     }
@@ -169,15 +165,14 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 600, 10_000])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     given = parser.parse_args()
-    machine = describe_machine()
-    for n in given.sizes:
-        for name in given.functions:
-            for method in given.methods:
-                for seed in given.seeds:
-                    result = measure(method, name, n, seed)
-                    print(result, flush=True)
-                    with given.out.open("a") as file:
-                        file.write(json.dumps({**result, "machine": machine}) + "\n")
+    jobs = [
+        {"method": method, "function": name, "n": n, "seed": seed}
+        for n in given.sizes
+        for name in given.functions
+        for method in given.methods
+        for seed in given.seeds
+    ]
+    run_here(jobs, ResultsFile(given.out), measure, again=True)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from job_runner import ResultsFile
 from numpy.typing import NDArray
 
 from lsgp import LSGPRegressor
@@ -175,11 +176,12 @@ def main() -> None:
     options = parser.parse_args()
     device = "none" if options.without_device else find_device().name
 
+    file = ResultsFile(options.results)
+
     def write(**row: Any) -> None:
         row = {"device": device, "n_cores": N_CORES, **row}
         print(json.dumps(row), flush=True)
-        with options.results.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        file.add(row)
 
     if "exact" in options.parts:
         measure_exact(write, tuple(options.sizes))

@@ -27,7 +27,7 @@ from lsgp.backends import cuda
 from lsgp.backends.cuda import search, solve
 from lsgp.backends.cuda.device import cupy, find_device
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.search.exclusions import NO_EXCLUSIONS
+from lsgp.search.contract import SearchRequest
 from lsgp.search.index import build_index
 
 RESULTS = Path(__file__).parent / "results" / "gpu_speed.json"
@@ -102,9 +102,8 @@ def predictions(n: int, d: int, n_queries: int, goal: float, n_jobs: int) -> Ite
     queries = make_data(n_queries, d, seed=1)[0]
     index = build_index(X, np.ones(d), n_jobs)
     block = np.ascontiguousarray(queries[: 1 << 18])
-    found = on_device(
-        lambda: search.find_nearest(index, block, np.ones(d), 64, NO_EXCLUSIONS, cuda.residence)
-    )
+    request = SearchRequest(block, np.ones(d), 64)
+    found = on_device(lambda: search.find_nearest(index, request, cuda.residence))
     name = f"n = {n:.0e}, d = {d}, 64 neighbors"
     yield Figure(f"search on the device, {name}", len(block) / found / MILLION, "million/s")
     for backend, dtype, threads, share in (

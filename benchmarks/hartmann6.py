@@ -11,9 +11,7 @@ the picture is drawn from the file.
 from __future__ import annotations
 
 import argparse
-import json
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ import torch
 from botorch.acquisition.logei import qLogExpectedImprovement
 from botorch.optim import optimize_acqf
 from botorch.test_functions import Hartmann
-from machine import describe_machine
+from job_runner import ResultsFile, run_here
 from torch import Tensor
 
 from lsgp import LSGPRegressor
@@ -53,13 +51,22 @@ def optimize(X: Tensor, seed: int) -> dict[str, Any]:
         best.append(max(best[-1], values.max().item()))
         model = model.condition_on_observations(new, values[:, None])
     seconds = {"tuning_cpu_s": tuned - started, "rounds_cpu_s": time.process_time() - tuned}
-    return {"method": "lsgp", "seed": seed, "best": best, **seconds}
+    return {"best": best, **seconds}
 
 
 def go_on(X: Tensor, seed: int) -> dict[str, Any]:
     y = FUNCTION(X).numpy()
     best = [y[: N_START + Q * r].max().item() for r in range(N_ROUNDS + 1)]
-    return {"method": "sobol", "seed": seed, "best": best}
+    return {"best": best}
+
+
+METHODS = {"lsgp": optimize, "sobol": go_on}
+
+
+def measure(seed: int, method: str) -> dict[str, Any]:
+    sobol = torch.quasirandom.SobolEngine(6, scramble=True, seed=seed)
+    X = sobol.draw(N_START + N_ROUNDS * Q, dtype=torch.float64)
+    return METHODS[method](X[:N_START] if method == "lsgp" else X, seed)
 
 
 def draw(results: list[dict[str, Any]]) -> None:
@@ -95,21 +102,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     given = parser.parse_args()
     torch.set_num_threads(1)  # the tensors are small
-    warnings.simplefilter("ignore")  # of BoTorch: values of this function are not of unit scale
-    lines = given.out.read_text().splitlines() if given.out.exists() else []
-    results = [json.loads(line) for line in lines]
-    for seed in given.seeds:
-        if any(result["seed"] == seed for result in results):
-            continue
-        sobol = torch.quasirandom.SobolEngine(6, scramble=True, seed=seed)
-        X = sobol.draw(N_START + N_ROUNDS * Q, dtype=torch.float64)
-        for result in (optimize(X[:N_START], seed), go_on(X, seed)):
-            results.append({**result, "machine": describe_machine()})
-            with given.out.open("a") as file:
-                file.write(json.dumps(results[-1]) + "\n")
-            print(result)
-    # Others may have appended theirs.
-    draw([json.loads(line) for line in given.out.read_text().splitlines()])
+    file = ResultsFile(given.out)
+    jobs = [{"seed": seed, "method": method} for seed in given.seeds for method in METHODS]
+    run_here(jobs, file, measure)
+    draw([result for result in file.results if "best" in result])
 
 
 if __name__ == "__main__":

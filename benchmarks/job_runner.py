@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run many isolated measurements, one after the other, and keep each when it is known."""
+"""Run many measurements, one after the other, and keep each when it is known."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from isolated import Result, run_isolated
+from isolated import Result, answer, run_isolated
 from machine import describe_machine
 from peers import METHODS
 from rich.console import Console
@@ -40,6 +42,29 @@ class ResultsFile:
     def select(self, **wanted: Any) -> list[Result]:
         """The results whose entries have these values."""
         return [r for r in self.results if all(r.get(k) == v for k, v in wanted.items())]
+
+
+def run_here(
+    jobs: Sequence[Result],
+    file: ResultsFile,
+    measure: Callable[..., Result],
+    again: bool = False,
+) -> list[Result]:
+    """The results of `measure` (**job), in this process, each kept when it is known.
+
+    A job that the file has is not run, unless ``again``.
+    """
+    missing = [job for job in jobs if again or not file.select(**job)]
+    if missing:
+        file.add({"machine": describe_machine()})
+    found = []
+    for job in missing:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found.append(job | measure(**job))
+        file.add(found[-1])
+        print(json.dumps(found[-1]), flush=True)
+    return found
 
 
 def run_jobs(
@@ -98,6 +123,29 @@ def _summary(result: Result) -> str:
     if "failure" in result:
         return str(result["failure"])
     return ", ".join(f"{name} {result[name]:.4g}" for name in SHOWN if name in result)
+
+
+def parse_isolated(
+    parser: argparse.ArgumentParser,
+    measure: Callable[[Result], Result],
+    methods: Sequence[str],
+    output: str,
+    time_limit: float,
+) -> argparse.Namespace:
+    """The arguments, with those that all isolated benchmarks have.
+
+    A process that `run_isolated` has started measures its job, and ends here.
+    """
+    parser.add_argument("--methods", help=f"separated by commas, of {', '.join(methods)}")
+    parser.add_argument("--time-limit", type=float, default=time_limit, help="CPU seconds of a run")
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results") / output)
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.job:
+        answer(arguments.job, measure)
+        raise SystemExit
+    arguments.methods = listed(arguments.methods, methods)
+    return arguments
 
 
 def listed(text: str | None, known: Sequence[str]) -> list[str]:

@@ -15,7 +15,9 @@ from scipy.spatial.distance import cdist
 
 from lsgp import LSGPRegressor
 from lsgp.backends import cpu
+from lsgp.backends.contract import ScoreRequest, Systems
 from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import build_index
 
@@ -55,7 +57,7 @@ def make_case(n_neighbors: int, n_queries: int) -> Case:
     queries = make_data(n_queries, N_INPUTS, seed=1)[0]
     model = default_model(N_INPUTS)
     index = build_index(X, model.lengthscale)
-    neighbors = index.nearest(queries, model.lengthscale, n_neighbors)
+    neighbors = index.search(SearchRequest(queries, model.lengthscale, n_neighbors))
     return Case(LocalProblem(X, y[:, None], np.ones(len(X)), model), queries, neighbors)
 
 
@@ -64,7 +66,7 @@ def local_solve_against_gemm(n_neighbors: int, reach: float, n_repeats: int) -> 
     m = n_neighbors
     case = make_case(m, n_queries=16 * (2**27 // m**3))
     a, b = np.random.default_rng(2).standard_normal((2, GEMM_SIZE, GEMM_SIZE))
-    raw = measure({"solves": lambda: cpu.predict(*case), "gemm": lambda: a @ b}, n_repeats)
+    raw = measure({"solves": lambda: cpu.predict(Systems(*case)), "gemm": lambda: a @ b}, n_repeats)
     per_solve = raw["solves"] / len(case.queries)
     gemm_rate = 2 * GEMM_SIZE**3 / raw["gemm"]
     value = per_solve / (m**3 / 3 / gemm_rate)
@@ -104,11 +106,12 @@ def matern32(r: Array) -> Array:
 
 def core_against_scipy(n_repeats: int) -> Figure:
     case = make_case(64, n_queries=512)
-    core = cpu.predict(*case)
+    core = cpu.predict(Systems(*case))
     agree = np.column_stack([core.mean[:, 0], core.variance, core.scale[:, 0]])
     np.testing.assert_allclose(solve_with_scipy(case), agree, rtol=1e-6, atol=1e-9)
     raw = measure(
-        {"core": lambda: cpu.predict(*case), "scipy": lambda: solve_with_scipy(case)}, n_repeats
+        {"core": lambda: cpu.predict(Systems(*case)), "scipy": lambda: solve_with_scipy(case)},
+        n_repeats,
     )
     name = "faster than a loop over scipy.linalg, m = 64"
     return Figure(name, raw["scipy"] / raw["core"], "x", at_least=5, raw=raw)
@@ -118,7 +121,10 @@ def single_against_double(n_repeats: int) -> Figure:
     double = make_case(64, n_queries=1024)
     single = double.astype(np.float32)
     raw = measure(
-        {"float64": lambda: cpu.predict(*double), "float32": lambda: cpu.predict(*single)},
+        {
+            "float64": lambda: cpu.predict(Systems(*double)),
+            "float32": lambda: cpu.predict(Systems(*single)),
+        },
         n_repeats,
     )
     name = "float32 faster than float64, m = 64"
@@ -159,12 +165,14 @@ def gradient_against_predict(n_repeats: int) -> Figure:
     targets = np.arange(1024, dtype=np.int32)
     queries = X[: len(targets)]
     index = build_index(X, model.lengthscale)
-    neighbors = index.nearest(queries, model.lengthscale, 64, Exclusions(rows=targets))
+    neighbors = index.search(
+        SearchRequest(queries, model.lengthscale, 64, Exclusions(rows=targets))
+    )
     problem = LocalProblem(X, y[:, None], np.ones(len(X)), model)
     raw = measure(
         {
-            "predict": lambda: cpu.predict(problem, queries, neighbors),
-            "score": lambda: cpu.score(problem, targets, neighbors, "crps"),
+            "predict": lambda: cpu.predict(Systems(problem, queries, neighbors)),
+            "score": lambda: cpu.score(ScoreRequest(problem, targets, neighbors, "crps")),
         },
         n_repeats,
     )

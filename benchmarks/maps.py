@@ -24,7 +24,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
+from job_runner import ResultsFile
 from machine import describe_machine
+from markdown import markdown_table
 from numpy.typing import NDArray
 from predict_stream import run
 from scipy import special
@@ -178,8 +180,8 @@ def write_scores(found: dict[str, Any], path: Path) -> None:
         "processor time": f"{found['processor_seconds']:.0f} s",
         "memory": f"{found['peak_memory_mb']:,.0f} MB",
     }
-    lines = [f"| {' | '.join(part)} |" for part in (cells, ["---"] * len(cells), cells.values())]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    table = markdown_table(list(cells), [list(cells.values())], n_texts=None)
+    path.write_text(table + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -201,9 +203,7 @@ def main() -> None:
     found["machine"] = describe_machine()
     if options.what == "satellite":
         write_scores(found, GALLERY / "satellite_scores.txt")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    with options.output.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(found) + "\n")
+    ResultsFile(options.output).add(found)
     print(json.dumps({key: value for key, value in found.items() if key != "machine"}, indent=2))
 
 

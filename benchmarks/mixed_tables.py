@@ -14,11 +14,10 @@ installed are left out, and named.
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import time
-import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from data_sets import split
-from machine import describe_machine
+from isolated import Result
+from job_runner import ResultsFile, run_here
 from numpy.typing import NDArray
+from scores import coverage_of
 
 from lsgp import LSGPRegressor, PredictiveDistribution
 
@@ -158,31 +159,24 @@ METHODS: dict[str, tuple[str, Callable[..., Callable[[Array], Any]]]] = {
 }
 
 
-def measure(folder: Path, name: str, method: str, seed: int) -> dict[str, Any]:
-    table, y = read_table(folder, name, seed)
+def measure(table: str, method: str, seed: int, folder: Path) -> Result:
+    rows, y = read_table(folder, table, seed)
     train, test = split(len(y), seed)
     started, cpu = time.perf_counter(), time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        predict = METHODS[method][1](table, train, y, seed)
-        seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
-        predicted = predict(test)
-    unit = float(y.std())
+    predict = METHODS[method][1](rows, train, y, seed)
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    predicted, unit = predict(test), float(y.std())
     is_distribution = isinstance(predicted, PredictiveDistribution)
     mean = predicted.mean if is_distribution else predicted
     result = {
-        "table": name,
-        "method": method,
-        "seed": seed,
         "rmse": float(np.sqrt(np.mean((mean - y[test]) ** 2))) / unit,
         "fit_seconds": seconds,
         "fit_cpu_seconds": cpu,
         "peak_gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
     }
     if is_distribution:
-        low, high = predicted.interval(0.9)
         result["crps"] = float(np.mean(predicted.crps(y[test]))) / unit
-        result["coverage_90"] = float(np.mean((low <= y[test]) & (y[test] <= high)))
+        result["coverage_90"] = coverage_of(predicted, y[test], 0.9)
     return result
 
 
@@ -194,23 +188,20 @@ def main() -> None:
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--methods", default=",".join(METHODS))
     options = parser.parse_args()
-    done = set()
-    if options.out.exists():
-        for line in options.out.read_text().splitlines():
-            one = json.loads(line)
-            done.add((one["table"], one["method"], one["seed"]))
+    methods = []
     for method in options.methods.split(","):
         if find_spec(METHODS[method][0]) is None:
             print(f"{method} is left out: {METHODS[method][0]} is not installed")
-            continue
-        for seed in map(int, options.seeds.split(",")):
-            for name in options.tables.split(","):
-                if (name, method, seed) in done or (name not in MIXED and "by-hand" in method):
-                    continue
-                result = measure(options.data_folder, name, method, seed)
-                print(json.dumps(result), flush=True)
-                with options.out.open("a") as file:
-                    file.write(json.dumps({**result, "machine": describe_machine()}) + "\n")
+        else:
+            methods.append(method)
+    jobs = [
+        {"table": name, "method": method, "seed": seed}
+        for method in methods
+        for seed in map(int, options.seeds.split(","))
+        for name in options.tables.split(",")
+        if name in MIXED or "by-hand" not in method
+    ]
+    run_here(jobs, ResultsFile(options.out), partial(measure, folder=options.data_folder))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ benchmarks/results/noisy.jsonl; what is there is not run again.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -24,11 +23,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 import scaling
-from compare import scores
-from isolated import Result, answer
-from job_runner import ResultsFile, listed, run_jobs
+from isolated import Result
+from job_runner import ResultsFile, listed, parse_isolated, run_jobs
 from peer_task import Array, Task
-from peers import METHODS
+from peers import run_method
+from scores import rmse_of, scores
 
 NOISY_METHODS = ("lsgp", "lightgbm", "gp-5000")
 N_QUERIES = 10_000
@@ -87,26 +86,14 @@ TASKS: dict[str, Callable[[int, str | None], Noisy]] = {
 def measure(job: Result) -> Result:
     """Fit and predict once, in this process."""
     data = TASKS[job["task"]](job["split"], job["data_folder"])
-    fit = METHODS[job["method"]].load()
-    started = time.process_time()
-    predict = fit(Task(np.ascontiguousarray(data.X), data.y, job["split"]))
-    fitted = time.process_time()
-    predicted = predict(np.ascontiguousarray(data.queries))
-    finished = time.process_time()
+    task = Task(np.ascontiguousarray(data.X), data.y, job["split"])
+    predicted, spent = run_method(job["method"], task, np.ascontiguousarray(data.queries))
     found = scores(predicted, data.observed)
     if data.truth is None:
         error = found["rmse"] / float(np.std(data.observed))
     else:
-        error = float(np.sqrt(np.mean((predicted.mean - data.truth) ** 2)))
-    return {
-        **found,
-        "error": error,
-        "fit_cpu": fitted - started,
-        "predict_cpu": finished - fitted,
-        "n_train": len(data.y),
-        "n_test": len(data.observed),
-        "device": METHODS[job["method"]].device,
-    }
+        error = rmse_of(predicted, data.truth)
+    return {**found, "error": error, **spent}
 
 
 def run(
@@ -134,19 +121,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data-folder", help="folder of flights.csv.gz")
     parser.add_argument("--only", help=f"separated by commas, of {', '.join(TASKS)}")
-    parser.add_argument("--methods", help=f"separated by commas, of {', '.join(NOISY_METHODS)}")
     parser.add_argument("--splits", default="0", help="seeds, separated by commas")
-    parser.add_argument("--time-limit", type=float, default=600.0, help="CPU seconds of a run")
-    parser.add_argument("--output", default="benchmarks/results/noisy.jsonl")
-    parser.add_argument("--job", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.job:
-        answer(arguments.job, measure)
-        return
+    arguments = parse_isolated(parser, measure, NOISY_METHODS, "noisy.jsonl", 600.0)
     run(
-        Path(arguments.output),
+        arguments.output,
         listed(arguments.only, list(TASKS)),
-        listed(arguments.methods, NOISY_METHODS),
+        arguments.methods,
         arguments.data_folder,
         [int(seed) for seed in arguments.splits.split(",")],
         arguments.time_limit,

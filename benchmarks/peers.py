@@ -8,14 +8,16 @@ thread, and GPyTorch on a GPU where there is one.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from peer_task import Fit, Predict, Task
+from peer_task import Array, Fit, Predict, Task
 
 from lsgp import LSGPRegressor
+from lsgp.method.distribution import PredictiveDistribution
 
 
 class Method(NamedTuple):
@@ -65,3 +67,22 @@ METHODS: dict[str, Method] = {
     "random-forest": Method("random forest", "scikit-learn", "peer_sklearn", "fit_random_forest"),
     "knn": Method("KNN", "scikit-learn", "peer_sklearn", "fit_knn"),
 }
+
+
+def run_method(
+    name: str, task: Task, queries: Array
+) -> tuple[PredictiveDistribution, dict[str, Any]]:
+    """Fit one method and predict the queries once, in this process; and what that took."""
+    fit = METHODS[name].load()
+    started = time.process_time()
+    predict = fit(task)
+    fitted = time.process_time()
+    predicted = predict(queries)
+    finished = time.process_time()
+    return predicted, {
+        "fit_cpu": fitted - started,
+        "predict_cpu": finished - fitted,
+        "n_train": len(task.y),
+        "n_test": len(queries),
+        "device": METHODS[name].device,
+    }

@@ -11,15 +11,15 @@ the time limit is not tried with more rows. One JSON line each; what is there is
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from isolated import Result, answer
-from job_runner import ResultsFile, listed, run_jobs
+from isolated import Result
+from job_runner import ResultsFile, parse_isolated, run_jobs
 from peer_task import Array, Task
-from peers import METHODS
+from peers import run_method
+from scores import rmse_of
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 DIMENSIONS = (2, 8)
@@ -42,18 +42,8 @@ def measure(job: Result) -> Result:
     X, f = make_data(job["n"], job["d"], seed=0)
     y = f + NOISE * np.random.default_rng(1).normal(size=len(f))
     queries, truth = make_data(N_QUERIES, job["d"], seed=2)
-    fit = METHODS[job["method"]].load()
-    started = time.process_time()
-    predict = fit(Task(X, y, seed=0))
-    fitted = time.process_time()
-    predicted = predict(queries)
-    finished = time.process_time()
-    return {
-        "fit_cpu": fitted - started,
-        "predict_cpu": finished - fitted,
-        "rmse": float(np.sqrt(np.mean((predicted.mean - truth) ** 2))),
-        "device": METHODS[job["method"]].device,
-    }
+    predicted, spent = run_method(job["method"], Task(X, y, seed=0), queries)
+    return {"rmse": rmse_of(predicted, truth), **spent}
 
 
 def scale(
@@ -82,18 +72,10 @@ def scale(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--methods", help=f"separated by commas, of {', '.join(SCALING_METHODS)}")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="separated by commas")
-    parser.add_argument("--time-limit", type=float, default=180.0, help="CPU seconds of a run")
-    parser.add_argument("--output", default="benchmarks/results/scaling.jsonl")
-    parser.add_argument("--job", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.job:
-        answer(arguments.job, measure)
-        return
+    arguments = parse_isolated(parser, measure, SCALING_METHODS, "scaling.jsonl", 180.0)
     sizes = [int(size) for size in arguments.sizes.split(",")]
-    methods = listed(arguments.methods, SCALING_METHODS)
-    scale(Path(arguments.output), methods, sizes, arguments.time_limit)
+    scale(arguments.output, arguments.methods, sizes, arguments.time_limit)
 
 
 if __name__ == "__main__":

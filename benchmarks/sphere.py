@@ -12,15 +12,16 @@ appended as soon as it is there, and what is in the file is not run again.
 from __future__ import annotations
 
 import argparse
-import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from data_sets import split
-from machine import describe_machine
+from isolated import Result
+from job_runner import ResultsFile, run_here
 from numpy.typing import NDArray
 
 from lsgp import LSGPRegressor, Sphere
@@ -40,23 +41,20 @@ def seam(model: LSGPRegressor, X: Array) -> float:
     return float(np.abs(model.predict(west) - model.predict(east)).max())
 
 
-def measure(folder: Path, name: str, setting: str, seed: int) -> dict[str, Any]:
+def measure(dataset: str, inputs: str, seed: int, folder: Path) -> Result:
     """Scores of one fit on the rows that it has not seen."""
-    table = pd.read_csv(folder / f"{name}.csv.gz")
-    X, y = table.iloc[:, :3].to_numpy(float), table[TARGETS[name]].to_numpy(float)
+    table = pd.read_csv(folder / f"{dataset}.csv.gz")
+    X, y = table.iloc[:, :3].to_numpy(float), table[TARGETS[dataset]].to_numpy(float)
     train, test = split(len(y), seed)
     began = time.process_time()
     model = (
         LSGPRegressor()
-        .set_params(n_jobs=1, random_state=seed, **SETTINGS[setting])
+        .set_params(n_jobs=1, random_state=seed, **SETTINGS[inputs])
         .fit(X[train], y[train])
     )
     found = model.calibration(X[test], y[test])
-    kilometers = float(model.lengthscales_[0, 0]) if setting == "sphere" else None
+    kilometers = float(model.lengthscales_[0, 0]) if inputs == "sphere" else None
     return {
-        "dataset": name,
-        "inputs": setting,
-        "seed": seed,
         "n_train": len(train),
         "rmse": float(found.rmse),
         "crps": float(found.crps),
@@ -73,21 +71,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[10])
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    done: set[tuple[str, str, int]] = set()
-    if options.out.exists():
-        lines = [json.loads(line) for line in options.out.read_text().splitlines()]
-        done = {(one["dataset"], one["inputs"], one["seed"]) for one in lines if "dataset" in one}
-    else:
-        options.out.write_text(json.dumps({"machine": describe_machine()}) + "\n")
-    for seed in options.seeds:
-        for name in TARGETS:
-            for setting in SETTINGS:
-                if (name, setting, seed) in done:
-                    continue
-                result = measure(options.data_folder, name, setting, seed)
-                with options.out.open("a") as file:
-                    file.write(json.dumps(result) + "\n")
-                print(json.dumps(result))
+    jobs = [
+        {"dataset": name, "inputs": setting, "seed": seed}
+        for seed in options.seeds
+        for name in TARGETS
+        for setting in SETTINGS
+    ]
+    run_here(jobs, ResultsFile(options.out), partial(measure, folder=options.data_folder))
 
 
 if __name__ == "__main__":

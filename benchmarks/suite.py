@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import os
 import time
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from data_sets import split
-from job_runner import ResultsFile
-from machine import describe_machine
+from job_runner import ResultsFile, run_here
 from numpy.typing import NDArray
+from scores import coverage_of, rmse_of
 from suite_peers import PEERS
 
 from lsgp import LSGPClassifier, LSGPRegressor
@@ -67,15 +66,14 @@ def measure_regression(X: pd.DataFrame, y: pd.Series, seed: int, settings: Measu
     finished = time.process_time()
     observed, unit = y[test], float(y[train].std())
     result = {
-        "rmse": float(np.sqrt(np.mean((observed - predicted.mean) ** 2))) / unit,
+        "rmse": rmse_of(predicted, observed) / unit,
         "crps": float(np.mean(predicted.crps(observed))) / unit,
         "nll": -float(np.mean(predicted.logpdf(observed))) - float(np.log(unit)),
         "fit_cpu": fitted - started,
         "predict_cpu": finished - fitted,
     }
     for level in LEVELS:
-        low, high = predicted.interval(level)
-        result[f"coverage_{level:g}"] = float(np.mean((observed >= low) & (observed <= high)))
+        result[f"coverage_{level:g}"] = coverage_of(predicted, observed, level)
     return result
 
 
@@ -128,7 +126,6 @@ def run(arguments: argparse.Namespace) -> None:
     measures = dict(MEASURES)
     if arguments.method in PEERS:
         measures = {"classification": partial(measure_labels, peer=arguments.method)}
-    file.add({"machine": describe_machine()})
     paths = [p for task in measures for p in (folder_of(arguments) / task).glob("*.csv.gz")]
     # Small tables first: most of them are there after minutes.
     for path in sorted(paths, key=lambda p: p.stat().st_size):
@@ -137,19 +134,27 @@ def run(arguments: argparse.Namespace) -> None:
         if not is_wanted or (arguments.task and task != arguments.task):
             continue
         X, y = read_table(path)
-        measure = measures[task]
-        for seed in seeds_of(len(y), arguments.first_seed)[: arguments.most_seeds]:
-            key = {"method": arguments.method, "task": task, "table": name, "seed": seed}
-            if file.select(**key):
-                continue
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                try:
-                    measured = measure(X, y, seed, settings)
-                except ValueError as error:  # a table that is refused has no figures
-                    measured = {"refused": str(error)}
-            file.add({**key, "n": len(y), "d": X.shape[1], **measured})
-            print(key, {k: v for k, v in measured.items() if not k.startswith("coverage")})
+        key = {"method": arguments.method, "task": task, "table": name}
+        seeds = seeds_of(len(y), arguments.first_seed)[: arguments.most_seeds]
+        jobs = [{**key, "seed": seed} for seed in seeds]
+        run_here(
+            jobs, file, partial(measure, of_task=measures[task], table_of=(X, y), settings=settings)
+        )
+
+
+def measure(
+    seed: int,
+    of_task: Any,
+    table_of: tuple[pd.DataFrame, pd.Series],
+    settings: Measured,
+    **key: Any,
+) -> Measured:
+    X, y = table_of
+    found = {"n": len(y), "d": X.shape[1]}
+    try:
+        return found | of_task(X, y, seed, settings)
+    except ValueError as error:  # a table that is refused has no figures
+        return found | {"refused": str(error)}
 
 
 def folder_of(arguments: argparse.Namespace) -> Path:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from comparison_tables import BY_NAME, OURS, Comparison, write_number
 from isolated import Result
+from markdown import markdown_table
 from noisy import TASKS
 from peers import METHODS
 
@@ -24,21 +25,27 @@ BEYOND_TITLES = {"exact": "exact GP", "plain": "lsgp", "queries": "lsgp, `querie
 def noisy_table(results: Iterable[Result]) -> str:
     """Tasks by methods: error, CRPS, coverage and time; the smallest error and CRPS in bold."""
     rows = [row for row in results if "task" in row]
-    lines = [
-        "| task | method | error | CRPS | coverage of 95 % | CPU seconds to fit | to predict |",
-        "|---|---|---:|---:|---:|---:|---:|",
+    head = [
+        "task",
+        "method",
+        "error",
+        "CRPS",
+        "coverage of 95 %",
+        "CPU seconds to fit",
+        "to predict",
     ]
+    lines = []
     for task in TASKS:
         for method in METHODS:
             found = [r for r in rows if (r["task"], r["method"]) == (task, method)]
             there = [r for r in found if "failure" not in r]
             if not there:
                 lines += [
-                    f"| {NOISY_TITLES[task]} | {METHODS[method].label} | {r['failure']} | | | | |"
+                    [NOISY_TITLES[task], METHODS[method].label, r["failure"], *[""] * 4]
                     for r in found[:1]
                 ]
                 continue
-            cells = []
+            lines.append([NOISY_TITLES[task], METHODS[method].label])
             for name in ("error", "crps", "coverage", "fit_cpu", "predict_cpu"):
                 value = float(np.mean([r[name] for r in there]))
                 best = min(
@@ -46,10 +53,8 @@ def noisy_table(results: Iterable[Result]) -> str:
                 )
                 text = write_number(value, 3)
                 is_best = name in ("error", "crps") and value <= best
-                cells.append(f"**{text}**" if is_best else text)
-            label = METHODS[method].label
-            lines.append(f"| {NOISY_TITLES[task]} | {label} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+                lines[-1].append(f"**{text}**" if is_best else text)
+    return markdown_table(head, lines, n_texts=2)
 
 
 def beyond_table(results: Iterable[Result]) -> str:
@@ -58,20 +63,21 @@ def beyond_table(results: Iterable[Result]) -> str:
     tasks = list(dict.fromkeys(task for task, _ in rows))
     methods = [method for method in BEYOND_TITLES if any((t, method) in rows for t in tasks)]
     titles = [f"{BEYOND_TITLES[m]}: {what}" for m in methods for what in ("CRPS", "coverage")]
-    lines = ["| task | " + " | ".join(titles) + " |", "|---|" + "---:|" * len(titles)]
+    lines = []
     for task in tasks:
         there = {m: rows[task, m] for m in methods if (task, m) in rows}
         best = min(float(row["crps"]) for row in there.values())
-        cells = []
+        lines.append([task])
         for method in methods:
             row = there.get(method)
             if row is None:
-                cells += ["", ""]
+                lines[-1] += ["", ""]
                 continue
             text = write_number(row["crps"], 3)
-            cells += [f"**{text}**" if row["crps"] <= best else text, f"{row['coverage']:.2f}"]
-        lines.append(f"| {task} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", *_beyond_sentences(rows, tasks)])
+            text = f"**{text}**" if row["crps"] <= best else text
+            lines[-1] += [text, f"{row['coverage']:.2f}"]
+    table = markdown_table(["task", *titles], lines)
+    return "\n".join([table, "", *_beyond_sentences(rows, tasks)])
 
 
 def _beyond_sentences(rows: dict[tuple[str, str], Result], tasks: Sequence[str]) -> list[str]:

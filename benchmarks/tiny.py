@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scores import coverage_of
 from suite import read_table
 
 from lsgp import LSGPRegressor
@@ -83,11 +84,10 @@ def measure(drawn: Draw, seed: int) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         predicted = LSGPRegressor(random_state=seed).fit(X, y).predict_distribution(queries)
-    low, high = predicted.interval(LEVEL)
     scale = np.full(len(observed), y.std() or 1.0)
     plain = PredictiveDistribution(np.full(len(observed), y.mean()), scale, np.inf + 0.0 * scale)
     relative = float(predicted.crps(observed).mean() / plain.crps(observed).mean())
-    return float(np.mean((low <= observed) & (observed <= high))), relative
+    return coverage_of(predicted, observed, LEVEL), relative
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from docutils.utils.math import latex2mathml
 
 import lsgp
 from lsgp.inputs.estimator_settings import SETTINGS
-from lsgp.inputs.setting import REQUIRED, first_sentence
+from lsgp.inputs.setting import REQUIRED
 
 PARTS = (lsgp.Hyperparameters, lsgp.Localizer, lsgp.Sphere, lsgp.Rotated, lsgp.Effort)
 ESTIMATORS = (lsgp.LSGPRegressor, lsgp.LSGPClassifier)
@@ -82,7 +82,7 @@ def _settings_table(settings, of_both=False):
     for setting in settings:
         only = "" if len(setting.estimators) == 2 or not of_both else f" ({setting.estimators[0]})"
         default = "" if setting.default is REQUIRED else f"`{setting.default!r}`"
-        said = _escaped(first_sentence(setting))
+        said = _escaped(setting.first_sentence)
         lines.append(f"| `{setting.name}`{only} | {default} | {said} |")
     return "\n".join(lines)
 

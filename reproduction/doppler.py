@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figure 3 of the paper: a GP and an LSGP on the Doppler function, tuned as the paper says.
 
-`lsgp.cli.demo` shows the same data with hyperparameters from a grid; here the lengthscale
+`lsgp.cli.demo` shows the same data with models tuned as users have them; here the lengthscale
 (and what the paper leaves open, noise and signal variance) is by L-BFGS on the marginal
 likelihood, and the bandwidth by the squared error on a validation set.
 """

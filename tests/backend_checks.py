@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from cases import DTYPES, PAIRS, Case
+from cases import DTYPES, PAIRS, Case, parameter_names, shift_log_parameter
 
 from lsgp import _core
 from lsgp.backends import BACKENDS, is_here
@@ -59,3 +59,49 @@ def assert_close(actual, expected, tolerances, label):
 def assert_identical(actual, expected):
     for name, value, wanted in zip(expected._fields, actual, expected, strict=True):
         assert np.array_equal(value, wanted), name
+
+
+def finite_differences(score, problem, n_parameters, step=2e-5):
+    """Central differences of fourth order in each log hyperparameter, (q, p)."""
+
+    def loss(index, factor):
+        model = shift_log_parameter(problem.model, index, factor * step)
+        return score(problem._replace(model=model)).loss
+
+    columns = [
+        (8.0 * (loss(p, 1) - loss(p, -1)) - (loss(p, 2) - loss(p, -2))) / (12.0 * step)
+        for p in range(n_parameters)
+    ]
+    return np.stack(columns, axis=1)
+
+
+def is_differentiable(instance):
+    """Targets whose neighborhood has no kink nearby: no tie for the adaptive bandwidth, and no
+    point on the edge of a fixed one, where the rectangular localizer jumps.
+    """
+    X, _, _, model = instance.problem
+    z = (X[instance.target_neighbors] - X[instance.targets, None, :]) / model.lengthscale
+    r = np.where(instance.target_neighbors >= 0, np.linalg.norm(z, axis=2), 0.0)
+    if model.bandwidth is not None:
+        return (np.abs(r / model.scaled_bandwidth - 1.0) > 1e-3).all(axis=1)
+    r = np.sort(r, axis=1)
+    return (r[:, :-1] < 0.999 * r[:, -1:]).all(axis=1)
+
+
+def assert_gradient(instance, score, label):
+    """Compare the gradient that ``score(problem)`` returns with differences of its loss."""
+    loss, gradient, _ = score(instance.problem)
+    expected = finite_differences(score, instance.problem, gradient.shape[1])
+    # A difference of losses over the step cannot be better than the rounding of the losses.
+    allowed = 1e-5 * np.abs(expected) + 1e-7 * np.maximum(np.abs(loss), 1.0)[:, None]
+    compared = is_differentiable(instance)
+    # Kinks are rare: a filter that leaves few targets is wrong itself.
+    assert compared.sum() >= max(1, len(compared) // 2), f"{label}: nothing is compared"
+    assert np.isfinite(gradient[compared]).all(), label
+    wrong = (np.abs(gradient - expected) > allowed) & compared[:, None]
+    names = parameter_names(gradient.shape[1] - 6)
+    message = "; ".join(
+        f"{names[p]} of target {q}: {gradient[q, p]:.8g}, differences say {expected[q, p]:.8g}"
+        for q, p in np.argwhere(wrong)
+    )
+    assert not wrong.any(), f"{label}: {message}"

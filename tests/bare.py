@@ -3,8 +3,6 @@
 
 import warnings
 
-import numpy as np
-
 BARE = {
     "objective": None,
     "input_transform": None,
@@ -15,13 +13,6 @@ BARE = {
 #: The same of a kernel by its name, with a signal variance of 1.
 UNIT = {**BARE, "hyperparameters__signal_variance": 1.0}
 SLOW_KERNEL = "runs on the reference backend, which is much slower"
-
-
-def make_data():
-    rng = np.random.default_rng(11)
-    X = rng.uniform(-1.0, 1.0, (90, 2))
-    y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=90) + 0.5
-    return X, y, rng.uniform(-1.0, 1.0, (25, 2))
 
 
 def fit_silently(model, X, y, **options):

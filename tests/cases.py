@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lsgp.backends.contract import ScoreRequest, Systems
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS, MOST_INPUTS
 from lsgp.method.localizers import LOCALIZERS
@@ -44,6 +45,15 @@ class Instance(NamedTuple):
     neighbors: np.ndarray  # (q, m)
     targets: np.ndarray  # (q,)
     target_neighbors: np.ndarray  # (q, m), without the target itself
+
+    @property
+    def systems(self) -> Systems:
+        """What is predicted."""
+        return Systems(self.problem, self.queries, self.neighbors)
+
+    def judged_by(self, objective: str) -> ScoreRequest:
+        """What is scored."""
+        return ScoreRequest(self.problem, self.targets, self.target_neighbors, objective)
 
 
 @cache

@@ -10,10 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 from fake_device import LikeCuPy
 
-from lsgp.backends import cpu
+from lsgp.backends import cpu, host
+from lsgp.backends.contract import Systems
 from lsgp.backends.cuda import backend, pipeline
-from lsgp.backends.cuda.entry import enter
+from lsgp.backends.cuda.search import enter
 from lsgp.method.contract import LocalProblem, Predictions
+from lsgp.search.coarse import search_units
 
 #: Numbers that functions may be given beside arrays.
 SCALARS = (bool, int, float, str, slice, type, type(None), np.generic, np.dtype)
@@ -168,25 +170,24 @@ def _here(queries):
     return np.ascontiguousarray(getattr(queries, "values", queries))
 
 
-def find_nearest(index, queries, lengthscale, n_neighbors, exclusions, residence):
-    in_units, _ = enter(index, queries, lengthscale, exclusions)
-    assert type(in_units) is type(queries)
-    return DeviceArray(index.nearest(_here(queries), lengthscale, n_neighbors, exclusions))
+def find_nearest(index, request, residence):
+    in_units, _ = enter(index, request)
+    assert type(in_units) is type(request.queries)
+    return find(index, request._replace(queries=_here(request.queries)), residence)
 
 
-def find_within(index, queries, lengthscale, radius, most, first_query, exclusions, residence):
-    found = index.within(queries, lengthscale, radius, max_neighbors=most, first_query=first_query)
-    return DeviceArray(found)
+def find(index, request, residence):
+    return DeviceArray(host.search(index, request))
 
 
-def find_units(tree, index, queries, n_units, reach, exclusions, residence):
-    return DeviceArray(tree.nearest_units(index, queries, n_units, reach, exclusions))
+def find_units(request, index, residence):
+    return DeviceArray(search_units(request))
 
 
 def predict(problem, queries, neighbors):
     X, y, noise = (array.values for array in problem[:3])
     here = LocalProblem(X, y, noise, problem.model)
-    solved = cpu.predict(here, _here(queries), neighbors.values)
+    solved = cpu.predict(Systems(here, _here(queries), neighbors.values))
     return Predictions(*map(DeviceArray, solved[:5]))
 
 
@@ -200,7 +201,7 @@ def download_together(arrays):
 
 def put_on_host(monkeypatch):
     """All that the path of queries asks of a device; CuPy's stand-in is in `sys.modules`."""
-    for name in (find_nearest, find_within):
+    for name in (find_nearest, find):
         monkeypatch.setattr(pipeline.search, name.__name__, name)
     monkeypatch.setattr(backend.coarse, "find_units", find_units)
     monkeypatch.setattr(pipeline.solve, "predict", predict)

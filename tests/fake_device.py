@@ -60,6 +60,14 @@ class LikeCuPy:
     """What is asked of CuPy before anything runs."""
 
     __version__ = "14.0.0"
+    #: Of its devices.
+    facts = {  # noqa: RUF012
+        "multiProcessorCount": 1,
+        "sharedMemPerBlockOptin": 1,
+        "totalGlobalMem": 10**9,
+        "major": 9,
+        "minor": 0,
+    }
 
     class CUDARuntimeError(RuntimeError):
         __module__ = "cupy_backends.cuda.api.runtime"
@@ -72,14 +80,7 @@ class LikeCuPy:
         runtime = types.SimpleNamespace(
             CUDARuntimeError=self.CUDARuntimeError,
             getDeviceCount=self.count,
-            getDeviceProperties=lambda number: {
-                "name": f"Fake {number}".encode(),
-                "multiProcessorCount": 1,
-                "sharedMemPerBlockOptin": 1,
-                "totalGlobalMem": 10**9,
-                "major": 9,
-                "minor": 0,
-            },
+            getDeviceProperties=lambda number: {"name": f"Fake {number}".encode(), **self.facts},
             memGetInfo=lambda: (10**9, 10**9),
         )
         self.cuda = types.SimpleNamespace(runtime=runtime, Device=self.device)

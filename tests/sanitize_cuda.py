@@ -14,8 +14,9 @@ import numpy as np
 from cases import DTYPES, Case, as_dtype, make_instance
 
 from lsgp.backends import cpu, cuda
+from lsgp.backends.contract import ScoreRequest, Systems, around
 from lsgp.method.contract import LocalModel
-from lsgp.search.coarse import build_coarse_tree
+from lsgp.search.coarse import UnitRequest, build_coarse_tree
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import build_index
 
@@ -31,11 +32,11 @@ def solve(dtype: str) -> None:
         case = Case("matern32", "smooth", "linear", "local", m, d, t, False, False)
         instance = as_dtype(make_instance(case, n_queries=2), dtype)
         problem, targets = instance.problem, instance.target_neighbors
-        cuda.predict(problem, instance.queries, instance.neighbors)
-        cuda.score(problem, instance.targets, targets, "crps")
-    cuda.coefficients(problem, instance.queries, instance.neighbors)
+        cuda.predict(Systems(problem, instance.queries, instance.neighbors))
+        cuda.score(ScoreRequest(problem, instance.targets, targets, "crps"))
+    cuda.coefficients(Systems(problem, instance.queries, instance.neighbors))
     apart = problem._replace(model=problem.model.replace(constant_variance=1e4, slope_variance=1e3))
-    cuda.predict(apart, instance.queries, instance.neighbors[:, :100].copy())
+    cuda.predict(Systems(apart, instance.queries, instance.neighbors[:, :100].copy()))
 
 
 def search() -> None:
@@ -53,11 +54,13 @@ def search() -> None:
             Exclusions(np.arange(q, dtype=np.int32), np.full(q, 0.1), groups, groups[:q]),
         ):
             for backend in (cuda, cpu):
-                backend.search(index, model.replace(bandwidth=0.2), queries, None, exclusions)
+                backend.search(
+                    index, around(model.replace(bandwidth=0.2), queries, None, exclusions)
+                )
             found = [
                 (
-                    backend.search(index, model, queries, 64, exclusions),
-                    backend.search_units(tree, index, queries, 32, 4.0, exclusions),
+                    backend.search(index, around(model, queries, 64, exclusions)),
+                    backend.search_units(UnitRequest(tree, index, queries, 32, 4.0, exclusions)),
                 )
                 for backend in (cuda, cpu)
             ]

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from small_data import make_data
 
 from lsgp import LSGPRegressor
 
@@ -13,14 +14,8 @@ def regressor(**settings):
     return LSGPRegressor().set_params(**{"objective": None, "n_neighbors": 30, **settings})
 
 
-def make_data(n=120, n_queries=9):
-    rng = np.random.default_rng(31)
-    X = rng.uniform(-1.0, 1.0, (n, 2))
-    y = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=n)
-    return X, y, rng.uniform(-1.0, 1.0, (n_queries, 2))
-
-
-X, Y, QUERIES = make_data()
+X, Y = make_data(120, 2)
+QUERIES = make_data(9, 2, seed=1)[0]
 MEAN, STD = regressor().fit(X, Y).predict(QUERIES, return_std=True)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of tuning share: small data, and an estimator that is quick on it."""
+"""What the tests of tuning share: an estimator that is quick on small data."""
 
 import numpy as np
 
@@ -18,14 +18,6 @@ QUICK = {
 def regressor(**settings):
     """An estimator that tunes in a fraction of a second."""
     return LSGPRegressor().set_params(**{**QUICK, **settings})
-
-
-def make_data(n, seed=0):
-    """Three inputs, of which the last says nothing."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1.0, 1.0, (n, 3))
-    y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=n)
-    return X, y
 
 
 def assert_same_predictions(one, other, queries):

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Estimators that are not tuned, and data of two inputs for them."""
+"""Estimators that are not tuned."""
 
 from dataclasses import replace
-
-import numpy as np
 
 from lsgp import LSGPRegressor
 from lsgp.method.shape import Shape
@@ -12,15 +10,13 @@ from lsgp.method.shape import Shape
 SHAPE = Shape(tail=0.4, contrast=0.3, log_typical=-1.1, log_smallest=-1.3, log_largest=-0.9)
 
 
+def made(**settings):
+    """The estimator with these settings, also those of its objects (``localizer__decay``)."""
+    return LSGPRegressor().set_params(**settings)
+
+
 def regressor(**settings):
-    return LSGPRegressor().set_params(**{"objective": None, "n_neighbors": 40, **settings})
-
-
-def make_data():
-    rng = np.random.default_rng(41)
-    X = rng.uniform(-1.0, 1.0, (400, 2))
-    y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=400)
-    return X, y, rng.uniform(-1.0, 1.0, (150, 2))
+    return made(**{"objective": None, "n_neighbors": 40, **settings})
 
 
 def combined_model(X, y):

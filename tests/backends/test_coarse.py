@@ -13,7 +13,8 @@ from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
 from lsgp.method.spread import spread_variance
 from lsgp.search import coarse
-from lsgp.search.coarse import build_coarse_tree
+from lsgp.search.coarse import UnitRequest, build_coarse_tree, search_units
+from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import build_index
 from lsgp.solvers.nodes import Nodes
@@ -87,8 +88,8 @@ def test_units_are_those_of_the_walk_by_hand(monkeypatch, instruction_set, what)
         "radius": Exclusions(own, np.full(q, 0.3)),
     }[what]
     monkeypatch.setattr(coarse._core, "core", _core.load(instruction_set))
-    units = tree.nearest_units(index, queries, m, 4.0, exclusions)
-    distances = index.nearest_with_distances(queries, unit, m, exclusions).distances
+    units = search_units(UnitRequest(tree, index, queries, m, 4.0, exclusions))
+    distances = index.measure(SearchRequest(queries, unit, m, exclusions)).distances
     for i in range(q):
         left_out = [] if what == "nothing" else [own[i]]
         if what == "groups" and groups[own[i]] >= 0:
@@ -103,7 +104,11 @@ def test_units_are_those_of_the_walk_by_hand(monkeypatch, instruction_set, what)
         assert (np.sum((X[rows] - queries[i]) ** 2, axis=1) >= radius**2).all()
     alone = np.concatenate(
         [
-            tree.nearest_units(index, queries[i : i + 1], m, 4.0, exclusions.block(i, i + 1))
+            search_units(
+                UnitRequest(
+                    tree, index, queries[i : i + 1], m, 4.0, exclusions.of_queries(slice(i, i + 1))
+                )
+            )
             for i in range(q)
         ]
     )
@@ -360,8 +365,8 @@ def test_gradients_are_those_of_predictions_with_the_same_units():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"localizer__reach": 0.5}, "reach=0.5 must be at least 1"),
-        ({"localizer__reach": "far"}, "neither 'auto' nor a number"),
+        ({"localizer__reach": 0.5}, "reach=0.5 is neither 'auto' nor a number of at least 1"),
+        ({"localizer__reach": "far"}, "reach='far' is neither 'auto' nor a number"),
         (
             {"localizer__reach": 2.0, "localizer__bandwidth": 1.0},
             "Use bandwidth='adaptive', or reach=1",

@@ -7,14 +7,15 @@ from backend_checks import BACKENDS_HERE, PLAIN, each_core, each_dtype
 from cases import as_dtype, make_instance
 
 from lsgp.backends import cpu
+from lsgp.backends.contract import SystemSize
 from lsgp.method.contract import OBJECTIVES
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
 
 
 def problem_arguments(problem):
-    X, y, noise, model = problem
-    return {"X": X, "y": y, "noise": noise, "model": cpu._pack(model, False)}
+    X, y, noise, _ = problem
+    return {"X": X, "y": y, "noise": noise, "model": cpu._pack(problem, False)[3]}
 
 
 def predict_arguments(core, dtype):
@@ -195,4 +196,4 @@ def test_workspace_grows_with_every_size(core, dtype):
     assert base < workspace(32, 3, 1, 0, True)
     # What a device works with is not of this machine's memory.
     for backend in (each for each in BACKENDS_HERE.values() if not each.is_device):
-        assert backend.workspace_bytes(32, 3, 1, np.dtype(dtype), True) > 0
+        assert backend.workspace_bytes(SystemSize(32, 3, 1, np.dtype(dtype), True)) > 0

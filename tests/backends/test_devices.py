@@ -20,7 +20,7 @@ import lsgp.backends as backends
 from lsgp import LSGPRegressor
 from lsgp.backends import backend_named, choose_backend, cpu, cuda, is_here
 from lsgp.backends.auto import WORTH, seconds_to_solve
-from lsgp.backends.contract import Resources
+from lsgp.backends.contract import Resources, Systems, SystemSize, around
 from lsgp.backends.cuda import device
 from lsgp.backends.cuda.dealt import DealtBackend
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
@@ -67,21 +67,21 @@ class OnHost:
         if n > self.most:
             raise LikeCuPy.OutOfMemoryError("Out of memory allocating 1 byte.")
 
-    def search(self, index, model, queries, *rest):
-        self._check(len(queries))
-        return cpu.search(index, model, queries, *rest)
+    def search(self, index, request):
+        self._check(len(request.queries))
+        return cpu.search(index, request)
 
-    def predict(self, problem, queries, *rest):
-        self._check(len(queries))
-        return cpu.predict(problem, queries, *rest)
+    def predict(self, systems):
+        self._check(len(systems.queries))
+        return cpu.predict(systems)
 
-    def predict_at(self, problem, index, queries, *rest):
-        self._check(len(queries))
-        return cpu.predict_at(problem, index, queries, *rest)
+    def predict_at(self, problem, index, request):
+        self._check(len(request.queries))
+        return cpu.predict_at(problem, index, request)
 
-    def score(self, problem, targets, *rest):
-        self._check(len(targets))
-        return cpu.score(problem, targets, *rest)
+    def score(self, request):
+        self._check(len(request.targets))
+        return cpu.score(request)
 
 
 def placed(number=None, **settings):
@@ -132,8 +132,8 @@ def test_work_runs_on_the_device_of_the_number(pretend):
     library = pretend(LikeCuPy(3))
     instance = make_instance(PLAIN)
     backend, wide = placed(2), LocalModel("rbf", "smooth", np.ones(4))
-    backend.predict(instance.problem, instance.queries, instance.neighbors)
-    backend.search(build_index(np.eye(4), np.ones(4)), wide, np.eye(4), 2, NO_EXCLUSIONS)
+    backend.predict(instance.systems)
+    backend.search(build_index(np.eye(4), np.ones(4)), around(wide, np.eye(4), 2, NO_EXCLUSIONS))
     assert set(library.used) == {2}
 
 
@@ -145,26 +145,28 @@ def test_out_of_memory_halves_blocks_and_gives_the_same(pretend):
     instance = make_instance(PLAIN)
     q = len(instance.queries)
     backend = placed(most=3)
-    got = backend.predict(instance.problem, instance.queries, instance.neighbors)
-    expected = cpu.predict(instance.problem, instance.queries, instance.neighbors)
+    got = backend.predict(instance.systems)
+    expected = cpu.predict(instance.systems)
     for left, right in zip(got, expected, strict=True):
         assert np.array_equal(left, right)
     assert backend.solves.sizes[0] == q
     assert sum(n for n in backend.solves.sizes if n <= 3) == q
-    scores = backend.score(instance.problem, instance.targets, instance.target_neighbors, "crps")
-    wanted = cpu.score(instance.problem, instance.targets, instance.target_neighbors, "crps")
+    scores = backend.score(instance.judged_by("crps"))
+    wanted = cpu.score(instance.judged_by("crps"))
     assert np.array_equal(scores.gradient, wanted.gradient)
     rng = np.random.default_rng(0)
     X, queries = rng.normal(size=(200, 2)), rng.normal(size=(17, 2))
     ball = MODEL.replace(bandwidth=0.5)
     for model, m in ((MODEL, 5), (ball, None)):
         index = build_index(X, np.ones(2))
-        expected = cpu.search(index, model, queries, m, NO_EXCLUSIONS)
-        found = backend.search(index, model, queries, m, NO_EXCLUSIONS)
+        expected = cpu.search(index, around(model, queries, m, NO_EXCLUSIONS))
+        found = backend.search(index, around(model, queries, m, NO_EXCLUSIONS))
         assert np.array_equal(found, expected)
         problem = LocalProblem(X, X[:, :1].copy(), np.ones(200), model)
-        predicted, rows = backend.predict_at(problem, index, queries, m, NO_EXCLUSIONS)
-        assert np.array_equal(predicted.mean, cpu.predict(problem, queries, expected).mean)
+        predicted, rows = backend.predict_at(
+            problem, index, around(problem.model, queries, m, NO_EXCLUSIONS)
+        )
+        assert np.array_equal(predicted.mean, cpu.predict(Systems(problem, queries, expected)).mean)
         for query in range(17):
             own = rows[query]
             assert np.array_equal(own, expected[query, : len(own)])
@@ -191,16 +193,20 @@ def test_memory_is_released_and_halves_are_joined_on_the_device_of_the_number(pr
     )
     library.get_default_memory_pool = lambda: pool
 
-    def ask(start, stop):
-        if stop - start > 2:
+    class Numbers(list):
+        def block(self, start, stop):
+            return Numbers(self[start:stop])
+
+    def ask(numbers):
+        if len(numbers) > 2:
             raise LikeCuPy.OutOfMemoryError("Out of memory allocating 1 byte.")
-        return [start]
+        return [numbers[0]]
 
     def join(halves):
         seen.append(list(inside))
         return [start for half in halves for start in half]
 
-    assert placed(2)._halving(ask, 4, join) == [0, 2]
+    assert placed(2)._halving(ask, Numbers(range(4)), 4, join) == [0, 2]
     assert seen == [[2], [2]]
 
 
@@ -209,7 +215,7 @@ def test_no_memory_for_one_query_is_one_error(pretend):
     instance = make_instance(PLAIN)
     told = "^backend='cuda' has too little memory on the device.*Reduce memory_budget"
     with pytest.raises(DeviceMemoryError, match=told) as caught:
-        placed(most=0).predict(instance.problem, instance.queries, instance.neighbors)
+        placed(most=0).predict(instance.systems)
     assert isinstance(caught.value, MemoryError)
 
 
@@ -218,10 +224,10 @@ def test_a_device_that_is_lost_in_the_middle_is_one_error(pretend):
     instance = make_instance(PLAIN)
     lost = LikeCuPy.CUDARuntimeError("cudaErrorIllegalAddress: an illegal access")
     with pytest.raises(DeviceError, match=r"^backend='cuda:1' failed on the device.*start a new"):
-        placed(1, error=lost).predict(instance.problem, instance.queries, instance.neighbors)
+        placed(1, error=lost).predict(instance.systems)
     mine = ValueError("neighbors names a row that X does not have")
     with pytest.raises(ValueError, match=r"^neighbors names a row"):
-        placed(error=mine).predict(instance.problem, instance.queries, instance.neighbors)
+        placed(error=mine).predict(instance.systems)
 
 
 # ---- all of them ----
@@ -240,14 +246,14 @@ class Remembering(OnHost):
         self.found.append(super().search(*arguments))
         return self.found[-1]
 
-    def predict_at(self, problem, index, queries, *rest):
-        predicted, rows = super().predict_at(problem, index, queries, *rest)
+    def predict_at(self, problem, index, request):
+        predicted, rows = super().predict_at(problem, index, request)
         self.found.append(rows)
         return predicted, rows
 
-    def predict(self, problem, queries, neighbors, *rest):
-        self.n_elsewhere += not any(neighbors is each for each in self.found)
-        return super().predict(problem, queries, neighbors, *rest)
+    def predict(self, systems):
+        self.n_elsewhere += not any(systems.neighbors is each for each in self.found)
+        return super().predict(systems)
 
 
 def test_blocks_are_dealt_over_all_devices_and_stay_on_them(monkeypatch):
@@ -268,7 +274,9 @@ def test_blocks_are_dealt_over_all_devices_and_stay_on_them(monkeypatch):
     assert all(n_found)
     assert not any(member.n_elsewhere for member in members)
     problem = model.fitted_[0].problem
-    assert {dealt.plan(problem, 8, 3000, Resources(k)).n_threads for k in (1, 3)} == {3}
+    assert {
+        dealt.plan(SystemSize.of(problem, 8), 3000, Resources(k)).n_threads for k in (1, 3)
+    } == {3}
 
 
 @needs_device
@@ -312,17 +320,16 @@ class FailingDense:
 @pytest.mark.filterwarnings("error")
 def test_auto_goes_on_with_the_host_and_warns_once():
     instance = make_instance(PLAIN)
-    expected = cpu.predict(instance.problem, instance.queries, instance.neighbors)
+    expected = cpu.predict(instance.systems)
     backend = fallback(DeviceError("the device is gone"))
-    arguments = instance.problem, instance.queries, instance.neighbors
     with pytest.warns(UserWarning, match="goes on with 'cpu': the device is gone"):
-        first = backend.predict(*arguments)
-    again = backend.predict(*arguments)
+        first = backend.predict(instance.systems)
+    again = backend.predict(instance.systems)
     for found in (first, again):
         assert np.array_equal(found.mean, expected.mean)
     assert backend.first.sizes == [len(instance.queries)]
     working = fallback()
-    working.predict(*arguments)
+    working.predict(instance.systems)
     assert working.first.sizes
     assert not working.is_lost
 
@@ -409,7 +416,7 @@ def test_a_plan_stays_within_the_memory_of_the_device(pretend):
     instance = make_instance(PLAIN)
     seen = []
     backend = PlacedBackend()
-    backend.solves = types.SimpleNamespace(plan=lambda *a: seen.append(a[3].memory_budget))
+    backend.solves = types.SimpleNamespace(plan=lambda *a: seen.append(a[2].memory_budget))
     for budget in (10**6, 10**12):
-        backend.plan(instance.problem, 64, 10, Resources(memory_budget=budget))
+        backend.plan(SystemSize.of(instance.problem, 64), 10, Resources(memory_budget=budget))
     assert seen == [10**6, 5 * 10**8]

@@ -7,6 +7,7 @@ from backend_checks import CORES, PLAIN, assert_identical, each_core, each_dtype
 from cases import TRENDS, as_dtype, make_instance
 
 from lsgp.backends import cpu, reference
+from lsgp.backends.contract import Systems
 from lsgp.method.contract import (
     STATUS_IMPRECISE,
     STATUS_JITTERED,
@@ -38,8 +39,8 @@ def with_duplicates(noise_variance, kernel="rbf"):
 def test_singular_system_says_so_and_only_concerns_its_own_query(name):
     def predict(instance):
         if name == "reference":
-            return reference.predict(instance.problem, instance.queries, instance.neighbors)
-        return cpu.predict(instance.problem, instance.queries, instance.neighbors, core=CORES[name])
+            return reference.predict(instance.systems)
+        return cpu.predict(instance.systems, core=CORES[name])
 
     # The exponential kernel keeps the other systems well conditioned without noise.
     singular = with_duplicates(1e-18, kernel="matern12")
@@ -70,11 +71,13 @@ def test_singular_system_says_so_and_only_concerns_its_own_query(name):
 def test_jitter_is_the_same_in_any_company(core, dtype):
     instance = as_dtype(with_duplicates(1e-18), dtype)
     problem = instance.problem
-    together = cpu.predict(problem, instance.queries, instance.neighbors, core=core)
+    together = cpu.predict(Systems(problem, instance.queries, instance.neighbors), core=core)
     is_jittered = np.arange(20) == 6
     assert np.array_equal(together.status, np.where(is_jittered, STATUS_JITTERED, STATUS_OK))
     alone = [
-        cpu.predict(problem, instance.queries[q : q + 1], instance.neighbors[q : q + 1], core=core)
+        cpu.predict(
+            Systems(problem, instance.queries[q : q + 1], instance.neighbors[q : q + 1]), core=core
+        )
         for q in range(20)
     ]
     assert_identical(concatenate_results(alone), together)
@@ -88,9 +91,9 @@ def test_indefinite_system_is_reported_not_solved(name):
     problem = instance.problem._replace(model=model)
     options = {} if name == "reference" else {"core": CORES[name]}
     backend = reference if name == "reference" else cpu
-    predicted = backend.predict(problem, instance.queries, instance.neighbors, **options)
+    predicted = backend.predict(instance._replace(problem=problem).systems, **options)
     assert np.array_equal(predicted.status, np.full(3, STATUS_NOT_POSITIVE_DEFINITE))
-    scores = backend.score(problem, instance.targets, instance.target_neighbors, "crps", **options)
+    scores = backend.score(instance._replace(problem=problem).judged_by("crps"), **options)
     assert np.array_equal(scores.status, np.full(3, STATUS_NOT_POSITIVE_DEFINITE))
 
 
@@ -105,14 +108,12 @@ def test_distance_that_is_not_finite_is_reported(name, far, trend):
     problem = instance.problem._replace(X=X)
     options = {} if name == "reference" else {"core": CORES[name]}
     backend = reference if name == "reference" else cpu
-    predicted = backend.predict(problem, instance.queries, instance.neighbors, **options)
+    predicted = backend.predict(instance._replace(problem=problem).systems, **options)
     assert hit.any()
     assert np.array_equal(predicted.status, np.where(hit, STATUS_NOT_FINITE, STATUS_OK))
     hit = (instance.target_neighbors == instance.neighbors[1, 3]).any(axis=1)
     hit |= instance.targets == instance.neighbors[1, 3]
-    scores = backend.score(
-        problem, instance.targets, instance.target_neighbors, "log_density", **options
-    )
+    scores = backend.score(instance._replace(problem=problem).judged_by("log_density"), **options)
     assert np.array_equal(scores.status, np.where(hit, STATUS_NOT_FINITE, STATUS_OK))
 
 

@@ -4,7 +4,6 @@
 The native core stands for the device, which counts how often this machine would wait for it.
 """
 
-import sys
 import threading
 import time
 from contextlib import nullcontext
@@ -13,8 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from backend_checks import TOLERANCES, assert_close
-from cuda_emulation import COMPILER
-from emulated_cupy import emulate_queues, emulate_scores
+from emulated_cupy import emulate, needs_compiler, needs_device
 
 import lsgp.backends as backends
 from lsgp import LSGPRegressor
@@ -22,7 +20,6 @@ from lsgp.backends import cpu, cuda, reference
 from lsgp.backends.contract import Resources, ScoreRequest
 from lsgp.backends.cuda import backend as cuda_backend
 from lsgp.backends.cuda import pipeline, placed, residence, streams
-from lsgp.backends.cuda.backend import CudaBackend
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.fallback import FallbackBackend
 from lsgp.backends.gathering import Gathering
@@ -30,13 +27,6 @@ from lsgp.compute.clock import Clock, OutOfTimeError
 from lsgp.compute.interrupts import ThreadPool
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.tuning import jobs
-
-REASON = cuda.why_not()
-needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
-needs_compiler = pytest.mark.skipif(
-    COMPILER is None or not sys.platform.startswith("linux"),
-    reason="there is no C++ compiler to ask, or no glibc, which lanes take their stacks from",
-)
 
 
 class CountingDevice:
@@ -52,9 +42,9 @@ class CountingDevice:
     def __getattr__(self, name):
         return getattr(cpu, name)
 
-    def score(self, *request):
+    def score(self, request):
         self.n_alone += 1
-        return cpu.score(*request)
+        return cpu.score(request)
 
     def score_many(self, requests):
         self.sizes.append(len(requests))
@@ -125,7 +115,7 @@ def test_a_fit_on_a_device_finds_what_the_host_finds_in_few_calls(counting):
 def test_scores_of_many_are_those_of_each(backend):
     requests = requests_of(3)
     for request, scores in zip(requests, backend.score_many(requests), strict=True):
-        for expected, got in zip(backend.score(*request), scores, strict=True):
+        for expected, got in zip(backend.score(request), scores, strict=True):
             assert np.array_equal(got, expected)
 
 
@@ -155,13 +145,13 @@ def test_on_one_core_every_step_of_all_candidates_is_one_call():
     requests, n_steps = requests_of(4), (3, 1, 2, 3)
 
     def task(k):
-        return lambda: [gathering.score(*requests[k]).loss for _ in range(n_steps[k])]
+        return lambda: [gathering.score(requests[k]).loss for _ in range(n_steps[k])]
 
     ended = in_threads(gathering, [task(k) for k in range(4)])
     assert device.sizes == [4, 3, 2]
     for request, losses in zip(requests, ended, strict=True):
         for loss in losses:
-            assert np.array_equal(loss, cpu.score(*request).loss)
+            assert np.array_equal(loss, cpu.score(request).loss)
 
 
 def test_no_more_candidates_work_at_a_time_than_there_are_cores():
@@ -179,7 +169,7 @@ def test_no_more_candidates_work_at_a_time_than_there_are_cores():
     def task():
         for request in requests_of(3):
             work()
-            gathering.score(*request)
+            gathering.score(request)
         work()
 
     assert in_threads(gathering, [task] * 6) == [None] * 6
@@ -189,7 +179,7 @@ def test_no_more_candidates_work_at_a_time_than_there_are_cores():
 def test_a_device_that_fails_is_heard_of_by_every_candidate():
     gathering = Gathering(CountingDevice(RuntimeError("lost")), 1, 3)
     (request,) = requests_of(1)
-    ended = in_threads(gathering, [lambda: gathering.score(*request)] * 3)
+    ended = in_threads(gathering, [lambda: gathering.score(request)] * 3)
     assert [str(error) for error in ended] == ["lost"] * 3
 
 
@@ -200,7 +190,7 @@ def test_a_candidate_that_fails_leaves_its_core():
     def fail():
         raise ValueError("mine")
 
-    ended = in_threads(gathering, [lambda: gathering.score(*request), fail, fail])
+    ended = in_threads(gathering, [lambda: gathering.score(request), fail, fail])
     assert [type(each).__name__ for each in ended] == ["Scores", "ValueError", "ValueError"]
 
 
@@ -208,8 +198,8 @@ def test_nobody_waits_for_candidates_that_will_not_come():
     gathering = Gathering(CountingDevice(), 1, 2)
     (request,) = requests_of(1)
     threading.Timer(0.1, gathering.expect_no_more).start()
-    (scores,) = in_threads(gathering, [lambda: gathering.score(*request)])
-    assert np.array_equal(scores.loss, cpu.score(*request).loss)
+    (scores,) = in_threads(gathering, [lambda: gathering.score(request)])
+    assert np.array_equal(scores.loss, cpu.score(request).loss)
 
 
 def test_ctrl_c_while_the_rest_is_asked_for_is_the_callers_too():
@@ -217,7 +207,7 @@ def test_ctrl_c_while_the_rest_is_asked_for_is_the_callers_too():
     (request,) = requests_of(1)
     ended = []
     alone = threading.Thread(
-        target=lambda: ended.extend(in_threads(gathering, [lambda: gathering.score(*request)]))
+        target=lambda: ended.extend(in_threads(gathering, [lambda: gathering.score(request)]))
     )
     alone.start()
     while not gathering._asked:
@@ -253,7 +243,7 @@ def test_ctrl_c_while_candidates_begin_leaves_none_waiting(monkeypatch):
         backend=CountingDevice(), resources=Resources(2), random=lambda *_: np.random.default_rng(0)
     )
     workers = jobs.Workers(data, clock, lambda *_: None)
-    tasks = [lambda job: job.scorer.score(*request)] * 2
+    tasks = [lambda job: job.scorer.score(request)] * 2
     try:
         with pytest.raises(KeyboardInterrupt):
             workers.run(tasks, [])
@@ -278,7 +268,7 @@ def test_scores_of_many_are_made_one_after_another_where_memory_is_short(monkeyp
     monkeypatch.setattr(placed, "release_memory", lambda: released.append(True))
     requests = requests_of(3)
     for request, scores in zip(requests, backend.score_many(requests), strict=True):
-        assert np.array_equal(scores.gradient, cpu.score(*request).gradient)
+        assert np.array_equal(scores.gradient, cpu.score(request).gradient)
     assert (backend.solves.sizes, backend.solves.n_alone, released) == ([3], 3, [True])
 
 
@@ -297,9 +287,8 @@ def test_a_device_that_is_lost_is_not_gathered_for_any_more(monkeypatch):
 
 
 @needs_compiler
-def test_kernels_of_many_are_launched_before_anything_is_fetched(monkeypatch, tmp_path):
-    library = emulate_scores(monkeypatch, tmp_path)
-    own = CudaBackend()
+def test_kernels_of_many_are_launched_before_anything_is_fetched(monkeypatch):
+    own, library = emulate(monkeypatch)
     assert own.score_many([]) == []
     few, many = requests_of(3, m=5), requests_of(9, n=100, m=12)
     for requests in (few, many):
@@ -308,13 +297,13 @@ def test_kernels_of_many_are_launched_before_anything_is_fetched(monkeypatch, tm
             found = own.score_many(requests)
         assert library.n_fetched == 1
         for request, scores in zip(requests, found, strict=True):
-            assert_close(scores, cpu.score(*request), TOLERANCES["float64"], "together")
-            for left, right in zip(own.score(*request), scores, strict=True):
+            assert_close(scores, cpu.score(request), TOLERANCES["float64"], "together")
+            for left, right in zip(own.score(request), scores, strict=True):
                 assert np.array_equal(left, right)
 
 
 def test_queues_side_by_side_follow_what_was_before_and_precede_what_comes(monkeypatch):
-    library = emulate_queues(monkeypatch)
+    _, library = emulate(monkeypatch)
     before = library.cuda.get_current_stream()
     with streams.side_by_side(20) as queues:
         assert len(set(map(id, queues))) == streams.MOST_SIDE_BY_SIDE
@@ -336,14 +325,14 @@ def test_a_device_scores_many_as_each_and_this_machine_waits_once(monkeypatch):
         for objective in ("crps", "log_density")
         for request in requests_of(4, n=200, m=m)
     ]
-    alone = [cuda.score(*request) for request in requests]
+    alone = [cuda.score(request) for request in requests]
     n_fetched = count_fetched(monkeypatch)
     together = cuda.score_many(requests)
     assert n_fetched == [1]
     for request, one, other in zip(requests, alone, together, strict=True):
         for left, right in zip(one, other, strict=True):
             assert np.array_equal(left, right)
-        np.testing.assert_allclose(other.loss, cpu.score(*request).loss, rtol=1e-9)
+        np.testing.assert_allclose(other.loss, cpu.score(request).loss, rtol=1e-9)
 
 
 @needs_device

@@ -9,9 +9,11 @@ from backend_checks import each_core
 from untuned import regressor
 
 from lsgp.backends import cpu
+from lsgp.backends.contract import ScoreRequest, Systems
 from lsgp.method.contract import STATUS_IMPRECISE, STATUS_OK, LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
+from lsgp.search.contract import SearchRequest
 from lsgp.search.index import build_index
 
 N_QUERIES = 12
@@ -28,8 +30,8 @@ def tame_problem(kernel, localizer, trend, dof, m, noise, is_fixed, d, seed):
     y = ((y - y.mean()) / y.std()).astype(np.float32)[:, None]
     queries = rng.uniform(-2.0, 2.0, (N_QUERIES, d)).astype(np.float32)
     lengthscale = np.full(d, np.sqrt(d))
-    found = build_index(X.astype(float), lengthscale).nearest_with_distances(
-        queries.astype(float), lengthscale, m
+    found = build_index(X.astype(float), lengthscale).measure(
+        SearchRequest(queries.astype(float), lengthscale, m)
     )
     radius = float(np.median(found.distances[:, -1]) * np.sqrt(d))
     model = LocalModel(
@@ -72,15 +74,15 @@ def test_single_precision_is_double_precision_within_two_percent(localizer):
         problem, queries, neighbors = tame_problem(
             kernel, localizer, trend, dof, m, noise, is_fixed, d, turn
         )
-        single = cpu.predict(problem, queries, neighbors)
-        double = cpu.predict(in_double(problem), queries.astype(float), neighbors)
+        systems = Systems(problem, queries, neighbors)
+        single = cpu.predict(systems)
+        double = cpu.predict(Systems(in_double(problem), queries.astype(float), neighbors))
         wanted = standard_deviations(double, noise)
         label = f"{kernel}, {trend}, {dof}, {m}, {noise}, {is_fixed}, {d}"
         assert (np.abs(standard_deviations(single, noise) / wanted - 1.0) < 0.02).all(), label
         assert (np.abs(single.mean - double.mean)[:, 0] < 0.02 * wanted[0]).all(), label
         assert np.array_equal(single.status, double.status), label
-        points = np.empty((len(queries), 0, queries.shape[1]), queries.dtype)
-        raw = cpu._predict(problem, queries, points, neighbors, False, cpu._core.core)
+        raw = cpu._predict(systems, False, cpu._core.core)
         n_again += (raw.status == STATUS_IMPRECISE).sum()
         n_all += N_QUERIES
     # Most systems have digits enough, which is what single precision is for.
@@ -95,12 +97,12 @@ def test_only_systems_that_lose_digits_are_solved_again(core, monkeypatch):
     solved = []
     solve = cpu._predict
 
-    def note(part, part_queries, *others):
-        solved.append((part.X.dtype, len(part_queries)))
-        return solve(part, part_queries, *others)
+    def note(systems, *others):
+        solved.append((systems.problem.X.dtype, len(systems.queries)))
+        return solve(systems, *others)
 
     monkeypatch.setattr(cpu, "_predict", note)
-    regular = cpu.predict(problem, queries, neighbors, core=core)
+    regular = cpu.predict(Systems(problem, queries, neighbors), core=core)
     assert solved == [(np.float32, N_QUERIES)]
     # Query 4 is one of the rows, without noise: its variance is all but 0.
     queries[4] = problem.X[neighbors[4, 0]]
@@ -108,14 +110,14 @@ def test_only_systems_that_lose_digits_are_solved_again(core, monkeypatch):
     noise[neighbors[4, 0]] = 1e-6
     hit = (neighbors == neighbors[4, 0]).any(axis=1)
     solved.clear()
-    mixed = cpu.predict(problem._replace(noise=noise), queries, neighbors, core=core)
+    mixed = cpu.predict(Systems(problem._replace(noise=noise), queries, neighbors), core=core)
     assert solved[0] == (np.float32, N_QUERIES)
     assert solved[1][0] == np.float64
     assert 1 <= solved[1][1] <= hit.sum()
     assert (mixed.status == STATUS_OK).all()
     assert np.array_equal(mixed.mean[~hit], regular.mean[~hit])
     wide = in_double(problem._replace(noise=noise))
-    double = cpu.predict(wide, queries.astype(float), neighbors, core=core)
+    double = cpu.predict(Systems(wide, queries.astype(float), neighbors), core=core)
     np.testing.assert_allclose(mixed.variance[4], double.variance[4], rtol=1e-6)
 
 
@@ -125,11 +127,12 @@ def test_gradients_of_imprecise_systems_are_those_of_double_precision(core):
     targets = np.arange(0, 400, 25, dtype=np.int32)
     lengthscale = problem.model.lengthscale
     index = build_index(problem.X.astype(float), lengthscale)
-    found = index.nearest(problem.X[targets].astype(float), lengthscale, 30)
+    found = index.search(SearchRequest(problem.X[targets].astype(float), lengthscale, 30))
     neighbors = np.ascontiguousarray(found[:, 1:], dtype=np.int32)
-    single = cpu.score(problem, targets, neighbors, "log_density", core=core)
-    double = cpu.score(in_double(problem), targets, neighbors, "log_density", core=core)
-    raw = cpu._score(problem, targets, neighbors, "log_density", False, core)
+    request = ScoreRequest(problem, targets, neighbors, "log_density")
+    single = cpu.score(request, core=core)
+    double = cpu.score(request._replace(problem=in_double(problem)), core=core)
+    raw = cpu._score(request, False, core)
     again = raw.status == STATUS_IMPRECISE
     assert again.any()
     np.testing.assert_allclose(single.loss[again], double.loss[again], rtol=1e-9)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RationalQuadratic
+from small_data import make_data
 from untuned import combined_model
 
 from lsgp import Hyperparameters, LSGPClassifier, LSGPRegressor
@@ -29,9 +30,9 @@ torch.set_num_threads(1)
 # torch warns of its own parts, and of models that are not of unit scale.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-RNG = np.random.default_rng(0)
-X = np.exp(0.5 * RNG.normal(size=(300, 2)))
-Y = 100.0 + 20.0 * (np.sin(2.0 * X[:, 0]) + X[:, 1]) + RNG.normal(size=300)
+
+X = np.exp(0.5 * np.random.default_rng(0).normal(size=(300, 2)))
+Y = 100.0 + 20.0 * (np.sin(2.0 * X[:, 0]) + X[:, 1]) + np.random.default_rng(1).normal(size=300)
 TWO = np.column_stack([Y, np.cos(X[:, 0])])
 QUERIES = torch.tensor(X[:12].reshape(3, 4, 2) + 0.02)
 
@@ -106,7 +107,7 @@ def test_posterior_is_what_predict_says(settings, observation_noise):
 def test_gradients_are_those_of_finite_differences(settings, q):
     model = LSGPModel(fitted(**settings))
     points = QUERIES[:2, :q].clone().requires_grad_()
-    weight = torch.tensor(RNG.normal(size=(2, q, q)))
+    weight = torch.tensor(np.random.default_rng(2).normal(size=(2, q, q)))
 
     def value(at):
         posterior = model.posterior(at, observation_noise=True)
@@ -206,7 +207,7 @@ def test_conditioning_adds_rows_to_a_copy():
 @pytest.mark.parametrize("q", [1, 2])
 def test_an_acquisition_function_is_optimized_over_the_model(q):
     """Of a bowl, the improvement over its edge is where the bowl is deep."""
-    points = RNG.uniform(-1.0, 1.0, (400, 2))
+    points = make_data(400, 2)[0]
     values = -((points[:, 0] - 0.3) ** 2) - (points[:, 1] + 0.2) ** 2
     estimator = LSGPRegressor(
         objective=None, n_neighbors=40, hyperparameters=Hyperparameters(noise_variance=1e-4)

@@ -173,7 +173,7 @@ def test_session_of_the_readme_works(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(code, {})
     # The commands as they are, but without waiting for the end of tuning.
-    monkeypatch.setattr("lsgp.cli.fit.given_settings", lambda options: {"max_time": 0.5})
+    monkeypatch.setattr("lsgp.cli.estimators.given_settings", lambda options: {"max_time": 0.5})
     for command in commands.strip().splitlines():
         prompt, program, *arguments = shlex.split(command)
         assert (prompt, program) == ("$", "lsgp")

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
-from cli_runs import QUICK, error_of, json_of, run_ok
+from cli_runs import QUICK, error_of, json_of, run, run_ok
 
 from lsgp import LSGPClassifier, LSGPRegressor
 
@@ -95,14 +97,15 @@ def test_predict_writes_the_label_and_a_column_for_each_class(folder):
 
 def test_evaluate_measures_probabilities(folder, capsys):
     result = json_of(capsys, "evaluate", folder / "model.lsgp", folder / "holes.csv")
-    assert (result["n_rows"], result["n_rows_incomplete"], result["n"]) == (300, 4, 296)
-    assert np.sum(result["confusion"]) == 296
+    assert (result["n_rows"], result["n_rows_incomplete"]) == (300, 4)
+    scores = result["targets"]["species"]
+    assert scores["n"] == np.sum(scores["confusion"]) == 296
     frame = pl.read_csv(folder / "holes.csv").drop_nulls()
     judged = LSGPClassifier.load(folder / "model.lsgp").calibration(
         frame.select("x", "z"), frame["species"].to_numpy()
     )
     for name in ("log_loss", "error", "brier_score", "calibration_error"):
-        assert result[name] == pytest.approx(getattr(judged, name))
+        assert scores[name] == pytest.approx(getattr(judged, name))
     run_ok("evaluate", folder / "model.lsgp", folder / "trees.csv")
     text = capsys.readouterr().out
     assert "log loss" in text
@@ -133,3 +136,80 @@ def test_explain_and_info_speak_of_classes(folder, capsys):
     run_ok("info", folder / "model.lsgp")
     text = capsys.readouterr().out
     assert "species" in text
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """Two models of the same inputs: one of a label, one of a number; and a table with holes."""
+    folder = tmp_path_factory.mktemp("both")
+    random = np.random.default_rng(1)
+    x, z = random.uniform(size=(2, 120))
+    frame = pl.DataFrame(
+        {"x": x, "z": z, "as_label": np.where(x > 0.5, "up", "down"), "as_number": x}
+    )
+    frame.write_csv(folder / "data.csv")
+    k = pl.int_range(pl.len())
+    frame.with_columns(
+        x=pl.when(k == 5).then(None).otherwise("x"),
+        as_label=pl.when(k == 7).then(pl.lit("NA")).otherwise("as_label"),
+        as_number=pl.when(k == 7).then(None).otherwise("as_number"),
+    ).write_csv(folder / "holes.csv")
+    for target in ("as_label", "as_number"):
+        run_ok("fit", folder / "data.csv", "--target", target, "--features", "x,z", *QUICK,
+               "--quiet", "-o", folder / f"{target}.lsgp")  # fmt: skip
+    return folder
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["predict", "MODEL", "data.csv", "-o", "out.csv", "--keep", "nothing"],
+        ["predict", "MODEL", "data.csv", "-o", "-", "--json"],
+        ["predict", "MODEL", "holes.csv", "-o", "out.csv", "--strict"],
+        ["predict", "MODEL", "holes.csv", "-o", "out.csv"],
+        ["evaluate", "MODEL", "holes.csv", "--strict"],
+        ["evaluate", "MODEL", "holes.csv"],
+        ["evaluate", "MODEL", "data.csv", "--target", "x,z"],
+        ["evaluate", "MODEL", "data.csv", "--target", "nothing"],
+        ["report", "MODEL", "holes.csv", "-o", "out.html"],
+        ["report", "MODEL", "holes.csv", "-o", "out.html", "--strict"],
+        ["explain", "MODEL", "holes.csv", "--rows", "5,6,8"],
+        ["explain", "MODEL", "holes.csv", "--strict", "-o", "out.csv"],
+        ["explain", "MODEL", "holes.csv", "-o", "-", "--json"],
+    ],
+)
+def test_models_of_labels_and_of_numbers_speak_alike(both, monkeypatch, capsys, arguments):
+    monkeypatch.chdir(both)
+    said = []
+    for target in ("as_label", "as_number"):
+        code = run(*(f"{target}.lsgp" if text == "MODEL" else text for text in arguments))
+        message = re.sub("as_label|as_number", "target", capsys.readouterr().err)
+        said.append((code, message.replace("finite number", "value")))
+    assert said[0] == said[1]
+
+
+def test_summaries_of_labels_and_of_numbers_have_the_same_fields(both, monkeypatch, capsys):
+    monkeypatch.chdir(both)
+    for arguments in (["evaluate"], ["predict", "-o", "out.csv"], ["report", "-o", "out.html"]):
+        name, *rest = arguments
+        one, other = (
+            json_of(capsys, name, f"{target}.lsgp", "holes.csv", *rest)
+            for target in ("as_label", "as_number")
+        )
+        assert one.keys() == other.keys() - {"level", "kind"}
+        for field in one.keys() - {"seconds", "columns", "targets"}:
+            assert one[field] == other[field]
+
+
+@pytest.mark.parametrize("option", [["--level", "0.5"], ["--kind", "latent"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["predict", "as_label.lsgp", "data.csv", "-o", "out.csv"],
+        ["map", "as_label.lsgp", "--bounds", "0", "0", "1", "1", "--spacing", "1", "-o", "m.nc"],
+    ],
+)
+def test_options_of_numbers_are_refused_for_labels(both, monkeypatch, capsys, command, option):
+    monkeypatch.chdir(both)
+    line = error_of(capsys, *command, *option)
+    assert line == f"lsgp {command[0]}: {option[0]} is for numbers, and the model predicts labels."

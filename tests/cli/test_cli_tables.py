@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import os
@@ -12,6 +13,8 @@ import subprocess
 import sys
 import time
 from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
@@ -20,8 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsgp import LSGPRegressor
-from lsgp.cli import csv_table, outputs, parquet_table
-from lsgp.cli.csv_rows import first_row_end, last_row_end
+from lsgp.cli import csv_file, csv_table, outputs, parquet_table
 from lsgp.cli.csv_table import CsvTable
 from lsgp.cli.errors import CommandError
 from lsgp.cli.outputs import open_output
@@ -42,7 +44,7 @@ def read(path, numbers, others=(), **options):
 def test_rows_do_not_depend_on_the_size_of_blocks(tmp_path, monkeypatch, block_bytes, is_zipped):
     frame = pl.DataFrame(
         {
-            "text": ['a,"b"\nc', "plain", None, "ü\r\n", '"', ""] * 5,
+            "text": ['a,"b"\nc', "plain", None, "ü\r\n", '"', " "] * 5,
             "x": [0.1, 1e300, None, -3.0, 5.0, 2.0] * 5,
             "n": list(range(30)),
         }
@@ -50,7 +52,7 @@ def test_rows_do_not_depend_on_the_size_of_blocks(tmp_path, monkeypatch, block_b
     path = tmp_path / ("a.csv.gz" if is_zipped else "a.csv")
     text = frame.write_csv().encode()
     path.write_bytes(gzip.compress(text) if is_zipped else text)
-    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(csv_table, "MAX_CHUNK_ROWS", 4)
     found, chunks = read(path, ["x", "n"], ["text"])
     expected = pl.read_csv(io.BytesIO(text)).select(pl.col("x", "n").cast(pl.Float64), "text")
@@ -62,16 +64,44 @@ def test_rows_do_not_depend_on_the_size_of_blocks(tmp_path, monkeypatch, block_b
         assert following.first_row == chunk.first_row + chunk.frame.height
 
 
-@given(st.lists(st.text(alphabet='ab",\n', max_size=6), min_size=1, max_size=8))
+CELLS = st.text(alphabet='ab",\n é', max_size=6)
+
+
+@given(
+    st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=12),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    st.integers(1, 40),
+    st.sampled_from(["utf-8", "cp1252"]),
+)
 @settings(max_examples=200, deadline=None)
-def test_blocks_are_cut_between_rows(fields):
-    text = pl.DataFrame({"a": fields, "b": fields}).write_csv(quote_style="always").encode()
-    ends = [first_row_end(text)]
-    while ends[-1] < len(text):
-        ends.append(ends[-1] + first_row_end(text[ends[-1] :]))
-    assert len(ends) == len(fields) + 1
-    for stop in range(len(text) + 1):
-        assert last_row_end(text[:stop]) == max([0, *(end for end in ends if end <= stop)])
+def test_blocks_are_rows_as_they_were_written(rows, quoting, block_bytes, encoding):
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=quoting, lineterminator="\n").writerows([("a", "b", "c"), *rows])
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder) / "a.csv"
+        path.write_bytes(text.getvalue().encode(encoding))
+        patch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
+        found, _ = read(path, [], ["a", "b", "c"])
+    assert [tuple(cell or "" for cell in row) for row in found.rows()] == rows
+
+
+@pytest.mark.parametrize("block_bytes", [1, 30, 10_000])
+@pytest.mark.parametrize("names", [["n"], ["n", "text"], ["text", "z"]])
+def test_a_lone_quote_in_a_cell_is_a_character(tmp_path, monkeypatch, block_bytes, names):
+    cells = ['5" pipe', 'pipe 5"', 'a "b" c', "plain", "d"] * 4
+    lines = [f'{k},{cell},"{k},""x"" "' for k, cell in enumerate(cells)]
+    (tmp_path / "a.csv").write_text("\n".join(["n,text,z", *lines]))
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
+    found, _ = read(tmp_path / "a.csv", [], names)
+    expected = {"n": list(range(20)), "text": cells, "z": [f'{k},"x" ' for k in range(20)]}
+    assert found.to_dict(as_series=False) == {name: expected[name] for name in names}
+
+
+def test_rows_with_too_many_cells_are_refused_wherever_they_are(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("x,z\n" + "1,2\n" * 500 + "1,2,3\n" + "1,2\n" * 500)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 100)
+    with pytest.raises(CommandError, match=r"Row 501 of .* has 3 cells, but there are 2 columns"):
+        read(tmp_path / "a.csv", ["x"])
 
 
 @pytest.mark.parametrize(
@@ -101,6 +131,11 @@ def test_csv_files_as_people_write_them(tmp_path, content, expected):
     assert rows == expected
 
 
+def test_empty_cells_are_missing_in_quotes_too(tmp_path):
+    (tmp_path / "a.csv").write_text('x,t\n1,""\n2,\n3,a\n')
+    assert read(tmp_path / "a.csv", [], ["t"])[0]["t"].to_list() == [None, None, "a"]
+
+
 def test_separators_are_given_or_known(tmp_path):
     for name, options in (("a.tsv", {}), ("a.csv", {"separator": "\\t"})):
         (tmp_path / name).write_text("x\tz\n1\t2\n")
@@ -127,7 +162,7 @@ def test_columns_without_a_name_are_known_by_their_place_and_not_used(tmp_path):
 
 @pytest.mark.parametrize("block_bytes", [7, 10_000])
 def test_files_in_latin_1_are_read_and_said(tmp_path, monkeypatch, block_bytes):
-    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
     (tmp_path / "a.csv").write_bytes("größe,ort\n1,a\n2,“Köln”\n".encode("cp1252"))
     with open_table(str(tmp_path / "a.csv")) as table:
         frame = pl.concat([chunk.frame for chunk in table.chunks(["größe"], ["ort"])])
@@ -157,7 +192,7 @@ def write_cells(path, n, strays):
 
 @pytest.mark.parametrize("block_bytes", [2000, 10**6])
 def test_few_unreadable_cells_are_missing_and_known(tmp_path, monkeypatch, block_bytes):
-    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
     write_cells(tmp_path / "a.csv", 5000, {4001: "-", 4500: "n.d.", 4990: "4,5", 4995: "."})
     # A comma inside would be a column of its own.
     text = (tmp_path / "a.csv").read_text().replace("4,5", '"4,5"')
@@ -185,7 +220,7 @@ def test_many_unreadable_cells_are_refused_wherever_they_are(tmp_path, monkeypat
         column.unreadable.refuse("x", "a.csv", column.n_cells)
     # Behind the rows that say what a column is.
     write_cells(tmp_path / "a.csv", 3000, {2000 + k: "late" for k in range(40)})
-    monkeypatch.setattr(csv_table, "BLOCK_BYTES", 4000)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 4000)
     with pytest.raises(CommandError, match="'late' in row 2,000, 'late' in row 2,001"):
         read(tmp_path / "a.csv", ["x"])
 
@@ -221,9 +256,9 @@ def test_parquet_is_read_in_slices(tmp_path, monkeypatch):
 
 def test_a_quote_that_is_never_closed_does_not_eat_all_memory(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text('x,z\n1,"2\n' + "3,4\n" * 1000)
-    monkeypatch.setattr(csv_table, "BLOCK_BYTES", 100)
-    monkeypatch.setattr(csv_table, "MAX_ROW_BYTES", 1000)
-    with pytest.raises(CommandError, match="is every quote closed"):
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(csv_file, "MAX_CELL_BYTES", 1000)
+    with pytest.raises(CommandError, match="Is every quote closed"):
         CsvTable(str(tmp_path / "a.csv"))
 
 
@@ -235,7 +270,7 @@ def test_a_quote_that_is_never_closed_does_not_eat_all_memory(tmp_path, monkeypa
         (bytes(range(256)), "binary data"),
         (b"x,\xc3\xa9\n1,\xe9\n", "in UTF-8 up to some row, and then is not: b'\\\\xe9'"),
         (b"x,z\n1,2\n1,2,3\n", "Row 2 of .* has 3 cells, but there are 2 columns"),
-        (b'x,z\n1,5" pipe\n2,3\n', "Is every quote closed, and doubled"),
+        (b'x,z\n1,"5" pipe"\n2,3\n', "from row 1 on: .* Is every quote closed, and doubled"),
         (b'"x,z\n1,2\n', "has no end. Is it a CSV file, and is every quote closed"),
         (b"x,z\r1,2\r", "carriage returns alone"),
         (b"x,z,x\n1,2,3\n", "two columns 'x': the 1st and the 3rd. Rename one"),

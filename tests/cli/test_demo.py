@@ -9,15 +9,6 @@ import pytest
 from lsgp.cli import demo, main
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    monkeypatch.setattr(demo, "EXPECTED_NEIGHBORS", (8, 16))
-    monkeypatch.setattr(demo, "LENGTHSCALES", (0.02, 0.04))
-    monkeypatch.setattr(demo, "NOISE_VARIANCES", (0.1,))
-    monkeypatch.setattr(demo, "SIGNAL_VARIANCES", (0.3, 1.0))
-    monkeypatch.setattr(demo, "SCALE_DOFS", (3.0,))
-
-
 def test_doppler_is_the_function_plus_noise_of_the_given_deviation():
     X, clean = demo.make_doppler(20_000, 0.0, np.random.default_rng(1))
     x = X[:, 0]
@@ -41,14 +32,14 @@ def test_lsgp_follows_the_fast_part_better_than_a_gp():
     assert all(draw.lsgp.n_neighbors < 40 for draw in draws)
 
 
-def test_bands_hold_about_the_observations_they_should(quick):
+def test_bands_hold_about_the_observations_they_should():
     draw = demo.compare([200], n_draws=1, seed=0, progress=lambda n: None)[200][0]
     noisy = draw.data.y_test + 0.1 * np.random.default_rng(0).standard_normal(demo.N_TEST)
     for fit in (draw.gp, draw.lsgp):
         assert 0.88 < np.mean((fit.low < noisy) & (noisy < fit.high)) < 0.995
 
 
-def test_demo_prints_a_row_per_size_and_draws_a_picture(quick, tmp_path, capsys):
+def test_demo_prints_a_row_per_size_and_draws_a_picture(tmp_path, capsys):
     image = pytest.importorskip("matplotlib.image")
     output = tmp_path / "picture.png"
     assert main(["demo", "--sizes", "80", "60", "--draws", "1", "--output", str(output)]) == 0
@@ -63,7 +54,7 @@ def test_demo_prints_a_row_per_size_and_draws_a_picture(quick, tmp_path, capsys)
     assert 0.02 < np.mean(pixels.min(axis=2) < 0.95) < 0.9
 
 
-def test_demo_without_matplotlib_still_prints_the_table(quick, tmp_path, capsys, monkeypatch):
+def test_demo_without_matplotlib_still_prints_the_table(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(demo, "find_spec", lambda name: None)
     output = tmp_path / "picture.png"
     assert main(["demo", "--sizes", "60", "--draws", "1", "--output", str(output)]) == 0
@@ -73,7 +64,7 @@ def test_demo_without_matplotlib_still_prints_the_table(quick, tmp_path, capsys,
     assert not output.exists()
 
 
-def test_no_plot_writes_nothing(quick, tmp_path, capsys, monkeypatch):
+def test_no_plot_writes_nothing(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["demo", "--sizes", "60", "--draws", "1", "--no-plot"]) == 0
     assert "of 1" in capsys.readouterr().out

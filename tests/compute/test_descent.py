@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from small_data import make_data
 from spaces import make_space
-from tuned import make_data
 
 from lsgp.compute.descent import LONGEST_FIRST_STEP, descend_vector
 from lsgp.method.contract import LocalModel, LocalProblem

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from untuned import make_data, regressor
+from small_data import make_data
+from untuned import regressor
 
 from lsgp.backends import cpu
+from lsgp.backends.contract import SystemSize
 
 
 @pytest.fixture(scope="module")
 def data():
-    return make_data()
+    return *make_data(400, 2, noise=0.2), make_data(150, 2, seed=1)[0]
 
 
 def assert_equal_predictions(actual, expected):
@@ -66,7 +68,7 @@ def test_predictions_do_not_depend_on_the_order_or_the_company_of_queries(many, 
 
 def test_memory_budget_that_is_too_small_is_an_error_before_any_work(data):
     X, y, queries = data
-    needed = cpu.workspace_bytes(40, 2, 1, np.dtype("float64"), False)
+    needed = cpu.workspace_bytes(SystemSize(40, 2, 1, np.dtype("float64"), False))
     model = regressor(memory_budget=needed // 2).fit(X, y)
     with pytest.raises(
         ValueError,

@@ -77,6 +77,8 @@ def test_a_saved_file_predicts_a_folder_too(folder, scheduler):
     out = str(folder / "out")
     assert main(["predict", *arguments, "-o", out, "--scheduler", scheduler, "--quiet"]) == 0
     found = pd.read_parquet(out).sort_values("east")
+    assert len(found) == 400
+    found = found.dropna(subset="east")
     expected = one.predict(frame.sort_values("east")[["east", "north"]])
     np.testing.assert_array_equal(found["depth_mean"], expected)
 
@@ -88,8 +90,9 @@ def test_labels_have_a_column_for_each_class(folder, scheduler):
     assert main(["fit", rows, "--target", "kind", "-o", model, *features, *GIVEN, *common]) == 0
     assert main(["predict", model, rows, "-o", out, *common]) == 0
     found = pd.read_parquet(out)
-    assert list(found.columns) == ["east", "north", "kind", "kind_down", "kind_up"]
-    assert set(found["kind"]) == {"up", "down"}
+    probabilities = ["kind_probability_down", "kind_probability_up"]
+    assert list(found.columns) == ["east", "north", "kind_predicted", *probabilities]
+    assert set(found["kind_predicted"]) == {"up", "down"}
 
 
 def test_what_is_wrong_is_one_line(folder, scheduler, capsys):
@@ -99,6 +102,14 @@ def test_what_is_wrong_is_one_line(folder, scheduler, capsys):
         (["fit", rows + "x", "--target", "z", "-o", model, "--scheduler", scheduler], "no folder"),
         (["predict", rows, rows, "-o", model, "--scheduler", scheduler], "folder without a model"),
         (["predict", model, rows, "-o", model, "--scheduler", scheduler], "There is no model"),
+        (
+            ["fit", rows, "--target", "depth", "-o", model, "--strict", "--scheduler", scheduler],
+            "miss a value in 'east', which --strict refuses",
+        ),
+        (
+            ["predict", model, rows, "-o", model, "--format", "csv", "--scheduler", scheduler],
+            "--format and --scheduler do not go together",
+        ),
     ):
         assert main(arguments) == 2
         said = capsys.readouterr().err

@@ -20,6 +20,7 @@ from lsgp.distributed.space import ClusterSpace
 from lsgp.distributed.store import Columns, RowStore
 from lsgp.inputs.settings import specify
 from lsgp.inputs.transforms import fit_transform_kind
+from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import build_index
 from lsgp.tuning.hold_out import Layer
@@ -94,9 +95,9 @@ def test_rows_are_cut_found_and_fetched_by_numbers_of_64_bits(far):
     index = ClusterIndex(store, fit_transform_kind(own, (None, None)), np.ones(2))
     here = build_index(own, np.ones(2))
     rows = np.arange(0, 600, 7)
-    found = index.nearest_with_distances(own[rows], np.ones(2), 9, Exclusions(FAR + rows))
+    found = index.measure(SearchRequest(own[rows], np.ones(2), 9, Exclusions(FAR + rows)))
     left_out = Exclusions(rows.astype(np.int32))
-    expected = here.nearest_with_distances(own[rows], np.ones(2), 9, left_out)
+    expected = here.measure(SearchRequest(own[rows], np.ones(2), 9, left_out))
     np.testing.assert_array_equal(found.neighbors, FAR + expected.neighbors.astype(np.int64))
     np.testing.assert_array_equal(found.distances, expected.distances)
 

@@ -8,14 +8,15 @@ import sys
 
 import numpy as np
 import pytest
-from untuned import make_data, regressor
+from small_data import make_data
+from untuned import regressor
 
 from lsgp.backends import cpu
 
 
 @pytest.fixture(scope="module")
 def data():
-    return make_data()
+    return *make_data(400, 2, noise=0.2), make_data(150, 2, seed=1)[0]
 
 
 def test_failed_local_systems_are_one_error_with_a_remedy(data):
@@ -44,9 +45,9 @@ def test_system_that_is_not_positive_definite_names_query_duplicates_and_remedy(
     model = regressor(hyperparameters__noise_variance=1e-3).fit(X, y)
     solve = cpu.predict
 
-    def fail_at_query_42(problem, block, neighbors):
-        result = solve(problem, block, neighbors)
-        result.status[(neighbors[:, :4] < 4).all(axis=1)] = 2
+    def fail_at_query_42(systems):
+        result = solve(systems)
+        result.status[(systems.neighbors[:, :4] < 4).all(axis=1)] = 2
         return result
 
     monkeypatch.setattr(cpu, "predict", fail_at_query_42)

@@ -11,6 +11,7 @@ from untuned import combined_model
 
 from lsgp import Localizer, LSGPRegressor
 from lsgp.backends import reference
+from lsgp.backends.contract import Systems
 from lsgp.backends.local_system import solve_system
 from lsgp.backends.query_gradient import differentiate_system
 from lsgp.inputs.transforms import fit_transform_kind
@@ -32,7 +33,7 @@ def check_instance(instance):
         rows = rows[rows >= 0]
 
         def predict(x, name, rows=rows):
-            found = getattr(reference.predict(problem, x[None], rows[None]), name)[0]
+            found = getattr(reference.predict(Systems(problem, x[None], rows[None])), name)[0]
             return np.where(np.isinf(found), 0.0, found)
 
         system = solve_system(problem, query, rows)

@@ -120,6 +120,17 @@ def test_ranking_agrees_on_real_tables(name):
                       & surely_less(held_out, permuted.importances_std))  # fmt: skip
 
 
+def test_all_inputs_that_a_column_became_are_shuffled_together():
+    rng = np.random.default_rng(0)
+    colors = rng.choice(["red", "green", "blue", "black"], 400)
+    frame = pd.DataFrame({"color": colors, "noise": rng.normal(size=400)})
+    y = frame["color"].map({"red": 0.0, "green": 3.0, "blue": -2.0, "black": 1.0}).to_numpy()
+    found = fit_given(frame, y + 0.05 * rng.normal(size=400)).importance()
+    # Values of another row cost twice the variance, all of which is the color's.
+    assert found.values[0] == pytest.approx(2.0, abs=0.3)
+    assert abs(found.values[1]) < 0.02
+
+
 def test_importance_is_the_same_every_time_and_on_any_number_of_threads():
     X, rng = make_data()
     y = X[:, 0] + 0.1 * rng.normal(size=len(X))

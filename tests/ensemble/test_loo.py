@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 from model_files import rewrite
-from tuned import make_data, regressor
+from small_data import make_data
+from tuned import regressor
 
 from lsgp import Hyperparameters, LSGPRegressor, ModelFileError
 

@@ -11,6 +11,7 @@ import pytest
 from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.method.contract import LocalProblem
+from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.growing import GrowingIndex
 from lsgp.search.index import NeighborIndex, build_index
@@ -38,16 +39,20 @@ def check_search(index, X, unit, seed=0):
         for n_neighbors in (1, 7, len(X), len(X) + 3):
             for exclusions in (NO_EXCLUSIONS, rows, radius, groups):
                 arguments = (queries, lengthscale, n_neighbors, exclusions)
-                expected = fresh.nearest_with_distances(*arguments)
-                found = index.nearest_with_distances(*arguments)
+                expected = fresh.measure(SearchRequest(*arguments))
+                found = index.measure(SearchRequest(*arguments))
                 np.testing.assert_array_equal(found.neighbors, expected.neighbors)
                 np.testing.assert_array_equal(found.distances, expected.distances)
-                np.testing.assert_array_equal(index.nearest(*arguments), expected.neighbors)
+                np.testing.assert_array_equal(
+                    index.search(SearchRequest(*arguments)), expected.neighbors
+                )
         for r in (0.0, 0.5, 1.0, 100.0):
             for exclusions in (rows, groups):
                 options = {"max_neighbors": len(X), "exclusions": exclusions}
-                expected = fresh.within(queries, lengthscale, r, **options)
-                found = index.within(queries, lengthscale, r, **options)
+                expected = fresh.search(
+                    SearchRequest(queries, lengthscale, None, radius=r, **options)
+                )
+                found = index.search(SearchRequest(queries, lengthscale, None, radius=r, **options))
                 np.testing.assert_array_equal(found, expected)
 
 
@@ -103,7 +108,9 @@ def test_grown_index_refuses_a_radius_with_too_many_points():
     index = build_index(X[:480], np.ones(2)).add_rows(X[480:])
     message = r"bandwidth=9 reaches 500 training points at query 3, more than the 490"
     with pytest.raises(ValueError, match=message):
-        index.within(X[:1], np.ones(2), 9.0, max_neighbors=490, first_query=3)
+        index.search(
+            SearchRequest(X[:1], np.ones(2), None, radius=9.0, max_neighbors=490, first_query=3)
+        )
 
 
 def test_grown_index_refuses_exclusions_that_do_not_fit():
@@ -111,7 +118,7 @@ def test_grown_index_refuses_exclusions_that_do_not_fit():
     index = build_index(X[:480], np.ones(2)).add_rows(X[480:])
     groups = Exclusions(groups=np.zeros(499, np.int32), query_groups=np.zeros(1, np.int32))
     with pytest.raises(ValueError, match=r"groups has shape \(499,\), expected \(500,\)"):
-        index.nearest(X[:1], np.ones(2), 3, groups)
+        index.search(SearchRequest(X[:1], np.ones(2), 3, groups))
 
 
 def test_grown_index_describes_itself():

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tuned import make_data, regressor
+from small_data import make_data
+from tuned import regressor
+from untuned import made
 
 from lsgp import LSGPRegressor
 from lsgp.backends import BACKENDS, cpu
@@ -133,7 +135,8 @@ INTERRUPTED = textwrap.dedent(
     import os, pickle, signal, sys, threading, time, warnings
     import numpy as np
     sys.path.insert(0, {tests!r})
-    from tuned import make_data, regressor
+    from small_data import make_data
+    from tuned import regressor
     warnings.simplefilter("ignore")
     queries = make_data(20, seed=9)[0]
     X, y = make_data(150)
@@ -265,7 +268,7 @@ def test_a_model_loads_where_its_backend_is_missing(tmp_path, monkeypatch):
 def test_the_number_of_threads_does_not_change_the_model(n):
     X, y = make_data(n)
     settings = {"random_state": 3, "effort__n_points": 100, "effort__n_models": 4, "kernel": "rbf"}
-    one, other = (LSGPRegressor().set_params(n_jobs=k, **settings).fit(X, y) for k in (1, 3))
+    one, other = (made(n_jobs=k, **settings).fit(X, y) for k in (1, 3))
     assert len(one.tuning_.candidates) == len(other.tuning_.candidates)
     np.testing.assert_array_equal(one.tuning_.weights, other.tuning_.weights)
     for mine, others in zip(one.fitted_, other.fitted_, strict=True):

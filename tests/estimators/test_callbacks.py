@@ -6,7 +6,8 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
-from tuned import assert_same_predictions, make_data, regressor
+from small_data import make_data
+from tuned import assert_same_predictions, regressor
 
 from lsgp.inputs.callbacks import HAS_CALLBACKS, N_PARTS
 

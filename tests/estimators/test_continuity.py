@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from untuned import made
 
-from lsgp import LSGPRegressor
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
 
@@ -40,19 +40,15 @@ def fit(**settings):
     rng = np.random.default_rng(21)
     X = rng.uniform(-1.0, 1.0, (600, 2))
     y = np.sin(4.0 * X[:, 0]) * np.cos(3.0 * X[:, 1]) + 0.3 * rng.normal(size=600)
-    return (
-        LSGPRegressor()
-        .set_params(
-            objective=None,
-            n_neighbors=25,
-            **{
-                "hyperparameters__lengthscale": 0.4,
-                "hyperparameters__noise_variance": 0.035,
-                **settings,
-            },
-        )
-        .fit(X, y)
-    )
+    return made(
+        objective=None,
+        n_neighbors=25,
+        **{
+            "hyperparameters__lengthscale": 0.4,
+            "hyperparameters__noise_variance": 0.035,
+            **settings,
+        },
+    ).fit(X, y)
 
 
 def crossings(model):

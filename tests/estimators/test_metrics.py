@@ -7,20 +7,19 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from small_data import make_data
+from untuned import made
 
-from lsgp import LSGPRegressor
 from lsgp.metrics import coverage_scorer, crps_scorer, log_density_scorer, make_coverage_scorer
 
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(200, 2))
-    return X, np.sin(6.0 * X[:, 0]) + 0.1 * rng.normal(size=200)
+    return make_data(200, 2)
 
 
 def estimator(**settings):
-    return LSGPRegressor().set_params(objective=None, n_neighbors=20, **settings)
+    return made(objective=None, n_neighbors=20, **settings)
 
 
 def test_scores_are_those_of_the_calibration(data):

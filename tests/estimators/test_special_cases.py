@@ -4,15 +4,17 @@
 import numpy as np
 import pytest
 from backend_checks import BACKENDS_HERE
-from bare import BARE, SLOW_KERNEL, UNIT, fit_silently, make_data
+from bare import BARE, SLOW_KERNEL, UNIT, fit_silently
 from scipy.linalg import cho_factor, cho_solve, cholesky
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 from sklearn.neighbors import KNeighborsRegressor
+from small_data import make_data
+from untuned import made
 
-from lsgp import LSGPRegressor
 from lsgp.backends import cpu, reference
+from lsgp.backends.contract import Systems
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS, evaluate
@@ -36,7 +38,7 @@ class Spherical(RBF):
 
 @pytest.fixture(scope="module")
 def data():
-    return make_data()
+    return *make_data(90, 2, noise=0.2), make_data(25, 2, seed=1)[0]
 
 
 def nearest(X, query, m):
@@ -57,20 +59,16 @@ def test_all_points_with_equal_weights_are_the_full_gaussian_process(
 ):
     X, y, queries = data
     signal, noise = 1.7, 0.08
-    model = (
-        LSGPRegressor()
-        .set_params(
-            kernel=kernel,
-            localizer="rectangular",
-            n_neighbors=len(X),
-            hyperparameters__lengthscale=lengthscale,
-            hyperparameters__signal_variance=signal,
-            hyperparameters__noise_variance=signal * noise,
-            backend=backend,
-            **BARE,
-        )
-        .fit(X, y)
-    )
+    model = made(
+        kernel=kernel,
+        localizer="rectangular",
+        n_neighbors=len(X),
+        hyperparameters__lengthscale=lengthscale,
+        hyperparameters__signal_variance=signal,
+        hyperparameters__noise_variance=signal * noise,
+        backend=backend,
+        **BARE,
+    ).fit(X, y)
     full = GaussianProcessRegressor(
         signal * SKLEARN_KERNELS[kernel](lengthscale), alpha=signal * noise, optimizer=None
     ).fit(X, y)
@@ -86,17 +84,13 @@ def test_known_noise_of_each_observation_is_sklearns_alpha(data):
     X, y, queries = data
     rng = np.random.default_rng(12)
     known = rng.uniform(0.02, 0.3, len(X))
-    model = (
-        LSGPRegressor()
-        .set_params(
-            kernel="matern52",
-            localizer="rectangular",
-            n_neighbors=len(X),
-            hyperparameters__lengthscale=0.9,
-            **UNIT,
-        )
-        .fit(X, y, noise_variance=known)
-    )
+    model = made(
+        kernel="matern52",
+        localizer="rectangular",
+        n_neighbors=len(X),
+        hyperparameters__lengthscale=0.9,
+        **UNIT,
+    ).fit(X, y, noise_variance=known)
     full = GaussianProcessRegressor(Matern(0.9, nu=2.5), alpha=known, optimizer=None).fit(X, y)
     expected_mean, expected_std = full.predict(queries, return_std=True)
     mean, std = model.predict(queries, return_std=True, kind="latent")
@@ -109,10 +103,8 @@ def test_known_noise_of_each_observation_is_sklearns_alpha(data):
 
 def constant_models(**settings):
     """A kernel that does not vary: as an object, and as one with a huge lengthscale."""
-    yield LSGPRegressor().set_params(
-        kernel=ConstantKernel(1.0), hyperparameters__noise_variance=1e-8, **settings, **BARE
-    )
-    yield LSGPRegressor().set_params(
+    yield made(kernel=ConstantKernel(1.0), hyperparameters__noise_variance=1e-8, **settings, **BARE)
+    yield made(
         kernel="rbf",
         hyperparameters__lengthscale=1e9,
         hyperparameters__noise_variance=1e-8,
@@ -176,7 +168,7 @@ def weighted_polynomial(X, y, weight, query, degree):
 def test_polynomial_kernel_without_noise_is_local_polynomial_regression(data, degree, localizer):
     X, y, queries = data
     m = 30
-    model = LSGPRegressor().set_params(
+    model = made(
         kernel=DotProduct(1.0, "fixed") ** degree,
         localizer=localizer,
         n_neighbors=m,
@@ -197,19 +189,15 @@ def test_polynomial_kernel_without_noise_is_local_polynomial_regression(data, de
 def test_vague_linear_trend_is_local_linear_regression(data, localizer, backend):
     X, y, queries = data
     m, lengthscale = 30, 1e4
-    model = (
-        LSGPRegressor()
-        .set_params(
-            **{**UNIT, "trend": (1.0, lengthscale**2)},
-            kernel="rbf",
-            hyperparameters__lengthscale=lengthscale,
-            localizer=localizer,
-            n_neighbors=m,
-            hyperparameters__noise_variance=1e-6,
-            backend=backend,
-        )
-        .fit(X, y)
-    )
+    model = made(
+        **{**UNIT, "trend": (1.0, lengthscale**2)},
+        kernel="rbf",
+        hyperparameters__lengthscale=lengthscale,
+        localizer=localizer,
+        n_neighbors=m,
+        hyperparameters__noise_variance=1e-6,
+        backend=backend,
+    ).fit(X, y)
     expected = []
     for query in queries:
         rows, s = nearest(X, query, m)
@@ -224,35 +212,27 @@ def test_linear_trend_reproduces_a_plane_beyond_the_data(localizer):
     X = rng.uniform(-1.0, 1.0, (60, 2))
     queries = rng.uniform(-2.0, 2.0, (20, 2))
     plane = np.array([2.0, -3.0])
-    model = (
-        LSGPRegressor()
-        .set_params(
-            **{**UNIT, "trend": (1e5, 1e5)},
-            localizer=localizer,
-            n_neighbors=20,
-            hyperparameters__noise_variance=0.05,
-            hyperparameters__lengthscale=1.0,
-        )
-        .fit(X, 1.0 + X @ plane)
-    )
+    model = made(
+        **{**UNIT, "trend": (1e5, 1e5)},
+        localizer=localizer,
+        n_neighbors=20,
+        hyperparameters__noise_variance=0.05,
+        hyperparameters__lengthscale=1.0,
+    ).fit(X, 1.0 + X @ plane)
     np.testing.assert_allclose(model.predict(queries), 1.0 + queries @ plane, atol=2e-3)
 
 
 def test_linear_trend_is_universal_kriging_with_a_proper_prior(data):
     X, y, queries = data
     c, b, noise, scale = 0.8, 0.3, 0.1, 0.6
-    model = (
-        LSGPRegressor()
-        .set_params(
-            **{**UNIT, "trend": (c, b)},
-            kernel="matern32",
-            hyperparameters__lengthscale=scale,
-            localizer="rectangular",
-            n_neighbors=len(X),
-            hyperparameters__noise_variance=noise,
-        )
-        .fit(X, y)
-    )
+    model = made(
+        **{**UNIT, "trend": (c, b)},
+        kernel="matern32",
+        hyperparameters__lengthscale=scale,
+        localizer="rectangular",
+        n_neighbors=len(X),
+        hyperparameters__noise_variance=noise,
+    ).fit(X, y)
     # The slope is centered at the query: each query is a Gaussian process of its own.
     for query, mean in zip(queries[:5], model.predict(queries[:5]), strict=True):
         kernel = Matern(scale, nu=1.5) + ConstantKernel(c) + b / scale**2 * DotProduct(1e-12)
@@ -264,7 +244,7 @@ def test_linear_trend_is_universal_kriging_with_a_proper_prior(data):
 
 
 def given_model(kernel, localizer, n_neighbors, noise_variance, lengthscale):
-    return LSGPRegressor().set_params(
+    return made(
         kernel=kernel,
         hyperparameters__lengthscale=lengthscale,
         localizer=localizer,
@@ -328,7 +308,7 @@ def test_point_of_weight_zero_is_out_of_the_system(localizer, backend):
 
     def predict(y, rows):
         problem = LocalProblem(X, y, np.ones(12), model)
-        return backend.predict(problem, query, np.array([rows], np.int32))
+        return backend.predict(Systems(problem, query, np.array([rows], np.int32)))
 
     rows = list(range(12))
     expected = predict(y, rows[:11])
@@ -347,7 +327,7 @@ def test_weight_that_tends_to_zero_tends_to_removing_the_point(data):
     y = y.copy()
     y[7] = 100.0
     kept = np.arange(len(X)) != 7
-    model = LSGPRegressor().set_params(
+    model = made(
         kernel="matern32",
         localizer="rectangular",
         n_neighbors=len(X),

@@ -3,7 +3,8 @@
 
 import numpy as np
 import pytest
-from tuned import make_data, regressor
+from small_data import make_data
+from tuned import regressor
 
 from lsgp import Localizer, LSGPRegressor
 

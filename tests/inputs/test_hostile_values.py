@@ -103,33 +103,17 @@ def test_known_noise_is_right_in_any_unit(unit):
 
 
 BAD = [
-    ("localizer__bandwidth", 1e200, "bandwidth=1e+200 must be between 1e-150 and 1e+150."),
-    (
-        "hyperparameters__lengthscale",
-        1e-300,
-        "lengthscale=1e-300 must be between 1e-150 and 1e+150.",
-    ),
-    (
-        "hyperparameters__signal_variance",
-        1e307,
-        "signal_variance=1e+307 must be between 1e-300 and 1e+300.",
-    ),
-    (
-        "hyperparameters__noise_variance",
-        1e307,
-        "noise_variance=1e+307 must be between 0 and 1e+300.",
-    ),
-    (
-        "trend",
-        (1e200, 0.0),
-        "trend=(1e+200, 0.0) must have prior variances of at most 1e+100, or inf.",
-    ),
+    ("localizer__bandwidth", 1e200, "must be between 1e-150 and 1e+150."),
+    ("hyperparameters__lengthscale", 1e-300, "must be between 1e-150 and 1e+150."),
+    ("hyperparameters__signal_variance", 1e307, "must be between 1e-300 and 1e+300."),
+    ("hyperparameters__noise_variance", 1e307, "must be between 0 and 1e+300."),
+    ("trend", (1e200, 0.0), "must have prior variances of at most 1e+100, or inf."),
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "message"), BAD, ids=[name for name, *_ in BAD])
-def test_a_number_without_a_square_is_refused_by_its_name(name, value, message):
-    with raises(ValueError, message):
+@pytest.mark.parametrize(("name", "value", "said"), BAD, ids=[name for name, *_ in BAD])
+def test_a_number_without_a_square_is_refused_by_its_name(name, value, said):
+    with raises(ValueError, f"{name.rpartition('__')[2]}={value!r} {said}"):
         regressor(**{name: value}).fit(X, Y)
 
 

@@ -3,8 +3,7 @@
 
 import numpy as np
 import pytest
-
-from lsgp import LSGPRegressor
+from untuned import made
 
 N, D = 1000, 48
 MATTER = [3, 17, 40]
@@ -19,7 +18,7 @@ def make_table(seed=0, n=N):
 
 def quick(**settings):
     few = {"effort": "fast", "kernel": "rbf", "n_neighbors": 32, "input_transform": "standardize"}
-    return LSGPRegressor().set_params(**{**few, "random_state": 0, **settings})
+    return made(**{**few, "random_state": 0, **settings})
 
 
 @pytest.fixture(scope="module")

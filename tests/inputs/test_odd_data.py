@@ -52,6 +52,24 @@ def test_few_rows_are_enough(n, localizer, scale):
     assert model.n_neighbors_ == n
 
 
+@pytest.mark.parametrize("has_known_noise", [False, True])
+def test_weight_zero_equals_removing_the_row(has_known_noise):
+    rng = np.random.default_rng(33)
+    weight = rng.integers(0, 3, len(X)).astype(float)
+    kept = weight > 0
+    noise = np.where(kept, rng.uniform(0.05, 0.2, len(X)), 100.0) if has_known_noise else None
+    expected = regressor().fit(
+        X[kept], Y[kept], weight[kept], noise_variance=noise[kept] if has_known_noise else None
+    )
+    actual = regressor().fit(X, Y, sample_weight=weight, noise_variance=noise)
+    for one, other in zip(
+        actual.predict(QUERIES, return_std=True),
+        expected.predict(QUERIES, return_std=True),
+        strict=True,
+    ):
+        assert np.array_equal(one, other)
+
+
 def test_more_neighbors_than_rows_are_all_rows():
     mean = regressor(n_neighbors=len(X)).fit(X, Y).predict(QUERIES)
     assert np.array_equal(regressor(n_neighbors=10**9).fit(X, Y).predict(QUERIES), mean)

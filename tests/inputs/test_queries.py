@@ -7,15 +7,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from small_data import make_data
 from small_regression import raises
 
 from lsgp import LSGPClassifier, LSGPRegressor
 
-N = 60
-rng = np.random.default_rng(0)
-NUMBERS = pd.DataFrame({"size": rng.normal(size=N), "age": rng.normal(size=N)})
-TABLES = {"numbers": NUMBERS, "encoded": NUMBERS.assign(kind=rng.choice(["a", "b"], N))}
-Y = NUMBERS["size"].to_numpy() + 0.1 * rng.normal(size=N)
+INPUTS, Y = make_data(60, 2)
+NUMBERS = pd.DataFrame(INPUTS, columns=["size", "age"])
+TABLES = {"numbers": NUMBERS, "encoded": NUMBERS.assign(kind=["a", "b", "b"] * 20)}
 
 
 @pytest.fixture(params=TABLES)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from scipy.special import gamma, kv
+from small_data import make_data
 from small_regression import raises
 
 from lsgp import LSGPRegressor
@@ -17,10 +18,9 @@ GIVEN = {
 }
 
 
-def make_data(d, n=80, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1.0, 1.0, (n, d))
-    return X, 5.0 + np.sin(3.0 * X[:, 0]) + 0.3 * rng.normal(size=n), rng.uniform(-1, 1, (6, d))
+def draw(d):
+    X, y = make_data(80, d, noise=0.3)
+    return X, 5.0 + y, make_data(6, d, seed=1)[0]
 
 
 def volume(d):
@@ -62,7 +62,7 @@ def rbf(lengthscale):
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("localizer", LOCALIZERS)
 def test_the_paper_is_its_algorithm_1_with_its_constants(localizer, d):
-    X, y, queries = make_data(d)
+    X, y, queries = draw(d)
     h = 0.3 * d + 0.2
     model = LSGPRegressor.paper(bandwidth=h, localizer=localizer, **GIVEN).fit(X, y)
     mean, std = model.predict(queries, return_std=True, kind="latent")
@@ -75,7 +75,7 @@ def test_the_paper_is_its_algorithm_1_with_its_constants(localizer, d):
 
 @pytest.mark.filterwarnings("ignore:The native core does not know metric")
 def test_the_ball_of_the_paper_is_euclidean_whatever_the_lengthscales():
-    X, y, queries = make_data(2)
+    X, y, queries = draw(2)
     lengthscale = np.array([0.3, 1.2])
     model = LSGPRegressor.paper(bandwidth=0.7, **{**GIVEN, "lengthscale": lengthscale}).fit(X, y)
     mean = model.predict(queries)
@@ -85,7 +85,7 @@ def test_the_ball_of_the_paper_is_euclidean_whatever_the_lengthscales():
 
 
 def test_the_paper_with_a_number_of_neighbors():
-    X, y, queries = make_data(2)
+    X, y, queries = draw(2)
     model = LSGPRegressor.paper(bandwidth="adaptive", n_neighbors=15, **GIVEN).fit(X, y)
     mean, std = model.predict(queries, return_std=True, kind="latent")
     for i, x0 in enumerate(queries):
@@ -135,7 +135,7 @@ BASES = {
     [("exponential", 1.5), ("gaussian", 1.5), ("matern", 0.5), ("matern", 1.5), ("matern", 2.5)],
 )
 def test_kriging_is_the_system_of_kriging(name, smoothness, drift):
-    X, y, queries = make_data(2)
+    X, y, queries = draw(2)
     model = LSGPRegressor.kriging(
         model=name,
         sill=2.5,
@@ -177,7 +177,7 @@ def test_at_the_effective_range_95_percent_of_the_partial_sill_are_reached(name,
 
 
 def test_ranges_may_differ_by_input_and_the_search_may_have_a_radius():
-    X, y, queries = make_data(2)
+    X, y, queries = draw(2)
     model = LSGPRegressor.kriging(sill=2.0, range=[1.0, 3.0], nugget=0.1, n_neighbors=30).fit(X, y)
     ratio = model.model_.lengthscale[1] / model.model_.lengthscale[0]
     assert ratio == pytest.approx(3.0)
@@ -192,52 +192,36 @@ KRIGING = {"sill": 2.0, "range": 1.0}
 PAPER = {"bandwidth": 1.0, **GIVEN}
 BAD = [
     (
-        LSGPRegressor.kriging,
-        {**KRIGING, "nugget": 2.0},
-        "nugget=2.0 must be zero or more, and less than sill=2.0, which is the plateau of the "
-        "variogram and includes it; psill= is the plateau without it.",
+        "nugget",
+        2.0,
+        "must be zero or more, and less than sill=2.0, which is the plateau of the variogram and "
+        "includes it; psill= is the plateau without it.",
     ),
-    (LSGPRegressor.kriging, {**KRIGING, "sill": -1.0}, "sill=-1.0 must be positive and finite."),
-    (LSGPRegressor.kriging, {**KRIGING, "range": 0.0}, "range=0.0 must be positive and finite."),
+    ("sill", -1.0, "must be a positive, finite number."),
+    ("range", 0.0, "must be a positive, finite number, or one per input."),
     (
-        LSGPRegressor.kriging,
-        {**KRIGING, "model": "cubic"},
-        "model='cubic' is not one of 'spherical', 'exponential', 'gaussian', 'matern', 'matern32', "
-        "'matern52'.",
+        "model",
+        "cubic",
+        "is not one of 'spherical', 'exponential', 'gaussian', 'matern', 'matern32', 'matern52'.",
     ),
-    (
-        LSGPRegressor.kriging,
-        {**KRIGING, "drift": "cubic"},
-        "drift='cubic' is not one of 'none', 'constant', 'linear'.",
-    ),
-    (
-        LSGPRegressor.kriging,
-        {**KRIGING, "smoothness": 2.0},
-        "smoothness=2.0 is not one of 0.5, 1.5, 2.5.",
-    ),
-    (
-        LSGPRegressor.kriging,
-        {**KRIGING, "range_convention": "practical"},
-        "range_convention='practical' is not one of 'effective', 'scale'.",
-    ),
-    (
-        LSGPRegressor.paper,
-        {**PAPER, "noise_variance": 0.0},
-        "noise_variance=0.0 must be positive and finite.",
-    ),
+    ("drift", "cubic", "is not one of 'none', 'constant', 'linear'."),
+    ("smoothness", 2.0, "is not one of 0.5, 1.5, 2.5."),
+    ("range_convention", "practical", "is not one of 'effective', 'scale'."),
 ]
 
 
-@pytest.mark.parametrize(("make", "settings", "message"), BAD)
-def test_what_makes_no_sense_is_refused_by_its_name(make, settings, message):
-    with raises(ValueError, message):
-        make(**settings)
+@pytest.mark.parametrize(("name", "value", "said"), BAD)
+def test_what_makes_no_sense_is_refused_by_its_name(name, value, said):
+    with raises(ValueError, f"{name}={value!r} {said}"):
+        LSGPRegressor.kriging(**{**KRIGING, name: value})
+    with raises(ValueError, "noise_variance=0.0 must be a positive, finite number."):
+        LSGPRegressor.paper(**{**PAPER, "noise_variance": 0.0})
 
 
 def test_recipes_are_plain_estimators_that_can_be_saved_and_cloned(tmp_path):
     from sklearn.base import clone
 
-    X, y, queries = make_data(2)
+    X, y, queries = draw(2)
     for made in (LSGPRegressor.paper(**PAPER), LSGPRegressor.kriging(**KRIGING)):
         model = clone(made).fit(X, y)
         model.save(tmp_path / "model")
@@ -251,7 +235,7 @@ def test_recipes_are_plain_estimators_that_can_be_saved_and_cloned(tmp_path):
 
 @pytest.mark.parametrize("localizer", ["rectangular", "smooth"])
 def test_the_likelihood_is_in_the_units_of_the_targets(localizer):
-    X, y, queries = make_data(2)
+    X, y, queries = draw(2)
     settings = {"objective": None, "n_neighbors": len(X), "localizer": localizer}
     plain = LSGPRegressor().set_params(**settings).fit(X, y).local_log_marginal_likelihood(queries)
     targets = np.column_stack([y, 10.0 * y])
@@ -270,7 +254,7 @@ def test_the_likelihood_of_all_rows_is_that_of_an_exact_gp():
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
-    X, y, queries = make_data(2)
+    X, y, queries = draw(2)
     model = LSGPRegressor.paper(bandwidth=100.0, localizer="rectangular", **GIVEN)
     model.set_params(
         localizer__bandwidth="adaptive", n_neighbors=len(X), localizer__normalized=False

@@ -22,13 +22,14 @@ from lsgp import (
 from lsgp.cli.parser import make_parser
 from lsgp.cli.settings import given_settings
 from lsgp.inputs import estimator_settings
-from lsgp.inputs.checks import whole
 from lsgp.inputs.effort import EFFORTS
-from lsgp.inputs.estimator_settings import ALL_OBJECTIVES, SETTINGS, settings_of
-from lsgp.inputs.localizer import METRICS
-from lsgp.inputs.parse import whole_number
-from lsgp.inputs.setting import Option, Setting
+from lsgp.inputs.estimator_settings import ALL_OBJECTIVES, KERNEL_NAMES, SETTINGS, settings_of
+from lsgp.inputs.localizer import LOCALIZER_NAMES, METRICS
+from lsgp.inputs.setting import Setting
+from lsgp.inputs.values import whole
 from lsgp.method.contract import LOCALIZER_METRICS, OBJECTIVES
+from lsgp.method.kernels import KERNELS
+from lsgp.method.localizers import LOCALIZERS
 from lsgp.tuning.budget import BUDGETS
 
 ROOT = Path(__file__).parents[2]
@@ -46,14 +47,7 @@ OBJECTS = (
 @pytest.fixture
 def depth(monkeypatch):
     """A setting that there is during one test."""
-    record = Setting(
-        "depth",
-        3,
-        "int",
-        "How deep it goes. More is slower.",
-        whole(1),
-        Option("--depth", whole_number, "N"),
-    )
+    record = Setting("depth", 3, whole(1), "How deep it goes. More is slower.", "--depth")
     monkeypatch.setattr(estimator_settings, "SETTINGS", (*SETTINGS, record))
     monkeypatch.setattr("lsgp.cli.settings.SETTINGS", (*SETTINGS, record))
     kinds = []
@@ -87,7 +81,7 @@ def test_signature_docstring_and_parameters_agree(kind):
     assert len(names) <= 20
     for setting in settings:
         assert parameters[setting.name].default == setting.default
-        assert f"\n{setting.name} : {setting.type}" in kind.__doc__
+        assert f"\n{setting.name} : {setting.values.description}" in kind.__doc__
         assert setting.text.endswith(".")
     if kind in ESTIMATORS:
         assert sorted(kind().get_params(deep=False)) == sorted(names)
@@ -98,14 +92,16 @@ def test_efforts_are_those_of_tuning():
     assert tuple(BUDGETS) == EFFORTS
 
 
-def test_metrics_and_objectives_are_those_of_the_method():
+def test_words_are_those_of_the_method():
+    assert sorted(KERNEL_NAMES) == sorted(KERNELS)
+    assert sorted(LOCALIZER_NAMES) == sorted(LOCALIZERS)
     assert METRICS == LOCALIZER_METRICS
     assert (*OBJECTIVES, "marginal_likelihood") == ALL_OBJECTIVES
 
 
 def test_options_are_different():
     fields = [field for part in PARTS for field in part.settings]
-    flags = [setting.option.flag for setting in (*SETTINGS, *fields) if setting.option]
+    flags = [setting.flag for setting in (*SETTINGS, *fields) if setting.flag]
     assert len(set(flags)) == len(flags)
 
 
@@ -148,7 +144,7 @@ class Derived(LSGPRegressor):
 
 def test_derived_estimators_have_the_same_settings():
     model = Derived(objective=None, n_neighbors=0)
-    with raises(ValueError, "n_neighbors=0 must be at least 1."):
+    with raises(ValueError, "n_neighbors=0 is neither 'auto' nor a whole number of at least 1."):
         model.fit(X, Y)
     model.set_params(n_neighbors=30, localizer__decay=1.0).fit(X, Y)
     assert clone(model).get_params() == model.get_params()
@@ -170,55 +166,35 @@ def test_an_object_of_the_wrong_estimator_is_refused():
         LSGPClassifier(localizer=Localizer(reach=2.0)).fit(X, Y > 0)
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (
-            lambda: LSGPRegressor(n_neighbours=9),
-            TypeError,
-            "LSGPRegressor has no setting 'n_neighbours'. Did you mean 'n_neighbors'?",
-        ),
-        (
-            lambda: LSGPClassifier().set_params(efort="fast"),
-            ValueError,
-            "LSGPClassifier has no setting 'efort'. Did you mean 'effort'?",
-        ),
-        (
-            lambda: LSGPRegressor().set_params(localizer__bandwith=1.0),
-            ValueError,
-            "Localizer has no setting 'bandwith'. Did you mean 'bandwidth'?",
-        ),
-        (
-            lambda: LSGPRegressor(lengthscale=1.0),
-            TypeError,
-            "LSGPRegressor has no setting 'lengthscale'. Did you mean "
-            "hyperparameters=Hyperparameters(lengthscale=...)?",
-        ),
-        (
-            lambda: Hyperparameters(noise=1.0),
-            TypeError,
-            "Hyperparameters has no setting 'noise'. Did you mean 'noise_variance'?",
-        ),
-        (
-            lambda: Effort(zzz=1),
-            TypeError,
-            "Effort has no setting 'zzz'. It has name, n_models, n_points, calibrate, boosting.",
-        ),
-        (
-            lambda: LSGPRegressor("rbf"),
-            TypeError,
-            "LSGPRegressor takes no setting without its name, and 1 was given. Write kernel=....",
-        ),
-        (
-            lambda: Localizer("smooth", name="smooth"),
-            TypeError,
-            "Localizer was given 'name' twice. Give it once.",
-        ),
-    ],
-)
-def test_a_wrong_name_is_told_with_the_nearest_one(make, error, message):
-    with raises(error, message):
-        make()
+WRONG_NAMES = {
+    "LSGPRegressor has no setting 'n_neighbours'. Did you mean 'n_neighbors'?": lambda: (
+        LSGPRegressor(n_neighbours=9)
+    ),
+    "LSGPClassifier has no setting 'efort'. Did you mean 'effort'?": lambda: (
+        LSGPClassifier().set_params(efort="fast")
+    ),
+    "Localizer has no setting 'bandwith'. Did you mean 'bandwidth'?": lambda: (
+        LSGPRegressor().set_params(localizer__bandwith=1.0)
+    ),
+    "LSGPRegressor has no setting 'lengthscale'. Did you mean "
+    "hyperparameters=Hyperparameters(lengthscale=...)?": lambda: LSGPRegressor(lengthscale=1.0),
+    "Hyperparameters has no setting 'noise'. Did you mean 'noise_variance'?": lambda: (
+        Hyperparameters(noise=1.0)
+    ),
+    "Effort has no setting 'zzz'. It has name, n_models, n_points, calibrate, boosting.": lambda: (
+        Effort(zzz=1)
+    ),
+    "LSGPRegressor: too many positional arguments. Give settings once, as kernel=..., "
+    "n_neighbors=..., trend=....": lambda: LSGPRegressor("rbf"),
+    "Localizer: multiple values for argument 'name'. Give settings once, as name=..., "
+    "bandwidth=..., decay=....": lambda: Localizer("smooth", name="smooth"),
+}
+
+
+@pytest.mark.parametrize("message", WRONG_NAMES)
+def test_a_wrong_name_is_told_with_the_nearest_one(message):
+    with raises((TypeError, ValueError), message):
+        WRONG_NAMES[message]()
 
 
 # -- how estimators are made -----------------------------------------------------------------------

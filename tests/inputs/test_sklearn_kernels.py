@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import tuned
-from bare import BARE, SLOW_KERNEL, fit_silently, make_data
+from bare import BARE, SLOW_KERNEL, fit_silently
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import (
     RBF,
@@ -17,6 +17,8 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
     WhiteKernel,
 )
+from small_data import make_data
+from untuned import made
 
 from lsgp import LSGPRegressor
 from lsgp.inputs.settings import specify
@@ -24,7 +26,7 @@ from lsgp.inputs.settings import specify
 
 @pytest.fixture(scope="module")
 def data():
-    return make_data()
+    return *make_data(90, 2, noise=0.2), make_data(25, 2, seed=1)[0]
 
 
 # ---- what they mean ----
@@ -46,9 +48,7 @@ def data():
 )
 def test_kernel_object_means_what_it_means_in_sklearn(data, kernel, is_native):
     X, y, queries = data
-    model = LSGPRegressor().set_params(
-        kernel=kernel, localizer="rectangular", n_neighbors=len(X), **BARE
-    )
+    model = made(kernel=kernel, localizer="rectangular", n_neighbors=len(X), **BARE)
     if is_native:
         model.fit(X, y)
     else:
@@ -78,7 +78,7 @@ def test_fixed_kernel_beside_settings_that_it_has_itself_is_refused(data):
             "noise_variance=0.2 was given beside a WhiteKernel in the kernel. Give the noise once.",
         ),
     ]:
-        model = LSGPRegressor().set_params(kernel=RBF(1.0) + WhiteKernel(0.1), **settings, **BARE)
+        model = made(kernel=RBF(1.0) + WhiteKernel(0.1), **settings, **BARE)
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             model.fit(X, y)
 
@@ -152,7 +152,7 @@ def test_fixed_parts_are_given_and_others_are_tuned(name, trend):
     ids=str,
 )
 def test_tuning_leaves_fixed_parts_alone(kernel, expected, scale):
-    model = tuned.regressor(kernel=kernel, hyperparameters__scale=scale).fit(*tuned.make_data(150))
+    model = tuned.regressor(kernel=kernel, hyperparameters__scale=scale).fit(*make_data(150))
     unit = model.target_scaler_.std[0] ** 2
     for fitted in model.fitted_:
         own = fitted.model.replace(signal_variance=unit * fitted.model.signal_variance)
@@ -163,7 +163,7 @@ def test_tuning_leaves_fixed_parts_alone(kernel, expected, scale):
 
 
 def test_tuning_leaves_fixed_parts_of_an_unknown_kernel_alone():
-    X, y = tuned.make_data(60)
+    X, y = make_data(60)
     kernel = FIXED_TWO * RationalQuadratic(0.1, 1.0) + FIXED_NOISE
     model = tuned.regressor(
         kernel=kernel, n_neighbors=15, effort__n_points=15, hyperparameters__scale="global"
@@ -203,7 +203,7 @@ def test_fixed_part_that_tuning_cannot_leave_alone_is_refused(data, kernel, mess
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         LSGPRegressor(kernel=kernel).fit(X, y)
     # Where nothing is tuned, everything stays.
-    LSGPRegressor().set_params(kernel=kernel, **BARE).fit(X, y)
+    made(kernel=kernel, **BARE).fit(X, y)
 
 
 @pytest.mark.parametrize("amplitude", [0.0, -1.0, np.inf])
@@ -215,7 +215,7 @@ def test_kernel_without_a_positive_amplitude_is_refused(data, amplitude):
         # scikit-learn takes the root of the amplitude to print it.
         warnings.simplefilter("ignore", RuntimeWarning)
         with pytest.raises(ValueError, match=message):
-            LSGPRegressor().set_params(kernel=kernel, **BARE).fit(X, y)
+            made(kernel=kernel, **BARE).fit(X, y)
 
 
 # ---- bounds ----
@@ -265,7 +265,7 @@ BOUNDED = {
 def test_bounds_of_a_kernel_object_hold(name, scale):
     kernel, value, (low, high) = BOUNDED[name]
     model = tuned.regressor(kernel=kernel, hyperparameters__scale=scale, effort__n_models=3).fit(
-        *tuned.make_data(150)
+        *make_data(150)
     )
     unit = model.target_scaler_.std[0] ** 2
     for fitted in model.fitted_:
@@ -277,6 +277,6 @@ def test_bounds_of_a_kernel_object_hold(name, scale):
 
 def test_a_kernel_without_an_amplitude_does_not_get_one():
     for kernel in (RBF(0.7) + WhiteKernel(0.1), Matern(0.7, nu=1.5)):
-        model = tuned.regressor(kernel=kernel).fit(*tuned.make_data(150))
+        model = tuned.regressor(kernel=kernel).fit(*make_data(150))
         signals = [fitted.model.signal_variance for fitted in model.fitted_]
         np.testing.assert_allclose(np.array(signals) * model.target_scaler_.std[0] ** 2, 1.0)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from globe import GIVEN, QUICK, field, fitted, places, unit_vectors
 from scipy.spatial.distance import cdist
+from untuned import made
 
 from lsgp import Hyperparameters, LSGPRegressor, Sphere
 from lsgp.inputs import transforms
@@ -59,11 +60,7 @@ def test_pulled_back_gradients_are_those_of_differences():
 
 def test_the_three_coordinates_have_one_scale_and_are_never_warped():
     X = np.column_stack([places(200) * [0.05, 0.1], np.random.default_rng(0).lognormal(size=200)])
-    model = (
-        LSGPRegressor()
-        .set_params(coordinates=Sphere(0, 1), input_transform="half-rank", **GIVEN)
-        .fit(X, X[:, 2])
-    )
+    model = made(coordinates=Sphere(0, 1), input_transform="half-rank", **GIVEN).fit(X, X[:, 2])
     transform = model.fitted_[0].transform
     assert transform.kinds == ("sphere", "sphere", "sphere", "half-rank")
     assert len(set(transform.scale[:3])) == 1
@@ -81,8 +78,7 @@ def test_predictions_do_not_depend_on_the_convention_of_longitudes(metric):
     X, queries = places(), places(50, 1)
     y = field(X)
     mean, std = (
-        LSGPRegressor()
-        .set_params(coordinates=Sphere(0, 1), localizer__metric=metric, **GIVEN)
+        made(coordinates=Sphere(0, 1), localizer__metric=metric, **GIVEN)
         .fit(X, y)
         .predict(queries, return_std=True)
     )
@@ -92,11 +88,7 @@ def test_predictions_do_not_depend_on_the_convention_of_longitudes(metric):
         other[:, 0] = start + (X[:, 0] - start) % 360.0
         asked = queries.copy()
         asked[:, 0] += 360.0 * rng.integers(-2, 3, len(asked))
-        model = (
-            LSGPRegressor()
-            .set_params(coordinates=Sphere(0, 1), localizer__metric=metric, **GIVEN)
-            .fit(other, y)
-        )
+        model = made(coordinates=Sphere(0, 1), localizer__metric=metric, **GIVEN).fit(other, y)
         found = model.predict(asked, return_std=True)
         np.testing.assert_allclose(found[0], mean, rtol=0, atol=1e-11)
         np.testing.assert_allclose(found[1], std, rtol=1e-11)
@@ -156,13 +148,13 @@ def test_tuning_finds_one_lengthscale_in_kilometers_and_beats_raw_coordinates():
         "input_transform": "standardize",
         "hyperparameters__scale": "global",
     }
-    on_sphere = LSGPRegressor().set_params(coordinates=Sphere(0, 1), **settings).fit(X, y)
+    on_sphere = made(coordinates=Sphere(0, 1), **settings).fit(X, y)
     lengthscale = on_sphere.model_.lengthscale
     assert len(lengthscale) == 3
     assert len(set(lengthscale)) == 1
     km = on_sphere.lengthscales_[0]
     assert 1000 < km[0] == km[1] < 60_000
-    raw = LSGPRegressor().set_params(**settings).fit(X, y)
+    raw = made(**settings).fit(X, y)
     errors = [np.std(model.predict(queries) - field(queries)) for model in (on_sphere, raw)]
     assert errors[0] < 0.025  # half of the noise
     assert errors[0] < 0.85 * errors[1]
@@ -196,11 +188,7 @@ def test_other_inputs_have_their_own_lengthscales_and_transforms():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.lognormal(size=250), places(250)])
     y = field(X[:, 1:]) + np.log(X[:, 0])
-    model = (
-        LSGPRegressor()
-        .set_params(coordinates=Sphere(1, 2), random_state=0, effort__n_points=40, **QUICK)
-        .fit(X, y)
-    )
+    model = made(coordinates=Sphere(1, 2), random_state=0, effort__n_points=40, **QUICK).fit(X, y)
     for one in model.fitted_:
         lengthscale = one.model.lengthscale
         assert len(lengthscale) == 4
@@ -208,7 +196,7 @@ def test_other_inputs_have_their_own_lengthscales_and_transforms():
         assert one.transform.kinds[1:] == ("sphere",) * 3
         assert one.transform.kinds[0] != "sphere"
     assert model.lengthscales_.shape == (len(model.fitted_), 3)
-    again = LSGPRegressor().set_params(**{**model.get_params(), "warm_start": True})
+    again = made(**{**model.get_params(), "warm_start": True})
     again.ensemble_ = model.ensemble_
     assert again.fit(X, y).tuning_.loss <= model.tuning_.loss * 1.05
 

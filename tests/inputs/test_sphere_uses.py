@@ -13,24 +13,21 @@ import pytest
 from cli_runs import run, run_ok
 from globe import GIVEN, field, fitted, places, unit_vectors
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from untuned import made
 
 from lsgp import Effort, LSGPClassifier, LSGPRegressor, Rotated, Sphere
-from lsgp.ensemble.view import in_one_piece
 from lsgp.inputs import transforms
 from lsgp.inputs.transforms.sphere import EARTH_RADIUS, seam
 from lsgp.plotting import plot_decision, plot_map, plot_neighborhood
 from lsgp.report import write_report
-from lsgp.report.map_sections import _density, _frame
 
 mpl.use("Agg")
 
 
 def test_gradients_are_per_degree():
     X = np.column_stack([places(), np.random.default_rng(0).normal(size=300)])
-    model = (
-        LSGPRegressor()
-        .set_params(coordinates=Sphere(0, 1), localizer="epanechnikov", **GIVEN)
-        .fit(X, np.column_stack([field(X), field(X) * X[:, 2]]))
+    model = made(coordinates=Sphere(0, 1), localizer="epanechnikov", **GIVEN).fit(
+        X, np.column_stack([field(X), field(X) * X[:, 2]])
     )
     queries = np.column_stack([places(6, 4), np.zeros(6)])
     mean, std = model.predict_gradient(queries, return_std=True)
@@ -53,7 +50,7 @@ def test_explanations_have_kilometers_along_the_ground():
     frame = explained.to_frame()
     assert {"distance", "kilometers"} <= set(frame.columns)
     assert np.array_equal(frame["kilometers"][: len(one.rows)], one.kilometers)
-    assert LSGPRegressor().set_params(**GIVEN).fit(X, field(X)).explain(X[:1]).kilometers is None
+    assert made(**GIVEN).fit(X, field(X)).explain(X[:1]).kilometers is None
     assert explained.is_beyond_range.shape == (2, 2)
     assert not explained.is_beyond_range.any()
 
@@ -70,7 +67,7 @@ def test_importance_and_effects_are_of_longitude_and_latitude():
     X = pd.DataFrame(places(), columns=["lon", "lat"])
     X["time"] = np.random.default_rng(0).normal(size=len(X))
     y = np.sin(np.radians(X["lat"].to_numpy())) * 3
-    model = LSGPRegressor().set_params(coordinates=Sphere("lon", "lat"), **GIVEN).fit(X, y)
+    model = made(coordinates=Sphere("lon", "lat"), **GIVEN).fit(X, y)
     found = model.importance()
     assert found.names == ["lon", "lat", "time"]
     assert found.order[0] == 1
@@ -113,23 +110,16 @@ def test_added_rows_are_as_if_they_had_been_there():
         prior_mean=0.0,
         hyperparameters__signal_variance=1.0,
     )
-    first = LSGPRegressor().set_params(**model.get_params()).fit(X[:200], y[:200])
+    first = made(**model.get_params()).fit(X[:200], y[:200])
     added = first.partial_fit(X[200:] + np.array([360.0, 0.0]), y[200:])
     np.testing.assert_allclose(added.predict(queries), model.predict(queries), atol=1e-10)
-
-
-def test_lazy_predictions_are_those_of_arrays():
-    dask_array = pytest.importorskip("dask.array")
-    model, queries = fitted(), places(40, 6)
-    lazy = model.predict(dask_array.from_array(queries, chunks=(15, 2)))
-    np.testing.assert_array_equal(np.asarray(lazy), model.predict(queries))
 
 
 def test_tables_with_texts_keep_their_places():
     X = pd.DataFrame(places(), columns=["lon", "lat"])
     X.insert(0, "kind", np.where(np.arange(300) % 2, "sea", "land"))
     y = field(X[["lon", "lat"]].to_numpy()) + (X["kind"] == "sea")
-    model = LSGPRegressor().set_params(coordinates=Sphere("lon", "lat"), **GIVEN).fit(X, y)
+    model = made(coordinates=Sphere("lon", "lat"), **GIVEN).fit(X, y)
     assert model.ensemble_.projection.pair == (2, 3)  # behind those of the text
     assert model.n_features_in_ == 3
     moved = X.assign(lon=X["lon"] + 360.0)
@@ -138,7 +128,7 @@ def test_tables_with_texts_keep_their_places():
     assert np.isnan(gradient[:, 0]).all()
     assert np.isfinite(gradient[:, 1:]).all()
     with pytest.raises(ValueError, match=r"has the column 'kind', which is .* Give "):
-        LSGPRegressor().set_params(coordinates=Sphere("lon", "kind"), **GIVEN).fit(X, y)
+        made(coordinates=Sphere("lon", "kind"), **GIVEN).fit(X, y)
     with pytest.raises(ValueError, match="Row 3 of X has the latitude 91 in 'lat', beyond ±90"):
         bad = X.copy()
         bad.loc[3, "lat"] = 91.0
@@ -160,7 +150,7 @@ def test_queries_on_the_other_side_of_the_seam_are_near():
 def test_places_that_are_missing_are_filled_in_as_any_number():
     X = np.column_stack([places(), np.arange(300.0)])
     X[::9, 0] = np.nan
-    model = LSGPRegressor().set_params(coordinates=Sphere(0, 1), **GIVEN).fit(X, field(places()))
+    model = made(coordinates=Sphere(0, 1), **GIVEN).fit(X, field(places()))
     assert model.ensemble_.projection is not None
     assert np.isfinite(model.predict(X)).all()
 
@@ -189,16 +179,14 @@ def test_single_precision_keeps_its_digits_in_kilometers():
         "coordinates": Sphere(0, 1),
     }
     y = X[:, 0] - X[:, 1]
-    both = [
-        LSGPRegressor().set_params(dtype=d, **settings).fit(X, y) for d in ("float64", "float32")
-    ]
+    both = [made(dtype=d, **settings).fit(X, y) for d in ("float64", "float32")]
     one, other = (model.predict(queries) for model in both)
     np.testing.assert_allclose(one, other, rtol=1e-4)
 
 
 def test_one_place_is_no_reason_to_fail():
     X = np.column_stack([np.full(30, 10.0), np.full(30, 50.0), np.linspace(0, 1, 30)])
-    model = LSGPRegressor().set_params(coordinates=Sphere(0, 1), **GIVEN).fit(X, X[:, 2])
+    model = made(coordinates=Sphere(0, 1), **GIVEN).fit(X, X[:, 2])
     assert np.isfinite(model.predict(X)).all()
     assert np.isfinite(model.lengthscales_).all()
 
@@ -252,25 +240,6 @@ def test_latitudes_beyond_the_poles_are_refused_wherever_they_come_in():
         model.predict([[np.nan, 0.0]])
     with pytest.raises(ValueError, match="infinity"):
         model.predict([[np.inf, 0.0]])
-
-
-@pytest.mark.parametrize(
-    ("sphere", "message"),
-    [
-        (("x0", 0), "coordinates=Sphere('x0', 0) has one column twice. Give two of them."),
-        (
-            (0, 5),
-            "coordinates=Sphere(0, 5) has 5, which is not a column of X. Its columns are x0, x1: "
-            "give names, or numbers from 0 to 1.",
-        ),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(sphere, message):
-    with pytest.raises(ValueError, match="Sphere") as caught:
-        LSGPRegressor().set_params(coordinates=Sphere(*sphere), **GIVEN).fit(
-            places(), field(places())
-        )
-    assert str(caught.value) == message
 
 
 def test_two_lengthscales_for_one_sphere_are_refused():
@@ -349,9 +318,6 @@ def test_maps_are_in_one_piece_across_the_date_line(tmp_path):
     assert near.get_xlim()[0] > -220
     assert near.get_xlim()[1] < -140
     plt.close("all")
-    frame = _frame(model, in_one_piece(model.ensemble_, pacific()))
-    assert 145 < frame.sides[0][0] < frame.sides[0][1] < 235
-    assert _density(model, frame).sum() == 300
     write_report(model, tmp_path / "report.html", n_points=100)
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "Density of the data" in page

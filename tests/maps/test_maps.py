@@ -411,6 +411,18 @@ def test_polygons_have_the_average_of_the_function_and_its_spread():
     np.testing.assert_allclose(moved["mean"], found["mean"], atol=0.02)
 
 
+def test_points_of_polygons_in_degrees_stand_for_equal_areas():
+    rng = np.random.default_rng(0)
+    lon, lat = rng.uniform(0, 60, 600), rng.uniform(-5, 85, 600)
+    table = pd.DataFrame({"lon": lon, "lat": lat})
+    settings = {**SETTINGS, "coordinates": Sphere("lon", "lat")}
+    fitted = LSGPRegressor().set_params(**settings).fit(table, np.sin(np.radians(lat)))
+    zone = geopandas.GeoSeries([shapely.box(10, 0, 50, 80)], crs="EPSG:4326")
+    found = predict_mean(fitted, zone)
+    # Of the sine of the latitude over a zone's area; over its degrees it would be 0.59.
+    assert found["mean"][0] == pytest.approx(np.sin(np.radians(80)) / 2, abs=0.01)
+
+
 def test_polygons_have_the_covariates_of_their_points():
     fitted = model("zinc", ("height",))
     square = geopandas.GeoSeries([shapely.box(155200, 463200, 155500, 463400)], crs=DUTCH)

@@ -9,12 +9,10 @@ import shapely
 import xarray as xr
 from affine import Affine
 from map_cases import BOUNDS, DUTCH, SETTINGS, covariate, model, points, template
+from model_files import rewrite
 
-from lsgp import LSGPClassifier, LSGPRegressor
-from lsgp.ensemble.georeference import Georeference
+from lsgp import LSGPClassifier, LSGPRegressor, ModelFileError
 from lsgp.maps import fill, fit, predict_grid, predict_mean
-from lsgp.storage.georeference import read_georeference
-from lsgp.storage.records import InvalidRecord
 
 
 def test_templates_without_a_reference_system():
@@ -191,17 +189,19 @@ def test_tables_of_points_given_to_an_estimator_itself():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"x": 2}, "2 is a coordinate of 2 columns"),
+        ({"x": 2}, "2 is a coordinate of 2"),
         ({"x": 1}, "both coordinates are column 1"),
-        ({"crs": 28992}, "the reference system is 28992"),
-        ({"units": ["m", "m"]}, "of 1 targets"),
+        ({"crs": 28992}, "crs is 28992"),
+        ({"units": ["m", "m"]}, "units has shape"),
     ],
 )
-def test_files_whose_coordinates_contradict_the_model(change, message):
-    record = {"x": 0, "y": 1, "crs": None, "units": ["m"]}
-    assert read_georeference(record, 2, 1) == Georeference(0, 1, None, ("m",))
-    with pytest.raises(InvalidRecord, match=message):
-        read_georeference({**record, **change}, 2, 1)
+def test_files_whose_coordinates_contradict_the_model(change, message, tmp_path):
+    path = tmp_path / "model.lsgp"
+    model().save(path)
+    assert LSGPRegressor.load(path).ensemble_.georeference == model().ensemble_.georeference
+    rewrite(path, lambda state, arrays: state["ensemble"]["georeference"].update(change))
+    with pytest.raises(ModelFileError, match=message):
+        LSGPRegressor.load(path)
 
 
 def test_maps_that_cannot_be_filled():

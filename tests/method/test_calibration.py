@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import trapezoid
+from small_data import make_data
+from untuned import made
 
 from lsgp import LSGPRegressor
 from lsgp.ensemble.assessment import LEVELS, assess
@@ -297,9 +299,7 @@ def test_coverage_rises_with_the_level():
 
 
 def test_calibration_of_an_estimator_is_that_of_its_predictions():
-    rng = np.random.default_rng(5)
-    X = rng.uniform(-1.0, 1.0, (150, 2))
-    y = np.sin(3.0 * X[:, 0]) + 0.2 * rng.normal(size=150)
+    X, y = make_data(150, 2)
     model = LSGPRegressor(objective=None).fit(X[:100], y[:100])
     said = model.calibration(X[100:], y[100:])
     predicted = model.predict_distribution(X[100:])
@@ -313,12 +313,10 @@ def test_calibration_of_an_estimator_is_that_of_its_predictions():
 
 
 def test_calibration_can_be_switched_off():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(300, 2))
-    y = np.sin(6 * X[:, 0]) + 0.3 * rng.standard_t(2, size=300)
+    X, y = make_data(300, 2, noise=0.3)
     settings = {"kernel": "rbf", "effort__n_points": 60, "random_state": 0, "effort__n_models": 2}
-    plain = LSGPRegressor().set_params(effort__calibrate=False, **settings).fit(X, y)
-    scaled = LSGPRegressor().set_params(**settings).fit(X, y)
+    plain = made(effort__calibrate=False, **settings).fit(X, y)
+    scaled = made(**settings).fit(X, y)
     assert scaled.scale_factor_ != 1.0
     assert plain.scale_factor_ == plain.tuning_.scale_factor == 1.0
     np.testing.assert_array_equal(plain.predict(X), scaled.predict(X))

@@ -6,6 +6,7 @@ import pytest
 from backend_checks import BACKENDS_HERE, each_core
 from scipy import integrate, stats
 
+from lsgp.backends.contract import Systems
 from lsgp.method.contract import OBJECTIVES, LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS, LOCALIZERS_WITH_DECAY
@@ -44,7 +45,7 @@ def test_localizer_has_the_right_derivatives_and_ends_at_the_bandwidth(name):
     counted = [min(localizer(np.array([s]), decay)[0][0], 1.0) for s in (0.25, 1.0)]
     rows = np.arange(3, dtype=np.int32)[None]
     for backend in BACKENDS_HERE.values():
-        predicted = backend.predict(problem, np.zeros((1, 1)), rows)
+        predicted = backend.predict(Systems(problem, np.zeros((1, 1)), rows))
         assert predicted.dof[0] == pytest.approx(1.0 + sum(counted), rel=1e-14)
 
 

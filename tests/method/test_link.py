@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from differences import differences
 from scipy.special import softmax
 
 from lsgp.inputs.labels import Labels, one_hot
@@ -26,15 +27,6 @@ def make_latent(q=40, n_classes=3, seed=0):
     return Latent(
         rng.normal(0.3, 0.4, (q, n_classes)), rng.uniform(1e-4, 0.1, (q, n_classes))
     ), rng.integers(n_classes, size=q)
-
-
-def differences(function, vector, step=1e-6):
-    return np.array(
-        [
-            (function(vector + e) - function(vector - e)) / (2 * step)
-            for e in np.eye(len(vector)) * step
-        ]
-    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])

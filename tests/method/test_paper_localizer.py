@@ -3,7 +3,9 @@
 
 import numpy as np
 import pytest
+from differences import assert_gradients_are_differences
 from small_regression import QUERIES, X, Y, raises
+from untuned import made
 
 from lsgp import Hyperparameters, LSGPRegressor
 
@@ -35,7 +37,7 @@ def bandwidth_at(query, settings, lengthscale=0.7):
 def test_an_observation_at_the_query_has_the_noise_of_a_neighbor_next_to_it(name, backend):
     """The weight of a point at distance 0 is k(0)/h = 1/h: its noise is the noise variance × h."""
     settings = BANDWIDTHS[name]
-    model = LSGPRegressor().set_params(**BARE, **settings, backend=backend).fit(X, Y)
+    model = made(**BARE, **settings, backend=backend).fit(X, Y)
     latent = model.predict(QUERIES, return_std=True, kind="latent")[1]
     observation = model.predict(QUERIES, return_std=True)[1]
     h = np.array([bandwidth_at(query, settings) for query in QUERIES])
@@ -44,9 +46,7 @@ def test_an_observation_at_the_query_has_the_noise_of_a_neighbor_next_to_it(name
     for query, variance in zip(QUERIES, latent**2, strict=True):
         noise = 2.0 * 0.05 * bandwidth_at(query, settings)
         if "localizer__bandwidth" in settings:
-            more = (
-                LSGPRegressor().set_params(**BARE, **settings).fit(np.vstack([X, query]), [*Y, 0.0])
-            )
+            more = made(**BARE, **settings).fit(np.vstack([X, query]), [*Y, 0.0])
             left = more.predict([query], return_std=True, kind="latent")[1][0] ** 2
             assert left == pytest.approx(variance * noise / (variance + noise), rel=1e-8)
 
@@ -54,11 +54,11 @@ def test_an_observation_at_the_query_has_the_noise_of_a_neighbor_next_to_it(name
 @pytest.mark.parametrize("name", BANDWIDTHS)
 def test_the_noise_of_a_row_left_out_is_that_of_an_observation_there(name):
     settings = BANDWIDTHS[name]
-    model = LSGPRegressor().set_params(**BARE, **settings).fit(X, Y)
+    model = made(**BARE, **settings).fit(X, Y)
     predicted = model.loo().predicted
     for row in (0, 7, 50):
         others = np.arange(len(X)) != row
-        alone = LSGPRegressor().set_params(**BARE, **settings).fit(X[others], Y[others])
+        alone = made(**BARE, **settings).fit(X[others], Y[others])
         assert alone.predict(X[[row]], return_std=True)[1][0] == pytest.approx(predicted.std[row])
     explained = model.explain(QUERIES).predicted.std
     np.testing.assert_allclose(explained, model.predict(QUERIES, return_std=True)[1], rtol=1e-9)
@@ -74,17 +74,8 @@ def test_gradients_of_predictions_are_differences(name, metric, scale):
         "hyperparameters__lengthscale": [0.5, 1.1],
         "hyperparameters__scale": scale,
     }
-    model = (
-        LSGPRegressor()
-        .set_params(**settings, localizer__metric=metric, backend="reference")
-        .fit(X, Y)
-    )
-    mean, std = model.predict_gradient(QUERIES, return_std=True)
-    for j in range(2):
-        step = 1e-6 * np.eye(2)[j]
-        above, below = (model.predict(QUERIES + s, return_std=True) for s in (step, -step))
-        np.testing.assert_allclose((above[0] - below[0]) / 2e-6, mean[:, j], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose((above[1] - below[1]) / 2e-6, std[:, j], rtol=1e-4, atol=1e-6)
+    model = made(**settings, localizer__metric=metric, backend="reference").fit(X, Y)
+    assert_gradients_are_differences(model, QUERIES, atol=1e-6)
 
 
 def by_hand(query, lengthscale, radius, k):
@@ -105,7 +96,7 @@ def test_the_ball_is_euclidean_in_the_inputs_if_so_wanted(name):
     lengthscale = np.array([0.3, 1.5])
     settings |= {"hyperparameters__lengthscale": lengthscale, "localizer__metric": "inputs"}
     with pytest.warns(UserWarning, match="does not know metric='inputs'"):
-        model = LSGPRegressor().set_params(**settings).fit(X, Y)
+        model = made(**settings).fit(X, Y)
     mean, std = model.predict(QUERIES, return_std=True, kind="latent")
     for i, query in enumerate(QUERIES):
         radius = bandwidth_at(query, BANDWIDTHS[name])
@@ -115,8 +106,8 @@ def test_the_ball_is_euclidean_in_the_inputs_if_so_wanted(name):
 
 def test_with_one_lengthscale_both_metrics_are_the_same_and_native(recwarn):
     settings = {**BARE, "n_neighbors": 12}
-    expected = LSGPRegressor().set_params(**settings).fit(X, Y).predict(QUERIES)
-    actual = LSGPRegressor().set_params(**settings, localizer__metric="inputs").fit(X, Y)
+    expected = made(**settings).fit(X, Y).predict(QUERIES)
+    actual = made(**settings, localizer__metric="inputs").fit(X, Y)
     assert np.array_equal(actual.predict(QUERIES), expected)
     assert actual.fitted_[0].solver.backend.name == "cpu"
     assert not recwarn.list
@@ -124,9 +115,7 @@ def test_with_one_lengthscale_both_metrics_are_the_same_and_native(recwarn):
 
 def test_lengthscales_are_tuned_with_a_ball_of_the_inputs(tmp_path):
     settings = {"kernel": "rbf", "n_neighbors": 15, "effort__n_models": 1, "effort__n_points": 20}
-    model = LSGPRegressor().set_params(
-        localizer__metric="inputs", input_transform=None, random_state=0, **settings
-    )
+    model = made(localizer__metric="inputs", input_transform=None, random_state=0, **settings)
     with pytest.warns(UserWarning, match="does not know metric='inputs'"):
         model.fit(X, Y)
     assert model.model_.localizer_metric == "inputs"
@@ -142,7 +131,7 @@ def test_lengthscales_are_tuned_with_a_ball_of_the_inputs(tmp_path):
 
 
 def test_a_metric_that_the_native_core_does_not_know_is_said():
-    model = LSGPRegressor().set_params(
+    model = made(
         **{**BARE, "hyperparameters__lengthscale": [0.3, 1.5]},
         localizer__metric="inputs",
         backend="cpu",
@@ -164,7 +153,7 @@ def test_a_metric_that_the_native_core_does_not_know_is_said():
 def test_samples_of_the_prior_have_the_variance_of_the_localized_prior(name):
     """At a point of distance u h it is s² k(u) / h."""
     settings = BANDWIDTHS[name]
-    model = LSGPRegressor().set_params(**BARE, **settings).fit(X, Y)
+    model = made(**BARE, **settings).fit(X, Y)
     x0, h = QUERIES[0], bandwidth_at(QUERIES[0], settings)
     points = x0 + np.array([[0.0, 0.0], [0.5 * h, 0.0], [0.0, 0.9 * h], [1.1 * h, 0.0]])
     drawn = model.sample_prior(x0, points, n_samples=20_000, random_state=0)

@@ -66,20 +66,6 @@ def test_crps_is_the_integral_of_its_definition(dof, y):
     assert predicted.crps(y) == pytest.approx(integrated_crps(predicted, y), rel=1e-6)
 
 
-def test_crps_is_the_textbook_form():
-    # Away from nu = 1 and from large nu, where that form loses its digits.
-    from scipy.special import beta
-
-    nu = np.array([1.5, 2.0, 3.3, 10.0, 50.0])[:, np.newaxis]
-    expected = (
-        Y * (2 * stats.t.cdf(Y, nu) - 1)
-        + 2 * stats.t.pdf(Y, nu) * (nu + Y**2) / (nu - 1)
-        - 2 * np.sqrt(nu) / (nu - 1) * beta(0.5, nu - 0.5) / beta(0.5, nu / 2) ** 2
-    )
-    predicted = PredictiveDistribution(np.zeros((5, len(Y))), 1.0, nu)
-    np.testing.assert_allclose(predicted.crps(Y), expected, rtol=1e-11)
-
-
 @pytest.mark.parametrize("center", [1.0, 40.0, 39.0, 1.0 + 2e-3, 1.0 - 2e-3])
 def test_crps_is_smooth_in_dof_across_its_branches(center):
     # A second difference sees a jump between two formulas, or a pole left over.
@@ -209,15 +195,6 @@ def test_interval_score_charges_width_and_misses():
     y = np.array([0.0, 2.0, -3.0])
     score = interval_score(y, np.full(3, -1.0), np.full(3, 1.0), level=0.8)
     np.testing.assert_allclose(score, [2.0, 2.0 + 10.0, 2.0 + 20.0])
-
-
-def test_interval_score_is_least_for_the_true_interval():
-    truth = PredictiveDistribution(0.0, 1.0)
-    y = truth.ppf((np.arange(2_000) + 0.5) / 2_000)
-    low, high = truth.interval(0.9)
-    best = interval_score(y, low, high, 0.9).mean()
-    for factor in (0.8, 0.95, 1.05, 1.2):
-        assert interval_score(y, factor * low, factor * high, 0.9).mean() > best
 
 
 @pytest.mark.parametrize(

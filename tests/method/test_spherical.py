@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from small_data import make_data
 
 from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.inputs.settings import specify
@@ -42,9 +43,7 @@ def test_tuning_does_not_try_it_by_itself():
 
 
 def test_it_can_be_tuned_and_ends_at_its_lengthscale():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(200, 2))
-    y = np.sin(5 * X[:, 0]) + X[:, 1] + 0.05 * rng.normal(size=200)
+    X, y = make_data(200, 2, noise=0.05)
     model = LSGPRegressor(
         kernel="spherical", effort=Effort(n_models=1, n_points=60), n_neighbors=30, random_state=0
     ).fit(X, y)

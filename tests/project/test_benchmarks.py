@@ -8,27 +8,48 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
+SCRIPTS = sorted(FOLDER.glob("*.py"))
 
 
-def imported_from_here(path):
-    """Modules of the package and of the reproduction, and names in them."""
+def imported_names(path):
+    """Modules that a file imports names of, with the names."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and _is_ours(node.module):
-            yield from ((node.module, alias.name) for alias in node.names)
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module or "", alias.name) for alias in node.names)
 
 
-def _is_ours(module):
+def is_ours(module):
     return (module or "").split(".")[0] in ("lsgp", "reproduction")
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.name)
-def test_names_that_are_imported_exist(path):
-    for module, name in imported_from_here(path):
+def own_names(path):
+    """What a script defines, or imports itself, at its top level."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        else:
+            yield from (n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_names_of_the_package_that_are_imported_exist(path):
+    for module, name in imported_names(path):
+        if not is_ours(module):
+            continue
         try:
             found = importlib.import_module(module)
         except ModuleNotFoundError as error:
-            if _is_ours(error.name):
+            if is_ours(error.name):
                 raise
             pytest.skip(f"{module} needs {error.name}")
         if not hasattr(found, name):
             importlib.import_module(f"{module}.{name}")
+
+
+def test_names_that_scripts_import_of_each_other_exist():
+    names = {path.stem: set(own_names(path)) for path in SCRIPTS}
+    for path in SCRIPTS:
+        for module, name in imported_names(path):
+            assert name in names.get(module, {name}), f"{path.name}: {module} has no {name}"

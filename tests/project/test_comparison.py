@@ -17,12 +17,12 @@ import comparison_report  # noqa: E402
 import comparison_tables as tables  # noqa: E402
 import rerun  # noqa: E402
 import task_tables  # noqa: E402
-from compare import LEVELS, scores  # noqa: E402
 from isolated import over_limit, run_isolated  # noqa: E402
 from job_runner import ResultsFile, run_jobs  # noqa: E402
 from peer_sklearn import fit_knn, fit_random_forest  # noqa: E402
 from peer_task import Task, folds, standardized  # noqa: E402
 from peers import METHODS  # noqa: E402
+from scores import LEVELS, scores  # noqa: E402
 
 pytest.importorskip("resource")
 

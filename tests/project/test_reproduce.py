@@ -17,8 +17,6 @@ from lsgp import Effort, LSGPRegressor
 from reproduction import (
     DATASET_LABELS,
     FULL,
-    METHOD_LABELS,
-    QUICK,
     Protocol,
     published,
     reproduce,
@@ -175,15 +173,6 @@ def test_one_failure_is_noted_and_the_rest_is_run(tmp_path, monkeypatch):
     assert "no room for &lt;this&gt;" in made.report.read_text(encoding="utf-8")
 
 
-def test_a_data_set_that_cannot_be_had_is_noted(tmp_path, monkeypatch):
-    def refuse(name, folder):
-        raise FileNotFoundError(f"Data set {name!r} was not found.")
-
-    monkeypatch.setattr(run_module, "load_dataset", refuse)
-    made = reproduce(tmp_path, protocol=TINY, with_figures=False)
-    assert "Yacht: failed. Data set 'yacht' was not found." in made.not_run
-
-
 def test_results_of_another_protocol_do_not_count(tmp_path):
     results = Results(tmp_path / "results.jsonl")
     entry = {"kind": "mse", "dataset": "yacht", "split": 0, "method": "gp"}
@@ -312,11 +301,6 @@ def test_deep_gp_of_the_benchmarks_learns_a_sine():
     assert np.mean((predict(task, protocol).mean - y) ** 2) < 0.05
 
 
-def test_quick_is_small():
-    assert set(QUICK.datasets) == {"yacht", "boston"}
-    assert QUICK.n_splits == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -361,7 +345,3 @@ def test_command_writes_the_report_and_says_where(tmp_path, capsys):
     assert summary["n_new"] == 2
     assert summary["report"].endswith("report.html")
     assert (tmp_path / "new" / "report.html").exists()
-
-
-def test_methods_have_labels():
-    assert set(METHODS) | {"deep-gp"} == set(METHOD_LABELS)

@@ -9,6 +9,7 @@ import pytest
 import lsgp.distributed.fitting as cluster_fitting
 from lsgp import LSGPClassifier, LSGPRegressor, _core
 from lsgp.search.approximate import CHOSEN_RECALL, ApproximateIndex, approximate, encode
+from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import build_index
 
@@ -42,17 +43,19 @@ def test_new_queries_have_the_recall_that_is_reported(kind):
     index = build_index(X[:N].copy(), unit)
     queries, lengthscale = X[N:].copy(), unit[::-1].copy()
     near = approximate(index, lengthscale, K)
-    found = near.nearest(queries, lengthscale, K)
-    true = index.nearest(queries, lengthscale, K)
+    found = near.search(SearchRequest(queries, lengthscale, K))
+    true = index.search(SearchRequest(queries, lengthscale, K))
     assert 0.985 < near.recall < 1
     assert share_found(found, true) == pytest.approx(near.recall, abs=0.006)
 
 
 def test_the_reach_is_the_least_that_suffices(uniform):
     X, index, near = uniform
-    true = index.nearest(X[:500].copy(), np.ones(D), K)
+    true = index.search(SearchRequest(X[:500].copy(), np.ones(D), K))
     shares = [
-        share_found(replace(near, reach=reach).nearest(X[:500].copy(), np.ones(D), K), true)
+        share_found(
+            replace(near, reach=reach).search(SearchRequest(X[:500].copy(), np.ones(D), K)), true
+        )
         for reach in (near.reach - 0.1, near.reach, 1.0)
     ]
     assert shares[0] < CHOSEN_RECALL - 0.005 < shares[1] < shares[2]
@@ -62,20 +65,22 @@ def test_the_reach_is_the_least_that_suffices(uniform):
 def test_neighborhoods_do_not_depend_on_other_queries(uniform):
     X, _, near = uniform
     queries = X[:300] + 0.01
-    together = near.nearest_with_distances(queries, np.ones(D), K)
+    together = near.measure(SearchRequest(queries, np.ones(D), K))
     order = np.random.default_rng(1).permutation(300)
-    shuffled = near.nearest_with_distances(queries[order].copy(), np.ones(D), K)
+    shuffled = near.measure(SearchRequest(queries[order].copy(), np.ones(D), K))
     np.testing.assert_array_equal(shuffled.neighbors, together.neighbors[order])
     np.testing.assert_array_equal(shuffled.distances, together.distances[order])
-    alone = np.concatenate([near.nearest(q[None].copy(), np.ones(D), K) for q in queries[:20]])
+    alone = np.concatenate(
+        [near.search(SearchRequest(q[None].copy(), np.ones(D), K)) for q in queries[:20]]
+    )
     np.testing.assert_array_equal(alone, together.neighbors[:20])
 
 
 def test_distances_are_those_of_the_exact_search_and_in_order(uniform):
     X, index, near = uniform
     lengthscale = np.geomspace(0.5, 2.0, D)
-    found = near.nearest_with_squares(X[:200].copy(), lengthscale, K)
-    all_of_them = index.nearest_with_squares(X[:200].copy(), lengthscale, 1000)
+    found = near.measure(SearchRequest(X[:200].copy(), lengthscale, K))
+    all_of_them = index.measure(SearchRequest(X[:200].copy(), lengthscale, 1000))
     for rows, squares, known, exact in zip(*found, *all_of_them, strict=True):
         by_row = dict(zip(known, exact, strict=True))
         assert [by_row[row] for row in rows] == list(squares)
@@ -85,7 +90,7 @@ def test_distances_are_those_of_the_exact_search_and_in_order(uniform):
 def test_equal_distances_are_ordered_by_row():
     X = np.random.default_rng(0).integers(0, 3, size=(12_000, D)).astype(float)
     near = encode(build_index(X, np.ones(D)), reach=1.0, recall=1.0)
-    found = near.nearest_with_squares(X[:50].copy(), np.ones(D), 40)
+    found = near.measure(SearchRequest(X[:50].copy(), np.ones(D), 40))
     same = np.diff(found.distances, axis=1) == 0
     assert same.any()
     assert np.all(np.diff(found.neighbors, axis=1)[same] > 0)
@@ -102,11 +107,6 @@ def many_points_of(kind, n, d):
     return 1e-150 * (1.0 + rng.normal(size=(n, 4)) @ rng.normal(size=(4, d)))  # a tiny plane
 
 
-@pytest.fixture(params=_core.available_instruction_sets())
-def instruction_set(request, monkeypatch):
-    monkeypatch.setattr(_core, "core", _core.load(request.param))
-
-
 @pytest.mark.parametrize("matter", ["all", "few"])
 @pytest.mark.parametrize("kind", ["normal", "heavy tails", "lattice", "plane"])
 @pytest.mark.usefixtures("instruction_set")
@@ -120,8 +120,8 @@ def test_half_codes_lose_hardly_any_neighbor(kind, matter):
         for unit in (lengthscale, np.ones(d)):
             index = build_index(X, unit)
             near = encode(index, reach=1.0, recall=1.0)
-            true = index.nearest_with_squares(queries, lengthscale, k)
-            found = near.nearest_with_squares(queries, lengthscale, k)
+            true = index.measure(SearchRequest(queries, lengthscale, k))
+            found = near.measure(SearchRequest(queries, lengthscale, k))
             # Of equally distant ones, up to rounding, any counts. Tails alone make codes coarse.
             is_near = found.distances <= true.distances[:, -1:] * (1 + 1e-12)
             assert np.mean(is_near) > (0.98 if kind == "heavy tails" else 0.999)
@@ -135,8 +135,8 @@ def test_many_inputs_of_few_values_lose_hardly_any_neighbor(n_values, d):
     index = build_index(X, np.ones(d))
     near = encode(index, reach=1.0, recall=1.0)
     for k in (16, 256):
-        true = index.nearest_with_squares(X[:10] + 0.05, np.ones(d), k)
-        found = near.nearest_with_squares(X[:10] + 0.05, np.ones(d), k)
+        true = index.measure(SearchRequest(X[:10] + 0.05, np.ones(d), k))
+        found = near.measure(SearchRequest(X[:10] + 0.05, np.ones(d), k))
         assert np.mean(found.distances <= true.distances[:, -1:] * (1 + 1e-12)) > 0.99
 
 
@@ -155,8 +155,8 @@ def test_what_is_excluded_is_not_found_and_the_rest_is(uniform, kind):
     X, index, near = uniform
     rows = np.arange(0, N, 100, dtype=np.int32)
     exclusions = exclusions_of(kind, rows, N)
-    found = near.nearest_with_distances(X[rows].copy(), np.ones(D), K, exclusions)
-    true = index.nearest_with_distances(X[rows].copy(), np.ones(D), K, exclusions)
+    found = near.measure(SearchRequest(X[rows].copy(), np.ones(D), K, exclusions))
+    true = index.measure(SearchRequest(X[rows].copy(), np.ones(D), K, exclusions))
     assert share_found(found.neighbors, true.neighbors) > 0.975
     assert not np.any(found.neighbors == rows[:, None])
     if kind == "radius":
@@ -171,8 +171,8 @@ def test_what_too_few_rows_are_left_for_is_searched_exactly():
     near = encode(index, reach=0.02, recall=0.5)
     groups = np.where(np.arange(10_000) < 30, 0, 1).astype(np.int32)
     exclusions = Exclusions(None, None, groups, np.ones(4, np.int32))
-    found = near.nearest_with_distances(X[:4].copy(), np.ones(D), 64, exclusions)
-    true = index.nearest_with_distances(X[:4].copy(), np.ones(D), 64, exclusions)
+    found = near.measure(SearchRequest(X[:4].copy(), np.ones(D), 64, exclusions))
+    true = index.measure(SearchRequest(X[:4].copy(), np.ones(D), 64, exclusions))
     np.testing.assert_array_equal(found.neighbors, true.neighbors)
     np.testing.assert_array_equal(found.distances, true.distances)
     assert np.all(np.count_nonzero(found.neighbors >= 0, axis=1) == 30)
@@ -184,20 +184,24 @@ def test_trees_of_any_size_are_searched_without_gaps(n):
     index = build_index(X, np.ones(D))
     near = encode(index, reach=1.0, recall=1.0)
     k = min(n, 20)
-    true = index.nearest(X[:50].copy(), np.ones(D), k)
-    assert share_found(near.nearest(X[:50].copy(), np.ones(D), k), true) > 0.999
-    np.testing.assert_array_equal(near.nearest(X[:1].copy(), np.ones(D), n + 3)[:, n:], -1)
+    true = index.search(SearchRequest(X[:50].copy(), np.ones(D), k))
+    assert share_found(near.search(SearchRequest(X[:50].copy(), np.ones(D), k)), true) > 0.999
+    np.testing.assert_array_equal(
+        near.search(SearchRequest(X[:1].copy(), np.ones(D), n + 3))[:, n:], -1
+    )
 
 
 def test_rows_come_and_go(uniform):
     X, _, near = uniform
     grown = near.add_rows(X[:10] + 1e-6)
-    found = grown.nearest(X[:10].copy(), np.ones(D), 2)
+    found = grown.search(SearchRequest(X[:10].copy(), np.ones(D), 2))
     np.testing.assert_array_equal(found, np.c_[np.arange(10), N + np.arange(10)])
     assert grown.recall == near.recall
     assert isinstance(grown.compact(), ApproximateIndex)
     fewer = near.keep_rows(np.arange(N) >= 5)
-    np.testing.assert_array_equal(fewer.nearest(X[5:10].copy(), np.ones(D), 1)[:, 0], range(5))
+    np.testing.assert_array_equal(
+        fewer.search(SearchRequest(X[5:10].copy(), np.ones(D), 1))[:, 0], range(5)
+    )
 
 
 def test_few_inputs_few_rows_and_radii_are_searched_exactly():
@@ -206,18 +210,16 @@ def test_few_inputs_few_rows_and_radii_are_searched_exactly():
         assert approximate(index, np.ones(d), k) is index
     index = build_index(points_of("uniform"), np.ones(D))
     near = encode(index, 0.1, 0.5)
-    arguments = index.points()[:5].copy(), np.ones(D), 0.3
-    np.testing.assert_array_equal(
-        near.within(*arguments, max_neighbors=N), index.within(*arguments, max_neighbors=N)
-    )
+    request = SearchRequest(index.points()[:5].copy(), np.ones(D), None, radius=0.3)
+    np.testing.assert_array_equal(near.search(request), index.search(request))
 
 
 def test_codes_that_are_too_coarse_are_not_used():
     X = points_of("uniform", 10_000)
     X[0] = 1e30  # in 255ths of this, all other points are one
     index = build_index(X, np.ones(D))
-    found = approximate(index, np.ones(D), K).nearest(X[1:20].copy(), np.ones(D), K)
-    assert share_found(found, index.nearest(X[1:20].copy(), np.ones(D), K)) > 0.98
+    found = approximate(index, np.ones(D), K).search(SearchRequest(X[1:20].copy(), np.ones(D), K))
+    assert share_found(found, index.search(SearchRequest(X[1:20].copy(), np.ones(D), K))) > 0.98
 
 
 def test_of_many_inputs_the_exact_search_is_exact_whichever_matter():
@@ -228,9 +230,9 @@ def test_of_many_inputs_the_exact_search_is_exact_whichever_matter():
         index = build_index(X, np.ones(40))
         squares = (((queries[:, None] - X) / lengthscale) ** 2).sum(axis=2)
         true = np.argsort(squares, axis=1)[:, :30]
-        np.testing.assert_array_equal(index.nearest(queries, lengthscale, 30), true)
-        within = index.within(queries, lengthscale, np.sqrt(np.sort(squares)[0, 10]) + 1e-9,
-                              max_neighbors=3000)  # fmt: skip
+        np.testing.assert_array_equal(index.search(SearchRequest(queries, lengthscale, 30)), true)
+        radius = np.sqrt(np.sort(squares)[0, 10]) + 1e-9
+        within = index.search(SearchRequest(queries, lengthscale, None, radius=radius))
         assert np.count_nonzero(within[0] >= 0) == 11
 
 
@@ -239,11 +241,11 @@ def test_the_core_refuses_codes_of_another_tree(uniform):
     for name, array in near.codes._asdict().items():
         wrong = near.codes._replace(**{name: array[1:].copy()})
         with pytest.raises(ValueError, match=f"{name} must have shape"):
-            _core.core.encode_tree(index.leaves, index.order, index.boxes, *wrong)
+            _core.core.encode_tree(index.tree, *wrong)
         with pytest.raises(ValueError, match=f"{name} must have shape"):
-            replace(near, codes=wrong).nearest(np.zeros((1, D)), np.ones(D), 1)
+            replace(near, codes=wrong).search(SearchRequest(np.zeros((1, D)), np.ones(D), 1))
     with pytest.raises(ValueError, match=r"reach must be in \(0, 1\]"):
-        replace(near, reach=0.0).nearest(np.zeros((1, D)), np.ones(D), 1)
+        replace(near, reach=0.0).search(SearchRequest(np.zeros((1, D)), np.ones(D), 1))
 
 
 # -- estimators --------------------------------------------------------------------------------

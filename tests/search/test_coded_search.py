@@ -7,9 +7,9 @@ A block of queries that scan many leaves is searched by the codes of points firs
 
 import numpy as np
 import pytest
-from test_neighbors import draw_exclusions, naive_search, pad
+from naive_search import draw_exclusions, naive_search, pad
 
-from lsgp import _core
+from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import build_index
 
@@ -62,17 +62,16 @@ METRICS = {
 
 
 def search_both(index, queries, lengthscale, k, exclusions=NO_EXCLUSIONS):
-    together = index.nearest_with_squares(queries, lengthscale, k, exclusions)
+    together = index.measure(SearchRequest(queries, lengthscale, k, exclusions))
     alone = [
-        index.nearest_with_squares(queries[i : i + 1], lengthscale, k, exclusions.block(i, i + 1))
+        index.measure(
+            SearchRequest(
+                queries[i : i + 1], lengthscale, k, exclusions.of_queries(slice(i, i + 1))
+            )
+        )
         for i in range(len(queries))
     ]
     return together, alone
-
-
-@pytest.fixture(params=_core.available_instruction_sets())
-def instruction_set(request, monkeypatch):
-    monkeypatch.setattr(_core, "core", _core.load(request.param))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -88,7 +87,7 @@ def test_many_queries_find_what_each_finds_alone(points, metric):
         together, alone = search_both(build_index(X, unit), queries, lengthscale, K)
         for i, own in enumerate(alone):
             np.testing.assert_array_equal(together.neighbors[i], own.neighbors[0])
-            np.testing.assert_array_equal(together.distances[i], own.distances[0])
+            np.testing.assert_array_equal(together.squares[i], own.squares[0])
 
 
 @pytest.mark.parametrize("d", [8, 17, 40])
@@ -98,9 +97,9 @@ def test_many_queries_find_the_nearest(d, k):
     X, queries = normal(rng, N, d), normal(rng, 40, d)
     lengthscale = METRICS["few matter"](d)
     expected = naive_search(X, lengthscale, queries, k)
-    found = build_index(X, lengthscale).nearest_with_squares(queries, lengthscale, k)
+    found = build_index(X, lengthscale).measure(SearchRequest(queries, lengthscale, k))
     np.testing.assert_array_equal(found.neighbors, pad(expected, k))
-    np.testing.assert_array_equal(found.distances, pad(expected, k, 1, np.inf))
+    np.testing.assert_array_equal(found.squares, pad(expected, k, 1, np.inf))
 
 
 @pytest.mark.parametrize("points", [normal, lattice])
@@ -118,7 +117,9 @@ def test_what_is_excluded_by_rows_radii_and_groups_is_not_found(points):
         drawn,
     ):
         expected = naive_search(X, lengthscale, queries, K, e=e, unit=np.ones(d))
-        np.testing.assert_array_equal(index.nearest(queries, lengthscale, K, e), pad(expected, K))
+        np.testing.assert_array_equal(
+            index.search(SearchRequest(queries, lengthscale, K, e)), pad(expected, K)
+        )
 
 
 def test_rows_that_left_and_too_few_that_stay_are_no_obstacle():
@@ -128,11 +129,12 @@ def test_rows_that_left_and_too_few_that_stay_are_no_obstacle():
     index = build_index(X, np.ones(d)).keep_rows(kept)
     fresh = build_index(X[kept], np.ones(d))
     np.testing.assert_array_equal(
-        index.nearest(queries, np.ones(d), K), fresh.nearest(queries, np.ones(d), K)
+        index.search(SearchRequest(queries, np.ones(d), K)),
+        fresh.search(SearchRequest(queries, np.ones(d), K)),
     )
     groups = (np.arange(N) >= 10).astype(np.int32)
     nearly_all = Exclusions(groups=groups, query_groups=np.ones(Q, np.int32))
-    found = build_index(X, np.ones(d)).nearest(queries, np.ones(d), K, nearly_all)
+    found = build_index(X, np.ones(d)).search(SearchRequest(queries, np.ones(d), K, nearly_all))
     np.testing.assert_array_equal(np.sort(found[:, :10], axis=1), np.tile(np.arange(10), (Q, 1)))
     np.testing.assert_array_equal(found[:, 10:], -1)
 

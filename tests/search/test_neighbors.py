@@ -8,72 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive_search import draw, draw_exclusions, lattice, naive_search, pad, within
 
 from lsgp import _core
+from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import LEAF_SIZE, build_index
 from lsgp.search.suitability import suits
 
-
-def naive_search(X, lengthscale, queries, k=None, radius=None, e=NO_EXCLUSIONS, unit=None):
-    """Rows and squared distances of each query: sums in the order of the inputs, then a sort."""
-    unit = lengthscale if unit is None else unit
-    Z, factor, results = X / unit, unit / lengthscale, []
-    for i, z in enumerate(queries / unit):
-        squared, unscaled = np.zeros(len(X)), np.zeros(len(X))
-        for j in range(X.shape[1]):
-            squared += ((Z[:, j] - z[j]) * factor[j]) ** 2
-            unscaled += (unit[j] * (Z[:, j] - z[j])) ** 2
-        admissible = np.ones(len(X), bool)
-        if e.rows is not None and e.rows[i] >= 0:
-            admissible[e.rows[i]] = False
-        if e.radius is not None:
-            admissible &= unscaled >= e.radius[i] ** 2
-        if e.groups is not None and e.query_groups[i] >= 0:
-            admissible &= e.groups != e.query_groups[i]
-        if radius is not None:
-            admissible &= squared <= radius**2
-        rows = np.flatnonzero(admissible)
-        rows = rows[np.lexsort((rows, squared[rows]))][:k]
-        results.append((rows, squared[rows]))
-    return results
-
-
-def pad(results, width, part=0, fill=-1):
-    padded = np.full((len(results), width), fill, np.int32 if part == 0 else np.float64)
-    for row, result in zip(padded, results, strict=True):
-        row[: len(result[part])] = result[part]
-    return padded
-
-
-def draw(n, d, q=5, seed=0):
-    rng = np.random.default_rng([seed, n, d])
-    return rng.normal(size=(n, d)), rng.uniform(0.3, 3, d), rng.normal(size=(q, d))
-
-
-def draw_exclusions(X, queries, seed=0):
-    rng = np.random.default_rng(seed)
-    n, q = len(X), len(queries)
-    return Exclusions(
-        rng.integers(-1, n, q).astype(np.int32),
-        rng.choice([0, 0.3, 1.0], q),
-        rng.integers(0, 4, n).astype(np.int32),
-        rng.integers(-1, 4, q).astype(np.int32),
-    )
-
-
-def lattice(d, side):
-    axes = np.meshgrid(*[np.arange(side, dtype=float)] * d, indexing="ij")
-    return np.stack([a.ravel() for a in axes], 1)
-
-
 #: An index in the model's own metric, and one in units that have nothing to do with it.
 each_unit = pytest.mark.parametrize("unit_of", [np.copy, lambda x: 1.7 / x**3])
-
-
-@pytest.fixture(params=_core.available_instruction_sets())
-def instruction_set(request, monkeypatch):
-    monkeypatch.setattr(_core, "core", _core.load(request.param))
 
 
 @pytest.mark.parametrize("d", [1, 2, 9, 20])
@@ -85,7 +29,7 @@ def test_nearest_are_those_of_the_naive_search(n, d, k, unit_of):
     X, lengthscale, queries = draw(n, d)
     unit = unit_of(lengthscale)
     expected = naive_search(X, lengthscale, queries, k, unit=unit)
-    result = build_index(X, unit).nearest_with_distances(queries, lengthscale, k)
+    result = build_index(X, unit).measure(SearchRequest(queries, lengthscale, k))
     np.testing.assert_array_equal(result.neighbors, pad(expected, k))
     np.testing.assert_array_equal(result.distances, np.sqrt(pad(expected, k, 1, np.inf)))
 
@@ -106,21 +50,23 @@ def test_exclusions_are_those_of_the_naive_search(d, unit_of):
     ]:
         for k in (3, 64):
             expected = pad(naive_search(X, lengthscale, queries, k, e=e, unit=unit), k)
-            result = index.nearest(queries, lengthscale, k, e)
+            result = index.search(SearchRequest(queries, lengthscale, k, e))
             np.testing.assert_array_equal(result, expected)
-        within = naive_search(X, lengthscale, queries, radius=np.sqrt(d), e=e, unit=unit)
-        width = max(len(rows) for rows, _ in within)
-        result = index.within(queries, lengthscale, np.sqrt(d), max_neighbors=len(X), exclusions=e)
-        np.testing.assert_array_equal(result, pad(within, width))
+        reached = naive_search(X, lengthscale, queries, radius=np.sqrt(d), e=e, unit=unit)
+        width = max(len(rows) for rows, _ in reached)
+        result = index.search(within(queries, lengthscale, np.sqrt(d), len(X), exclusions=e))
+        np.testing.assert_array_equal(result, pad(reached, width))
 
 
 def test_exclusions_of_blocks_are_those_of_all_queries():
     X, lengthscale, queries = draw(700, 2, q=40)
     index, exclusions = build_index(X, lengthscale), draw_exclusions(X, queries)
     for e in (exclusions, exclusions._replace(rows=None, radius=None), NO_EXCLUSIONS):
-        whole = index.nearest(queries, lengthscale, 9, e)
+        whole = index.search(SearchRequest(queries, lengthscale, 9, e))
         parts = [
-            index.nearest(queries[i : i + 7], lengthscale, 9, e.block(i, i + 7))
+            index.search(
+                SearchRequest(queries[i : i + 7], lengthscale, 9, e.of_queries(slice(i, i + 7)))
+            )
             for i in range(0, len(queries), 7)
         ]
         np.testing.assert_array_equal(np.concatenate(parts), whole)
@@ -134,14 +80,14 @@ def test_within_are_those_of_the_naive_search(n, d, radius, unit_of):
     X, lengthscale, queries = draw(n, d)
     unit = unit_of(lengthscale)
     expected = naive_search(X, lengthscale, queries, radius=radius, unit=unit)
-    result = build_index(X, unit).within(queries, lengthscale, radius, max_neighbors=n)
+    result = build_index(X, unit).search(within(queries, lengthscale, radius, n))
     np.testing.assert_array_equal(result, pad(expected, max(len(rows) for rows, _ in expected)))
 
 
 def test_within_includes_points_at_the_radius_itself():
     X = lattice(2, 21)
     index = build_index(X, np.ones(2))
-    found = index.within(X[[220]], np.ones(2), 5.0, max_neighbors=200)
+    found = index.search(within(X[[220]], np.ones(2), 5.0, 200))
     gaps = ((X - X[220]) ** 2).sum(1)
     assert set(found[0]) == set(np.flatnonzero(gaps <= 25))
 
@@ -153,7 +99,7 @@ def test_equal_rows_are_taken_in_order():
     queries = np.array([[0.7, 0.7, 0.7], [0.1, 0.2, 0.3]])
     exclusions = Exclusions(rows=np.array([3, -1], np.int32))
     for lengthscale in (index.unit, np.ones(3)):
-        found = index.nearest(queries, lengthscale, 6, exclusions)
+        found = index.search(SearchRequest(queries, lengthscale, 6, exclusions))
         np.testing.assert_array_equal(found, [[0, 1, 2, 4, 5, 6], [0, 1, 2, 3, 4, 5]])
 
 
@@ -169,16 +115,18 @@ def test_ties_are_decided_by_row(d, side, spacing):
     for lengthscale in (unit, np.full(d, 0.3), np.geomspace(0.1, 10.0, d)):
         for k in (1, 7, 64, 300):
             expected = pad(naive_search(X, lengthscale, queries, k, unit=unit), k)
-            np.testing.assert_array_equal(index.nearest(queries, lengthscale, k), expected)
+            np.testing.assert_array_equal(
+                index.search(SearchRequest(queries, lengthscale, k)), expected
+            )
 
 
 def test_nearest_without_itself_is_leave_one_out():
     X, lengthscale, _ = draw(300, 2)
     everyone = np.arange(300, dtype=np.int32)
     index = build_index(X, lengthscale)
-    with_itself = index.nearest(X, lengthscale, 8)
+    with_itself = index.search(SearchRequest(X, lengthscale, 8))
     np.testing.assert_array_equal(with_itself[:, 0], everyone)
-    without = index.nearest(X, lengthscale, 7, Exclusions(rows=everyone))
+    without = index.search(SearchRequest(X, lengthscale, 7, Exclusions(rows=everyone)))
     np.testing.assert_array_equal(without, with_itself[:, 1:])
 
 
@@ -187,28 +135,28 @@ def test_nearest_without_itself_is_leave_one_out():
 def test_neighborhoods_do_not_depend_on_block_order_or_threads(d, unit_of):
     X, lengthscale, queries = draw(20_000, d, q=600)
     index = build_index(X, unit_of(lengthscale))
-    whole = index.nearest_with_distances(queries, lengthscale, 20)
-    within = index.within(queries, lengthscale, 0.5, max_neighbors=20_000)
+    whole = index.measure(SearchRequest(queries, lengthscale, 20))
+    near = index.search(within(queries, lengthscale, 0.5, 20_000))
     with ThreadPoolExecutor(4) as pool:
         blocks = [queries[i : i + 37] for i in range(0, len(queries), 37)]
         parts = list(
-            pool.map(lambda block: index.nearest_with_distances(block, lengthscale, 20), blocks)
+            pool.map(lambda block: index.measure(SearchRequest(block, lengthscale, 20)), blocks)
         )
     np.testing.assert_array_equal(np.concatenate([p.neighbors for p in parts]), whole.neighbors)
     np.testing.assert_array_equal(np.concatenate([p.distances for p in parts]), whole.distances)
     shuffled = np.random.default_rng(1).permutation(len(queries))
-    again = index.nearest(queries[shuffled], lengthscale, 20)
+    again = index.search(SearchRequest(queries[shuffled], lengthscale, 20))
     np.testing.assert_array_equal(again, whole.neighbors[shuffled])
-    again = index.within(queries[shuffled], lengthscale, 0.5, max_neighbors=20_000)
-    np.testing.assert_array_equal(again, within[shuffled])
+    again = index.search(within(queries[shuffled], lengthscale, 0.5, 20_000))
+    np.testing.assert_array_equal(again, near[shuffled])
 
 
 @pytest.mark.parametrize("d", [2, 12])
 def test_neighborhoods_do_not_depend_on_the_order_of_the_training_points(d):
     X, lengthscale, queries = draw(5000, d, q=100)
     shuffled = np.random.default_rng(2).permutation(len(X))
-    found = build_index(X, lengthscale).nearest(queries, lengthscale, 20)
-    again = build_index(X[shuffled], lengthscale).nearest(queries, lengthscale, 20)
+    found = build_index(X, lengthscale).search(SearchRequest(queries, lengthscale, 20))
+    again = build_index(X[shuffled], lengthscale).search(SearchRequest(queries, lengthscale, 20))
     np.testing.assert_array_equal(shuffled[again], found)
 
 
@@ -230,7 +178,7 @@ def test_far_from_the_origin_and_at_any_scale_the_search_is_exact(offset, scale,
     unit = unit_of(lengthscale)
     X, queries = (X + offset) * scale, (queries + offset) * scale
     expected = pad(naive_search(X, lengthscale, queries, 30, unit=unit), 30)
-    found = build_index(X, unit).nearest(queries, lengthscale, 30)
+    found = build_index(X, unit).search(SearchRequest(queries, lengthscale, 30))
     np.testing.assert_array_equal(found, expected)
 
 
@@ -246,12 +194,12 @@ def test_nearest_and_within_are_those_of_the_naive_search_on_coarse_data(data):
     e = draw_exclusions(X, queries, rng) if data.draw(st.booleans()) else NO_EXCLUSIONS
     index = build_index(X, unit)
     expected = pad(naive_search(X, lengthscale, queries, k, e=e, unit=unit), k)
-    np.testing.assert_array_equal(index.nearest(queries, lengthscale, k, e), expected)
+    np.testing.assert_array_equal(index.search(SearchRequest(queries, lengthscale, k, e)), expected)
     radius = data.draw(st.sampled_from([0.0, 1 / 3, 1.0, 10.0]))
-    within = naive_search(X, lengthscale, queries, radius=radius, e=e, unit=unit)
-    width = max((len(rows) for rows, _ in within), default=0)
-    result = index.within(queries, lengthscale, radius, max_neighbors=n, exclusions=e)
-    np.testing.assert_array_equal(result, pad(within, width))
+    reached = naive_search(X, lengthscale, queries, radius=radius, e=e, unit=unit)
+    width = max((len(rows) for rows, _ in reached), default=0)
+    result = index.search(within(queries, lengthscale, radius, n, exclusions=e))
+    np.testing.assert_array_equal(result, pad(reached, width))
 
 
 def test_index_says_that_it_is_exact():
@@ -268,7 +216,7 @@ def test_index_works_from_read_only_arrays():
     for array in (index.leaves, index.order, index.boxes, index.unit):
         array.flags.writeable = False
     expected = pad(naive_search(X, lengthscale, queries, 5), 5)
-    np.testing.assert_array_equal(index.nearest(queries, lengthscale, 5), expected)
+    np.testing.assert_array_equal(index.search(SearchRequest(queries, lengthscale, 5)), expected)
 
 
 def test_too_many_within_is_one_error_with_the_remedy():
@@ -281,8 +229,8 @@ def test_too_many_within_is_one_error_with_the_remedy():
         "system may have. Reduce the bandwidth, or use bandwidth='adaptive'."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        index.within(queries, lengthscale, 0.25, max_neighbors=399, first_query=40)
-    assert index.within(queries, lengthscale, 0.25, max_neighbors=400).shape == (3, 400)
+        index.search(within(queries, lengthscale, 0.25, 399, first_query=40))
+    assert index.search(within(queries, lengthscale, 0.25, 400)).shape == (3, 400)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +253,7 @@ def test_too_many_within_is_one_error_with_the_remedy():
 def test_wrong_arguments_are_refused(change, error, message):
     arguments = {"queries": np.zeros((4, 2)), "lengthscale": np.ones(2), "n_neighbors": 2} | change
     with pytest.raises(error, match=re.escape(message)):
-        build_index(np.zeros((9, 2)), np.ones(2)).nearest(**arguments)
+        build_index(np.zeros((9, 2)), np.ones(2)).search(SearchRequest(**arguments))
 
 
 @pytest.mark.parametrize(
@@ -325,7 +273,7 @@ def test_wrong_arguments_are_refused(change, error, message):
 def test_exclusions_that_do_not_fit_are_refused(exclusions, error, message):
     index = build_index(np.zeros((9, 2)), np.ones(2))
     with pytest.raises(error, match=re.escape(message)):
-        index.nearest(np.zeros((4, 2)), np.ones(2), 2, exclusions)
+        index.search(SearchRequest(np.zeros((4, 2)), np.ones(2), 2, exclusions))
 
 
 @pytest.mark.parametrize(
@@ -351,34 +299,28 @@ def test_native_functions_refuse_arrays_that_do_not_fit():
     X, lengthscale, queries = draw(130, 2)
     index = build_index(X, lengthscale)
     q, k = len(queries), 3
-    good = {
-        "leaves": index.leaves,
-        "order": index.order,
-        "boxes": index.boxes,
-        "queries": queries,
-        "factor": np.ones(2),
-        "exclude": np.zeros(q, np.int32),
-        "exclusion_radius": np.zeros(q),
-        "unit": lengthscale,
-        "groups": np.zeros(130, np.int32),
-        "query_groups": np.zeros(q, np.int32),
-    }
-    nearest = {"neighbors": np.empty((q, k), np.int32), "distances": np.empty((q, k))}
-    within = {"squared_radius": 1.0, "max_neighbors": 9, "counts": np.empty(q, np.int64)}
-    for function, extra in [(_core.core.find_nearest, nearest), (_core.core.find_within, within)]:
-        arguments = good | extra
-        function(**arguments)
-        for name, array in arguments.items():
-            if not isinstance(array, np.ndarray):
-                continue
+    excluded = [np.zeros(q, np.int32), np.zeros(q), lengthscale, np.zeros(130, np.int32)]
+    excluded.append(np.zeros(q, np.int32))
+    outputs = np.empty((q, k), np.int32), np.empty((q, k))
+    for function, limits, written in (
+        (_core.core.find_nearest, (), outputs),
+        (_core.core.find_within, (1.0, 9), (np.empty(q, np.int64),)),
+    ):
+        arrays = [*index.tree, queries, np.ones(2), *excluded, *written]
+
+        def ask(given, function=function, limits=limits):
+            function(tuple(given[:3]), *given[3:5], *limits, tuple(given[5:10]), *given[10:])
+
+        ask(arrays)
+        for place, array in enumerate(arrays):
             wrong = [array[None], array.astype(np.float32), np.repeat(array, 2, -1)[..., ::2]]
             # The tree knows only how many rows it has places for.
-            wrong.append(np.zeros(193, np.int32) if name == "groups" else array[:-1])
+            wrong.append(np.zeros(193, np.int32) if place == 8 else array[:-1])
             if array.ndim > 1:
                 wrong.append(np.ascontiguousarray(array[..., :-1]))
             for value in wrong:
                 with pytest.raises((TypeError, ValueError)):
-                    function(**(arguments | {name: value}))
+                    ask([*arrays[:place], value, *arrays[place + 1 :]])
     points, new_order = np.zeros((192, 2)), np.empty((3, 64), np.int32)
     new_boxes = np.empty((5, 2, 2))
     _core.core.build_tree(points, 130, new_order, new_boxes, 1)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_t
 from sklearn.gaussian_process.kernels import RBF
+from untuned import made
 
 from lsgp import Effort, LSGPRegressor
 from lsgp.compute.clock import Clock
@@ -20,7 +21,9 @@ from lsgp.solvers.posterior import (
     Posterior,
     sample_posterior,
 )
-from lsgp.storage import records
+from lsgp.storage.models import read_model, write_model
+from lsgp.storage.records import ArrayStore, Reader
+from lsgp.storage.rules import InvalidRecord
 from lsgp.tuning.average import MOST_ROWS
 
 FUNCTIONS = {
@@ -109,7 +112,7 @@ def test_where_exact_gps_are_not_admitted_nothing_is_integrated(settings):
     if "memory_budget" in settings:
         X, y, _, _ = draw("sin", 150, 0)
         settings = settings | {"effort__n_points": 10, "kernel": "rbf"}
-    model = LSGPRegressor().set_params(random_state=0, **settings).fit(X, y)
+    model = made(random_state=0, **settings).fit(X, y)
     assert model.ensemble_.integrated == ()
 
 
@@ -138,7 +141,7 @@ def test_where_exact_gps_are_not_admitted_nothing_is_integrated(settings):
 )
 def test_what_is_given_stays(settings, expected):
     X, y, _, _ = draw("friedman", 12, 0)
-    model = LSGPRegressor().set_params(random_state=0, **settings).fit(X, y)
+    model = made(random_state=0, **settings).fit(X, y)
     assert len(model.ensemble_.integrated) == N_MEMBERS
     unit = model.target_scaler_.std[0] ** 2
     for fitted in model.fitted_:
@@ -258,13 +261,12 @@ def test_members_are_one_line_in_descriptions(fitted):
     assert html.count("16 exact GPs, integrated over hyperparameters") == 1
 
 
-def test_members_are_one_row_in_the_report(fitted):
-    from lsgp.report.sections import fitted_section
+def test_members_are_one_row_in_the_report(fitted, tmp_path):
+    from lsgp.report import write_report
 
-    html = fitted_section(fitted, ["y"], [])
-    assert html.count("16 exact GPs, integrated over hyperparameters") == 1
-    assert "lengthscale 1 (median)" in html
-    assert "lengthscale 2" not in html
+    write_report(fitted, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("16 exact GPs, integrated over hyperparameters") == 1
 
 
 def test_members_survive_a_file(fitted, tmp_path):
@@ -286,8 +288,8 @@ def test_members_survive_a_file(fitted, tmp_path):
 
 
 def test_a_record_that_is_neither_one_nor_the_other_is_refused(fitted):
-    store = records.ArrayStore()
-    model = records.fitted_model_record(fitted.fitted_[0], "models.0.", store)
+    store = ArrayStore()
+    model = write_model(fitted.fitted_[0], "models.0", store)
     model["is_integrated"] = "yes"
-    with pytest.raises(records.InvalidRecord, match="is_integrated is 'yes'"):
-        records.read_fitted_model(model, store.arrays, 5, "auto", True)
+    with pytest.raises(InvalidRecord, match="is_integrated is 'yes'"):
+        read_model(Reader(store.arrays), model, "models.0", "auto", True)

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from differences import assert_gradients_are_differences
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
+from untuned import made
 
-from lsgp import Effort, Hyperparameters, LSGPClassifier, LSGPRegressor, Sphere, _core
+from lsgp import Effort, Hyperparameters, LSGPRegressor, Sphere, _core
 from lsgp.backends.contract import Resources
 from lsgp.backends.grow import Bins, Grown, Growth, Watched, grow
 from lsgp.ensemble.predict import leave_one_out
@@ -38,7 +40,7 @@ def fit(X: np.ndarray, y: np.ndarray, **settings: object) -> LSGPRegressor:
     # No other transforms, and no exact GPs: they take the time of a fit.
     few = {"effort__n_points": 60, "effort__n_models": 3, "random_state": 0}
     few |= {"input_transform": "standardize", "hyperparameters__scale": "local"} | settings
-    return LSGPRegressor().set_params(**few).fit(X, y)
+    return made(**few).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +186,7 @@ class TestGrowth:
         X, y = steps(50)
         bins = Bins.of(X.round(1), 4)
         numbers = np.full((50, 4), 200, dtype=np.uint8)
-        with pytest.raises(ValueError, match="boosted trees: a bin does not exist"):
+        with pytest.raises(ValueError, match="a bin does not exist"):
             grow(Growth(3, 4, 2, 0.1), bins, numbers, y, None, Watched(numbers, y), no_check)
 
 
@@ -235,7 +237,7 @@ class TestTrees:
         for name, value in (("left", inner), ("right", 10**8), ("feature", 4)):
             array = getattr(nodes, name).copy()
             array[inner] = value
-            with pytest.raises(ValueError, match="boosted trees: a node"):
+            with pytest.raises(ValueError, match="a node"):
                 nodes._replace(**{name: array}).sums(np.zeros((1, 4)))
 
 
@@ -281,15 +283,8 @@ class TestChoice:
         monkeypatch.setattr("lsgp.estimators.estimator.tune", tune)
         X, y = steps(n)
         with pytest.raises(InterruptedError):
-            LSGPRegressor().set_params(**settings).fit(X[:, :d], y)
+            made(**settings).fit(X[:, :d], y)
         assert asked == [is_admitted]
-
-    def test_classifiers_do_not_have_the_setting(self):
-        assert "boosting" not in LSGPClassifier().get_params()
-
-    def test_a_wrong_setting_is_named(self):
-        with pytest.raises(TypeError, match="boosting='yes'"):
-            fit(*steps(20), effort__boosting="yes")
 
 
 class TestPredictions:
@@ -312,14 +307,7 @@ class TestPredictions:
 
     def test_gradients_are_those_of_differences(self, stepped):
         X = steps(12, seed=3)[0]
-        by_mean, by_std = stepped.predict_gradient(X, return_std=True)
-        step = 1e-6
-        for j in range(4):
-            moved = [X + sign * step * np.eye(4)[j] for sign in (1.0, -1.0)]
-            sides = [stepped.predict(each, return_std=True) for each in moved]
-            for k, found in enumerate((by_mean, by_std)):
-                difference = (sides[0][k] - sides[1][k]) / (2.0 * step)
-                np.testing.assert_allclose(found[:, j], difference, rtol=2e-3, atol=2e-4)
+        assert_gradients_are_differences(stepped, X, rtol=2e-3, atol=2e-4)
 
     def test_explanations_add_up(self, stepped):
         X = steps(9, seed=4)[0]
@@ -386,18 +374,7 @@ class TestPredictions:
 
     @pytest.mark.parametrize("kind", ["observation", "latent"])
     def test_gradients_of_several_targets_are_those_of_differences(self, two_targets, kind):
-        X, step = steps(6, seed=9)[0], 1e-6
-        by_mean, by_std = two_targets.predict_gradient(X, return_std=True, kind=kind)
-        for j in range(4):
-            moved = [X + sign * step * np.eye(4)[j] for sign in (1.0, -1.0)]
-            sides = [two_targets.predict_distribution(each, kind=kind) for each in moved]
-            for found, a, b in (
-                (by_mean, sides[0].mean, sides[1].mean),
-                (by_std, sides[0].std, sides[1].std),
-            ):
-                np.testing.assert_allclose(
-                    found[..., j], (a - b) / (2.0 * step), rtol=1e-4, atol=1e-5
-                )
+        assert_gradients_are_differences(two_targets, steps(6, seed=9)[0], kind=kind)
 
 
 def test_each_row_has_the_fit_without_its_fold_and_no_other(stepped):
@@ -427,7 +404,7 @@ def test_where_trees_cannot_learn_there_are_none_and_nothing_warns(kind):
 
 
 def test_a_warm_refit_has_trees_where_there_were_some(stepped):
-    model = LSGPRegressor().set_params(**stepped.get_params()).set_params(warm_start=True)
+    model = made(**stepped.get_params()).set_params(warm_start=True)
     model.ensemble_ = stepped.ensemble_
     X, y = steps(310)
     model.fit(X, y)
@@ -439,13 +416,13 @@ def test_a_warm_refit_has_trees_where_there_were_some(stepped):
 
 def test_trees_have_little_to_add_to_gps_of_a_smooth_function():
     rng = np.random.default_rng(0)
-    X = rng.uniform(size=(2500, 8))
+    X = rng.uniform(size=(1500, 8))
     f = 10.0 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20.0 * (X[:, 2] - 0.5) ** 2
     f += 10.0 * X[:, 3] + 5.0 * X[:, 4]
     y = f + rng.normal(size=len(f))
     errors = []
     for boosting in (True, False):
         effort = Effort("balanced", boosting=boosting)
-        model = LSGPRegressor(random_state=0, effort=effort).fit(X[:1000], y[:1000])
-        errors.append(np.sqrt(np.mean((model.predict(X[1000:]) - f[1000:]) ** 2)))
+        model = LSGPRegressor(random_state=0, effort=effort).fit(X[:500], y[:500])
+        errors.append(np.sqrt(np.mean((model.predict(X[500:]) - f[500:]) ** 2)))
     assert errors[0] <= 1.06 * errors[1]

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from differences import differences
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
-from tuned import make_data, regressor
+from small_data import make_data
+from tuned import regressor
 
 from lsgp import Effort, LSGPRegressor
 from lsgp.backends import reference
@@ -30,12 +32,16 @@ from lsgp.solvers.likeliest import (
     with_noise_of_targets,
 )
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(40, 3))
-Y = np.column_stack([np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1], X[:, 2]]) + 0.1 * RNG.normal(
-    size=(40, 2)
-)
-NOISE = RNG.uniform(0.5, 2.0, 40)
+
+def draw():
+    """Rows, two targets, and known noise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = np.column_stack([np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1], X[:, 2]])
+    return X, y + 0.1 * rng.normal(size=(40, 2)), rng.uniform(0.5, 2.0, 40)
+
+
+X, Y, NOISE = draw()
 
 
 def problem(kernel="matern32", trend=(0.8, 0.15), y=Y, noise=NOISE):
@@ -60,9 +66,7 @@ def test_gradient_is_that_of_finite_differences(kernel):
         return negative_log_evidence(own._replace(model=model))[0] + negative_log_prior(model)[0]
 
     gradient = negative_log_evidence(own)[1] + negative_log_prior(own.model)[1]
-    start = parameters.pack(own.model)
-    steps = 1e-5 * np.eye(len(start))
-    numeric = [(value(start + step) - value(start - step)) / 2e-5 for step in steps]
+    numeric = differences(value, parameters.pack(own.model), 1e-5)
     np.testing.assert_allclose(parameters.restrict(gradient, own.model), numeric, atol=1e-6)
 
 
@@ -151,9 +155,8 @@ def test_a_start_without_a_factor_gets_as_much_noise_as_it_needs():
 
 
 def exact_models(**settings):
-    rng = np.random.default_rng(2)
-    X = rng.uniform(-1.0, 1.0, (60, 2))
-    y = np.sin(3.0 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    X, y = make_data(60, 1)
+    X = np.column_stack([X, X[::-1]])  # with another that does not matter
     model = LSGPRegressor(kernel="rbf", input_transform="standardize", random_state=0)
     model.set_params(**settings).fit(X, y)
     return [f for f in model.fitted_ if f.model.localizer == "rectangular"], model
@@ -231,9 +234,7 @@ def test_all_rows_as_neighbors_are_an_exact_gp(localizer, n_neighbors):
 
 def test_an_exact_gp_on_request_is_scikit_learns():
     """The same kernel with the same bounds, tuned by the same evidence."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1.0, 1.0, (80, 2))
-    y = np.sin(3.0 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=80)
+    X, y = make_data(80, 2)
     kernel = 1.0 * RBF([1.0, 1.0]) + WhiteKernel(0.1)
     model = LSGPRegressor(
         kernel=kernel,

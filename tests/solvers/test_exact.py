@@ -11,6 +11,7 @@ from cases import DIMENSIONS, SCALE_DOFS, SIZES, TRENDS, Case, make_instance
 from sklearn.gaussian_process.kernels import RationalQuadratic
 
 from lsgp.backends import cpu, reference
+from lsgp.backends.contract import Systems
 from lsgp.backends.local_system import solve_system
 from lsgp.method.contract import STATUS_JITTERED, STATUS_NOT_FINITE, STATUS_OK, LocalProblem
 from lsgp.method.kernels import KERNELS
@@ -47,11 +48,11 @@ def test_predictions_are_those_of_the_reference(kernel, trend):
             problem = problem._replace(model=problem.model.replace(constant_variance=0.0))
         label = f"{scale}, {n} rows, {d} inputs"
         system = ExactSystem.solve(problem)
-        expected = reference.predict(problem, queries, everyone(n, len(queries)))
+        expected = reference.predict(Systems(problem, queries, everyone(n, len(queries))))
         assert_close(system.predict(queries), expected, EXACT, label)
         if n > 1:
             others = np.array([np.delete(np.arange(n, dtype=np.int32), i) for i in range(n)])
-            expected = reference.predict(problem, problem.X, others)
+            expected = reference.predict(Systems(problem, problem.X, others))
             assert_close(system.leave_out(np.arange(n)), expected, EXACT, label)
 
 
@@ -66,7 +67,7 @@ def test_derivatives_are_those_of_the_reference(kernel, trend):
         constant, slope = variances.get(trend) or TRENDS[trend]
         changed = problem.model.replace(constant_variance=constant, slope_variance=slope)
         problem = problem._replace(model=changed)
-        expected = reference.differentiate(problem, queries, everyone(n, len(queries)))
+        expected = reference.differentiate(Systems(problem, queries, everyone(n, len(queries))))
         solved, derivatives = differentiate(ExactSystem.solve(problem), queries)
         label = f"{scale}, {n} rows, {d} inputs"
         assert_close(solved, expected[0], EXACT, label)
@@ -163,7 +164,7 @@ def test_rows_of_next_to_no_weight_are_left_out_rightly(weight):
     noise[5] = 1.0 / weight
     problem = problem._replace(noise=noise)
     others = np.delete(np.arange(32, dtype=np.int32), 5)[None]
-    expected = reference.predict(problem, problem.X[5:6], others)
+    expected = reference.predict(Systems(problem, problem.X[5:6], others))
     found = ExactSystem.solve(problem).leave_out(np.array([5]))
     np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-4)
 

@@ -5,14 +5,15 @@ import re
 
 import numpy as np
 import pytest
-from backend_checks import CORES, TOLERANCES, assert_close, each_core, each_pair
+from backend_checks import CORES, TOLERANCES, assert_close, assert_gradient, each_core, each_pair
 from cases import Case, cases_of, make_instance
+from differences import assert_gradients_are_differences
 from scipy.spatial.distance import cdist
-from test_backend_gradients import assert_gradient
 from untuned import regressor
 
 from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.backends import cpu, reference
+from lsgp.backends.contract import ScoreRequest, Systems
 from lsgp.method.contract import (
     LARGEST_TREND_IN_MATRIX,
     OBJECTIVES,
@@ -88,17 +89,17 @@ def test_core_agrees_with_the_reference(core, trend):
             instance = with_trend(make_instance(case), trend)
             problem = instance.problem
             arguments = problem, instance.queries, instance.neighbors
-            expected = reference.predict(*arguments)
+            expected = reference.predict(Systems(*arguments))
             solved = expected.status == STATUS_OK
-            actual = cpu.predict(*arguments, core=core)
+            actual = cpu.predict(Systems(*arguments), core=core)
             assert np.array_equal(actual.status, expected.status)
             actual, expected = (type(p)(*(a[solved] for a in p)) for p in (actual, expected))
             assert_close(actual, expected, TOLERANCES["float64"], str(case))
             objective = OBJECTIVES[turn % 3]
             arguments = problem, instance.targets, instance.target_neighbors, objective
-            expected = reference.score(*arguments)
+            expected = reference.score(ScoreRequest(*arguments))
             solved = expected.status == STATUS_OK
-            actual = cpu.score(*arguments, core=core)
+            actual = cpu.score(ScoreRequest(*arguments), core=core)
             actual, expected = (type(p)(*(a[solved] for a in p)) for p in (actual, expected))
             assert_close(actual, expected, TOLERANCES["float64"], str(case))
 
@@ -112,7 +113,9 @@ def test_native_gradient_is_the_derivative_of_the_loss(kernel, localizer, trend)
     objective = OBJECTIVES[turn % 3]
 
     def score(problem):
-        return cpu.score(problem, instance.targets, instance.target_neighbors, objective)
+        return cpu.score(
+            ScoreRequest(problem, instance.targets, instance.target_neighbors, objective)
+        )
 
     assert_gradient(instance, score, f"{case}, {objective}")
 
@@ -135,9 +138,9 @@ def test_nothing_jumps_where_the_trend_leaves_the_matrix(slope):
     results = []
     for step in (1.0 - 1e-13, 1.0 + 1e-13):
         problem = with_trend(instance, (LARGEST_TREND_IN_MATRIX * step, slope)).problem
-        predicted = cpu.predict(problem, instance.queries, instance.neighbors)
+        predicted = cpu.predict(Systems(problem, instance.queries, instance.neighbors))
         rows = instance.targets, instance.target_neighbors
-        results.append((*predicted[:4], *cpu.score(problem, *rows, "crps")[:2]))
+        results.append((*predicted[:4], *cpu.score(ScoreRequest(problem, *rows, "crps"))[:2]))
         evidence = reference.marginal_likelihood(problem, *rows)
         results[-1] += (evidence.loss, evidence.gradient, *negative_log_evidence(problem))
     assert problem.model.has_large_trend
@@ -158,7 +161,7 @@ def test_means_are_right_whatever_the_variance_of_the_trend():
             *(a.astype(dtype) for a in (X, y, np.ones(60))),
             model.replace(constant_variance=variance),
         )
-        return cpu.predict(problem, queries.astype(dtype), neighbors)
+        return cpu.predict(Systems(problem, queries.astype(dtype), neighbors))
 
     unknown = predict(np.inf)
     for variance in (1e4, 1e6, 1e8, 1e12):
@@ -184,7 +187,7 @@ def test_jitter_does_not_grow_with_the_trend(name):
     for constant in (0.0, 1.0, 90.0, 1e6, 1e12, np.inf):
         model = LocalModel("matern12", "rectangular", np.ones(1), noise_variance=1e-18)
         problem = LocalProblem(X, y, np.ones(4), model.replace(constant_variance=constant))
-        predicted = backend.predict(problem, queries, neighbors, **options)
+        predicted = backend.predict(Systems(problem, queries, neighbors), **options)
         assert predicted.status[0] == STATUS_JITTERED
         # The query is the third row: its target is returned, however large the trend.
         # What is left is the rounding of the two copies' large coefficients.
@@ -208,7 +211,8 @@ def test_trend_that_nothing_determines_is_reported(name):
         (1e9, 1e9): [STATUS_OK] * 4,
     }.items():
         changed = model.replace(constant_variance=trend[0], slope_variance=trend[1])
-        predicted = backend.predict(problem._replace(model=changed), queries, neighbors, **options)
+        systems = Systems(problem._replace(model=changed), queries, neighbors)
+        predicted = backend.predict(systems, **options)
         assert predicted.status.tolist() == expected
     np.testing.assert_allclose(predicted.variance[3], 1.0 + 1e9)
 
@@ -258,14 +262,7 @@ def test_unknown_trend_is_tuned_saved_explained_and_differentiated(is_exact, tmp
     assert np.isfinite(model.loo().predicted.std).all()
     explained = model.explain(queries)
     np.testing.assert_allclose(explained.coefficients.sum(axis=1), 1.0, rtol=1e-8)
-    gradient, std_gradient = model.predict_gradient(queries, return_std=True)
-    step = 1e-4
-    for k in range(2):
-        move = step * np.eye(2)[k]
-        high, low = (model.predict(queries + s * move, return_std=True) for s in (1, -1))
-        for value, index in ((gradient, 0), (std_gradient, 1)):
-            difference = (high[index] - low[index]) / (2.0 * step)
-            np.testing.assert_allclose(value[:, k], difference, rtol=1e-4, atol=1e-5)
+    assert_gradients_are_differences(model, queries, step=1e-4)
     with pytest.raises(ValueError, match=r"^trend=\(inf, inf\) is no distribution to sample"):
         model.sample_prior(queries[0], queries)
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from untuned import made
 
 from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.backends.contract import Resources
@@ -136,22 +137,18 @@ def test_far_rows_and_queries_keep_their_digits():
 def fitted(**settings):
     """An estimator with one exact GP, in double precision and in single."""
     X, y = make_problem()[:2]
-    double = (
-        LSGPRegressor()
-        .set_params(
-            objective=None,
-            localizer="rectangular",
-            n_neighbors=N,
-            hyperparameters__scale="global",
-            **settings,
-        )
-        .fit(X, y[:, 0])
-    )
+    double = made(
+        objective=None,
+        localizer="rectangular",
+        n_neighbors=N,
+        hyperparameters__scale="global",
+        **settings,
+    ).fit(X, y[:, 0])
     (model,) = double.ensemble_.models
     assert not model.model.is_single  # never where hyperparameters are given
     problem = model.problem._replace(model=model.model.replace(is_single=True))
     solver = choose_solver(problem, model.index, model.n_neighbors, model.solver.backend)
-    single = LSGPRegressor().set_params(**double.get_params()).fit(X, y[:, 0])
+    single = made(**double.get_params()).fit(X, y[:, 0])
     single.ensemble_ = replace(single.ensemble_, models=(model.with_solver(solver),))
     return double, single
 
@@ -249,7 +246,7 @@ def test_what_tuning_chooses_is_kept_and_predicts_as_it_was_judged(monkeypatch):
     monkeypatch.setattr(precision, "MOST_IN_DOUBLE", 100)
     X, y = make_problem(200, noise=0.1)[:2]
     settings = {"kernel": "rbf", "input_transform": "standardize"}
-    model = LSGPRegressor().set_params(n_jobs=1, random_state=0, **settings).fit(X, y[:, 0])
+    model = made(n_jobs=1, random_state=0, **settings).fit(X, y[:, 0])
     found = [f for f in model.ensemble_.models if isinstance(f.solver, ExactSolver)]
     assert found
     for each in found:

@@ -160,8 +160,8 @@ def test_other_readers_of_safetensors_read_the_file(model_path):
     model = fit_case("half_rank")
     model.save(model_path)
     arrays = load_file(model_path)
-    assert np.array_equal(arrays["models.0.X"], model.fitted_[0].problem.X)
-    assert np.array_equal(arrays["models.0.order"], model.fitted_[0].index.order)
+    assert np.array_equal(arrays["models.0.problem.X"], model.fitted_[0].problem.X)
+    assert np.array_equal(arrays["models.0.index.order"], model.fitted_[0].index.order)
     own = read_model_file(model_path).arrays
     assert {name for name in arrays if not name.startswith("padding.")} == own.keys()
     # Of bytes: the padding of leaves is no number.
@@ -169,7 +169,7 @@ def test_other_readers_of_safetensors_read_the_file(model_path):
 
 
 def test_other_readers_of_safetensors_read_empty_arrays(saved_model):
-    assert load_file(saved_model)["models.0.knots"].shape == (0,)
+    assert load_file(saved_model)["models.0.transform.knots"].shape == (0,)
 
 
 def test_a_model_is_saved_over_the_file_that_it_is_read_from(saved_model):

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tuned import assert_same_predictions, make_data, regressor
+from small_data import make_data
+from untuned import made
 
 import lsgp.solvers.likeliest
 from lsgp import Effort, LSGPClassifier, LSGPRegressor
@@ -38,15 +39,6 @@ def work_of(action):
 
 
 # ---- the setting ----
-
-
-def test_an_effort_that_is_none_is_refused_with_those_there_are():
-    X, y = make_data(20)
-    with pytest.raises(ValueError, match="is not one of 'fast', 'balanced', 'best'"):
-        LSGPRegressor(effort="quick").fit(X, y)
-    for wrong in ("quick", None, 2):
-        with pytest.raises((TypeError, ValueError), match=f"^effort={wrong!r} is n"):
-            LSGPRegressor(effort=wrong).fit(X, y)
 
 
 def test_what_is_given_by_hand_wins_over_the_effort():
@@ -120,13 +112,6 @@ def test_an_effort_for_labels_too():
     assert scores[0] > scores[1] - 0.05
 
 
-def test_fast_results_do_not_depend_on_threads():
-    X, y = make_data(300)
-    one, two = (LSGPRegressor(effort="fast", random_state=0, n_jobs=k).fit(X, y) for k in (1, 2))
-    assert_same_predictions(one, two, X)
-    assert one.tuning_.loss == two.tuning_.loss
-
-
 def test_models_of_many_rows_are_compared_on_as_many_as_the_effort_says():
     X, y = make_data(2500)
     model = LSGPRegressor(effort="fast", n_neighbors=10, random_state=0).fit(X, y)
@@ -143,7 +128,7 @@ def test_neighbors_that_are_given_are_those_of_all_candidates(n_neighbors):
         "random_state": 0,
         "effort__n_models": 2,
     }
-    model = LSGPRegressor().set_params(n_neighbors=n_neighbors, **few).fit(X, y)
+    model = made(n_neighbors=n_neighbors, **few).fit(X, y)
     sizes = {c.n_neighbors for c in model.tuning_.candidates}
     assert sizes == {20} if n_neighbors == 20 else min(sizes) == 64
 
@@ -175,19 +160,9 @@ def test_a_warm_refit_keeps_exact_gps_and_tries_no_other_kernel():
     assert {f.model.localizer for f in model.fitted_} == {"smooth"}
 
 
-def test_quick_settings_still_begin_warm():
-    X, y = make_data(150)
-    model = regressor(warm_start=True).fit(X, y)
-    first = model.tuning_.loss
-    model.fit(X, y)
-    assert model.tuning_.loss < 1.05 * first
-
-
 @pytest.mark.parametrize("is_warm", [False, True])
 def test_no_model_is_there_twice(is_warm):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(200, 1))
-    y = np.sin(6.0 * X[:, 0]) + 0.1 * rng.normal(size=200)
+    X, y = make_data(200, 1)
     model = LSGPRegressor(effort=Effort("best", n_points=200), random_state=0).fit(X, y)
     if is_warm:
         model.set_params(warm_start=True).fit(X, y)

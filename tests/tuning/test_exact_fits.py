@@ -6,9 +6,9 @@ import threading
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from small_data import make_data
 from threadpoolctl import threadpool_info
+from untuned import made
 
 from lsgp import Effort, LSGPRegressor
 from lsgp.method.kernels import KERNELS
@@ -16,27 +16,15 @@ from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_system import FARTHEST, ExactSystem, exact_bytes
 
 
-def data(n=60, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1.0, 1.0, (n, 3))
-    return X, np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=n)
-
-
 def untuned(**options):
     options = {"localizer": "rectangular", "n_neighbors": 1000, "objective": None} | options
-    return LSGPRegressor().set_params(**options)
-
-
-def test_means_do_not_need_the_standard_deviations():
-    X, y = data()
-    model = untuned(hyperparameters__scale="global").fit(X, y)
-    assert np.array_equal(model.predict(X), model.predict(X, return_std=True)[0])
+    return made(**options)
 
 
 @pytest.mark.parametrize("scale", ["global", "local"])
 def test_every_method_agrees_with_the_reference_backend(scale):
-    X, y = data()
-    queries = data(20, seed=1)[0]
+    X, y = make_data(60)
+    queries = make_data(20, seed=1)[0]
     shared, plain = (
         untuned(hyperparameters__scale=scale, backend=b).fit(X, y) for b in ("auto", "reference")
     )
@@ -60,33 +48,10 @@ def test_every_method_agrees_with_the_reference_backend(scale):
     np.testing.assert_allclose(explained.predicted.scale, wanted.predicted.scale, rtol=1e-9)
 
 
-def test_exact_gp_is_that_of_scikit_learn():
-    X, y = data()
-    queries = data(20, seed=1)[0]
-    ours = untuned(
-        kernel="rbf",
-        hyperparameters__lengthscale=0.7,
-        hyperparameters__noise_variance=0.05,
-        hyperparameters__signal_variance=1.0,
-        trend="none",
-        hyperparameters__scale="global",
-        input_transform=None,
-        prior_mean=0.0,
-    ).fit(X, y)
-    kernel = RBF(0.7, "fixed") + WhiteKernel(0.05, "fixed")
-    theirs = GaussianProcessRegressor(kernel, alpha=0.0).fit(X, y)
-    for value, wanted in zip(
-        ours.predict(queries, return_std=True),
-        theirs.predict(queries, return_std=True),
-        strict=True,
-    ):
-        np.testing.assert_allclose(value, wanted, rtol=1e-7)
-
-
 def test_threads_and_blocks_do_not_matter_and_pickles_stay_small():
-    X, y = data(700)
+    X, y = make_data(700)
     model = untuned(hyperparameters__scale="global").fit(X, y)
-    queries = data(600, seed=1)[0]
+    queries = make_data(600, seed=1)[0]
     expected = model.predict(queries, return_std=True)
     again = pickle.loads(pickle.dumps(model.set_params(n_jobs=2)))
     for value, wanted in zip(again.predict(queries, return_std=True), expected, strict=True):
@@ -113,7 +78,7 @@ def predict_at_infinity(model):
 @pytest.mark.parametrize("trend", ["none", "constant", "linear"])
 @pytest.mark.parametrize("distance", [1e2, 1e5, 1e10, 1e100])
 def test_queries_far_away_are_predicted_by_the_trend(trend, distance):
-    X, y = data()
+    X, y = make_data(60)
     queries = distance * np.array([[1.0, -1.0, 0.5], [0.0, 1.0, 0.0]])
     shared, plain = (
         untuned(trend=trend, hyperparameters__scale="global", backend=b).fit(X, y)
@@ -135,14 +100,14 @@ def test_queries_far_away_are_predicted_by_the_trend(trend, distance):
 
 
 def test_too_small_a_budget_is_named():
-    X, y = data(300)
+    X, y = make_data(300)
     model = untuned(hyperparameters__scale="global", memory_budget=100_000).fit(X, y)
     with pytest.raises(ValueError, match="exact GPs of 300 rows need"):
         model.predict(X)
 
 
 def test_threads_of_the_user_share_one_system_and_leave_blas_as_it_was(monkeypatch):
-    X, y = data(400)
+    X, y = make_data(400)
     model = untuned(hyperparameters__scale="global").fit(X, y)
     solved = []
     solve = ExactSystem.solve
@@ -158,7 +123,7 @@ def test_threads_of_the_user_share_one_system_and_leave_blas_as_it_was(monkeypat
 
 
 def test_rows_added_to_an_untuned_exact_gp_extend_its_system(monkeypatch):
-    X, y = data(80)
+    X, y = make_data(80)
     model = untuned(hyperparameters__scale="global").fit(X[:60], y[:60])
     model.predict(X[:1])
     monkeypatch.setattr(ExactSystem, "solve", None)
@@ -167,9 +132,7 @@ def test_rows_added_to_an_untuned_exact_gp_extend_its_system(monkeypatch):
 
 
 def tuned_rbf(**settings):
-    return LSGPRegressor().set_params(
-        kernel="rbf", input_transform="standardize", random_state=0, **settings
-    )
+    return made(kernel="rbf", input_transform="standardize", random_state=0, **settings)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from data_folder import data_folder
+from untuned import made
 
 from lsgp import LSGPRegressor
 
@@ -28,7 +29,7 @@ def with_near_copies(n, n_copied):
 def test_noise_is_neither_missed_nor_exaggerated(n):
     X, y = with_near_copies(n, 9 * n // 10)
     settings = {"effort": "fast", "kernel": "matern52"} if n > 300 else {}
-    model = LSGPRegressor().set_params(random_state=0, **settings).fit(X, y)
+    model = made(random_state=0, **settings).fit(X, y)
     queries = np.random.default_rng(1).uniform(0.0, 1.0, (300, 2))
     distribution = model.predict_distribution(queries)
     assert 0.8 * NOISE < np.median(distribution.std) < 1.4 * NOISE

@@ -6,9 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
+from untuned import made
 
-from lsgp import LSGPRegressor
+from lsgp import Effort, LSGPRegressor
 from lsgp.method.parameters import NO_NOISE
+from lsgp.tuning.exact import Exact
 
 
 def function(X):
@@ -16,7 +18,7 @@ def function(X):
 
 
 def regressor(**settings):
-    return LSGPRegressor().set_params(**{"kernel": "rbf", "random_state": 0, **settings})
+    return made(**{"kernel": "rbf", "random_state": 0, **settings})
 
 
 def noise_of_targets(fitted):
@@ -103,3 +105,22 @@ def test_a_warm_fit_knows_whether_there_is_noise(data, size):
     model = regressor(warm_start=True, input_transform="standardize").fit(X[:100], y[:100])
     model.fit(X, y)
     assert model.ensemble_.shape.is_noisy == (size > 0.0)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_warps_are_tried_with_each_kernel_where_there_is_no_noise(monkeypatch, noise):
+    """Kernels that make the rows less likely often predict better, at corners above all."""
+    grown, grow = [], Exact.grow
+
+    def watched(*given):
+        found = grow(*given)
+        grown.extend(found)
+        return found
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(150, 2))
+    y = np.arctan((X[:, 0] - 0.3) / (0.02 + X[:, 1])) + noise * rng.normal(size=150)
+    monkeypatch.setattr(Exact, "grow", watched)
+    LSGPRegressor(random_state=0, effort=Effort(n_models=2)).fit(X, y)
+    kernels = {each.spec.model.kernel for each in grown if isinstance(each.spec.model.kernel, str)}
+    assert len(kernels) >= 2 if noise == 0.0 else len(kernels) <= 1

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tuned import make_data, regressor
+from small_data import make_data
+from tuned import regressor
 
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.solvers.objective import OBJECTIVES

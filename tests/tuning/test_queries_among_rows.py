@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from data_folder import data_folder
+from untuned import made
 
 from lsgp import LSGPRegressor
 
@@ -34,8 +35,8 @@ def repeated(rng, n):
 def assert_same_model(X, y, held_out, **settings):
     rows = np.setdiff1d(np.arange(len(y)), held_out)
     settings = {"random_state": 0, "effort": "fast", **settings}
-    plain = LSGPRegressor().set_params(**settings).fit(X[rows], y[rows])
-    told = LSGPRegressor().set_params(**settings).fit(X[rows], y[rows], queries=X[held_out])
+    plain = made(**settings).fit(X[rows], y[rows])
+    told = made(**settings).fit(X[rows], y[rows], queries=X[held_out])
     expected, found = (m.predict_distribution(X[held_out]) for m in (plain, told))
     np.testing.assert_array_equal(found.mean, expected.mean)
     np.testing.assert_array_equal(found.scale, expected.scale)

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from differences import assert_gradients_are_differences
+from untuned import made
 
 from lsgp import LSGPRegressor, Sphere, variogram
 from lsgp.method.contract import LocalModel, LocalProblem
@@ -37,7 +39,7 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def fitted():
     X, y = long_and_short()
-    model = LSGPRegressor().set_params(**SETTINGS).fit(X, y)
+    model = made(**SETTINGS).fit(X, y)
     assert sums_in(model), "it was made for them"
     return model, X, y
 
@@ -81,11 +83,8 @@ def test_draws_have_the_spread_that_is_predicted(fitted):
 
 def test_gradients_are_differences_of_predictions(fitted):
     model, X, _ = fitted
-    one, queries, step = alone(model, sums_in(model)[0]), X[:3] + 0.011, 1e-6
-    gradient = one.predict_gradient(queries)
-    for j, e in enumerate(step * np.eye(2)):
-        expected = (one.predict(queries + e) - one.predict(queries - e)) / (2.0 * step)
-        np.testing.assert_allclose(gradient[:, j], expected, rtol=1e-4, atol=1e-4)
+    one = alone(model, sums_in(model)[0])
+    assert_gradients_are_differences(one, X[:3] + 0.011, atol=1e-4)
 
 
 def test_rows_that_come_later_are_known(fitted):
@@ -118,7 +117,7 @@ def test_a_warm_fit_of_sums_alone_has_local_models_by_name(fitted):
 
 def test_a_kernel_that_is_given_is_not_replaced(fitted):
     _, X, y = fitted
-    model = LSGPRegressor().set_params(kernel="matern32", **SETTINGS).fit(X[:120], y[:120])
+    model = made(kernel="matern32", **SETTINGS).fit(X[:120], y[:120])
     assert {f.model.kernel for f in model.ensemble_.models} == {"matern32"}
 
 
@@ -149,7 +148,7 @@ def test_beyond_the_rows_they_have_most_of_the_weight():
     y = 2.0 * X[:, 0] + np.sin(4.0 * X[:, 1]) + 0.3 * np.sign(np.sin(20.0 * X[:, 2]))
     y += 0.05 * rng.normal(size=400)
     beyond = X[:, 0] > 0.75
-    model = LSGPRegressor().set_params(**SETTINGS)
+    model = made(**SETTINGS)
     model.fit(X[~beyond], y[~beyond], queries=X[beyond])
     share = sum(f.weight for f in model.ensemble_.models if isinstance(f.model.kernel, Composite))
     assert share >= 0.35  # .7 of all, or of the half that is tuned for the queries

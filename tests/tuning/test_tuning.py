@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic, WhiteKernel
+from small_data import make_data, smooth
 from threadpoolctl import threadpool_limits
-from tuned import assert_same_predictions, make_data, regressor
+from tuned import assert_same_predictions, regressor
+from untuned import made
 
 from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.inputs.estimator_settings import ALL_OBJECTIVES
@@ -99,18 +101,6 @@ def test_irrelevant_inputs_fade():
 
 
 # ---- what decides the result ----
-
-
-def test_result_does_not_depend_on_the_threads(data):
-    """Where m is given; where it is not: `test_the_number_of_threads_does_not_change_the_model`."""
-    X, y = data
-    one, *others = (regressor(n_jobs=k).fit(X, y) for k in (None, 2, 3))
-    for other in others:
-        assert_same_predictions(one, other, X)
-        assert other.tuning_.loss == one.tuning_.loss
-        assert [c.model.signal_variance for c in other.tuning_.candidates] == [
-            c.model.signal_variance for c in one.tuning_.candidates
-        ]
 
 
 def test_result_is_reproducible_and_depends_on_random_state():
@@ -213,19 +203,6 @@ def test_kernel_object_that_the_core_knows_is_tuned(data):
         assert model.loo().calibration.rmse < 0.4 * y.std()
 
 
-def test_fixed_parts_of_a_kernel_object_stay(data):
-    X, y = data
-    model = regressor(kernel=RBF(0.7, "fixed") + WhiteKernel(0.5)).fit(X, y).model_
-    assert model.lengthscale.tolist() == [0.7] * 3
-    assert model.noise_variance != 0.5
-    fixed = 2.0 * RBF(0.7, "fixed") + WhiteKernel(0.5, "fixed")
-    fixed = fixed.set_params(k1__k1__constant_value_bounds="fixed")
-    fitted = regressor(kernel=fixed).fit(X, y)
-    model, unit = fitted.model_, fitted.target_scaler_.std[0] ** 2
-    assert model.lengthscale.tolist() == [0.7] * 3
-    assert (unit * model.signal_variance, model.noise_variance) == pytest.approx((2.0, 0.25))
-
-
 def test_kernel_object_that_the_core_does_not_know_is_tuned():
     X, y = make_data(60)
     kernel = RationalQuadratic(0.1, 1.0)
@@ -277,14 +254,6 @@ def test_every_objective_improves_on_the_start(data, objective):
     assert 0.88 < tuned.coverage_at(0.95) < 0.995
 
 
-def test_queries_that_resemble_the_rows_change_nothing(data):
-    X, y = data
-    plain = regressor().fit(X, y)
-    informed = regressor().fit(X, y, queries=X[:20] + 0.01)
-    assert_same_predictions(plain, informed, X)
-    assert plain.tuning_.objective == informed.tuning_.objective == "crps"
-
-
 def test_loss_is_that_of_the_leave_one_out_predictions(data):
     X, y = data
     model = regressor().fit(X, y)
@@ -314,7 +283,7 @@ def test_sample_weight_counts_in_tuning():
     weight = np.ones(200)
     weight[::2] = 0.01
     plain, weighted = (regressor().fit(X, spoiled, sample_weight=w) for w in (None, weight))
-    truth = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2
+    truth = smooth(X)
     errors = [np.sqrt(np.mean((m.predict(X) - truth) ** 2)) for m in (plain, weighted)]
     assert errors[1] < 0.5 * errors[0]
     # Of an observation of weight 1, which is a good one: 0.1, where bad ones have 1.
@@ -384,7 +353,7 @@ def test_knowing_the_queries_helps_in_a_hole_of_the_map():
 def test_models_with_and_without_a_trend_compete_in_a_hole():
     X, y, X_hole, _ = make_map_with_a_hole()
     settings = {"effort__n_points": 50, "kernel": "matern32"}
-    model = LSGPRegressor().set_params(random_state=0, **settings).fit(X, y, queries=X_hole)
+    model = made(random_state=0, **settings).fit(X, y, queries=X_hole)
     local = [c.model for c in model.tuning_.candidates if c.n_neighbors < len(X)]
     assert {m.slope_variance > 0 for m in local} == {True, False}
 
@@ -410,9 +379,3 @@ def test_one_model_is_the_best_by_the_objective(data, objective):
     )
     (chosen, _), *_ = model.fit(X, y).tuning_.chosen
     assert chosen.loss == min(c.loss for c in model.tuning_.candidates)
-
-
-def test_queries_must_have_the_inputs_of_the_rows(data):
-    X, y = data
-    with pytest.raises(ValueError, match="2 features"):
-        regressor().fit(X, y, queries=X[:, :2])

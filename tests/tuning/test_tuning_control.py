@@ -9,9 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from tuned import assert_same_predictions, make_data, regressor
+from sklearn.model_selection import cross_val_score
+from small_data import make_data
+from tuned import assert_same_predictions, regressor
+from untuned import made
 
 from lsgp import Effort, LSGPRegressor, TuningStoppedWarning
 from lsgp.backends import cpu
@@ -116,7 +117,7 @@ def fit_until(monkeypatch, number, X, y, **settings):
     with monkeypatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", TuningStoppedWarning)
         at_check(patch, number)
-        return LSGPRegressor().set_params(random_state=0, max_time=1.0, **settings).fit(X, y)
+        return made(random_state=0, max_time=1.0, **settings).fit(X, y)
 
 
 @pytest.mark.parametrize("n", [20, 60, 150, 170])
@@ -190,22 +191,27 @@ def test_a_time_limit_that_is_none_is_refused(data, limit):
         regressor(max_time=limit).fit(*data)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("when", [1, 3, 12])
-def test_ctrl_c_leaves_a_model_of_the_best_so_far(data, monkeypatch, when, n_jobs):
-    X, y = data
-    n_calls = 0
+def interrupting(monkeypatch, calls):
+    """Ctrl-C at these calls of the backend; the list of all calls."""
+    asked = []
     score = cpu.score
 
     def interrupt(*arguments):
-        nonlocal n_calls
-        n_calls += 1
-        if n_calls == when:
+        asked.append(True)
+        if len(asked) in calls:
             raise KeyboardInterrupt
         return score(*arguments)
 
     monkeypatch.setattr(cpu, "score", interrupt)
     monkeypatch.setattr(jobs, "INTERRUPTS", Interrupts())
+    return asked
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("when", [1, 3, 12])
+def test_ctrl_c_leaves_a_model_of_the_best_so_far(data, monkeypatch, when, n_jobs):
+    X, y = data
+    asked = interrupting(monkeypatch, {when})
     model = regressor(n_jobs=n_jobs)
     with pytest.warns(
         UserWarning,
@@ -213,25 +219,9 @@ def test_ctrl_c_leaves_a_model_of_the_best_so_far(data, monkeypatch, when, n_job
     ):
         model.fit(X, y)
     monkeypatch.undo()
-    assert n_calls <= when + 8  # those of blocks that had begun
+    assert len(asked) <= when + 8  # those of blocks that had begun
     assert model.tuning_.is_complete is False
     assert np.isfinite(model.predict(X, return_std=True)).all()
-
-
-def interrupting(monkeypatch, calls):
-    """Ctrl-C at these calls of the backend."""
-    n_calls = 0
-    score = cpu.score
-
-    def interrupt(*arguments):
-        nonlocal n_calls
-        n_calls += 1
-        if n_calls in calls:
-            raise KeyboardInterrupt
-        return score(*arguments)
-
-    monkeypatch.setattr(cpu, "score", interrupt)
-    monkeypatch.setattr(jobs, "INTERRUPTS", Interrupts())
 
 
 def test_a_second_ctrl_c_at_once_ends_a_cross_validation(data, monkeypatch):
@@ -295,7 +285,7 @@ def test_warm_start_keeps_neighborhoods_and_exact_gps(monkeypatch):
     monkeypatch.setattr("lsgp.tuning.exact.ALWAYS_EXACT", 100)  # of more rows, after a trial
     X, y = make_data(300)
     settings = {"kernel": "rbf", "input_transform": "standardize", "effort__n_points": 100}
-    model = LSGPRegressor().set_params(random_state=0, warm_start=True, **settings).fit(X, y)
+    model = made(random_state=0, warm_start=True, **settings).fit(X, y)
     first = model.tuning_
     sizes = {c.n_neighbors for c, _ in first.chosen}
     assert 300 in sizes
@@ -490,46 +480,3 @@ def test_inputs_that_are_all_the_same_leave_the_mean():
     mean, std = model.predict(np.ones((3, 2)), return_std=True)
     np.testing.assert_allclose(mean, y.mean(), atol=0.1)
     np.testing.assert_allclose(std, y.std(), rtol=0.2)
-
-
-# ---- scikit-learn ----
-
-
-def test_grid_search_as_in_the_paper(data):
-    X, y = data
-    grid = {
-        "hyperparameters__noise_variance": [1e-3, 0.03, 1.0],
-        "hyperparameters__lengthscale": [0.1, 1.0],
-        "n_neighbors": [10, 40],
-    }
-    model = LSGPRegressor(objective=None, kernel="rbf", trend="none", localizer="epanechnikov")
-    search = GridSearchCV(model, grid, cv=3, scoring="neg_mean_squared_error").fit(X, y)
-    assert search.best_params_["hyperparameters__lengthscale"] == 1.0
-    assert search.best_params_["n_neighbors"] == 40
-    assert search.best_params_["hyperparameters__noise_variance"] < 1.0
-    best = search.best_estimator_
-    assert best.tuning_ is None
-    expected = search.best_params_["hyperparameters__noise_variance"]
-    assert best.model_.noise_variance * y.var() == pytest.approx(expected)
-    assert -search.best_score_ < 0.3 * y.var()
-
-
-def expected_failures(estimator):
-    return {
-        "check_sample_weight_equivalence_on_dense_data": "leaving one of two equal rows out is not "
-        "leaving out one row of weight 2, and samples of rows differ: tuning sees other data",
-    }
-
-
-@parametrize_with_checks(
-    [
-        regressor(
-            effort__n_points=15, n_neighbors=10, effort__n_models=1, hyperparameters__scale="local"
-        ),
-        # As most people use it: every choice is left to tuning, which is quick on few points.
-        LSGPRegressor(random_state=0, effort=Effort("fast", n_points=5)),
-    ],
-    expected_failed_checks=expected_failures,
-)
-def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
-    check(estimator)

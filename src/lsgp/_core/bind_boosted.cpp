@@ -2,26 +2,15 @@
 // Boosted trees: how they are grown (boost.h), and sums of the leaves that rows of inputs fall into,
 // tree by tree. Nothing of the sums is wide: a row goes from node to node, and what costs is waiting
 // for the next one, so rows are taken eight at a time.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
-#include <cstdint>
-#include <string>
-#include <utility>
 #include <vector>
 
+#include "arrays.h"
 #include "boost.h"
 
 namespace nb = nanobind;
+using namespace lsgp;
 
 namespace {
-
-template <class T, int N>
-using Array = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-
-void require(bool is_true, const char *what) {
-  if (!is_true) throw nb::value_error((std::string("boosted trees: ") + what).c_str());
-}
 
 struct Nodes {
   const int32_t *feature;  // -1: a leaf
@@ -87,19 +76,19 @@ void require_paths(const Nodes &nodes, int64_t n_nodes, int64_t d) {
   }
 }
 
-void sum_leaves(Array<const double, 2> X, Array<const int32_t, 1> feature,
-                Array<const double, 1> threshold, Array<const int32_t, 1> left,
-                Array<const int32_t, 1> right, Array<const double, 1> value,
-                Array<const int32_t, 1> roots, Array<const int64_t, 1> ends,
-                Array<double, 2> sums) {
+// Sums (q, k) of the leaves that rows (q, d) fall into, over the trees up to each end.
+void sum_leaves(In<double, 2> X, In<int32_t, 1> feature,
+                In<double, 1> threshold, In<int32_t, 1> left,
+                In<int32_t, 1> right, In<double, 1> value,
+                In<int32_t, 1> roots, In<int64_t, 1> ends,
+                Out<double, 2> sums) {
   const int64_t q = X.shape(0), d = X.shape(1), n_nodes = feature.shape(0);
   const int64_t n_roots = roots.shape(0), n_sums = ends.shape(0);
-  require(int64_t(threshold.shape(0)) == n_nodes && int64_t(left.shape(0)) == n_nodes &&
-              int64_t(right.shape(0)) == n_nodes && int64_t(value.shape(0)) == n_nodes,
+  require(has_shape(threshold, n_nodes) && has_shape(left, n_nodes) &&
+              has_shape(right, n_nodes) && has_shape(value, n_nodes),
           "nodes must have all of their values");
   require(d > 0, "rows must have inputs");
-  require(int64_t(sums.shape(0)) == q && int64_t(sums.shape(1)) == n_sums,
-          "sums must have shape (q, n_sums)");
+  require(has_shape(sums, q, n_sums), "sums must have shape (q, n_sums)");
   const Nodes nodes{feature.data(), threshold.data(), left.data(), right.data(), value.data()};
   require_paths(nodes, n_nodes, d);
   for (int64_t k = 0; k < n_roots; ++k)
@@ -141,51 +130,50 @@ void sum_leaves(Array<const double, 2> X, Array<const int32_t, 1> feature,
 }
 
 // Bins must be of their inputs: the histograms have no others.
-void require_bins(Array<const uint8_t, 2> bins, const int64_t *firsts) {
+void require_bins(In<uint8_t, 2> bins, const int64_t *firsts) {
   const int64_t n = bins.shape(0), d = bins.shape(1);
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < d; ++j)
       require(bins.data()[i * d + j] < firsts[j + 1] - firsts[j], "a bin does not exist");
 }
 
-void grow_trees(Array<const uint8_t, 2> bins, Array<const int64_t, 1> firsts,
-                Array<const double, 1> edges, Array<const double, 1> weights,
-                Array<double, 1> residuals, Array<const uint8_t, 2> watched_bins,
-                Array<double, 1> watched_residuals, double least_weight, double learning_rate,
-                double l2, Array<int32_t, 2> feature, Array<double, 2> threshold,
-                Array<int32_t, 2> left, Array<int32_t, 2> right, Array<double, 2> value,
-                Array<int32_t, 1> n_nodes, Array<double, 1> watched_error) {
+// Grows boosted trees of the residuals, which are changed; see boost.h.
+void grow_trees(In<uint8_t, 2> bins, In<int64_t, 1> firsts,
+                In<double, 1> edges, In<double, 1> weights,
+                Out<double, 1> residuals, In<uint8_t, 2> watched_bins,
+                Out<double, 1> watched_residuals, double least_weight, double learning_rate,
+                double l2, Out<int32_t, 2> feature, Out<double, 2> threshold,
+                Out<int32_t, 2> left, Out<int32_t, 2> right, Out<double, 2> value,
+                Out<int32_t, 1> n_nodes, Out<double, 1> watched_error) {
   const int64_t n = bins.shape(0), d = bins.shape(1), n_watched = watched_bins.shape(0);
   const int64_t n_trees = feature.shape(0), room = feature.shape(1), n_leaves = (room + 1) / 2;
   require(n <= INT32_MAX, "there must be fewer than 2^31 rows");
-  require(int64_t(firsts.shape(0)) == d + 1 && firsts.data()[0] == 0, "firsts must be (d + 1,)");
+  require(has_shape(firsts, d + 1) && firsts.data()[0] == 0, "firsts must be (d + 1,)");
   for (int64_t j = 0; j < d; ++j)
     require(firsts.data()[j + 1] > firsts.data()[j] && firsts.data()[j + 1] <= firsts.data()[j] + 256,
             "an input must have 1 to 256 bins");
-  require(int64_t(edges.shape(0)) == firsts.data()[d], "every bin must have an edge");
-  require(int64_t(residuals.shape(0)) == n, "residuals must be (n,)");
-  require(weights.shape(0) == 0 || int64_t(weights.shape(0)) == n, "weights must be (n,), or none");
-  require(int64_t(watched_bins.shape(1)) == d && int64_t(watched_residuals.shape(0)) == n_watched,
+  require(has_shape(edges, firsts.data()[d]), "every bin must have an edge");
+  require(has_shape(residuals, n), "residuals must be (n,)");
+  require(weights.shape(0) == 0 || has_shape(weights, n), "weights must be (n,), or none");
+  require(has_shape(watched_bins, n_watched, d) && has_shape(watched_residuals, n_watched),
           "what is watched must have bins and residuals");
   require(n_leaves >= 1 && room == 2 * n_leaves - 1, "trees must have room for 2 n_leaves - 1 nodes");
   require(least_weight > 0.0, "a leaf must have rows");
-  for (const auto &[rows, columns] : {std::pair{threshold.shape(0), threshold.shape(1)},
-                                      std::pair{left.shape(0), left.shape(1)},
-                                      std::pair{right.shape(0), right.shape(1)},
-                                      std::pair{value.shape(0), value.shape(1)}})
-    require(int64_t(rows) == n_trees && int64_t(columns) == room, "trees must have all of their values");
-  require(int64_t(n_nodes.shape(0)) == n_trees && int64_t(watched_error.shape(0)) == n_trees,
+  require(has_shape(threshold, n_trees, room) && has_shape(left, n_trees, room) &&
+              has_shape(right, n_trees, room) && has_shape(value, n_trees, room),
+          "trees must have all of their values");
+  require(has_shape(n_nodes, n_trees) && has_shape(watched_error, n_trees),
           "every tree must have its number of nodes and its error");
   require_bins(bins, firsts.data());
   require_bins(watched_bins, firsts.data());
   nb::gil_scoped_release release;
-  const lsgp::Binned inputs{bins.data(), n, d, firsts.data(), edges.data()};
-  const lsgp::Growth growth{n_leaves, least_weight, learning_rate, l2};
-  lsgp::TreeGrower grower(inputs, weights.shape(0) == 0 ? nullptr : weights.data(), growth);
+  const Binned inputs{bins.data(), n, d, firsts.data(), edges.data()};
+  const Growth growth{n_leaves, least_weight, learning_rate, l2};
+  TreeGrower grower(inputs, weights.shape(0) == 0 ? nullptr : weights.data(), growth);
   std::vector<uint8_t> bin_of_node(room);
   for (int64_t k = 0; k < n_trees; ++k) {
     const int64_t at = k * room;
-    lsgp::GrownTree tree{feature.data() + at, threshold.data() + at, left.data() + at,
+    GrownTree tree{feature.data() + at, threshold.data() + at, left.data() + at,
                          right.data() + at,   value.data() + at,     bin_of_node.data(),
                          0};
     grower.grow(residuals.data(), tree);
@@ -193,7 +181,7 @@ void grow_trees(Array<const uint8_t, 2> bins, Array<const int64_t, 1> firsts,
     double squares = 0.0;
     for (int64_t i = 0; i < n_watched; ++i) {
       double &left_over = watched_residuals.data()[i];
-      left_over -= lsgp::value_of(tree, watched_bins.data() + i * d);
+      left_over -= value_of(tree, watched_bins.data() + i * d);
       squares += left_over * left_over;
     }
     watched_error.data()[k] = n_watched ? squares / double(n_watched) : 0.0;
@@ -203,14 +191,6 @@ void grow_trees(Array<const uint8_t, 2> bins, Array<const int64_t, 1> firsts,
 }  // namespace
 
 void bind_boosted(nb::module_ &m) {
-  using namespace nb::literals;
-  m.def("grow_trees", &grow_trees, "bins"_a, "firsts"_a, "edges"_a, "weights"_a,
-        "residuals"_a.noconvert(), "watched_bins"_a, "watched_residuals"_a.noconvert(),
-        "least_weight"_a, "learning_rate"_a, "l2"_a, "feature"_a.noconvert(),
-        "threshold"_a.noconvert(), "left"_a.noconvert(), "right"_a.noconvert(),
-        "value"_a.noconvert(), "n_nodes"_a.noconvert(), "watched_error"_a.noconvert(),
-        "Grows boosted trees of the residuals, which are changed; see boost.h.");
-  m.def("sum_leaves", &sum_leaves, "X"_a, "feature"_a, "threshold"_a, "left"_a, "right"_a,
-        "value"_a, "roots"_a, "ends"_a, "sums"_a.noconvert(),
-        "Sums (q, k) of the leaves that rows (q, d) fall into, over the trees up to each end.");
+  define(m, "grow_trees", &grow_trees);
+  define(m, "sum_leaves", &sum_leaves);
 }

@@ -40,11 +40,9 @@ void predict(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /*
   const size_t q = queries.shape(0), m = neighbors.shape(1);
   const size_t n_points = points.shape(1), area_size = n_points * problem.d;
   PredictionArrays<T> predictions = {mean, variance, scale, dof, status};
-  require(queries.shape(1) == X.shape(1), "queries must have as many columns as X");
-  require(neighbors.shape(0) == q, "neighbors must have one row per query");
-  require(points.shape(0) == q && points.shape(2) == X.shape(1),
-          "points must have one area per query, and as many columns as X");
   predictions.check(problem, queries, neighbors);
+  require(has_shape(points, q, n_points, X.shape(1)),
+          "points must have one area per query, and as many columns as X");
   nb::gil_scoped_release release;
   check_neighbors(neighbors, X.shape(0));
   typedef typename Simd<T>::Vec V;
@@ -82,11 +80,9 @@ void differentiate(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> no
   PredictionArrays<T> predictions = {mean, variance, scale, dof, status};
   predictions.check(problem, queries, neighbors);
   for (const Out<T, 3> *out : {&mean_by_query, &scale_by_query})
-    require(out->shape(0) == q && out->shape(1) == t && out->shape(2) == d,
-            "the derivatives must have one row per query");
+    require(has_shape(*out, q, t, d), "the derivatives must have one row per query");
   for (const Out<T, 2> *out : {&variance_by_query, &dof_by_query, &noise_unit_by_query})
-    require(out->shape(0) == q && out->shape(1) == d,
-            "the derivatives must have one row per query");
+    require(has_shape(*out, q, d), "the derivatives must have one row per query");
   nb::gil_scoped_release release;
   check_neighbors(neighbors, X.shape(0));
   const size_t size =
@@ -130,8 +126,8 @@ void coefficients(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noi
   const size_t q = queries.shape(0), m = neighbors.shape(1);
   require(queries.shape(1) == X.shape(1), "queries must have as many columns as X");
   require(neighbors.shape(0) == q, "neighbors must have one row per query");
-  require(beta.shape(0) == q && beta.shape(1) == m && weight.shape(0) == q &&
-              weight.shape(1) == m && variance.shape(0) == q && status.shape(0) == q,
+  require(has_shape(beta, q, m) && has_shape(weight, q, m) && has_shape(variance, q) &&
+              has_shape(status, q),
           "the outputs must have one row per query, and one column per neighbor");
   nb::gil_scoped_release release;
   check_neighbors(neighbors, X.shape(0));
@@ -173,8 +169,8 @@ void score(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /* (
   require(objective >= 0 && objective <= int(Objective::squared_error),
           "no objective has this code");
   require(neighbors.shape(0) == q, "neighbors must have one row per target");
-  require(loss.shape(0) == q && status.shape(0) == q && gradient.shape(0) == q &&
-              gradient.shape(1) == p, "the outputs must have one row per target");
+  require(has_shape(loss, q) && has_shape(status, q) && has_shape(gradient, q, p),
+          "the outputs must have one row per target");
   for (size_t e = 0; e < q; e++)
     require(targets.data()[e] >= 0 && size_t(targets.data()[e]) < X.shape(0),
             "targets names a row that X does not have");
@@ -229,36 +225,13 @@ template <class T> size_t workspace_bytes(int m, int d, int t, int n_apart, bool
          sizeof(typename Simd<T>::Vec);
 }
 
-template <class T> void bind(nb::module_ &m, const char *suffix) {
-  auto name = [&](const char *base) { return std::string(base) + suffix; };
-  // Never convert an array: a copy of an input costs time, and results in a copy of an output
-  // are lost.
-  m.def(name("predict").c_str(), predict<T>, nb::arg("X").noconvert(),
-        nb::arg("y").noconvert(), nb::arg("noise").noconvert(), nb::arg("model"),
-        nb::arg("queries").noconvert(), nb::arg("points").noconvert(),
-        nb::arg("neighbors").noconvert(), nb::arg("mean").noconvert(),
-        nb::arg("variance").noconvert(), nb::arg("scale").noconvert(),
-        nb::arg("dof").noconvert(), nb::arg("status").noconvert());
-  m.def(name("differentiate").c_str(), differentiate<T>, nb::arg("X").noconvert(),
-        nb::arg("y").noconvert(), nb::arg("noise").noconvert(), nb::arg("model"),
-        nb::arg("queries").noconvert(), nb::arg("neighbors").noconvert(),
-        nb::arg("mean").noconvert(), nb::arg("variance").noconvert(),
-        nb::arg("scale").noconvert(), nb::arg("dof").noconvert(), nb::arg("status").noconvert(),
-        nb::arg("mean_by_query").noconvert(), nb::arg("variance_by_query").noconvert(),
-        nb::arg("scale_by_query").noconvert(), nb::arg("dof_by_query").noconvert(),
-        nb::arg("noise_unit_by_query").noconvert());
-  m.def(name("coefficients").c_str(), coefficients<T>, nb::arg("X").noconvert(),
-        nb::arg("y").noconvert(), nb::arg("noise").noconvert(), nb::arg("model"),
-        nb::arg("queries").noconvert(), nb::arg("neighbors").noconvert(),
-        nb::arg("beta").noconvert(), nb::arg("weight").noconvert(),
-        nb::arg("variance").noconvert(), nb::arg("status").noconvert());
-  m.def(name("score").c_str(), score<T>, nb::arg("X").noconvert(), nb::arg("y").noconvert(),
-        nb::arg("noise").noconvert(), nb::arg("model"), nb::arg("targets").noconvert(),
-        nb::arg("neighbors").noconvert(), nb::arg("objective"), nb::arg("loss").noconvert(),
-        nb::arg("gradient").noconvert(), nb::arg("status").noconvert());
-  m.def(name("exponentials").c_str(), exponentials<T>, nb::arg("x").noconvert(),
-        nb::arg("values").noconvert());
-  m.def(name("workspace_bytes").c_str(), workspace_bytes<T>);
+template <class T> void bind(nb::module_ &m, const std::string &suffix) {
+  define(m, ("predict" + suffix).c_str(), predict<T>);
+  define(m, ("differentiate" + suffix).c_str(), differentiate<T>);
+  define(m, ("coefficients" + suffix).c_str(), coefficients<T>);
+  define(m, ("score" + suffix).c_str(), score<T>);
+  define(m, ("exponentials" + suffix).c_str(), exponentials<T>);
+  define(m, ("workspace_bytes" + suffix).c_str(), workspace_bytes<T>);
 }
 
 }  // namespace
@@ -266,5 +239,4 @@ template <class T> void bind(nb::module_ &m, const char *suffix) {
 void bind_solve(nb::module_ &m) {
   bind<double>(m, "_float64");
   bind<float>(m, "_float32");
-  m.attr("vector_bytes") = LSGP_VECTOR_BYTES;
 }

@@ -3,32 +3,18 @@
 // a group of lanes, and predictions. Sizes that contradict each other are refused here.
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/tuple.h>
-
 #include <algorithm>
-#include <cstdint>
 #include <new>
-#include <stdexcept>
-#include <tuple>
 
+#include "arrays.h"
 #include "local_solve.h"
 
 namespace lsgp {
 
-namespace nb = nanobind;
-
-template <class T, int N> using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-template <class T, int N> using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-
-inline void require(bool fact, const char *message) {
-  if (!fact) throw std::invalid_argument(message);
-}
-
 // LocalModel, in the order that backends/cpu.py passes it; see Problem.
 typedef std::tuple<int, int, In<double, 1>, double, double, double, double, double, double,
                    double, double, bool, bool> ModelTuple;
+template <> struct MayConvert<ModelTuple> : std::true_type {};
 
 template <class T>
 Problem<T> make_problem(const In<T, 2> &X, const In<T, 2> &y, const In<T, 1> &noise,
@@ -121,9 +107,9 @@ template <class T> struct PredictionArrays {
     const size_t q = queries.shape(0), t = problem.t;
     require(queries.shape(1) == size_t(problem.d), "queries must have as many columns as X");
     require(neighbors.shape(0) == q, "neighbors must have one row per query");
-    require(mean.shape(0) == q && mean.shape(1) == t && scale.shape(0) == q &&
-                scale.shape(1) == t && variance.shape(0) == q && dof.shape(0) == q &&
-                status.shape(0) == q, "the outputs must have one row per query");
+    require(has_shape(mean, q, t) && has_shape(scale, q, t) && has_shape(variance, q) &&
+                has_shape(dof, q) && has_shape(status, q),
+            "the outputs must have one row per query");
   }
 
   // What a group's solver says after `solve`.

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a backend is: the functions that every one of them has, over the tuples of the method.
+"""What a backend is: the functions that every one of them has, and the records that they take.
 
 A backend takes arrays that are C-contiguous and of one dtype, and refuses others; a system that
 cannot be solved is a status code, not an exception. Modules are backends, and so is any object with
-these functions, such as one that knows its device.
+these functions, such as one that knows its device. Queries come in records that can be cut into
+blocks (`Cut`), so that a backend that forwards them need not know what is asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +26,11 @@ from lsgp.method.contract import (
     Scores,
 )
 from lsgp.method.kernels import Kernel
-from lsgp.search.coarse import CoarseTree
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import SearchIndex
+from lsgp.search.coarse import UnitRequest
+from lsgp.search.contract import SearchIndex, SearchRequest
+from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 
 Array = NDArray[np.floating]
-
-#: A local system may not have more points than this.
-LARGEST_SYSTEM = 4096
 
 
 class Resources(NamedTuple):
@@ -52,13 +50,71 @@ class Plan(NamedTuple):
     max_neighbors: int
 
 
-class ScoreRequest(NamedTuple):
-    """What `Backend.score` is asked."""
+class SystemSize(NamedTuple):
+    """The size of local systems, from which their memory and time follow."""
+
+    n_neighbors: int | None  # None: within a fixed bandwidth, so only known after the search
+    n_inputs: int
+    n_targets: int
+    dtype: np.dtype
+    has_gradient: bool = False
+
+    @classmethod
+    def of(
+        cls, problem: LocalProblem, n_neighbors: int | None, has_gradient: bool = False
+    ) -> SystemSize:
+        """That of the systems of a problem."""
+        n_inputs, n_targets = problem.X.shape[1], problem.y.shape[1]
+        return cls(n_neighbors, n_inputs, n_targets, problem.X.dtype, has_gradient)
+
+
+class Systems(NamedTuple):
+    """Local systems: queries, and the neighborhoods that they are predicted from.
+
+    With ``points`` a query stands for their average: neighbors and weights are those of the query,
+    covariances are averaged over the points.
+    """
 
     problem: LocalProblem
-    targets: NDArray[np.int32]
-    neighbors: NDArray[np.int32]
+    queries: Array  # (q, d)
+    neighbors: NDArray[np.int32]  # (q, m), padded with -1
+    points: Array | None = None  # (q, p, d)
+
+    def block(self, start: int, stop: int) -> Systems:
+        """Those of the queries from start to stop - 1."""
+        points = None if self.points is None else self.points[start:stop]
+        return Systems(self.problem, self.queries[start:stop], self.neighbors[start:stop], points)
+
+
+class ScoreRequest(NamedTuple):
+    """Rows whose targets are predicted from their neighbors, and the loss of that."""
+
+    problem: LocalProblem
+    targets: NDArray[np.int32]  # (q,)
+    neighbors: NDArray[np.int32]  # (q, m), padded with -1
     objective: str
+
+    def block(self, start: int, stop: int) -> ScoreRequest:
+        """Those of the targets from start to stop - 1."""
+        return self._replace(targets=self.targets[start:stop], neighbors=self.neighbors[start:stop])
+
+
+class Cut(Protocol):
+    """A record of queries that can be cut into blocks of them."""
+
+    def block(self, start: int, stop: int) -> Self:
+        """The queries from start to stop - 1."""
+
+
+def around(
+    model: LocalModel,
+    queries: NDArray[np.float64],
+    n_neighbors: int | None,
+    exclusions: Exclusions = NO_EXCLUSIONS,
+) -> SearchRequest:
+    """The neighborhoods of queries in the metric of a model; None: within its fixed bandwidth."""
+    scale, radius = model.localizer_scale, model.scaled_bandwidth
+    return SearchRequest(queries, scale, n_neighbors, exclusions, radius)
 
 
 class RowsOfQueries(Protocol):
@@ -80,99 +136,45 @@ class LocalSystems(Protocol):
     def prepare(self, problem: LocalProblem) -> LocalProblem:
         """The problem with its arrays where, and as, the backend needs them; once per model."""
 
-    def search(
-        self,
-        index: SearchIndex,
-        model: LocalModel,
-        queries: NDArray[np.float64],
-        n_neighbors: int | None,
-        exclusions: Exclusions,
-        max_neighbors: int = LARGEST_SYSTEM,
-        first_query: int = 0,
-    ) -> NDArray[np.int32]:
-        """The m nearest rows of each query (q, m), or all within the fixed bandwidth; -1 pads.
+    def search(self, index: SearchIndex, request: SearchRequest) -> NDArray[np.int32]:
+        """The m nearest rows of each query (q, m), or all within the radius; -1 pads.
 
-        ``first_query`` is the number of the block's first query, for errors.
+        There are no more columns than rows.
         """
 
-    def search_units(
-        self,
-        tree: CoarseTree,
-        index: SearchIndex,
-        queries: NDArray[np.float64],
-        n_units: int,
-        reach: float,
-        exclusions: Exclusions,
-    ) -> NDArray[np.int32]:
-        """The units of each query (q, n_units) [E9], as `CoarseTree.nearest_units` finds them."""
+    def search_units(self, request: UnitRequest) -> NDArray[np.int32]:
+        """The units of each query (q, n_units) [E9], as `lsgp.search.coarse` finds them."""
 
-    def predict(
-        self,
-        problem: LocalProblem,
-        queries: Array,
-        neighbors: NDArray[np.int32],
-        points: Array | None = None,
-    ) -> Predictions:
-        """Solve the local system of each query; ``neighbors`` (q, m) is padded with -1.
-
-        With ``points`` (q, p, d) a query stands for their average: neighbors and weights are
-        those of the query, covariances are averaged over the points.
-        """
+    def predict(self, systems: Systems) -> Predictions:
+        """Solve the local system of each query."""
 
     def predict_at(
-        self,
-        problem: LocalProblem,
-        index: SearchIndex,
-        queries: NDArray[np.float64],
-        n_neighbors: int | None,
-        exclusions: Exclusions,
-        max_neighbors: int = LARGEST_SYSTEM,
-        first_query: int = 0,
+        self, problem: LocalProblem, index: SearchIndex, request: SearchRequest
     ) -> tuple[Predictions, RowsOfQueries]:
         """`search`, then `predict`; neighborhoods need not leave where they were found.
 
         Queries may be on a device, and are answered there; `takes` says where none has to cross.
         """
 
-    def coefficients(
-        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
-    ) -> Coefficients:
+    def coefficients(self, systems: Systems) -> Coefficients:
         """What the mean of each query multiplies the targets of its neighbors by."""
 
-    def differentiate(
-        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
-    ) -> tuple[Predictions, QueryGradients]:
+    def differentiate(self, systems: Systems) -> tuple[Predictions, QueryGradients]:
         """As `predict`, and the derivatives in the queries, which keep their neighborhoods."""
 
-    def score(
-        self,
-        problem: LocalProblem,
-        targets: NDArray[np.int32],
-        neighbors: NDArray[np.int32],
-        objective: str,
-    ) -> Scores:
+    def score(self, request: ScoreRequest) -> Scores:
         """Loss of predicting each target row from its neighbors, and its gradient [E8]."""
 
     def score_many(self, requests: Sequence[ScoreRequest]) -> list[Scores]:
         """`score` of each: a device has all of them before this machine waits for any."""
 
-    def workspace_bytes(
-        self, n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool
-    ) -> int:
+    def workspace_bytes(self, size: SystemSize) -> int:
         """Memory that one thread needs beside its block's arrays."""
 
-    def plan(
-        self,
-        problem: LocalProblem,
-        n_neighbors: int | None,
-        n_queries: int,
-        resources: Resources,
-        gradient: bool = False,
-    ) -> Plan:
+    def plan(self, size: SystemSize, n_queries: int, resources: Resources) -> Plan:
         """Block size and threads that respect the memory budget and give every thread work.
 
-        ``n_neighbors`` is None with a fixed bandwidth, where it is only known after the search:
-        then the plan says how large a neighborhood may become.
+        With a fixed bandwidth the plan says how large a neighborhood may become.
         """
 
 

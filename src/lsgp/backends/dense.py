@@ -61,31 +61,19 @@ class Inverted(NamedTuple):
 
 
 class AdjointSums(NamedTuple):
-    """Sums of the adjoint G of the covariance, and of its products P with the derivative by r²."""
+    """Sums of the adjoint G of the covariance, and of its products with derivatives."""
 
     diagonal: Array  # (n,) of G
     total: float  # of all of G
     by_z: Array  # (n, d) G z
-    pairs: Array  # (n,) of the rows of P
-    pairs_by_z: Array  # (n, d) P z
-
-    def through_correlations(self, z: Array) -> tuple[Array, Array]:
-        """G times derivatives of the correlations: in the kernel's logarithms, and in z (n, d)."""
-        by_lengthscale = -4.0 * (self.pairs @ (z * z) - np.einsum("ij,ij->j", z, self.pairs_by_z))
-        return by_lengthscale, 4.0 * (self.pairs[:, None] * z - self.pairs_by_z)
+    by_logarithms: Array  # (k,) of the correlations in the kernel's, its lengthscales first
+    by_rows: Array  # (n, d) of the correlations in z
 
 
-class CompositeSums(NamedTuple):
-    """The same of a kernel of several correlations, which have derivatives of their own."""
-
-    diagonal: Array
-    total: float
-    by_z: Array
-    by_logarithms: Array  # (k,) lengthscales, and what is behind them
-    by_rows: Array  # (n, d)
-
-    def through_correlations(self, z: Array) -> tuple[Array, Array]:
-        return self.by_logarithms, self.by_rows
+def through_distances(z: Array, pairs: Array, pairs_by_z: Array) -> tuple[Array, Array]:
+    """Products by r² (n,), and times z (n, d), as those in log lengthscales (d,) and z (n, d)."""
+    by_lengthscale = -4.0 * (pairs @ (z * z) - np.einsum("ij,ij->j", z, pairs_by_z))
+    return by_lengthscale, 4.0 * (pairs[:, None] * z - pairs_by_z)
 
 
 class Covariance(Protocol):
@@ -99,7 +87,7 @@ class Covariance(Protocol):
 
     def adjoint_sums(
         self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
-    ) -> AdjointSums | CompositeSums:
+    ) -> AdjointSums:
         """Of G = ½ (inverse - left rightᵀ - alpha alphaᵀ / unit), with the trend (left, right).
 
         The factor is gone afterwards. With a trend apart, nobody asks for ``total`` and ``by_z``.

@@ -18,7 +18,6 @@ from scipy.spatial.distance import cdist
 from lsgp.backends.dense import (
     ROWS_AT_A_TIME,
     AdjointSums,
-    CompositeSums,
     Dense,
     Inverted,
     matrix_bytes,
@@ -26,7 +25,6 @@ from lsgp.backends.dense import (
 from lsgp.backends.dense_single import factor_in_single
 from lsgp.backends.local_system import SMALLEST_PIVOT
 from lsgp.backends.pairs import (
-    SumParts,
     correlate_pairs,
     correlate_sums,
     sum_of_two,
@@ -193,11 +191,12 @@ class HostFactor:
 
 
 @dataclass(frozen=True)
-class _Factored:
-    """A covariance of rows z (n, d), factored."""
+class HostCovariance:
+    """As `Covariance`."""
 
-    z: Array
-    factor: Array  # in the lower triangle; above it is anything
+    factor: Array  # (n, n) in the lower triangle; above it is anything
+    #: Of the inverse less a product (left, right), and whether the trend is in the product.
+    sum_up: Callable[[Array, Array, Array, bool], AdjointSums]
 
     @property
     def half_log_determinant(self) -> float:
@@ -206,42 +205,15 @@ class _Factored:
     def solve(self, columns: NDArray[np.floating]) -> Array:
         return np.asarray(cho_solve((self.factor, True), columns, check_finite=False))
 
-    def adjoint(
+    def adjoint_sums(
         self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
-    ) -> tuple[Array, Array, Array]:
-        """The inverse, in place of the factor, and what is taken from it: a thin product."""
+    ) -> AdjointSums:
+        """The inverse takes the place of the factor."""
         lapack.invert_from_factor(self.factor)
         left = right = alpha / math.sqrt(unit)
         if trend is not None:
             left, right = (np.column_stack([left, own]) for own in trend)
-        return self.factor, left, right
-
-
-@dataclass(frozen=True)
-class HostCovariance(_Factored):
-    """As `Covariance`."""
-
-    by_r2: Array  # derivatives of the correlations, as the factor
-
-    def adjoint_sums(
-        self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
-    ) -> AdjointSums:
-        inverse, left, right = self.adjoint(alpha, unit, trend)
-        return sum_pairs(inverse, self.by_r2, left, right, self.z, trend is not None)
-
-
-@dataclass(frozen=True)
-class HostSumCovariance(_Factored):
-    """As `Covariance`, of a sum of correlations."""
-
-    kernel: SumKernel
-    parts: SumParts
-
-    def adjoint_sums(
-        self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
-    ) -> CompositeSums:
-        adjoint = self.adjoint(alpha, unit, trend)
-        return sum_of_two(*adjoint, self.z, self.kernel, self.parts, trend is not None)
+        return self.sum_up(self.factor, left, right, trend is not None)
 
 
 class HostDense:
@@ -286,15 +258,17 @@ class HostDense:
 
     def covariance(
         self, z: Array, model: LocalModel, noise: NDArray[np.floating]
-    ) -> HostCovariance | HostSumCovariance | None:
+    ) -> HostCovariance | None:
         z, kernel = np.ascontiguousarray(z), model.correlation
+        sum_up: Callable[[Array, Array, Array, bool], AdjointSums]
         if isinstance(kernel, SumKernel):
             A, parts = correlate_sums(z, model, kernel)
-            A[np.diag_indices(len(z))] += model.noise_variance * noise
-            return HostSumCovariance(z, A, kernel, parts) if lapack.factor(A) else None
-        A, by_r2 = correlate_pairs(z, model)
+            sum_up = partial(sum_of_two, z, kernel, parts)
+        else:
+            A, by_r2 = correlate_pairs(z, model)
+            sum_up = partial(sum_pairs, z, by_r2)
         A[np.diag_indices(len(z))] += model.noise_variance * noise
-        return HostCovariance(z, A, by_r2) if lapack.factor(A) else None
+        return HostCovariance(A, sum_up) if lapack.factor(A) else None
 
 
 def _no_factor(model: LocalModel, z: Array, status: int) -> Inverted:

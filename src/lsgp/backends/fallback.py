@@ -8,7 +8,6 @@ which failed on the device is done again, and the work goes on.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -16,15 +15,8 @@ from numpy.typing import NDArray
 
 from lsgp.backends.contract import Backend
 from lsgp.backends.cuda.device import DeviceError
-from lsgp.backends.dense import (
-    AdjointSums,
-    CompositeSums,
-    Covariance,
-    Dense,
-    InverseFactor,
-    Inverted,
-)
-from lsgp.backends.forwarding import ForwardingBackend
+from lsgp.backends.dense import Covariance, Dense, InverseFactor, Inverted
+from lsgp.backends.forwarding import ForwardingBackend, forwarded
 from lsgp.compute.warn import warn_user
 from lsgp.method.contract import LocalModel, LocalProblem
 
@@ -78,6 +70,9 @@ class FallbackDense:
     def _own(self) -> Dense:
         return self.backend.second.dense if self.backend.is_lost else self.backend.first.dense
 
+    def run(self, ask: Callable[[Dense], Result]) -> Result:
+        return self.backend.run(lambda backend: ask(backend.dense))
+
     @property
     def is_fast(self) -> bool:
         return self._own.is_fast
@@ -86,17 +81,10 @@ class FallbackDense:
     def block_size(self) -> int:
         return self._own.block_size
 
-    def room(self, memory_budget: int, n: int) -> int:
-        return self.backend.run(lambda backend: backend.dense.room(memory_budget, n))
-
-    def host_bytes(self, n: int) -> int:
-        return self._own.host_bytes(n)
-
-    def evidence_bytes(self, n: int) -> int:
-        return self._own.evidence_bytes(n)
-
-    def alone(self) -> AbstractContextManager[object]:
-        return self._own.alone()
+    room = forwarded(Dense.room)
+    host_bytes = forwarded(Dense.host_bytes)
+    evidence_bytes = forwarded(Dense.evidence_bytes)
+    alone = forwarded(Dense.alone)
 
     def invert(self, z: Matrix, problem: LocalProblem, jitter: float = 0.0) -> Inverted:
         def make(dense: Dense) -> Inverted:
@@ -146,35 +134,20 @@ class FallbackFactor:
     def __init__(self, found: _Remade[Inverted]) -> None:
         self.found = found
 
-    def _run(self, ask: Callable[[InverseFactor], Result]) -> Result:
+    def run(self, ask: Callable[[InverseFactor], Result]) -> Result:
         return self.found.run(lambda inverted: ask(inverted.factor))
 
-    def half(self, columns: Matrix) -> Matrix:
-        return self._run(lambda factor: factor.half(columns))
-
-    def solve(self, columns: Matrix) -> Matrix:
-        return self._run(lambda factor: factor.solve(columns))
-
-    def columns(self, rows: NDArray[np.integer]) -> Matrix:
-        return self._run(lambda factor: factor.columns(rows))
-
-    def inverse_columns(self, rows: NDArray[np.integer]) -> Matrix:
-        return self._run(lambda factor: factor.inverse_columns(rows))
-
-    def diagonal(self, rows: NDArray[np.integer]) -> Matrix:
-        return self._run(lambda factor: factor.diagonal(rows))
-
-    def correlate(self, z: Matrix) -> Matrix:
-        return self._run(lambda factor: factor.correlate(z))
-
-    def products(self, z: Matrix, right: Matrix, mean_only: bool) -> tuple[Matrix, Matrix]:
-        return self._run(lambda factor: factor.products(z, right, mean_only))
+    half = forwarded(InverseFactor.half)
+    solve = forwarded(InverseFactor.solve)
+    columns = forwarded(InverseFactor.columns)
+    inverse_columns = forwarded(InverseFactor.inverse_columns)
+    diagonal = forwarded(InverseFactor.diagonal)
+    correlate = forwarded(InverseFactor.correlate)
+    products = forwarded(InverseFactor.products)
+    to_host = forwarded(InverseFactor.to_host)
 
     def extended(self, z: Matrix, noise: Matrix) -> InverseFactor | None:
         return None
-
-    def to_host(self) -> Matrix:
-        return self._run(lambda factor: factor.to_host())
 
 
 class FallbackCovariance:
@@ -183,7 +156,7 @@ class FallbackCovariance:
     def __init__(self, found: _Remade[Covariance | None]) -> None:
         self.found = found
 
-    def _run(self, ask: Callable[[Covariance], Result]) -> Result:
+    def run(self, ask: Callable[[Covariance], Result]) -> Result:
         def checked(covariance: Covariance | None) -> Result:
             assert covariance is not None, "it was factored"
             return ask(covariance)
@@ -192,12 +165,7 @@ class FallbackCovariance:
 
     @property
     def half_log_determinant(self) -> float:
-        return self._run(lambda covariance: covariance.half_log_determinant)
+        return self.run(lambda covariance: covariance.half_log_determinant)
 
-    def solve(self, columns: NDArray[np.floating]) -> Matrix:
-        return self._run(lambda covariance: covariance.solve(columns))
-
-    def adjoint_sums(
-        self, alpha: Matrix, unit: float, trend: tuple[Matrix, Matrix] | None
-    ) -> AdjointSums | CompositeSums:
-        return self._run(lambda covariance: covariance.adjoint_sums(alpha, unit, trend))
+    solve = forwarded(Covariance.solve)
+    adjoint_sums = forwarded(Covariance.adjoint_sums)

@@ -15,11 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
-from lsgp.backends.contract import Backend, Plan, Resources, ScoreRequest
-from lsgp.method.contract import LocalProblem, Scores
+from lsgp.backends.contract import Backend, Plan, Resources, ScoreRequest, SystemSize
+from lsgp.method.contract import Scores
 
 #: Jobs that ask a device for losses together, at most: each has a thread, and arrays there.
 MOST_GATHERED = 32
@@ -82,34 +79,20 @@ class Gathering:
         if error is not None and not isinstance(error, Exception):
             raise error
 
-    def plan(
-        self,
-        problem: LocalProblem,
-        n_neighbors: int | None,
-        n_queries: int,
-        resources: Resources,
-        gradient: bool = False,
-    ) -> Plan:
+    def plan(self, size: SystemSize, n_queries: int, resources: Resources) -> Plan:
         """As `Backend.plan`, on the thread of the candidate alone.
 
         Once for each size: a device is asked for its free memory.
         """
-        sizes = problem.X.shape[1], problem.y.shape[1], problem.X.dtype, n_neighbors, n_queries
-        key = (*sizes, resources.memory_budget, gradient)
+        key = (size, n_queries, resources.memory_budget)
         if key not in self._plans:
-            plan = self.backend.plan(problem, n_neighbors, n_queries, resources, gradient)
+            plan = self.backend.plan(size, n_queries, resources)
             self._plans[key] = plan._replace(n_threads=1)
         return self._plans[key]
 
-    def score(
-        self,
-        problem: LocalProblem,
-        targets: NDArray[np.int32],
-        neighbors: NDArray[np.int32],
-        objective: str,
-    ) -> Scores:
+    def score(self, request: ScoreRequest) -> Scores:
         """As `Backend.score`, for a candidate."""
-        own = _Waiting(ScoreRequest(problem, targets, neighbors, objective))
+        own = _Waiting(request)
         self._leave_core(own)
         own.gate.acquire()
         if own.error is not None:

@@ -8,12 +8,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM
+from lsgp.backends.contract import Systems
 from lsgp.method.arrays import is_on_device, on_host
-from lsgp.method.contract import LocalModel, LocalProblem, Predictions
-from lsgp.search.coarse import CoarseTree
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import SearchIndex
+from lsgp.method.contract import LocalProblem, Predictions
+from lsgp.search.contract import SearchIndex, SearchRequest
 
 
 def takes(queries: NDArray[np.floating]) -> bool:
@@ -28,62 +26,24 @@ def prepare(problem: LocalProblem) -> LocalProblem:
     return problem._replace(X=X, y=y, noise=noise)
 
 
-def search(
-    index: SearchIndex,
-    model: LocalModel,
-    queries: NDArray[np.float64],
-    n_neighbors: int | None,
-    exclusions: Exclusions,
-    max_neighbors: int = LARGEST_SYSTEM,
-    first_query: int = 0,
-) -> NDArray[np.int32]:
-    """As `Backend.search`, by the tree of boxes."""
-    lengthscale = model.localizer_scale
-    if n_neighbors is not None:
-        return index.nearest(queries, lengthscale, min(n_neighbors, index.n), exclusions)
-    return index.within(
-        queries,
-        lengthscale,
-        model.scaled_bandwidth,
-        max_neighbors=max_neighbors,
-        first_query=first_query,
-        exclusions=exclusions,
-    )
-
-
-def search_units(
-    tree: CoarseTree,
-    index: SearchIndex,
-    queries: NDArray[np.float64],
-    n_units: int,
-    reach: float,
-    exclusions: Exclusions,
-) -> NDArray[np.int32]:
-    """As `Backend.search_units`, by the native core."""
-    return tree.nearest_units(index, queries, n_units, reach, exclusions)
-
-
-#: As `Backend.predict`, of a problem, queries and neighbors.
-Predict = Callable[[LocalProblem, NDArray[np.floating], NDArray[np.int32]], Predictions]
+def search(index: SearchIndex, request: SearchRequest) -> NDArray[np.int32]:
+    """As `Backend.search`, by the index itself."""
+    if request.n_neighbors is not None:
+        request = request._replace(n_neighbors=min(request.n_neighbors, index.n))
+    return index.search(request)
 
 
 def predict_found(
-    predict: Predict,
+    predict: Callable[[Systems], Predictions],
     problem: LocalProblem,
     index: SearchIndex,
-    queries: NDArray[np.float64],
-    n_neighbors: int | None,
-    exclusions: Exclusions,
-    max_neighbors: int = LARGEST_SYSTEM,
-    first_query: int = 0,
+    request: SearchRequest,
 ) -> tuple[Predictions, NDArray[np.int32]]:
-    """As `Backend.predict_at`, from what the tree of boxes finds."""
-    own = on_host(queries)
-    neighbors = search(
-        index, problem.model, own, n_neighbors, exclusions, max_neighbors, first_query
-    )
-    solved = predict(problem, own.astype(problem.X.dtype, copy=False), neighbors)
-    return solved.beside(queries), neighbors
+    """As `Backend.predict_at`, from what the index finds."""
+    queries = on_host(request.queries)
+    neighbors = search(index, request._replace(queries=queries))
+    solved = predict(Systems(problem, queries.astype(problem.X.dtype, copy=False), neighbors))
+    return solved.beside(request.queries), neighbors
 
 
 def noise_unit(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import _core
-from lsgp.backends.dense import AdjointSums, CompositeSums
+from lsgp.backends.dense import AdjointSums, through_distances
 from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import KERNELS
 from lsgp.method.sum_kernel import SumKernel
@@ -38,7 +38,7 @@ def _trend_in(model: LocalModel) -> tuple[float, float]:
 
 
 def sum_pairs(
-    inverse: Array, by_r2: Array, left: Array, right: Array, z: Array, has_trend: bool
+    z: Array, by_r2: Array, inverse: Array, left: Array, right: Array, has_trend: bool
 ) -> AdjointSums:
     """Of G = ½ (inverse - left rightᵀ), whose lower triangle is that of the inverse."""
     n, d = z.shape
@@ -46,7 +46,7 @@ def sum_pairs(
     by_z = np.zeros((0 if has_trend else n, d))
     thin = (np.ascontiguousarray(side) for side in (left, right))
     total = _core.core.sum_pairs(inverse, by_r2, *thin, z, diagonal, by_z, pairs, pairs_by_z)
-    return AdjointSums(diagonal, total, by_z, pairs, pairs_by_z)
+    return AdjointSums(diagonal, total, by_z, *through_distances(z, pairs, pairs_by_z))
 
 
 class SumParts(NamedTuple):
@@ -81,25 +81,24 @@ def _correlate_bare(name: str, z: Array) -> tuple[Array, Array]:
 
 
 def sum_of_two(
-    inverse: Array,
-    left: Array,
-    right: Array,
     z: Array,
     kernel: SumKernel,
     parts: SumParts,
+    inverse: Array,
+    left: Array,
+    right: Array,
     has_trend: bool,
-) -> CompositeSums:
+) -> AdjointSums:
     """As `sum_pairs`, of a sum."""
     s, ratios = kernel.share, np.array(kernel.ratios)
     scaled = z / ratios
-    first = sum_pairs(inverse, parts.by_r2[0], left, right, z, has_trend)
-    second = sum_pairs(inverse, parts.by_r2[1], left, right, scaled, True)
-    by_lengthscale, by_rows = first.through_correlations(z)
-    by_ratio, by_scaled = second.through_correlations(scaled)
+    first = sum_pairs(z, parts.by_r2[0], inverse, left, right, has_trend)
+    second = sum_pairs(scaled, parts.by_r2[1], inverse, left, right, True)
+    by_lengthscale, by_ratio = first.by_logarithms, second.by_logarithms
     # Twice the lower triangle of G: the difference has nothing on the diagonal.
     lower = float((np.tril(inverse) * parts.difference).sum())
     by_share = lower - float((left * (parts.difference @ right)).sum())
     own = [[s * (1.0 - s) * by_share], s * by_ratio]
     by_logarithms = np.concatenate([(1.0 - s) * by_lengthscale + s * by_ratio, *own])
-    by_rows = (1.0 - s) * by_rows + s * by_scaled / ratios
-    return CompositeSums(first.diagonal, first.total, first.by_z, by_logarithms, by_rows)
+    by_rows = (1.0 - s) * first.by_rows + s * second.by_rows / ratios
+    return first._replace(by_logarithms=by_logarithms, by_rows=by_rows)

@@ -8,15 +8,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources
-from lsgp.method.contract import LocalProblem
-
-#: Memory of one thread beside its block's arrays, of (m, d, t, dtype, gradient).
-WorkspaceBytes = Callable[[int, int, int, np.dtype, bool], int]
+from lsgp.backends.contract import Plan, Resources, SystemSize
+from lsgp.search.contract import LARGEST_SYSTEM
 
 #: A block takes about this many multiply-adds: a fraction of a second, so that Ctrl-C is prompt.
-#: With half as many, four models of up to 384 neighbors took a tenth longer: searches have fewer
-#: queries near each other.
+#: Searches of smaller blocks are slower, because fewer queries are near each other.
 WORK_PER_BLOCK = 2e9
 LARGEST_BLOCK = 8192
 #: With a fixed bandwidth most neighborhoods are far smaller than the largest that is allowed.
@@ -26,55 +22,38 @@ SMALLEST_BLOCK = 16
 
 
 def plan_blocks(
-    workspace_bytes: WorkspaceBytes,
-    problem: LocalProblem,
-    n_neighbors: int | None,
+    workspace_bytes: Callable[[SystemSize], int],
+    size: SystemSize,
     n_queries: int,
     resources: Resources,
-    gradient: bool = False,
 ) -> Plan:
     """As `Backend.plan`, of a backend whose threads each need a workspace."""
-    d, t = problem.X.shape[1], problem.y.shape[1]
-    n_threads, budget = resources.n_threads, resources.memory_budget
     has_pool = resources.pool is not None
-    return _plan(
-        workspace_bytes,
-        (d, t, problem.X.dtype),
-        n_neighbors,
-        n_queries,
-        n_threads,
-        budget,
-        has_pool,
-        gradient,
-    )
+    return _plan(workspace_bytes, size, n_queries, resources._replace(pool=None), has_pool)
 
 
 # A descent asks for the same plan again and again, which takes as long as some of its systems.
 @lru_cache(maxsize=256)
 def _plan(
-    workspace_bytes: WorkspaceBytes,
-    of_problem: tuple[int, int, np.dtype],
-    n_neighbors: int | None,
+    workspace_bytes: Callable[[SystemSize], int],
+    size: SystemSize,
     n_queries: int,
-    n_threads: int,
-    memory_budget: int,
+    resources: Resources,
     has_pool: bool,
-    gradient: bool,
 ) -> Plan:
-    """For d inputs and t targets of a type."""
-    d, t, dtype = of_problem
+    d, t, n_threads, memory_budget = size.n_inputs, size.n_targets, *resources[:2]
 
     def bytes_per_thread(m: int, block_size: int) -> int:
-        per_query = 4 * m + 8 * (4 * d + 4 * t + 8) + (8 * (2 * t + 3) * d if gradient else 0)
-        workspace = workspace_bytes(m, d, t, dtype, gradient)
-        return workspace + block_size * per_query
+        gradients = 8 * (2 * t + 3) * d if size.has_gradient else 0
+        per_query = 4 * m + 8 * (4 * d + 4 * t + 8) + gradients
+        return workspace_bytes(size._replace(n_neighbors=m)) + block_size * per_query
 
-    if n_neighbors is None:
+    if size.n_neighbors is None:
         m = LARGEST_SYSTEM
         while m > 1 and bytes_per_thread(m, SMALLEST_BLOCK) * n_threads > memory_budget:
             m = int(m * 0.9)
     else:
-        m = n_neighbors
+        m = size.n_neighbors
         affordable = memory_budget // bytes_per_thread(m, SMALLEST_BLOCK)
         n_threads = max(1, min(n_threads, affordable))
     needed = bytes_per_thread(m, SMALLEST_BLOCK)
@@ -85,7 +64,7 @@ def _plan(
         )
     work = m**3 / 6 + m * m * d
     block_size = int(np.clip(WORK_PER_BLOCK / work, SMALLEST_BLOCK, LARGEST_BLOCK))
-    if n_neighbors is None:
+    if size.n_neighbors is None:
         block_size = BLOCK_WITH_FIXED_BANDWIDTH
     if n_threads > 1:
         # Some blocks for each thread, so that none waits long for the last; but handing one over

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.backends.contract import ScoreRequest, Systems
+from lsgp.backends.host import prepare
 from lsgp.method.arrays import beside
 from lsgp.method.contract import (
     STATUS_IMPRECISE,
@@ -47,7 +49,30 @@ def replace_part(
             values[beside(part, values)] = beside(others, values)
 
 
-def in_double(
+def in_double(systems: Systems, part: NDArray[np.int64]) -> Systems:
+    """Some of the systems, with the rows that they name in double precision."""
+    problem, queries, neighbors, points = systems
+    problem, numbers = _rows_in_double(problem, neighbors[part])
+    around = None if points is None else points[part].astype(float)
+    return Systems(problem, queries[part].astype(float), numbers, around)
+
+
+def scores_in_double(request: ScoreRequest, part: NDArray[np.int64]) -> ScoreRequest:
+    """Some of the targets, with the rows that they name in double precision."""
+    named = np.column_stack([request.targets[part], request.neighbors[part]])
+    problem, numbers = _rows_in_double(request.problem, named)
+    targets, neighbors = (np.ascontiguousarray(a) for a in (numbers[:, 0], numbers[:, 1:]))
+    return ScoreRequest(problem, targets, neighbors, request.objective)
+
+
+def without_targets(systems: Systems) -> Systems:
+    """All systems, in double precision, of which nobody wants predictions."""
+    problem = systems.problem._replace(y=systems.problem.y[:, :0])
+    problem, numbers = _rows_in_double(problem, systems.neighbors)
+    return Systems(prepare(problem), np.ascontiguousarray(systems.queries, float), numbers)
+
+
+def _rows_in_double(
     problem: LocalProblem, neighbors: NDArray[np.int32]
 ) -> tuple[LocalProblem, NDArray[np.int32]]:
     """The problem of the rows that are named, in double precision, and what they are called there.

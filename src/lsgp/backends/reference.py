@@ -8,16 +8,20 @@ scikit-learn kernel. The labels [E1] to [E8] are those of the method page.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from lsgp.backends.contract import LARGEST_SYSTEM, Plan, Resources, ScoreRequest
+from lsgp.backends.contract import ScoreRequest, Systems, SystemSize
 from lsgp.backends.dense import Dense
 from lsgp.backends.dense_host import HOST
-from lsgp.backends.host import predict_found, prepare, search, search_units, takes
+from lsgp.backends.host import predict_found
+from lsgp.backends.host import prepare as prepare
+from lsgp.backends.host import search as search
+from lsgp.backends.host import takes as takes
 from lsgp.backends.local_system import LocalSystem, scale_and_dof, solve_system
 from lsgp.backends.plan import plan_blocks
 from lsgp.backends.query_gradient import differentiate_system
@@ -32,31 +36,8 @@ from lsgp.method.contract import (
 )
 from lsgp.method.kernels import Kernel
 from lsgp.method.losses import LOSSES
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import SearchIndex
-
-__all__ = [
-    "coefficients",
-    "dense",
-    "device_name",
-    "differentiate",
-    "factors_once",
-    "is_device",
-    "is_slow",
-    "knows",
-    "knows_metric",
-    "name",
-    "plan",
-    "predict",
-    "predict_at",
-    "prepare",
-    "score",
-    "score_many",
-    "search",
-    "search_units",
-    "takes",
-    "workspace_bytes",
-]
+from lsgp.search.coarse import search_units as search_units
+from lsgp.search.contract import SearchIndex, SearchRequest
 
 Array = NDArray[np.floating]
 
@@ -77,17 +58,10 @@ def knows_metric(localizer_metric: str) -> bool:
     return True
 
 
-def predict(
-    problem: LocalProblem,
-    queries: Array,
-    neighbors: NDArray[np.int32],
-    points: Array | None = None,
-) -> Predictions:
-    """Solve the local system of each query, or of the average over its points (q, p, d).
-
-    ``neighbors`` (q, m) is padded with -1.
-    """
-    predictions = _no_predictions(len(queries), problem.y.shape[1])
+def predict(systems: Systems) -> Predictions:
+    """Solve the local system of each query, or of the average over its points."""
+    problem, queries, neighbors, points = systems
+    predictions = Predictions.empty(len(queries), problem.y.shape[1])
     for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
         area = None if points is None else points[q]
         system = solve_system(problem, query, rows[rows >= 0], with_derivatives=False, area=area)
@@ -96,25 +70,16 @@ def predict(
 
 
 def predict_at(
-    problem: LocalProblem,
-    index: SearchIndex,
-    queries: NDArray[np.float64],
-    n_neighbors: int | None,
-    exclusions: Exclusions,
-    max_neighbors: int = LARGEST_SYSTEM,
-    first_query: int = 0,
+    problem: LocalProblem, index: SearchIndex, request: SearchRequest
 ) -> tuple[Predictions, NDArray[np.int32]]:
     """As `Backend.predict_at`."""
-    return predict_found(
-        predict, problem, index, queries, n_neighbors, exclusions, max_neighbors, first_query
-    )
+    return predict_found(predict, problem, index, request)
 
 
-def differentiate(
-    problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
-) -> tuple[Predictions, QueryGradients]:
+def differentiate(systems: Systems) -> tuple[Predictions, QueryGradients]:
     """As `predict`, and the derivatives in the queries."""
-    predictions = _no_predictions(len(queries), problem.y.shape[1])
+    problem, queries, neighbors, _ = systems
+    predictions = Predictions.empty(len(queries), problem.y.shape[1])
     gradients = QueryGradients.empty(len(queries), problem.y.shape[1], queries.shape[1])
     for q, (query, rows) in enumerate(zip(queries, neighbors, strict=True)):
         rows = rows[rows >= 0]
@@ -126,18 +91,6 @@ def differentiate(
     return predictions, gradients
 
 
-def _no_predictions(q: int, t: int) -> Predictions:
-    """Room for them."""
-    return Predictions(
-        mean=np.empty((q, t)),
-        variance=np.empty(q),
-        scale=np.empty((q, t)),
-        dof=np.empty(q),
-        status=np.empty(q, dtype=np.int32),
-        noise_unit=np.empty(q),
-    )
-
-
 def _write(predictions: Predictions, q: int, model: LocalModel, system: LocalSystem) -> None:
     """What a system says of query ``q``, into the predictions of all."""
     assert predictions.noise_unit is not None
@@ -147,10 +100,9 @@ def _write(predictions: Predictions, q: int, model: LocalModel, system: LocalSys
     predictions.status[q], predictions.noise_unit[q] = system.status, system.noise_unit
 
 
-def coefficients(
-    problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
-) -> Coefficients:
+def coefficients(systems: Systems) -> Coefficients:
     """What the mean of each query multiplies the targets of its neighbors by."""
+    problem, queries, neighbors, _ = systems
     result = Coefficients(
         np.zeros(neighbors.shape),
         np.zeros(neighbors.shape),
@@ -168,32 +120,19 @@ def coefficients(
     return result
 
 
-def score(
-    problem: LocalProblem,
-    targets: NDArray[np.int32],
-    neighbors: NDArray[np.int32],
-    objective: str,
-) -> Scores:
+def score(request: ScoreRequest) -> Scores:
     """Loss of predicting each target row from its neighbors, and its gradient [E8]."""
-    losses, gradients, statuses = [], [], []
-    for target, rows in zip(targets, neighbors, strict=True):
-        system = solve_system(problem, problem.X[target], rows[rows >= 0])
-        loss, gradient = _loss_and_gradient(problem, system, int(target), objective)
-        losses.append(loss)
-        gradients.append(gradient)
-        statuses.append(system.status)
-    n_kernel = problem.model.correlation.n_parameters(problem.X.shape[1])
-    n_parameters = n_kernel + len(contract.SHARED_PARAMETERS)
-    return Scores(
-        np.array(losses),
-        np.array(gradients).reshape(-1, n_parameters),
-        np.array(statuses, dtype=np.int32),
-    )
+    problem, targets, neighbors, objective = request
+
+    def of_system(system: LocalSystem, target: int) -> tuple[float, Array]:
+        return _loss_and_gradient(problem, system, target, objective)
+
+    return _scores(problem, targets, neighbors, of_system)
 
 
 def score_many(requests: Sequence[ScoreRequest]) -> list[Scores]:
     """One after another."""
-    return [score(*request) for request in requests]
+    return [score(request) for request in requests]
 
 
 def marginal_likelihood(
@@ -203,14 +142,31 @@ def marginal_likelihood(
 
     With the global scale s²; the gradient needs the inverse of A, unlike [E8].
     """
-    losses, gradients, statuses = [], [], []
-    for target, rows in zip(targets, neighbors, strict=True):
+
+    def of_system(system: LocalSystem, target: int) -> tuple[float, Array]:
+        return _marginal_likelihood(problem.model, system)
+
+    return _scores(problem, targets, neighbors, of_system)
+
+
+def _scores(
+    problem: LocalProblem,
+    targets: NDArray[np.int32],
+    neighbors: NDArray[np.int32],
+    of_system: Callable[[LocalSystem, int], tuple[float, Array]],
+) -> Scores:
+    """The loss of each target's system, and its gradient."""
+    n_kernel = problem.model.correlation.n_parameters(problem.X.shape[1])
+    scores = Scores(
+        np.empty(len(targets)),
+        np.empty((len(targets), n_kernel + len(contract.SHARED_PARAMETERS))),
+        np.empty(len(targets), np.int32),
+    )
+    for q, (target, rows) in enumerate(zip(targets.tolist(), neighbors, strict=True)):
         system = solve_system(problem, problem.X[target], rows[rows >= 0])
-        loss, gradient = _marginal_likelihood(problem.model, system)
-        losses.append(loss)
-        gradients.append(gradient)
-        statuses.append(system.status)
-    return Scores(np.array(losses), np.array(gradients), np.array(statuses, dtype=np.int32))
+        scores.loss[q], scores.gradient[q] = of_system(system, target)
+        scores.status[q] = system.status
+    return scores
 
 
 def _loss_and_gradient(
@@ -336,18 +292,10 @@ def _marginal_likelihood(model: LocalModel, system: LocalSystem) -> tuple[float,
     return total / max(m, 1), np.concatenate([kernel, shared]) / max(m, 1)
 
 
-def workspace_bytes(
-    n_neighbors: int, n_inputs: int, n_targets: int, dtype: np.dtype, gradient: bool
-) -> int:
+def workspace_bytes(size: SystemSize) -> int:
     """Memory that one thread needs beside its block's arrays: a few m by m matrices."""
-    return 8 * n_neighbors**2 * (6 + n_inputs)
+    assert size.n_neighbors is not None
+    return 8 * size.n_neighbors**2 * (6 + size.n_inputs)
 
 
-def plan(
-    problem: LocalProblem,
-    n_neighbors: int | None,
-    n_queries: int,
-    resources: Resources,
-    gradient: bool = False,
-) -> Plan:
-    return plan_blocks(workspace_bytes, problem, n_neighbors, n_queries, resources, gradient)
+plan = partial(plan_blocks, workspace_bytes)

@@ -9,31 +9,61 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dask
 import dask.dataframe as dd
 import numpy as np
+import pandas as pd
+import polars as pl
 from distributed import Client
+from numpy.typing import NDArray
 
 import lsgp.distributed
+from lsgp import PredictiveDistribution
+from lsgp.cli.classification import label_columns
 from lsgp.cli.console import Voice
-from lsgp.cli.errors import CommandError, did_you_mean, list_names, require_columns
-from lsgp.cli.fit import interrupts_end_tuning, make_model
+from lsgp.cli.errors import CommandError, did_you_mean, list_names
+from lsgp.cli.estimators import asked_of_spread, make_estimator
+from lsgp.cli.fit import interrupts_end_tuning, say_left_out
+from lsgp.cli.models import input_columns, kept_columns
+from lsgp.cli.regression import number_columns
+from lsgp.cli.roles import find_roles
+from lsgp.cli.rows import Inputs, Mask
+from lsgp.cli.table import Column
+from lsgp.cli.tasks import task_of
+from lsgp.compute.files import replace_folder
 from lsgp.compute.text import count
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.folder import MANIFEST
-from lsgp.distributed.lazy import Lazy
 from lsgp.distributed.model import DistributedModel
 from lsgp.distributed.transfer import Estimator, ModelPath
-from lsgp.ensemble.ensemble import Ensemble
-from lsgp.ensemble.view import columns_of, input_names, target_names
-from lsgp.method.distribution import PredictiveDistribution
+from lsgp.inputs.encoding.text import MISSING
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-SUFFIXES = ("mean", "std", "low", "high")
+
+class Folder(NamedTuple):
+    """A folder of Parquet files, as far as its columns go, and its rows on the cluster."""
+
+    name: str
+    columns: dict[str, Column]
+    frame: Any  # dask.dataframe.DataFrame
+
+    def keep_as_text(self, names: Sequence[str]) -> None:
+        """Columns of Parquet files have their types."""
+
+
+def refuse_options(options: argparse.Namespace, names: Sequence[str]) -> None:
+    """Raise CommandError about options that a cluster has no use for, if they are given."""
+    for name in names:
+        if getattr(options, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise CommandError(
+                f"{option} and --scheduler do not go together: data and output are folders of "
+                "Parquet. Leave one of them out."
+            )
 
 
 @contextmanager
@@ -54,87 +84,76 @@ def connected(options: argparse.Namespace) -> Iterator[Client]:
         yield client
 
 
-def read_folder(path: str) -> Any:
+def open_folder(path: str) -> Folder:
+    """The columns and partitions of a folder, which may be a pattern or an address."""
     if not os.path.exists(path) and not any(sign in path for sign in "*:"):
         beside = Path(path).parent
         names = [entry.name for entry in beside.iterdir()] if beside.is_dir() else []
         raise CommandError(f"There is no folder {path}.{did_you_mean(Path(path).name, names)}")
     frame = dd.read_parquet(path)
+    kinds = {"i": "number", "u": "number", "f": "number", "b": "flag", "O": "text"}
+    columns = {
+        str(name): Column(kinds.get(dtype.kind, str(dtype)), pl.Unknown)
+        for name, dtype in frame.dtypes.items()
+    }
     # Partitions that stay as they are, whichever columns are wanted.
-    return dd.from_delayed(frame.to_delayed(), meta=frame._meta, verify_meta=False)
+    frame = dd.from_delayed(frame.to_delayed(), meta=frame._meta, verify_meta=False)
+    return Folder(path, columns, frame)
 
 
 # -- fit -------------------------------------------------------------------------------------------
 
 
 def fit(options: argparse.Namespace, voice: Voice) -> None:
+    """Fit a model to the rows of a folder, and save it as a file or a folder."""
     started = time.perf_counter()
-    if options.queries is not None:
-        raise CommandError("--queries and --scheduler do not go together. Leave one of them out.")
-    targets = [name for part in options.target for name in part]
+    refuse_options(options, ("queries", "format", "separator"))
     with connected(options) as client:
-        frame = read_folder(options.data)
-        columns = dict.fromkeys(map(str, frame.columns))
-        others = {
-            "sample_weight": options.weight,
-            "noise_variance": options.noise_variance,
-            "groups": options.group,
-        }
-        beside = {role: name for role, name in others.items() if name is not None}
-        require_columns([*targets, *beside.values()], columns, options.data)
-        is_of_labels = options.task == "classification" or (
-            options.task == "auto" and frame.dtypes[targets[0]].kind not in "iuf"
+        folder = open_folder(options.data)
+        roles = find_roles(options, folder)
+        inputs, targets = roles.inputs, roles.targets.names
+        model = make_estimator(options, voice, len(inputs.names), roles.targets.are_labels)
+        say_left_out(roles, folder, voice)
+        needed = [*targets, *roles.beside.values()]
+        frame = folder.frame[list(dict.fromkeys([*inputs.names, *needed]))]
+        labels = targets if roles.targets.are_labels else []
+        frame = frame.map_partitions(
+            usable_part, Needs(inputs, needed, labels), options.strict, meta=frame._meta
         )
-        taken = {*targets, *beside.values()}
-        left_out = {*taken, *(options.ignore or ())}
-        inputs = options.features or [name for name in columns if name not in left_out]
-        require_columns([*inputs, *(options.ignore or ())], columns, options.data)
-        if not inputs:
-            raise CommandError(f"{options.data} has no column beside {list_names(left_out)}.")
-        model = make_model(options, voice, len(inputs), is_of_labels)
-        frame = frame[[*inputs, *taken]]
-        if not options.strict:
-            numbers = [] if is_of_labels else targets
-            frame = frame.map_partitions(complete_rows, numbers, list(taken), meta=frame._meta)
         with interrupts_end_tuning():
             fitted = lsgp.distributed.fit(
-                model, frame, targets[0] if len(targets) == 1 else targets, client, **beside
+                model, frame, targets[0] if len(targets) == 1 else targets, client, **roles.beside
             )
         fitted.save(options.output)
         ensemble = fitted.estimator.ensemble_
     seconds = time.perf_counter() - started
     rate = f"{fitted.n_rows / seconds:,.0f} rows a second"
-    loss = None if ensemble.tuning is None else ensemble.tuning.loss
     summary = {
         "command": "fit",
         "output": options.output,
         "n_rows": fitted.n_rows,
         "n_partitions": fitted.n_partitions,
         "n_models": len(ensemble.models),
-        "loss": loss,
+        "loss": None if ensemble.tuning is None else ensemble.tuning.loss,
         "seconds": seconds,
     }
     lines = [
         ("Model", f"{options.output}, in {seconds:.1f} s ({rate})"),
         ("Target", list_names(targets)),
-        ("Inputs", list_names(inputs)),
+        ("Inputs", list_names(inputs.names)),
         ("Rows", f"{fitted.n_rows:,} in {count(fitted.n_partitions, 'partition')}"),
         ("Models", str(len(ensemble.models))),
     ]
     voice.summarize(summary, lines)
 
 
-def complete_rows(frame: DataFrame, numbers: list[str], others: list[str]) -> DataFrame:
-    """The rows in which these numbers are there and finite, and others are not missing."""
-    is_complete = np.isfinite(frame[numbers].to_numpy(dtype=float, na_value=np.nan)).all(axis=1)
-    return frame[is_complete & frame[others].notna().all(axis=1).to_numpy()]
-
-
 # -- predict ---------------------------------------------------------------------------------------
 
 
 def predict(options: argparse.Namespace, voice: Voice) -> None:
+    """Predict the rows of a folder into another folder, a file for each partition."""
     started = time.perf_counter()
+    refuse_options(options, ("format", "separator", "output_format"))
     if not os.path.exists(options.model):
         raise CommandError(f"There is no model {options.model}.")
     target = Path(options.output)
@@ -142,55 +161,48 @@ def predict(options: argparse.Namespace, voice: Voice) -> None:
         raise CommandError(f"{target} is there already. Name a new folder for the predictions.")
     with connected(options) as client:
         cluster = Cluster(client, int(voice.shows_progress))
-        frame = read_folder(options.data)
+        folder = open_folder(options.data)
         model, estimator = open_model(options.model)
-        ensemble = estimator.ensemble_
-        names = ensemble.input_names or input_names(ensemble)
-        if ensemble.input_names is None:
-            raise CommandError(
-                f"{options.model} does not know the names of its inputs. Fit it from a table."
-            )
-        columns = dict.fromkeys(map(str, frame.columns))
-        require_columns(names, columns, options.data)
-        kept = names
-        if options.keep_all or options.keep is not None:
-            kept = list(columns) if options.keep_all else options.keep
-            require_columns(kept, columns, options.data)
-        if not options.strict and ensemble.encoder is None:
-            frame = frame.map_partitions(complete_rows, names, names, meta=frame._meta)
-        frame = frame[list(dict.fromkeys([*names, *kept]))]
-        pieces = frame.to_delayed()
-        frame = dd.from_delayed(pieces, meta=frame._meta, verify_meta=False)
-        parts = parts_of(model, frame[names], ensemble.classification is not None, options)
-        folder = target.with_name(f".{target.name}.{cluster.job}.tmp")
-        folder.mkdir(parents=True)
-        kept = [] if options.keep_none else kept
-        written = [
-            dask.delayed(write_partition)(
-                piece,
-                own,
-                kept,
-                output_columns(ensemble),
-                options.level,
-                str(folder / f"part-{k:05d}.parquet"),
-                dask_key_name=cluster.key("write"),
-            )
-            for k, (piece, own) in enumerate(zip(pieces, zip(*parts, strict=True), strict=True))
-        ]
-        sizes = cluster.gather(client.compute(written), "Predicting")
-        if target.exists():
-            target.rmdir()
-        folder.rename(target)
-    seconds, n_rows = time.perf_counter() - started, sum(sizes)
+        task = task_of(estimator)
+        spread, outputs = asked_of_spread(estimator, options), list(task.outputs())
+        own = estimator.ensemble_.classification
+        classes = None if own is None else own.classes
+        inputs = input_columns(estimator, folder)
+        kept = kept_columns(options, folder, inputs.names, outputs)
+        rows = folder.frame[list(dict.fromkeys([*inputs.names, *kept]))]
+        usable = rows[inputs.names].map_partitions(
+            usable_part, Needs(inputs), options.strict, meta=rows._meta[inputs.names]
+        )
+        parts = zip(*parts_of(model, usable, spread), strict=True)
+        with replace_folder(target) as place:
+            written = [
+                dask.delayed(write_partition)(
+                    piece,
+                    part,
+                    Output(inputs, kept, outputs, spread, classes),
+                    str(place / f"part-{k:05d}.parquet"),
+                    dask_key_name=cluster.key("write"),
+                )
+                for k, (piece, part) in enumerate(zip(rows.to_delayed(), parts, strict=True))
+            ]
+            sizes = cluster.gather(client.compute(written), "Predicting")
+    seconds = time.perf_counter() - started
+    n_rows, n_predicted = (sum(each) for each in zip(*sizes, strict=True))
+    if n_predicted < n_rows:
+        n_missing = count(n_rows - n_predicted, "row")
+        voice.note(f"{n_missing} of {folder.name} not predicted: a missing input")
     summary = {
         "command": "predict",
         "output": options.output,
         "n_rows": n_rows,
-        "columns": [*kept, *output_columns(ensemble)],
+        "n_predicted": n_predicted,
+        "n_missing_inputs": n_rows - n_predicted,
+        "columns": [*kept, *outputs],
+        **spread,
         "seconds": seconds,
     }
-    rows = f"{count(n_rows, 'row')} in {seconds:.1f} s ({n_rows / seconds:,.0f} a second)"
-    voice.summarize(summary, [("Predictions", options.output), ("Rows", rows)])
+    rate = f"{count(n_rows, 'row')} in {seconds:.1f} s ({n_rows / seconds:,.0f} a second)"
+    voice.summarize(summary, [("Predictions", options.output), ("Rows", rate)])
 
 
 def open_model(path: str) -> tuple[str | DistributedModel, Estimator]:
@@ -204,54 +216,88 @@ def open_model(path: str) -> tuple[str | DistributedModel, Estimator]:
 
 
 def parts_of(
-    model: str | DistributedModel,
-    frame: dd.DataFrame,
-    is_of_labels: bool,
-    options: argparse.Namespace,
+    model: str | DistributedModel, frame: dd.DataFrame, spread: dict[str, Any]
 ) -> list[list[Any]]:
-    """Partitions of each part of the predictions."""
+    """Partitions of each part of the predictions: of probabilities, or of a distribution."""
+    method = "predict_distribution" if spread else "predict_proba"
+    options = {"kind": spread["kind"]} if spread else {}
     if isinstance(model, str):
-        if is_of_labels:
-            found: tuple[Lazy, ...] = (lsgp.distributed.predict_proba(model, frame),)
-        else:
-            found = lsgp.distributed.predict_distribution(model, frame, kind=options.kind)
-    elif is_of_labels:
-        found = (model.predict_proba(frame),)
+        found = getattr(lsgp.distributed, method)(model, frame, **options)
     else:
-        found = model.predict_distribution(frame, kind=options.kind)
+        found = getattr(model, method)(frame, **options)
+    if not spread:
+        found = [found]
     return [list(part.to_delayed()) for part in found]
 
 
-def output_columns(ensemble: Ensemble) -> list[str]:
-    """Names of the columns that predictions are written to."""
-    classes = ensemble.classification
-    if classes is not None:
-        label = classes.label_name or "y"
-        return [label, *(f"{label}_{name}" for name in classes.class_names)]
-    return [f"{name}_{suffix}" for name in target_names(ensemble) for suffix in SUFFIXES]
+class Output(NamedTuple):
+    """What is written of each partition."""
+
+    inputs: Inputs
+    kept: list[str]  # columns that are copied
+    names: list[str]  # of the predictions
+    spread: dict[str, Any]
+    classes: NDArray[Any] | None
 
 
 def write_partition(
-    rows: DataFrame,
-    parts: Sequence[DataFrame],
-    kept: list[str],
-    names: list[str],
-    level: float,
-    path: str,
-) -> int:
-    """Predictions of a partition beside the columns that are kept, in a file of their own."""
+    rows: DataFrame, parts: Sequence[DataFrame], output: Output, path: str
+) -> tuple[int, int]:
+    """Write predictions beside the columns that are kept; numbers of rows, and of predicted ones.
+
+    The predictions are those of the usable rows; the others have none.
+    """
     values = [np.asarray(part) for part in parts]
-    if len(values) == 1:
-        proba = values[0]
-        classes = np.array(list(parts[0].columns), dtype=object)
-        columns: list[Any] = [classes[np.argmax(proba, axis=1)], *proba.T]
+    if output.classes is not None:
+        columns = label_columns(values[0], output.classes)
     else:
-        predicted = PredictiveDistribution(*values)
-        each = (predicted.mean, predicted.std, *predicted.interval(level))
-        by_target = zip(*(columns_of(part).T for part in each), strict=True)
-        columns = [column for own in by_target for column in own]
-    frame = rows[kept].assign(**dict(zip(names, columns, strict=True)))
+        columns = number_columns(PredictiveDistribution(*values), output.spread["level"])
+    places = np.flatnonzero(usable_rows(rows, Needs(output.inputs)))
+    predicted = pd.DataFrame(dict(zip(output.names, columns, strict=True)), index=places)
+    predicted = predicted.reindex(np.arange(len(rows))).set_axis(rows.index)
     temporary = f"{path}.{os.getpid()}.tmp"
-    frame.to_parquet(temporary)
+    pd.concat([rows[output.kept], predicted], axis=1).to_parquet(temporary)
     os.replace(temporary, path)
-    return len(frame)
+    return len(rows), len(places)
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+class Needs(NamedTuple):
+    """What a row must have to be of use."""
+
+    inputs: Inputs
+    others: Sequence[str] = ()
+    labels: Sequence[str] = ()  # of the others, those in which a marker of missing values is one
+
+    def present(self, frame: DataFrame, name: str) -> Mask:
+        """Which rows have something in a column: a finite number, or anything else."""
+        cells = frame[name]
+        if cells.dtype.kind in "iuf":
+            return np.isfinite(cells.to_numpy(dtype=float, na_value=np.nan))
+        markers = MISSING if name in self.labels else ()
+        return np.asarray(cells.notna() & ~cells.isin(markers))
+
+
+def usable_part(frame: DataFrame, needs: Needs, strict: bool) -> DataFrame:
+    """The rows that a model can use; if ``strict``, CommandError if one has a hole."""
+    if strict:
+        for name in [*needs.others, *needs.inputs.names]:
+            n_missing = int(np.count_nonzero(~needs.present(frame, name)))
+            if n_missing:
+                raise CommandError(
+                    f"{count(n_missing, 'row')} of a partition miss a value in {name!r}, which "
+                    "--strict refuses. Complete them, or run without --strict."
+                )
+    return frame[usable_rows(frame, needs)]
+
+
+def usable_rows(frame: DataFrame, needs: Needs) -> Mask:
+    """Which rows have all that is needed, and inputs that a model can use."""
+    kept = np.ones(len(frame), dtype=bool)
+    for name in needs.others if needs.inputs.may_miss else [*needs.others, *needs.inputs.names]:
+        kept &= needs.present(frame, name)
+    for name in needs.inputs.numbers:
+        kept &= ~np.isinf(frame[name].to_numpy(dtype=float, na_value=np.nan))
+    return kept

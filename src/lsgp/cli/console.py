@@ -9,10 +9,14 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+#: Names of columns, and the cells below them.
+Lines: TypeAlias = tuple[list[str], list[list[str]]]
 
 
 class Voice:

@@ -11,21 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from lsgp.cli.console import Voice, write_json, write_table
 from lsgp.cli.errors import CommandError, list_names
-from lsgp.cli.models import Inputs, input_columns, queries_as_rows, refuse_missing, rows_for
-from lsgp.cli.outputs import check_output, open_output
-from lsgp.cli.saved import Estimator, load_model
+from lsgp.cli.estimators import Estimator, load_model
+from lsgp.cli.models import input_columns, queries_as_rows, rows_for
+from lsgp.cli.outputs import open_output, table_output
+from lsgp.cli.rows import Inputs, Mask, require_complete
 from lsgp.cli.table import Chunk, Table
-from lsgp.cli.tables import (
-    format_of,
-    n_unreadable,
-    open_table,
-    say_how_read,
-    separator_of,
-)
+from lsgp.cli.tables import n_unreadable, open_data, separator_of
 from lsgp.compute.text import count
 
 #: Queries that are explained on the terminal where no rows are named.
@@ -44,78 +38,71 @@ class Explained(NamedTuple):
 
 
 def run(options: argparse.Namespace, voice: Voice) -> None:
+    """Explain rows of a table, on the terminal or in a file."""
     started = time.perf_counter()
-    if options.output is not None and options.output != "-":
-        check_output(options.output, (options.data, options.model))
+    kind = "" if options.output is None else table_output(options, voice)
     model = load_model(options)
-    with open_table(options.data, options.format, options.separator) as table:
-        inputs = input_columns(model, table)
-        parts = explain_rows(model, table, inputs, options)
+    explained: list[Explained] = []
+    n_missing = n_lines = 0
+    with open_data(options, voice) as table:
+        parts = explain_rows(model, table, input_columns(model, table), options)
         if options.output is None:
             explained = list(parts)
-            say_how_read(table, voice)
-            show(explained, options, voice)
-            return
-        n_missing, n_lines = write(parts, table, options, voice)
-        say_how_read(table, voice)
-    if options.output == "-":
-        return
-    seconds = time.perf_counter() - started
-    voice.summarize(
-        {
-            "command": "explain",
-            "output": options.output,
-            "n_lines": n_lines,
-            "n_missing_inputs": n_missing,
-            "n_unreadable_cells": n_unreadable(table),
-            "seconds": seconds,
-        },
-        [("Explanations", options.output), ("Lines", f"{n_lines:,} in {seconds:.1f} s")],
-    )
+        else:
+            n_missing, n_lines = write(parts, table, kind, options, voice)
+    if options.output is None:
+        show(explained, options, voice)
+    elif options.output != "-":
+        seconds = time.perf_counter() - started
+        voice.summarize(
+            {
+                "command": "explain",
+                "output": options.output,
+                "n_lines": n_lines,
+                "n_missing_inputs": n_missing,
+                "n_unreadable_cells": n_unreadable(table),
+                "seconds": seconds,
+            },
+            [("Explanations", options.output), ("Lines", f"{n_lines:,} in {seconds:.1f} s")],
+        )
 
 
 def explain_rows(
     model: Estimator, table: Table, inputs: Inputs, options: argparse.Namespace
 ) -> Iterator[Explained]:
     """Explain the rows that were asked for, in the order of the table."""
-    wanted = None if options.rows is None else set(options.rows)
+    wanted = options.rows
     if wanted is None and options.output is None:
-        wanted = set(range(1, N_ON_TERMINAL + 1))
-    last_wanted = None if wanted is None else max(wanted)
+        wanted = range(1, N_ON_TERMINAL + 1)
     n_rows = 0
     for chunk in table.chunks(inputs.numbers, inputs.texts):
         advance = chunk.advance
         for part in chunk.frame.iter_slices(BLOCK_SIZE):
-            numbers = np.arange(n_rows + 1, n_rows + part.height + 1)
-            n_rows += part.height
+            block = Chunk(n_rows + 1, part, advance)
+            n_rows, advance = n_rows + part.height, 0
+            numbers = np.arange(block.first_row, n_rows + 1)
             is_wanted = np.isin(numbers, list(wanted)) if wanted is not None else numbers > 0
             if is_wanted.any():
-                block = Chunk(int(numbers[0]), part, advance)
-                yield _explain(model, block, inputs, is_wanted, options.strict, table.name)
-            advance = 0
-            if last_wanted is not None and n_rows >= last_wanted:
+                is_complete = inputs.usable_rows(part, options.strict)
+                if options.strict:
+                    require_complete(block, is_complete | ~is_wanted, inputs.names, table.name)
+                n_missing = int(np.count_nonzero(is_wanted & ~is_complete))
+                with queries_as_rows(block, is_wanted & is_complete, table.name):
+                    found = _explain(model, block, inputs, is_wanted & is_complete, n_missing)
+                yield found
+            if wanted is not None and n_rows >= max(wanted):
                 return
-    if options.rows is not None and last_wanted is not None:
-        raise CommandError(f"{table.name} has {count(n_rows, 'row')}, and no row {last_wanted:,}.")
+    if options.rows is not None:
+        last = max(options.rows)
+        raise CommandError(f"{table.name} has {count(n_rows, 'row')}, and no row {last:,}.")
 
 
 def _explain(
-    model: Estimator,
-    block: Chunk,
-    inputs: Inputs,
-    is_wanted: NDArray[np.bool_],
-    strict: bool,
-    where: str,
+    model: Estimator, block: Chunk, inputs: Inputs, kept: Mask, n_missing: int
 ) -> Explained:
-    is_complete = inputs.complete_rows(block.frame, strict)
-    if strict and not is_complete[is_wanted].all():
-        refuse_missing(block, is_complete | ~is_wanted, inputs.names, where)
-    kept = is_wanted & is_complete
-    n_missing = int(np.count_nonzero(is_wanted & ~is_complete))
     if not kept.any():
         return Explained(block.advance, n_missing, None, None)
-    with queries_as_rows(block, kept, where):
-        explanation = model.explain(rows_for(model, block.frame, inputs, kept))
+    explanation = model.explain(rows_for(model, block.frame.filter(pl.Series(kept)), inputs))
     numbers = pl.Series(block.first_row + np.flatnonzero(kept))
     summary = explanation.summary_frame("polars").with_columns(query=numbers)
     neighbors = explanation.to_frame("polars").with_columns(
@@ -125,10 +112,9 @@ def _explain(
 
 
 def write(
-    parts: Iterator[Explained], table: Table, options: argparse.Namespace, voice: Voice
+    parts: Iterator[Explained], table: Table, kind: str, options: argparse.Namespace, voice: Voice
 ) -> tuple[int, int]:
     """Write the lines of all queries as they come; how many inputs miss, and lines there are."""
-    kind = format_of(options.output, options.output_format, "--output-format")
     n_missing = n_lines = 0
     with voice.progress("Explaining", table.total) as advance:
         # The first lines say which columns there are.
@@ -163,36 +149,27 @@ def show(parts: list[Explained], options: argparse.Namespace, voice: Voice) -> N
     n_missing = sum(part.n_missing for part in parts)
     if n_missing:
         voice.note(f"{count(n_missing, 'row')} not explained: a missing input")
-    queries: list[dict[str, Any]] = []
-    for part in parts:
-        if part.summary is None or part.neighbors is None:
-            continue
-        for line in part.summary.iter_rows(named=True):
-            neighbors = part.neighbors.filter(pl.col("query") == line["query"]).drop("query")
-            queries.append({**line, "neighbors": neighbors})
+    summaries = [part.summary for part in parts if part.summary is not None]
+    if options.summary and not voice.as_json:
+        if summaries:
+            _write_frame(pl.concat(summaries))
+        return
+    queries = [
+        (query, part.neighbors.filter(pl.col("query") == query["query"]).drop("query"))
+        for part in parts
+        if part.summary is not None and part.neighbors is not None
+        for query in part.summary.iter_rows(named=True)
+    ]
     if voice.as_json:
-        write_json(
-            {
-                "command": "explain",
-                "n_missing_inputs": n_missing,
-                "queries": [
-                    query | {"neighbors": query["neighbors"].to_dicts()} for query in queries
-                ],
-            }
-        )
+        said = [query | {"neighbors": own.to_dicts()} for query, own in queries]
+        write_json({"command": "explain", "n_missing_inputs": n_missing, "queries": said})
         return
-    if options.summary:
-        frames = [part.summary for part in parts if part.summary is not None]
-        if frames:
-            _write_frame(pl.concat(frames))
-        return
-    for query in queries:
-        neighbors = query.pop("neighbors")
-        sys.stdout.write(_headline(query, neighbors.height) + "\n")
-        shown = neighbors.sort("weight", descending=True).head(options.neighbors)
+    for query, own in queries:
+        sys.stdout.write(_headline(query, own.height) + "\n")
+        shown = own.sort("weight", descending=True).head(options.neighbors)
         _write_frame(shown)
-        if shown.height < neighbors.height:
-            sys.stdout.write(f"... and {count(neighbors.height - shown.height, 'neighbor')} more\n")
+        if shown.height < own.height:
+            sys.stdout.write(f"... and {count(own.height - shown.height, 'neighbor')} more\n")
         sys.stdout.write("\n")
 
 

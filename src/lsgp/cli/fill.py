@@ -7,12 +7,10 @@ import argparse
 import time
 
 import lsgp.maps  # noqa: F401  (says how to get what it needs)
-from lsgp import LSGPRegressor
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, did_you_mean
+from lsgp.cli.estimators import make_estimator
 from lsgp.cli.grids import check_map_output, open_grid, read_covariates
-from lsgp.cli.settings import given_coordinates, given_settings
-from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.text import count
 from lsgp.maps.files import Layout, open_map
 from lsgp.maps.gaps import plan_fill
@@ -36,20 +34,14 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
             f"{options.data} has no variable {variable!r}.{did_you_mean(variable, names)} It has: "
             f"{', '.join(names)}."
         )
-    parse_memory_budget(options.memory_budget)
-    estimator = LSGPRegressor(
-        n_jobs=options.jobs,
-        memory_budget=options.memory_budget,
-        verbose=int(voice.shows_progress),
-    ).set_params(**given_settings(options), coordinates=given_coordinates(options))
     plan = plan_fill(
         data,
         variable,
-        estimator,
+        make_estimator(options, voice),
         read_covariates(options.covariates),
         options.crs,
         options.max_distance,
-        options.kind,
+        options.kind or "observation",
         options.as_sphere,
     )
     if plan.map is not None:

@@ -3,23 +3,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import xarray as xr
 
-from lsgp.cli.errors import CommandError, did_you_mean
-from lsgp.cli.outputs import check_output
+from lsgp.cli.errors import CommandError
+from lsgp.cli.files import check_output, missing_file
 from lsgp.maps.files import format_of
 
 
 def open_grid(path: str) -> xr.Dataset:
     """The variables of a file, or its bands by their names; read when they are needed."""
     if not Path(path).exists():
-        folder = Path(path).parent
-        beside = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-        raise CommandError(f"There is no file {path}.{did_you_mean(Path(path).name, beside)}")
+        raise missing_file(path)
     kind = format_of(path)
     if kind == "GeoTIFF":
         return _open_bands(path)
@@ -77,14 +74,4 @@ def read_covariates(given: Sequence[str]) -> dict[str, xr.DataArray] | None:
 
 def check_map_output(path: str, inputs: tuple[str | None, ...]) -> None:
     """Raise CommandError before the work if the map cannot be written there."""
-    if format_of(path) != "Zarr":
-        check_output(path, inputs)
-        return
-    final = Path(path).resolve()
-    if not final.parent.is_dir():
-        raise CommandError(f"There is no folder {final.parent} to write {path} to.")
-    if not os.access(final.parent, os.W_OK):
-        raise CommandError(f"The folder {final.parent} is not writable.")
-    for other in inputs:
-        if other is not None and final.exists() and Path(other).resolve() == final:
-            raise CommandError(f"{path} is read from, and cannot be written at the same time.")
+    check_output(path, inputs, is_folder=format_of(path) == "Zarr")

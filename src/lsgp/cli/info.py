@@ -16,7 +16,7 @@ from lsgp.backends.cuda.device import DeviceError, count_devices, find_device, w
 from lsgp.cli.console import Voice, write_json, write_rows
 from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import list_names
-from lsgp.cli.saved import load_model
+from lsgp.cli.estimators import load_model
 from lsgp.compute.threads import resolve_n_jobs
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import input_names, names_of_model_inputs

@@ -12,8 +12,8 @@ import numpy as np
 import lsgp.maps  # noqa: F401  (says how to get what it needs)
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError
+from lsgp.cli.estimators import asked_of_spread, load_model
 from lsgp.cli.grids import check_map_output, open_grid, read_covariates
-from lsgp.cli.saved import load_model
 from lsgp.compute.text import count
 from lsgp.maps.files import Layout, open_map
 from lsgp.maps.plan import plan_map
@@ -33,16 +33,15 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         model,
         None if options.like is None else open_grid(options.like),
         bounds=options.bounds,
-        spacing=options.spacing,
+        spacing=None if options.spacing is None else (options.spacing[0], options.spacing[-1]),
         covariates=read_covariates(options.covariates),
         max_distance=options.max_distance,
         block=None if options.block is None else tuple(options.block),
-        level=options.level,
-        kind=options.kind,
         crs=options.crs,
         x=_input(options.x),
         y=_input(options.y),
         dtype=DTYPE,
+        **asked_of_spread(model, options),
     )
     grid, n_predicted = plan.grid, 0
     variables = [(variable.name, variable.attrs) for variable in plan.variables]

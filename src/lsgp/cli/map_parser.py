@@ -4,9 +4,17 @@
 from __future__ import annotations
 
 import argparse
-import math
 
-from lsgp.cli.options import Parser, add_model, add_run_options, add_voice_options, level_type
+from lsgp.cli.options import (
+    Parser,
+    add_model,
+    add_run_options,
+    add_spread,
+    add_voice_options,
+    length_type,
+    lengths_type,
+    number_type,
+)
 from lsgp.cli.settings import add_settings
 
 MAP_EXAMPLES: dict[str | None, str] = {
@@ -34,12 +42,12 @@ def describe_map(parser: Parser) -> None:
     grid.add_argument(
         "--bounds",
         nargs=4,
-        type=_number,
+        type=number_type,
         metavar=("XMIN", "YMIN", "XMAX", "YMAX"),
         help="instead: cells that cover these bounds",
     )
     grid.add_argument(
-        "--spacing", type=_sides, metavar="S[,S]", help="sides of the cells, in x and y"
+        "--spacing", type=lengths_type, metavar="S[,S]", help="sides of the cells, in x and y"
     )
     _add_crs(grid, "of the bounds (default: the model's), or of a map that has none")
     grid.add_argument("--x", metavar="NAME", help="input that is x, where its name does not say it")
@@ -50,18 +58,11 @@ def describe_map(parser: Parser) -> None:
     what.add_argument(
         "--block",
         nargs=2,
-        type=_positive,
+        type=length_type,
         metavar=("WIDTH", "HEIGHT"),
         help="averages over areas of this size, instead of points",
     )
-    what.add_argument(
-        "--level",
-        type=level_type,
-        default=0.9,
-        metavar="P",
-        help="probability of the interval from low to high (default: 0.9)",
-    )
-    _add_kind(what)
+    add_spread(what, "low to high")
     add_run_options(parser)
     add_voice_options(parser)
 
@@ -81,7 +82,7 @@ def describe_fill(parser: Parser) -> None:
     _add_covariates(grid)
     what = parser.add_argument_group("what is written")
     _add_max_distance(what, "cells farther from the data stay missing")
-    _add_kind(what)
+    add_spread(what, None)
     add_settings(parser)
     add_run_options(parser)
     add_voice_options(parser)
@@ -104,40 +105,7 @@ def _add_covariates(group: argparse._ArgumentGroup) -> None:
 def _add_max_distance(group: argparse._ArgumentGroup, what: str) -> None:
     group.add_argument(
         "--max-distance",
-        type=_positive,
+        type=length_type,
         metavar="D",
         help=f"{what}: km for longitude and latitude, else in units of the coordinates",
     )
-
-
-def _add_kind(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--kind",
-        choices=("observation", "latent"),
-        default="observation",
-        help="spread of a new observation, or of the function without noise",
-    )
-
-
-def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
-    return number
-
-
-def _positive(text: str) -> float:
-    number = _number(text)
-    if number <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not positive")
-    return number
-
-
-def _sides(text: str) -> tuple[float, float]:
-    numbers = [_positive(part) for part in text.split(",")]
-    if len(numbers) > 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not one number, or two for x and y")
-    return numbers[0], numbers[-1]

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import argparse
 import csv
-from typing import Any, NoReturn
+import math
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
 from lsgp.cli.errors import did_you_mean
+
+T = TypeVar("T")
 
 
 class Parser(argparse.ArgumentParser):
@@ -33,6 +37,28 @@ class Parser(argparse.ArgumentParser):
 
 def add_model(parser: Parser) -> None:
     parser.add_argument("model", help="model file that lsgp fit, or save in Python, has written")
+
+
+def add_names(group: argparse._ActionsContainer, flag: str, help: str, **settings: Any) -> None:
+    """Add an option whose value is names of columns."""
+    settings.setdefault("metavar", "NAME[,NAME]")
+    group.add_argument(flag, type=names_type, help=help, **settings)
+
+
+def add_spread(group: argparse._ActionsContainer, ends: str | None) -> None:
+    """Add the options of how sure predictions are; without ends of intervals, no level."""
+    if ends is not None:
+        group.add_argument(
+            "--level",
+            type=level_type,
+            metavar="P",
+            help=f"probability of the interval from {ends} (default: 0.9)",
+        )
+    group.add_argument(
+        "--kind",
+        choices=("observation", "latent"),
+        help="spread of a new observation (default), or of the function without noise",
+    )
 
 
 def add_run_options(parser: Parser) -> None:
@@ -61,27 +87,38 @@ def names_type(text: str) -> list[str]:
     return names
 
 
-def level_type(text: str) -> float:
-    try:
-        level = float(text)
-    except ValueError:
-        level = 0.0
-    if not 0.0 < level < 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
-    return level
+def value_type(
+    convert: Callable[[str], T], is_valid: Callable[[T], bool], what: str
+) -> Callable[[str], T]:
+    """A type of values for argparse: what `convert` makes of a text, if it is valid."""
+
+    def parse(text: str) -> T:
+        try:
+            value = convert(text)
+            if is_valid(value):
+                return value
+        except ValueError:
+            pass
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+
+    return parse
 
 
-def positive_type(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+def split_by_commas(convert: Callable[[str], T]) -> Callable[[str], list[T]]:
+    """A converter of texts with commas."""
+    return lambda text: [convert(part) for part in text.split(",")]
 
 
-def jobs_type(text: str) -> int:
-    try:
-        jobs = int(text)
-    except ValueError:
-        jobs = 0
-    if jobs == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads (-1: all cores)")
-    return jobs
+level_type = value_type(float, lambda level: 0.0 < level < 1.0, "between 0 and 1")
+positive_type = value_type(int, lambda number: number >= 1, "a whole number of at least 1")
+jobs_type = value_type(int, bool, "a number of threads (-1: all cores)")
+rows_type = value_type(
+    split_by_commas(int), lambda rows: min(rows) >= 1, "a list of row numbers from 1"
+)
+number_type = value_type(float, math.isfinite, "a number")
+length_type = value_type(float, lambda length: 0.0 < length < math.inf, "a positive number")
+lengths_type = value_type(
+    split_by_commas(length_type),
+    lambda sides: len(sides) <= 2,
+    "a positive number, or two for x and y",
+)

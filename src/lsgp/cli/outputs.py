@@ -3,43 +3,43 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
-import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import IO
 
 import polars as pl
 
+from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError
+from lsgp.cli.files import check_output
 from lsgp.cli.table import DataType
+from lsgp.cli.tables import format_of
 from lsgp.compute.files import replace_file
 from lsgp.compute.interrupts import interrupts_later
 
 #: Frames that wait to be written.
 QUEUE_LENGTH = 2
 ROW_GROUP_SIZE = 250_000
-#: Seconds between looks at whether the writer is still alive.
-POLL = 0.5
+#: Seconds between looks at whether there is room, or the writer is done.
+POLL = 0.01
 
 
-def check_output(path: str, inputs: tuple[str | None, ...] = ()) -> None:
-    """Raise CommandError before the work, rather than after it, if ``path`` cannot be written."""
-    final = Path(path).resolve()
-    if not final.parent.is_dir():
-        raise CommandError(f"There is no folder {final.parent} to write {path} to.")
-    if final.exists() and not final.is_file():
-        raise CommandError(f"{path} is not a regular file. Give the name of a file to write.")
-    if not os.access(final.parent, os.W_OK):
-        raise CommandError(f"The folder {final.parent} is not writable.")
-    for other in inputs:
-        is_same = other is not None and final.exists() and Path(other).exists()
-        if is_same and final.samefile(str(other)):
-            raise CommandError(f"{path} is read from, and cannot be written at the same time.")
+def table_output(options: argparse.Namespace, voice: Voice) -> str:
+    """The format of the table that a command writes, or CommandError if it cannot."""
+    kind = format_of(options.output, options.output_format, "--output-format")
+    if options.output != "-":
+        check_output(options.output, (options.data, options.model))
+    elif kind != "csv":
+        raise CommandError("Only CSV can be written to stdout. Give the name of a file.")
+    elif voice.as_json:
+        raise CommandError("--json and -o - both want stdout. Give the output a name.")
+    return kind
 
 
 @contextmanager
@@ -48,12 +48,9 @@ def open_output(
 ) -> Iterator[CsvWriter | ParquetWriter]:
     """A writer of frames with this schema; "-" is CSV on stdout."""
     if path == "-":
-        if kind != "csv":
-            raise CommandError("Only CSV can be written to stdout. Give the name of a file.")
         yield CsvWriter(sys.stdout.buffer, schema, separator)
         sys.stdout.buffer.flush()
         return
-    check_output(path)
     with replace_file(path) as temporary, _named_errors(path):
         if kind == "parquet":
             with temporary.open("wb") as file:
@@ -116,7 +113,8 @@ class ParquetWriter:
         # A file that is open, not its name: a thread that is slow to start must not bring back
         # a file that has been removed since.
         self._file, self._schema = file, schema
-        self._frames: queue.Queue[pl.DataFrame | None] = queue.Queue(QUEUE_LENGTH)
+        # This kind of queue has no lock that Ctrl-C could leave closed, but also no limit.
+        self._frames: queue.SimpleQueue[pl.DataFrame | None] = queue.SimpleQueue()
         self._is_abandoned = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="lsgp-parquet", daemon=True)
@@ -124,11 +122,15 @@ class ParquetWriter:
             self._thread.start()
 
     def write(self, frame: pl.DataFrame) -> None:
-        self._put(frame.select(list(self._schema)))
+        """Hand over a frame, as soon as there is room for it."""
+        while self._frames.qsize() >= QUEUE_LENGTH and self._thread.is_alive():
+            time.sleep(POLL)
+        self._raise_if_failed()
+        self._frames.put(frame.select(list(self._schema)))
 
     def finish(self) -> None:
         """Write what is left and the footer."""
-        self._put(None)
+        self._frames.put(None)
         while self._thread.is_alive():
             # With a timeout, because a wait without one ignores Ctrl-C on Windows.
             self._thread.join(POLL)
@@ -137,19 +139,9 @@ class ParquetWriter:
     def abandon(self) -> None:
         """End the thread; the file is of no use."""
         self._is_abandoned = True
+        self._frames.put(None)
         while self._thread.is_alive():
-            with interrupts_later(), suppress(queue.Full):
-                self._frames.put_nowait(None)
-            self._thread.join(0.05)
-            with interrupts_later(), suppress(queue.Empty):
-                self._frames.get_nowait()
-
-    def _put(self, frame: pl.DataFrame | None) -> None:
-        while True:
-            self._raise_if_failed()
-            with suppress(queue.Full), interrupts_later():
-                self._frames.put(frame, timeout=POLL)
-                return
+            self._thread.join(POLL)
 
     def _raise_if_failed(self) -> None:
         if self._error is not None:
@@ -174,7 +166,7 @@ class ParquetWriter:
         batch_size: int | None,
     ) -> Iterator[pl.DataFrame]:
         yield pl.DataFrame(schema=self._schema)
-        while (frame := self._frames.get()) is not None:
+        while (frame := self._frames.get()) is not None and not self._is_abandoned:
             yield frame
         if self._is_abandoned:
             raise InterruptedError("abandoned")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parquet files, read in slices: pages outside of a slice are skipped, not decoded."""
+"""Parquet files, which polars streams in batches of rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ParquetTable:
         return self.total == 0
 
     def close(self) -> None:
-        """Nothing stays open between slices."""
+        """Nothing stays open."""
 
     def keep_as_text(self, names: Sequence[str]) -> None:
         """Columns of Parquet files have their types."""
@@ -52,16 +52,16 @@ class ParquetTable:
     def chunks(self, numbers: Sequence[str], others: Sequence[str] = ()) -> Iterator[Chunk]:
         """The rows in order: `numbers` as Float64, `others` as they are."""
         wanted = list(dict.fromkeys([*numbers, *others]))
-        n_rows = max(1000, min(MAX_CHUNK_ROWS, CHUNK_BYTES // (8 * max(1, len(wanted)))))
         only_numbers = [name for name in numbers if name not in others]
-        scan = self._scan.select(wanted)
-        for start in range(0, self.total or 0, n_rows):
-            try:
-                frame = scan.slice(start, n_rows).collect()
-                frame = frame.with_columns(pl.col(only_numbers).cast(pl.Float64))
-            except (pl.exceptions.PolarsError, OSError) as error:
-                raise self._unreadable(error) from None
-            yield Chunk(start + 1, frame, frame.height)
+        scan = self._scan.select(wanted).with_columns(pl.col(only_numbers).cast(pl.Float64))
+        n_rows = max(1000, min(MAX_CHUNK_ROWS, CHUNK_BYTES // (8 * max(1, len(wanted)))))
+        first_row = 1
+        try:
+            for frame in scan.collect_batches(chunk_size=n_rows):
+                yield Chunk(first_row, frame, frame.height)
+                first_row += frame.height
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise self._unreadable(error) from None
 
     def _unreadable(self, error: Exception) -> CommandError:
         message = str(error).strip().splitlines()[0]

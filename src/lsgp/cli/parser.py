@@ -11,11 +11,12 @@ from lsgp.cli.map_parser import MAP_EXAMPLES, describe_fill, describe_map
 from lsgp.cli.options import (
     Parser,
     add_model,
+    add_names,
     add_run_options,
+    add_spread,
     add_voice_options,
-    level_type,
-    names_type,
     positive_type,
+    rows_type,
 )
 
 DESCRIPTION = """\
@@ -102,13 +103,12 @@ def _fit(parser: Parser) -> None:
         "-o", "--output", required=True, metavar="FILE", help="model file to write, e.g. model.lsgp"
     )
     columns = parser.add_argument_group("columns")
-    columns.add_argument(
+    add_names(
+        columns,
         "--target",
+        "what to predict; several share their neighborhoods",
         required=True,
         action="append",
-        type=names_type,
-        metavar="NAME[,NAME]",
-        help="what to predict; several share their neighborhoods",
     )
     columns.add_argument(
         "--task",
@@ -116,40 +116,31 @@ def _fit(parser: Parser) -> None:
         default="auto",
         help="whether the target is a number or a label (default: labels are text or true/false)",
     )
-    columns.add_argument(
-        "--features",
-        type=names_type,
-        metavar="NAME[,NAME]",
-        help="inputs (default: all columns that have no other role)",
-    )
-    columns.add_argument(
+    add_names(columns, "--features", "inputs (default: all columns that have no other role)")
+    add_names(
+        columns,
         "--categorical",
-        type=names_type,
-        metavar="NAME[,NAME]",
-        help="inputs that are categories though they look like numbers (postal codes)",
+        "inputs that are categories though they look like numbers (postal codes)",
     )
-    columns.add_argument(
+    add_names(
+        columns,
         "--sphere",
-        type=names_type,
+        "inputs that are longitude and latitude in degrees: points on the sphere",
         metavar="LON,LAT",
-        help="inputs that are longitude and latitude in degrees: points on the sphere",
     )
-    columns.add_argument(
+    add_names(
+        columns,
         "--plane",
-        type=names_type,
+        "inputs that --anisotropy is of, where there are more than two",
         metavar="EAST,NORTH",
-        help="inputs that --anisotropy is of, where there are more than two",
     )
-    columns.add_argument(
-        "--ignore", type=names_type, metavar="NAME[,NAME]", help="columns that are no inputs"
-    )
-    columns.add_argument(
-        "--group", metavar="NAME", help="tuning leaves out groups, not single rows"
-    )
-    columns.add_argument("--weight", metavar="NAME", help="how many observations a row stands for")
-    columns.add_argument(
-        "--noise-variance", metavar="NAME", help="known error variance of the row's target"
-    )
+    add_names(columns, "--ignore", "columns that are no inputs")
+    for flag, help in (
+        ("--group", "tuning leaves out groups, not single rows"),
+        ("--weight", "how many observations a row stands for"),
+        ("--noise-variance", "known error variance of the row's target"),
+    ):
+        columns.add_argument(flag, metavar="NAME", help=help)
     columns.add_argument(
         "--queries",
         metavar="FILE",
@@ -182,26 +173,9 @@ def _predict(parser: Parser) -> None:
         help="table to write (.csv, .csv.gz, .tsv, .parquet); - is CSV on stdout",
     )
     what = parser.add_argument_group("what is written")
-    what.add_argument(
-        "--level",
-        type=level_type,
-        default=0.9,
-        metavar="P",
-        help="probability of the interval from _low to _high (default: 0.9)",
-    )
-    what.add_argument(
-        "--kind",
-        choices=("observation", "latent"),
-        default="observation",
-        help="spread of a new observation, or of the function without noise",
-    )
+    add_spread(what, "_low to _high")
     keep = what.add_mutually_exclusive_group()
-    keep.add_argument(
-        "--keep",
-        type=names_type,
-        metavar="NAME[,NAME]",
-        help="columns to copy (default: the inputs)",
-    )
+    add_names(keep, "--keep", "columns to copy (default: the inputs)")
     keep.add_argument("--keep-all", action="store_true", help="copy all columns")
     keep.add_argument("--keep-none", action="store_true", help="write predictions alone")
     _add_output_format(what)
@@ -227,7 +201,7 @@ def _explain(parser: Parser) -> None:
     )
     parser.add_argument(
         "--rows",
-        type=_rows,
+        type=rows_type,
         metavar="N[,N]",
         help="rows of the table, counted from 1 (default: all, on the terminal the first 3)",
     )
@@ -287,13 +261,8 @@ def _info(parser: Parser) -> None:
 
 
 def _add_target(parser: Parser) -> None:
-    parser.add_argument(
-        "--target",
-        action="append",
-        type=names_type,
-        metavar="NAME[,NAME]",
-        help="columns with the targets (default: as in the data of the model)",
-    )
+    help = "columns with the targets (default: as in the data of the model)"
+    add_names(parser, "--target", help, action="append")
 
 
 def _add_output_format(parser: Parser | argparse._ArgumentGroup) -> None:
@@ -322,13 +291,3 @@ def _add_table_options(parser: Parser) -> None:
     table.add_argument(
         "--strict", action="store_true", help="refuse missing values instead of counting them"
     )
-
-
-def _rows(text: str) -> list[int]:
-    try:
-        rows = [int(number) for number in text.split(",")]
-    except ValueError:
-        rows = [0]
-    if min(rows) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of row numbers from 1")
-    return rows

@@ -9,19 +9,17 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from lsgp import LSGPClassifier, LSGPRegressor
-from lsgp.cli.classes import read_labels
+from lsgp import LSGPClassifier
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError
-from lsgp.cli.models import input_columns, refuse_missing, rows_for, target_columns
-from lsgp.cli.outputs import check_output
-from lsgp.cli.saved import load_model
-from lsgp.cli.tables import finite_rows, open_table, say_how_read
-from lsgp.compute.text import count
-from lsgp.ensemble.view import target_names
+from lsgp.cli.estimators import Estimator, load_model, names_of_targets
+from lsgp.cli.files import check_output
+from lsgp.cli.models import input_columns, rows_for, target_columns
+from lsgp.cli.rows import Rows, Targets
+from lsgp.cli.tables import open_data
+from lsgp.cli.tasks import task_of
 from lsgp.report import write_report
 
 #: Endings of names of pages.
@@ -29,6 +27,7 @@ PAGES = (".html", ".htm")
 
 
 def run(options: argparse.Namespace, voice: Voice) -> None:
+    """Write the page, and show it if that is asked for."""
     started = time.perf_counter()
     output = options.output or str(Path(options.model).with_suffix(".html"))
     if Path(output).suffix.lower() not in PAGES:
@@ -38,11 +37,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         )
     check_output(output, (options.data, options.model))
     model = load_model(options)
-    X, y = None, None
-    if options.data is not None and isinstance(model, LSGPClassifier):
-        X, y = read_labels(model, options, voice)
-    elif options.data is not None:
-        X, y = read_data(model, options, voice)
+    X, y = (None, None) if options.data is None else read_data(model, options, voice)
     write_report(model, output, X, y, title=options.title, count_from=1)
     seconds = time.perf_counter() - started
     voice.summarize(
@@ -53,39 +48,28 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         webbrowser.open(Path(output).resolve().as_uri())
 
 
-def read_data(model: LSGPRegressor, options: argparse.Namespace, voice: Voice) -> tuple[Any, Any]:
-    """All rows of the table, so that they keep their numbers: inputs, and targets if it has any.
-
-    The report leaves out those that are not complete.
-    """
-    with open_table(options.data, options.format, options.separator) as table:
+def read_data(model: Estimator, options: argparse.Namespace, voice: Voice) -> tuple[Any, Any]:
+    """The rows of the table: inputs, and targets if it has any."""
+    with open_data(options, voice) as table:
         inputs = input_columns(model, table)
-        has_targets = all(name in table.columns for name in target_names(model.ensemble_))
-        targets: list[str] = []
-        if options.target is not None or has_targets:
+        targets, known = Targets([]), names_of_targets(model)
+        if options.target is not None or all(name in table.columns for name in known):
             targets = target_columns(model, options.target, table)
         else:
             voice.note(
-                f"{table.name} has no column {target_names(model.ensemble_)[0]!r}: the page shows "
-                "where the model extrapolates there, not how good it is"
+                f"{table.name} has no column {known[0]!r}: the page cannot say how good "
+                "predictions are there"
             )
-        numbers = list(dict.fromkeys([*inputs.numbers, *targets]))
-        frames, n_rows, n_complete = [], 0, 0
-        for chunk in table.chunks(numbers, inputs.texts):
-            kept = finite_rows(chunk.frame, targets)
-            kept &= inputs.complete_rows(chunk.frame, options.strict)
-            if options.strict and not kept.all():
-                refuse_missing(chunk, kept, [*inputs.names, *targets], table.name)
-            n_rows += chunk.frame.height
-            n_complete += int(np.count_nonzero(kept))
-            frames.append(chunk.frame)
-    say_how_read(table, voice)
-    if n_complete == 0:
-        raise CommandError(f"{table.name} has no complete row among {n_rows}.")
+        rows = Rows(table, inputs, targets, options.strict)
+        # The report leaves out rows that are not complete; here, they would shift the numbers of
+        # the others. Labels cannot be missing there.
+        keeps_all = not isinstance(model, LSGPClassifier)
+        frames = [
+            chunk.frame if keeps_all else chunk.frame.filter(pl.Series(is_complete))
+            for chunk, is_complete in rows.read(voice, "Reading")
+        ]
+    rows.require_some()
+    rows.say_left_out(voice, "left out: a missing value")
     frame = pl.concat(frames)
-    if n_complete < n_rows:
-        n_dropped = n_rows - n_complete
-        voice.note(f"{count(n_dropped, 'row')} of {table.name} left out: a missing value")
-    everything = np.ones(frame.height, dtype=bool)
-    y = frame.select(targets).to_numpy() if targets else None
-    return rows_for(model, frame, inputs, everything), y
+    y = task_of(model).observed(frame.select(targets.names), table.name) if targets.names else None
+    return rows_for(model, frame, inputs), y

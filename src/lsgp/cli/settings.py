@@ -7,14 +7,13 @@ What a word may be is left to the estimator, whose errors list the choices.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable
 from typing import Any
 
 from lsgp.cli.errors import CommandError
 from lsgp.inputs.coordinates import Rotated, Sphere
 from lsgp.inputs.estimator_settings import SETTINGS
-from lsgp.inputs.setting import Setting, first_sentence
+from lsgp.inputs.setting import CLASSIFIER, Setting
 
 #: Of a seed that is not given: runs repeat.
 SEED = 0
@@ -34,15 +33,16 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser of ``lsgp fit``."""
     group = parser.add_argument_group("model (defaults are tuned or chosen for you)")
     for name, setting in settings_by_path().items():
-        if setting.option is None:
+        if not setting.flag:
             continue
-        option = setting.option
-        help = (option.help or _described(setting)).replace("%", "%%")
+        help = (setting.switch or _described(setting)).replace("%", "%%")
         own: dict[str, Any] = {"dest": name, "help": help, "default": argparse.SUPPRESS}
-        if option.parse is None:
-            group.add_argument(option.flag, action="store_const", const=option.value, **own)
+        if setting.switch:
+            value = not setting.default
+            group.add_argument(setting.flag, action="store_const", const=value, **own)
         else:
-            group.add_argument(option.flag, type=_told(option.parse), metavar=option.metavar, **own)
+            read, metavar = _told(setting.values.parse), setting.values.metavar
+            group.add_argument(setting.flag, type=read, metavar=metavar, **own)
     group.add_argument(
         "--anisotropy",
         default=argparse.SUPPRESS,
@@ -56,8 +56,8 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 def _described(setting: Setting) -> str:
     """What a setting is, and which words it may be."""
-    words = re.findall(r'"([^"]+)"', setting.type)
-    return f"{first_sentence(setting)[:-1]}{': ' + ', '.join(words) if words else ''}."
+    words = setting.values.names
+    return f"{setting.first_sentence[:-1]}{': ' + ', '.join(words) if words else ''}."
 
 
 def _told(parse: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -86,6 +86,15 @@ def given_settings(options: argparse.Namespace) -> dict[str, Any]:
     """What was given as options, for `set_params` of an estimator."""
     given = vars(options)
     return {name: given[name] for name in settings_by_path() if name in given}
+
+
+def refuse_settings_of_numbers(settings: dict[str, Any]) -> None:
+    """Raise CommandError about settings that a classifier does not have."""
+    for name, setting in settings_by_path().items():
+        # Its objective is one of its own.
+        is_of_numbers = CLASSIFIER not in setting.estimators and name != "objective"
+        if name in settings and setting.flag and is_of_numbers:
+            raise CommandError(f"{setting.flag} is for numbers, and the target is a label.")
 
 
 def given_coordinates(options: argparse.Namespace) -> Sphere | Rotated | None:

@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM
+from lsgp.backends.contract import around
 from lsgp.distributed.head import Head, Partition
 from lsgp.distributed.lazy import Question
 from lsgp.distributed.neighbors import (
     Hits,
-    NeighborRequest,
     hits_of,
+    limits_after,
     nearby,
     nearest_of_all,
     padded,
+    pick,
 )
 from lsgp.distributed.solver import FoundSolver
 from lsgp.method.contract import LocalProblem
-from lsgp.search.neighborhoods import Neighborhoods, require_few
+from lsgp.search.contract import Neighborhoods, SearchRequest
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -61,7 +62,8 @@ class Pending(NamedTuple):
     """Queries whose neighborhoods reach into other partitions."""
 
     queries: Queries
-    requests: list[NeighborRequest]  # of each model
+    requests: list[SearchRequest]  # of each model
+    limits: list[Array]  # (q,) squared distances beyond which nothing is wanted, for each model
     is_reached: list[NDArray[np.bool_]]  # (P, q) whether a partition may have more, for each model
 
 
@@ -97,15 +99,15 @@ def answer_own(
     pending, answered = [], []
     for start in range(0, len(queries.places), BLOCK):
         block = queries.pick(slice(start, start + BLOCK))
-        requests = [_request(block.X, head, k) for k in range(len(head.models))]
+        requests = [_request(block.X, head, k, start) for k in range(len(head.models))]
         near = [
             nearby(part.numbers, None, part.index_of(k), request)
             for k, request in enumerate(requests)
         ]
         limits, is_reached = [], []
         for k, (request, own) in enumerate(zip(requests, near, strict=True)):
-            _require_few(request, own, start)
-            limits.append(request.limits_after(own.distances))
+            _require_few(request, own)
+            limits.append(limits_after(request, own.squares))
             boxes = head.boxes_of(k)
             is_reached.append(boxes.reached(request.queries, request.lengthscale, limits[k]))
             is_reached[k][number] = False
@@ -116,17 +118,20 @@ def answer_own(
             for k, fitted in enumerate(part.models)
         ]
         found = [
-            _with_rows(part, k, Neighborhoods._make(each[rest] for each in own), block.places[rest])
+            _with_rows(part, k, own.of_queries(rest), block.places[rest])
             for k, own in enumerate(near)
         ]
         answers = head.answer(question, solvers, block.X[done]) if len(done) else []
         answered.append(BlockAnswer(block.places[done], answers, found))
         if len(rest):
-            limited = [
-                request._replace(limits=None if request.n_neighbors is None else limit).pick(rest)
-                for request, limit in zip(requests, limits, strict=True)
-            ]
-            pending.append(Pending(block.pick(rest), limited, [own[:, rest] for own in is_reached]))
+            pending.append(
+                Pending(
+                    block.pick(rest),
+                    [pick(request, rest) for request in requests],
+                    [each[rest] for each in limits],
+                    [each[:, rest] for each in is_reached],
+                )
+            )
     return pending, answered
 
 
@@ -140,13 +145,13 @@ def find_for_others(
 ) -> list[list[FoundRows]]:
     """What a partition has for queries of others, of each model."""
     found: list[list[FoundRows]] = [[] for _ in head.models]
-    for pending in (each for own in asked for each in own):
-        for k, (request, is_reached) in enumerate(
-            zip(pending.requests, pending.is_reached, strict=True)
-        ):
-            which = np.flatnonzero(is_reached[number])
+    for pending in (each for several in asked for each in several):
+        for k, request in enumerate(pending.requests):
+            which = np.flatnonzero(pending.is_reached[k][number])
             if len(which):
-                near = nearby(part.numbers, None, part.index_of(k), request.pick(which))
+                limits = None if request.n_neighbors is None else pending.limits[k][which]
+                own = pick(request, which)
+                near = nearby(part.numbers, None, part.index_of(k), own, limits)
                 found[k].append(_with_rows(part, k, near, pending.queries.places[which]))
     return found
 
@@ -184,20 +189,18 @@ def assemble(
 # -- parts of them -------------------------------------------------------------------------------
 
 
-def _request(X: Array, head: Head, k: int) -> NeighborRequest:
+def _request(X: Array, head: Head, k: int, first_query: int) -> SearchRequest:
     """What a model searches for."""
     fitted = head.models[k]
-    model, n_neighbors = fitted.model, fitted.n_neighbors
-    within = model.scaled_bandwidth if n_neighbors is None else None
-    size = None if n_neighbors is None else min(n_neighbors, head.n_rows)
-    return NeighborRequest(fitted.inputs_of(X), model.localizer_scale, size, within)
+    size = None if fitted.n_neighbors is None else min(fitted.n_neighbors, head.n_rows)
+    request = around(fitted.model, fitted.inputs_of(X), size)
+    return request._replace(first_query=first_query)
 
 
-def _require_few(request: NeighborRequest, near: Neighborhoods, first_query: int) -> None:
+def _require_few(request: SearchRequest, near: Neighborhoods) -> None:
     """Refuse a radius with more rows than a system may have."""
-    if request.within is not None:
-        counts = np.count_nonzero(near.neighbors >= 0, axis=1)
-        require_few(counts, LARGEST_SYSTEM, request.within, request.lengthscale, first_query)
+    if request.n_neighbors is None:
+        request.require_few(np.count_nonzero(near.neighbors >= 0, axis=1))
 
 
 def _with_rows(
@@ -227,10 +230,10 @@ def _merged(
         )
         for part, start in zip(parts, starts, strict=False)
     ]
-    request = _request(np.empty((0, head.boxes.low.shape[1])), head, k)
+    request = _request(np.empty((0, head.boxes.low.shape[1])), head, k, 0)
     hits, rank = nearest_of_all(moved, len(places), request.n_neighbors)
     width = request.n_neighbors or int(rank.max(initial=-1)) + 1
     near = padded(hits, rank, hits.place, (len(places), width))
-    _require_few(request, near, 0)
+    _require_few(request, near)
     X, y, noise = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
     return head.solver(k, LocalProblem(X, y, noise, own.model), near.neighbors)

@@ -13,8 +13,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from lsgp.distributed.rows import N_SAMPLED, Rows
 from lsgp.distributed.table import Raw
-from lsgp.inputs.encoding import Given, needs_encoding
-from lsgp.inputs.encoding import Table as ReadTable
+from lsgp.inputs.encoding import ReadTable, TrainingTable, needs_encoding
 from lsgp.inputs.encoding.cells import cells_of, is_frame
 from lsgp.inputs.encoding.columns import Reading
 from lsgp.inputs.encoding.contents import Contents
@@ -125,25 +124,25 @@ def contents(raw: Raw, coding: Coding) -> list[Contents]:
     """What the cells of each column are, in all rows that were given."""
     cells = cells_of(raw.X)
     declared = declared_numbers(coding.categorical, [each.name for each in cells])
-    return [Contents.of(each, j in declared) for j, each in enumerate(cells)]
+    return [Contents.of(each.numbered() if j in declared else each) for j, each in enumerate(cells)]
 
 
-def given(raw: Raw, coding: Coding, readings: Sequence[Reading]) -> Given:
+def given(raw: Raw, coding: Coding, readings: Sequence[Reading]) -> TrainingTable:
     """The rows of a chunk that count, as encoders are fitted to them."""
     own = beside(raw, coding)
     pairs = zip(readings, cells_of(raw.X), strict=True)
     columns = tuple(reading.column(cells) for reading, cells in pairs)
     table = ReadTable(columns, is_frame(raw.X)).take(own.kept)
-    return Given(table, own.y, own.weight, own.groups)
+    return TrainingTable(table, own.y, own.weight, own.groups)
 
 
-def counts(rows: Given) -> tuple[int, tuple[NDArray[np.int64], ...]]:
+def counts(rows: TrainingTable) -> tuple[int, tuple[NDArray[np.int64], ...]]:
     """How many rows there are, and how many of each level of each column and of missing cells."""
     columns = Facts.of(rows).columns
     return rows.n_rows, tuple(np.append(own.level_rows, own.n_missing) for own in columns)
 
 
-def placed(rows: Given, first: int, before: tuple[NDArray[np.int64], ...]) -> Given:
+def placed(rows: TrainingTable, first: int, before: tuple[NDArray[np.int64], ...]) -> TrainingTable:
     """The rows, which know what comes before them."""
     return rows._replace(first=first, before=before)
 
@@ -153,7 +152,7 @@ def noise(raw: Raw, coding: Coding) -> Array:
     return beside(raw, coding).noise
 
 
-def encoded(inputs: Array, own: Given, variance: Array | None) -> Rows:
+def encoded(inputs: Array, own: TrainingTable, variance: Array | None) -> Rows:
     """Rows with what their columns became."""
     variance = np.ones(own.n_rows) if variance is None else variance
     return Rows(np.arange(own.n_rows), inputs, own.y, variance, own.weight, own.groups)

@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from lsgp.compute.files import replace_folder
 from lsgp.distributed.head import Head, Partition, without_rows
 from lsgp.distributed.neighbors import Numbers
 from lsgp.distributed.regions import Boxes, Cut, Regions
 from lsgp.distributed.transfer import AnyPath, Estimator, estimator_class
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.storage.estimator import saved_class
+from lsgp.storage.estimator import contradictions_explained, saved_class
 from lsgp.storage.model_file import (
     Contents,
     ModelFileError,
@@ -55,22 +54,9 @@ def new_folder(target: AnyPath) -> Iterator[Path]:
             f"{target!s} is a folder that holds something else. Give the path of a new folder, or "
             "of one that holds a model."
         )
-    mark = secrets.token_hex(4)
-    made = path.with_name(f".{path.name}.{mark}.tmp")
-    old = path.with_name(f".{path.name}.{mark}.old")
-    made.mkdir(parents=True)
-    try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replace_folder(path) as made:
         yield made
-        if path.exists():
-            path.rename(old)
-        made.rename(path)
-    except BaseException:
-        if old.exists() and not path.exists():
-            old.rename(path)
-        raise
-    finally:
-        for rest in (made, old):
-            shutil.rmtree(rest, ignore_errors=True)
 
 
 def _save(estimator: Estimator, path: Path, added: dict[str, Any]) -> None:
@@ -88,10 +74,8 @@ def _load(path: Path, check_arrays: bool) -> tuple[Estimator, dict[str, Any]]:
     """The estimator, memory-mapped, and what was added to it."""
     estimator = estimator_class(saved_class(path)).load(path, check_arrays=False)
     contents = read_model_file(path, check_arrays)
-    try:
+    with contradictions_explained(path):
         added: dict[str, Any] = json.loads(contents.texts["cluster"])
-    except (KeyError, ValueError) as error:
-        raise damaged(path, f"its contents contradict each other ({error!r})") from error
     if added["layout"] != LAYOUT:
         raise damaged(path, f"its layout is {added['layout']!r}")
     arrays = contents.arrays.items()
@@ -159,7 +143,7 @@ def read_head(folder: AnyPath) -> Head:
             "DistributedModel has written."
         )
     estimator, added = _load(path, check_arrays=True)
-    try:
+    with contradictions_explained(path):
         own = {n: np.array(each) for n, each in added.items() if isinstance(each, np.ndarray)}
         ends = zip(own["cuts"].tolist(), own["thresholds"].tolist(), strict=True)
         cuts = tuple(Cut(column, at, below, above) for (column, below, above), at in ends)
@@ -171,5 +155,3 @@ def read_head(folder: AnyPath) -> Head:
         if not len(sizes) == len(boxes.low) == len(boxes.high):
             raise ValueError("boxes of other partitions")
         return Head(estimator, (), regions, own["part_of_region"], boxes, sizes)
-    except (KeyError, TypeError, ValueError) as error:
-        raise damaged(path, f"its contents contradict each other ({error!r})") from error

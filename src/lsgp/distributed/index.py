@@ -14,25 +14,24 @@ from numpy.typing import NDArray
 
 from lsgp.distributed.neighbors import (
     Hits,
-    NeighborRequest,
     hits_of,
+    limits_after,
     nearby,
     nearest_of_all,
     padded,
+    pick,
 )
 from lsgp.distributed.rows import Rows
 from lsgp.distributed.store import RowStore
 from lsgp.inputs.transforms import InputTransform
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
-from lsgp.search.index import NeighborIndex, SearchIndex, build_index
+from lsgp.search.contract import Neighborhoods, SearchIndex, SearchRequest
+from lsgp.search.index import NeighborIndex, build_index
 from lsgp.search.metric import factor_between
-from lsgp.search.nearest import NearestSearch
-from lsgp.search.neighborhoods import Neighborhoods, require_few
 
 Array = NDArray[np.float64]
 
 
-class ClusterIndex(NearestSearch):
+class ClusterIndex:
     """An index of each partition, in one transform of the inputs: a `SearchIndex`."""
 
     recall = 1.0
@@ -60,83 +59,44 @@ class ClusterIndex(NearestSearch):
             f"{len(self.indexes)} partitions"
         )
 
-    def within(
-        self,
-        queries: Array,
-        lengthscale: Array,
-        radius: float,
-        *,
-        max_neighbors: int,
-        first_query: int = 0,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> NDArray[np.int32]:
-        request = self._request(queries, lengthscale, None, radius, exclusions)
-        limits = np.full(len(queries), radius**2)
-        found = self._ask(request, self.boxes.reached(queries, lengthscale, limits))
-        hits, rank = nearest_of_all(found, len(queries), None)
-        counts = np.bincount(hits.query, minlength=len(queries))
-        require_few(counts, max_neighbors, radius, lengthscale, first_query)
-        shape = (len(queries), int(counts.max(initial=0)))
-        return padded(hits, rank, hits.number, shape).neighbors
+    def search(self, request: SearchRequest) -> NDArray[np.int32]:
+        return self.measure(request).neighbors
 
-    def find_nearest(
-        self,
-        queries: Array,
-        lengthscale: Array,
-        n_neighbors: int,
-        exclusions: Exclusions,
-        squared_distances: Array | None,
-    ) -> NDArray[np.int32]:
-        request = self._request(queries, lengthscale, n_neighbors, None, exclusions)
+    def measure(self, request: SearchRequest) -> Neighborhoods:
+        """The neighbors, by their numbers in all of the data."""
+        queries, lengthscale, n_neighbors = request[:3]
+        factor_between(self.unit, lengthscale)
+        if n_neighbors is None:
+            limits = np.full(len(queries), request.radius**2)
+            found = self._ask(request, None, self.boxes.reached(queries, lengthscale, limits))
+            hits, rank = nearest_of_all(found, len(queries), None)
+            counts = np.bincount(hits.query, minlength=len(queries))
+            request.require_few(counts)
+            return padded(hits, rank, hits.number, (len(queries), int(counts.max(initial=0))))
         nearest = np.argmin(self.boxes.squares(queries, lengthscale), axis=0)
         is_first = np.arange(len(self.indexes))[:, None] == nearest
-        first = self._ask(request, is_first)
-        found = self._padded(first, request)
-        limits = request.limits_after(found.distances)
+        first, shape = self._ask(request, None, is_first), (len(queries), n_neighbors)
+        hits, rank = nearest_of_all(first, *shape)
+        limits = limits_after(request, padded(hits, rank, hits.number, shape).squares)
         others = self.boxes.reached(queries, lengthscale, limits) & ~is_first
-        if others.any():
-            rest = self._ask(request._replace(limits=limits), others)
-            found = self._padded([*first, *rest], request)
-        if squared_distances is not None:
-            squared_distances[:] = found.distances
-        return found.neighbors
-
-    def _padded(self, found: list[Hits], request: NeighborRequest) -> Neighborhoods:
-        """The nearest rows, by their numbers in all of the data."""
-        assert request.n_neighbors is not None
-        shape = (len(request.queries), request.n_neighbors)
-        hits, rank = nearest_of_all(found, *shape)
+        hits, rank = nearest_of_all([*first, *self._ask(request, limits, others)], *shape)
         return padded(hits, rank, hits.number, shape)
 
-    def _request(
-        self,
-        queries: Array,
-        lengthscale: Array,
-        n_neighbors: int | None,
-        within: float | None,
-        exclusions: Exclusions,
-    ) -> NeighborRequest:
-        factor_between(self.unit, lengthscale)
-        rows = None if exclusions.rows is None else exclusions.rows.astype(np.int64)
-        return NeighborRequest(
-            np.ascontiguousarray(queries),
-            np.asarray(lengthscale, dtype=float),
-            n_neighbors,
-            within,
-            None,
-            rows,
-            exclusions.radius,
-            exclusions.query_groups,
-        )
-
-    def _ask(self, request: NeighborRequest, is_asked: NDArray[np.bool_]) -> list[Hits]:
+    def _ask(
+        self, request: SearchRequest, limits: Array | None, is_asked: NDArray[np.bool_]
+    ) -> list[Hits]:
         """What the partitions find that are asked (P, q); their rows are kept for later."""
         cluster, store = self.store.cluster, self.store
         which = [(p, np.flatnonzero(is_asked[p])) for p in np.flatnonzero(is_asked.any(axis=1))]
         found: list[Found] = cluster.gather(
             [
                 cluster.submit(
-                    "search", search_rows, store.parts[p], self.indexes[p], request.pick(own)
+                    "search",
+                    search_rows,
+                    store.parts[p],
+                    self.indexes[p],
+                    pick(request, own),
+                    None if limits is None else limits[own],
                 )
                 for p, own in which
             ]
@@ -177,9 +137,11 @@ def index_rows(rows: Rows, transform: InputTransform, unit: Array) -> NeighborIn
     return build_index(np.ascontiguousarray(transform.transform(rows.X), dtype=float), unit)
 
 
-def search_rows(rows: Rows, index: NeighborIndex, request: NeighborRequest) -> Found:
+def search_rows(
+    rows: Rows, index: NeighborIndex, request: SearchRequest, limits: Array | None
+) -> Found:
     """The neighbors of queries in a partition; without numbers, which the rows have."""
-    hits = hits_of(nearby(rows.numbers, rows.groups, index, request), rows.numbers)
+    hits = hits_of(nearby(rows.numbers, rows.groups, index, request, limits), rows.numbers)
     places, own = np.unique(hits.place, return_inverse=True)
     # As small as can be: millions of them travel.
     small = hits._replace(

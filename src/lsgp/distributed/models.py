@@ -26,7 +26,7 @@ from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.shape import AS_THEY_ARE
-from lsgp.search.index import SearchIndex
+from lsgp.search.contract import SearchIndex
 from lsgp.search.suitability import suits
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.tuning.outcome import Outcome

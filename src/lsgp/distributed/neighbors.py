@@ -4,47 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.search.contract import Neighborhoods, SearchRequest
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import NeighborIndex
-from lsgp.search.neighborhoods import Neighborhoods
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-
-
-class NeighborRequest(NamedTuple):
-    """Queries of a search, in a transform of the inputs; what each is found without."""
-
-    queries: Array  # (q, d)
-    lengthscale: Array  # (d,)
-    n_neighbors: int | None
-    within: float | None  # radius, where there is no number of neighbors
-    limits: Array | None = None  # (q,) squared distances beyond which nothing is wanted
-    rows: Numbers | None = None  # (q,) as in `Exclusions`, numbers in all of the data
-    radius: Array | None = None
-    query_groups: NDArray[np.int32] | None = None
-
-    def pick(self, which: NDArray[Any]) -> NeighborRequest:
-        """The request for some of the queries."""
-        of_queries = ("queries", "limits", "rows", "radius", "query_groups")
-        picked: dict[str, Any] = {
-            name: None if (own := getattr(self, name)) is None else own[which]
-            for name in of_queries
-        }
-        return self._replace(**picked)
-
-    def limits_after(self, distances: Array) -> Array:
-        """Squared distances (q,) within which there may be nearer rows than those found (q, m)."""
-        if self.within is not None:
-            return np.full(len(self.queries), self.within**2)
-        if distances.shape[1] < (self.n_neighbors or 0):
-            return np.full(len(self.queries), np.inf)
-        return distances[:, -1]
 
 
 class Hits(NamedTuple):
@@ -60,34 +30,44 @@ def nearby(
     numbers: Numbers,
     groups: NDArray[np.int32] | None,
     index: NeighborIndex,
-    request: NeighborRequest,
+    request: SearchRequest,
+    limits: Array | None = None,
 ) -> Neighborhoods:
-    """The nearest rows of a partition, or all within the radius, as far as they are wanted.
+    """The rows of a partition that a request wants, by their places in the partition.
 
-    By their places in the partition, and with squared distances.
+    The request excludes rows by their numbers in all of the data. ``limits`` (q,) are squared
+    distances beyond which nothing is wanted.
     """
-    excluded = None
-    if request.rows is not None:
-        place = np.minimum(np.searchsorted(numbers, request.rows), len(numbers) - 1)
-        excluded = np.where(numbers[place] == request.rows, place, -1).astype(np.int32)
-    own_groups = None if request.query_groups is None else groups
-    exclusions = Exclusions(excluded, request.radius, own_groups, request.query_groups)
-    queries, lengthscale = np.ascontiguousarray(request.queries), request.lengthscale
-    if request.within is None:
-        width = min(request.n_neighbors or 0, len(numbers))
-        near = index.nearest_with_squares(queries, lengthscale, width, exclusions)
-    else:
-        counts = index.count_within(queries, lengthscale, request.within, exclusions)
-        width = max(int(counts.max(initial=0)), 1)
-        near = index.nearest_with_squares(queries, lengthscale, width, exclusions)
-        _remove(near, np.arange(width) >= counts[:, None])
-    if request.limits is not None:
-        _remove(near, near.distances > request.limits[:, None])
-    return near
+    rows, radius, _, query_groups = request.exclusions
+    if rows is not None:
+        place = np.minimum(np.searchsorted(numbers, rows), len(numbers) - 1)
+        rows = np.where(numbers[place] == rows, place, -1).astype(np.int32)
+    own_groups = None if query_groups is None else groups
+    size = None if request.n_neighbors is None else min(request.n_neighbors, len(numbers))
+    near = index.measure(
+        request._replace(
+            n_neighbors=size,
+            exclusions=Exclusions(rows, radius, own_groups, query_groups),
+            max_neighbors=len(numbers),
+        )
+    )
+    return near if limits is None else near.drop(near.squares > limits[:, None])
 
 
-def _remove(near: Neighborhoods, unwanted: NDArray[np.bool_]) -> None:
-    near.neighbors[unwanted], near.distances[unwanted] = -1, np.inf
+def pick(request: SearchRequest, which: NDArray[np.integer]) -> SearchRequest:
+    """The request for some of the queries; partitions know the groups of their rows."""
+    queries = np.ascontiguousarray(request.queries[which])
+    exclusions = request.exclusions.of_queries(which)._replace(groups=None)
+    return request._replace(queries=queries, exclusions=exclusions)
+
+
+def limits_after(request: SearchRequest, squares: Array) -> Array:
+    """Squared distances (q,) within which there may be nearer rows than those found (q, m)."""
+    if request.n_neighbors is None:
+        return np.full(len(request.queries), request.radius**2)
+    if squares.shape[1] < request.n_neighbors:
+        return np.full(len(request.queries), np.inf)
+    return squares[:, -1]
 
 
 def at_hand(neighbors: NDArray[np.integer]) -> tuple[Numbers, NDArray[np.int32]]:
@@ -103,7 +83,7 @@ def hits_of(near: Neighborhoods, numbers: Numbers) -> Hits:
     is_there = near.neighbors >= 0
     place = near.neighbors[is_there]
     query = np.repeat(np.arange(len(is_there)), np.count_nonzero(is_there, axis=1))
-    return Hits(query, near.distances[is_there], numbers[place], place)
+    return Hits(query, near.squares[is_there], numbers[place], place)
 
 
 def nearest_of_all(

@@ -20,7 +20,7 @@ from lsgp.distributed.chunks import Coding, Survey
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.spread import Spread
 from lsgp.distributed.table import Table
-from lsgp.inputs.encoding import Encoder, Rows, fit_parts
+from lsgp.inputs.encoding import Encoder, TableInParts, fit_parts
 from lsgp.inputs.encoding.columns import Reading
 from lsgp.inputs.encoding.contents import Contents
 from lsgp.inputs.encoding.table import declared_numbers
@@ -139,7 +139,7 @@ def _encode(job: Job, known: Known, chunks: list[Delayed], sizes: list[int]) -> 
     readings = cluster.send(_readings(job, known))
     parts = cluster.compute("encode-read", tasks.given, chunks, coding, readings)
     parts = _with_places(cluster, parts)
-    rows = Rows.of(Spread(cluster, parts, "Encoding"))
+    rows = TableInParts.of(Spread(cluster, parts, "Encoding"))
     encoder, inputs = fit_parts(rows, job.estimator._choose_plan(rows))
     assert isinstance(inputs, Spread)
     noise: list[Future | None] = [None] * len(parts)

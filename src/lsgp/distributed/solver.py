@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.backends.contract import Systems
 from lsgp.distributed.neighbors import at_hand
 from lsgp.method.contract import LocalProblem, Predictions, join_targets
 from lsgp.search.exclusions import Exclusions
@@ -40,7 +41,7 @@ class PartSolver(LocalSolver):
         columns, solved = [], []
         for own, part in problem.by_noise_level():
             columns.append(own)
-            solved.append(self.backend.predict(part, narrow, neighbors))
+            solved.append(self.backend.predict(Systems(part, narrow, neighbors)))
             block.failures.note(block.first_query, solved[-1].status, part, neighbors)
         return solved[0] if len(solved) == 1 else join_targets(columns, solved)
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM
+from lsgp.backends.contract import around
 from lsgp.distributed.index import ClusterIndex
 from lsgp.distributed.neighbors import at_hand
 from lsgp.distributed.rows import Rows, Summary
@@ -143,14 +143,9 @@ class ClusterSpace(Space):
         n_neighbors: int | None,
     ) -> Sample:
         # All at once: partitions are asked in parallel.
-        neighbors = self.backend.search(
-            self.index,
-            model,
-            self.X[targets],
-            n_neighbors,
-            layer.exclusions(targets, self.kinds),
-            LARGEST_SYSTEM,
-        )
+        exclusions = layer.exclusions(targets, self.kinds)
+        request = around(model, self.X[targets], n_neighbors, exclusions)
+        neighbors = self.backend.search(self.index, request)
         return Sample(targets, neighbors)
 
     def gather(self, sample: Sample) -> tuple[Space, Sample]:

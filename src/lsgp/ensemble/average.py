@@ -20,7 +20,8 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.joint import correlations
 from lsgp.ensemble.predict import Asked, ask, gather, predict_distribution
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.search.exclusions import NO_EXCLUSIONS
+from lsgp.search.contract import SearchRequest
+from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.solver import Block
 
 Array = NDArray[np.float64]
@@ -81,9 +82,8 @@ def _are_small(fitted: FittedModel, areas: Sequence[Array] | Array) -> NDArray[n
     elif fitted.n_neighbors >= len(fitted.problem.X):
         return np.ones(len(areas), dtype=bool)
     else:
-        found = fitted.index.nearest_with_distances(
-            centers, model.localizer_scale, fitted.n_neighbors, NO_EXCLUSIONS
-        )
+        request = SearchRequest(centers, model.localizer_scale, fitted.n_neighbors)
+        found = fitted.index.measure(request)
         bandwidth = model.reach * found.distances.max(axis=1)
     radius = np.empty(len(areas))
     for i, points in enumerate(areas):
@@ -104,12 +104,8 @@ def _predict_blocks(
         at = fitted.inputs_of(centers[start:stop])
         return ask(fitted, fitted.solver.predict_areas(at, points, block), "latent")
 
-    boosted = ensemble.boosted
-
-    def aside(start: int, stop: int) -> Array | None:
-        if boosted is None:
-            return None
-        said = boosted.locate(areas[start:stop].reshape(-1, d))
+    def aside(trees: BoostedTrees, start: int, stop: int) -> Array:
+        said = trees.locate(areas[start:stop].reshape(-1, d))
         return np.asarray(said.reshape(stop - start, p, -1).mean(axis=1))
 
     return gather(ensemble, answer, centers, resources, aside)

@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.method.link import Link
+from lsgp.method.link import ClassRows, Link
 from lsgp.tuning.class_members import LaplaceMember, LinearMember, Member, TreesMember
 
 Array = NDArray[np.float64]
-
-
-#: Rows up to which GP classification follows those that come: 22 members of 300 take .6 s.
-MOST_TO_FOLLOW = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,33 +66,19 @@ class Classification:
         """Of GP classification in the pool."""
         return sum(member.weight for member in self.laplace)
 
-    def with_rows(
-        self, X: Array, codes: NDArray[np.int64], weight: Array, n: int
-    ) -> Classification:
-        """With rows behind the n that there are.
-
-        Where they are too many for GP classification, it stays what it is, with as much less of a
-        share as it has fewer of the rows; the models' share is what is left.
-        """
-        after = n + len(X)
-        follows, before = after <= MOST_TO_FOLLOW, self.laplace_share
-        share = before if follows else before * n / after
-        rest = (1.0 - share) / (1.0 - before)
-
-        def grown(one: Member) -> Member:
-            if isinstance(one, LaplaceMember):
-                if follows:
-                    return one.with_rows(X, codes, weight)
-                return replace(one, weight=n / after * one.weight)
-            own = one.with_rows(X) if isinstance(one, TreesMember) else one
-            return replace(own, weight=rest * one.weight)
-
-        return replace(self, others=tuple(grown(one) for one in self.others))
+    def with_rows(self, X: Array, known: ClassRows, n: int) -> Classification:
+        """With rows behind the n that there are; what GP classification loses, the others share."""
+        before, others = (
+            self.laplace_share,
+            tuple(one.with_rows(X, known, n) for one in self.others),
+        )
+        rest = (1.0 - replace(self, others=others).laplace_share) / (1.0 - before)
+        weighted = (
+            one if isinstance(one, LaplaceMember) else replace(one, weight=rest * one.weight)
+            for one in others
+        )
+        return replace(self, others=tuple(weighted))
 
     def keep_rows(self, kept: NDArray[np.bool_]) -> Classification:
         """Without the rows that are not kept."""
-
-        def own(one: Member) -> Member:
-            return one if isinstance(one, LinearMember) else one.keep_rows(kept)
-
-        return replace(self, others=tuple(own(one) for one in self.others))
+        return replace(self, others=tuple(one.keep_rows(kept) for one in self.others))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,7 +27,6 @@ from lsgp.search.arrays import numbered
 from lsgp.solvers.log_odds import N_FOLDS
 from lsgp.solvers.solver import Block
 from lsgp.tuning.budget import BUDGETS
-from lsgp.tuning.class_members import Member
 from lsgp.tuning.hold_out import leave_one_out
 from lsgp.tuning.outcome import Outcome
 
@@ -75,9 +75,7 @@ def classify_tuned(
         assert contender.candidate.link is not None, "candidates of labels have a link"
         links.append(contender.candidate.link)
     own = Classification(classes, tuple(links), tuned.others, label_name)
-    # In the order of files: sums of probabilities have the same bits after reading.
-    ordered: tuple[Member, ...] = (*own.linear, *own.laplace, *own.trees)
-    return replace(ensemble, classification=replace(own, others=ordered))
+    return replace(ensemble, classification=own)
 
 
 def classify_given(
@@ -109,14 +107,12 @@ def classify_given(
 
 def predict_log_proba(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
     """Log probabilities (q, C) [C4]."""
-    own = classification_of(ensemble)
-    out = np.empty((len(X), own.n_classes))
+    out = np.empty((len(X), classification_of(ensemble).n_classes))
 
-    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
-        latents = [_latent(ensemble, one) for one in predicted]
-        out[start:stop] = _pool(ensemble, latents, _others_log_proba(own, X[start:stop]))
+    def keep(queries: slice, latents: list[Latent], members: list[Array]) -> None:
+        out[queries] = log_pool(members, pool_weights(ensemble))
 
-    in_blocks(ensemble, _predict(ensemble, X), len(X), consume, resources)
+    _by_members(ensemble, X, resources, keep)
     return out
 
 
@@ -124,17 +120,35 @@ def predict_proba_with_std(
     ensemble: Ensemble, X: Array, resources: Resources
 ) -> tuple[Array, Array]:
     """Probabilities, and their own standard deviations, (q, C) each [C6]."""
-    own = classification_of(ensemble)
-    proba, std = np.empty((2, len(X), own.n_classes))
+    proba, std = np.empty((2, len(X), classification_of(ensemble).n_classes))
+
+    def keep(queries: slice, latents: list[Latent], members: list[Array]) -> None:
+        proba[queries] = np.exp(log_pool(members, pool_weights(ensemble)))
+        std[queries] = _std(ensemble, latents, members, proba[queries])
+
+    _by_members(ensemble, X, resources, keep)
+    return proba, std
+
+
+def _by_members(
+    ensemble: Ensemble,
+    X: Array,
+    resources: Resources,
+    use: Callable[[slice, list[Latent], list[Array]], None],
+) -> None:
+    """Hand over what all members say of each block: latents of models, log probabilities of all."""
+
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+        queries = X[start:stop]
+        solved = fitted.solver.predict(fitted.inputs_of(queries), block)
+        return widen_scaled(ensemble, queries, distribution_of(solved, 0.0))
 
     def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
         latents = [_latent(ensemble, one) for one in predicted]
-        linear = _others_log_proba(own, X[start:stop])
-        proba[start:stop] = np.exp(_pool(ensemble, latents, linear))
-        std[start:stop] = _std(ensemble, latents, linear, proba[start:stop])
+        others = [one.log_proba(X[start:stop]) for one in classification_of(ensemble).others]
+        use(slice(start, stop), latents, [*_log_proba_of_models(ensemble, latents), *others])
 
-    in_blocks(ensemble, _predict(ensemble, X), len(X), consume, resources)
-    return proba, std
+    in_blocks(ensemble, answer, len(X), consume, resources)
 
 
 def leave_one_out_classes(
@@ -143,7 +157,8 @@ def leave_one_out_classes(
     """Training rows, each predicted without itself."""
     own = classification_of(ensemble)
     latents = _latents(ensemble, _leave_out(ensemble, rows), len(rows), resources)
-    log_p = _pool(ensemble, latents, _others_held_out(ensemble, rows))
+    members = [*_log_proba_of_models(ensemble, latents), *_others_held_out(ensemble, rows)]
+    log_p = log_pool(members, pool_weights(ensemble))
     codes, proba = codes_of_rows(ensemble, rows), np.exp(log_p)
     return LeaveOneOutClasses(
         rows,
@@ -161,15 +176,6 @@ def codes_of_rows(ensemble: Ensemble, rows: NDArray[np.integer]) -> NDArray[np.i
 
 
 # -- parts of them -----------------------------------------------------------------------------
-
-
-def _predict(ensemble: Ensemble, X: Array) -> Answer:
-    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
-        queries = X[start:stop]
-        solved = fitted.solver.predict(fitted.inputs_of(queries), block)
-        return widen_scaled(ensemble, queries, distribution_of(solved, 0.0))
-
-    return answer
 
 
 def _leave_out(ensemble: Ensemble, rows: NDArray[np.int64]) -> Answer:
@@ -213,20 +219,9 @@ def pool_weights(ensemble: Ensemble) -> Array:
     return np.array([*ensemble.weights, *(member.weight for member in others)])
 
 
-def _member_log_proba(
-    ensemble: Ensemble, latents: list[Latent], linear: list[Array]
-) -> list[Array]:
+def _log_proba_of_models(ensemble: Ensemble, latents: list[Latent]) -> list[Array]:
     links = classification_of(ensemble).links
-    own = [link.log_proba(latent) for link, latent in zip(links, latents, strict=True)]
-    return [*own, *linear]
-
-
-def _pool(ensemble: Ensemble, latents: list[Latent], linear: list[Array]) -> Array:
-    return log_pool(_member_log_proba(ensemble, latents, linear), pool_weights(ensemble))
-
-
-def _others_log_proba(own: Classification, X: Array) -> list[Array]:
-    return [member.log_proba(X) for member in own.others]
+    return [link.log_proba(latent) for link, latent in zip(links, latents, strict=True)]
 
 
 def _others_held_out(ensemble: Ensemble, rows: NDArray[np.int64]) -> list[Array]:
@@ -242,7 +237,7 @@ def _others_held_out(ensemble: Ensemble, rows: NDArray[np.int64]) -> list[Array]
     return [member.held_out(X, known, rows, folds) for member in own.others]
 
 
-def _std(ensemble: Ensemble, latents: list[Latent], linear: list[Array], proba: Array) -> Array:
+def _std(ensemble: Ensemble, latents: list[Latent], members: list[Array], proba: Array) -> Array:
     """[C6] Standard deviations of the pooled probabilities, (q, C).
 
     The variance of a pooled logit is the geometric mean over the models of (dL/dμ)² v, plus the
@@ -251,7 +246,6 @@ def _std(ensemble: Ensemble, latents: list[Latent], linear: list[Array], proba: 
     the deviations of both logits add up: √Var p = p (1 − p) (√V₀ + √V₁).
     """
     links, weights = classification_of(ensemble).links, pool_weights(ensemble)
-    members = _member_log_proba(ensemble, latents, linear)
     centered = [log_p - log_p.mean(axis=1, keepdims=True) for log_p in members]
     middle = sum(w * part for w, part in zip(weights, centered, strict=True))
     spread = sum(w * (part - middle) ** 2 for w, part in zip(weights, centered, strict=True))

@@ -32,20 +32,52 @@ COLUMNS = ("share", "kernel", "inputs", "neighbors", "scale", "noise / signal")
 _CELL = "padding: 0.15em 0.8em 0.15em 0; text-align: left;"
 
 
+class _Table(NamedTuple):
+    """A part of a description; text and HTML show it in their own ways."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str | Effect, ...]]
+    indent: str = ""  # of the lines of text
+    has_heads: bool = True  # in text
+    n_in_text: int | None = None  # rows that text shows; None: all
+
+
 def describe(ensemble: Ensemble, name: str, resources: Resources) -> str:
     """What was fitted, as text: models and their shares, score, and which inputs matter how."""
-    table = [COLUMNS, *model_rows(ensemble)]
+    parts = [_title(ensemble, name), *_parts(ensemble, resources)]
     return "\n".join(
-        [
-            _title(ensemble, name),
-            *_aligned(table),
-            *describe_projection(ensemble),
-            *describe_trees(ensemble),
-            _score(ensemble),
-            *_encoding(ensemble),
-            *_inputs(ensemble, resources),
-        ]
+        line for part in parts for line in ([part] if isinstance(part, str) else _lines(part))
     )
+
+
+def describe_html(ensemble: Ensemble, name: str, resources: Resources) -> str:
+    """The same as HTML, with small pictures of the effects."""
+    parts = "".join(
+        f"<div>{escape(part.strip())}</div>" if isinstance(part, str) else _html_table(part)
+        for part in _parts(ensemble, resources)
+    )
+    # Colors are the page's own: it may be dark.
+    return (
+        '<div class="lsgp-fitted" style="font-size: 0.9em; margin-top: 0.5em;">'
+        f"<div><b>{escape(_title(ensemble, name))}</b></div>{parts}</div>"
+    )
+
+
+def _parts(ensemble: Ensemble, resources: Resources) -> list[str | _Table]:
+    """What is said below the title: lines, and tables."""
+    columns = encoding_rows(ensemble)
+    return [
+        _Table(COLUMNS, model_rows(ensemble)),
+        *describe_projection(ensemble),
+        *describe_trees(ensemble),
+        _score(ensemble),
+        *(
+            [_Table(ENCODING_COLUMNS, columns, "  ", n_in_text=N_SHOWN_ENCODINGS)]
+            if columns
+            else []
+        ),
+        *_inputs(ensemble, resources),
+    ]
 
 
 def describe_encoding(ensemble: Ensemble) -> list[dict[str, Any]]:
@@ -63,20 +95,6 @@ def describe_encoding(ensemble: Ensemble) -> list[dict[str, Any]]:
         }
         for each in ensemble.encoder.encodings
     ]
-
-
-def describe_html(ensemble: Ensemble, name: str, resources: Resources) -> str:
-    """The same as HTML, with small pictures of the effects."""
-    models = _html_table(COLUMNS, [[escape(cell) for cell in row] for row in model_rows(ensemble)])
-    lines = [*describe_projection(ensemble), *describe_trees(ensemble)]
-    projected = "".join(f"<div>{escape(line)}</div>" for line in lines)
-    # Colors are the page's own: it may be dark.
-    return (
-        '<div class="lsgp-fitted" style="font-size: 0.9em; margin-top: 0.5em;">'
-        f"<div><b>{escape(_title(ensemble, name))}</b></div>{models}{projected}"
-        f"<div>{escape(_score(ensemble))}</div>{_encoding_html(ensemble)}"
-        f"{_inputs_html(ensemble, resources)}</div>"
-    )
 
 
 def describe_projection(ensemble: Ensemble) -> list[str]:
@@ -129,42 +147,39 @@ def encoding_rows(ensemble: Ensemble) -> list[tuple[str, ...]]:
     ]
 
 
-def _encoding(ensemble: Ensemble) -> list[str]:
-    rows = encoding_rows(ensemble)
-    if not rows:
-        return []
-    n_more = len(rows) - N_SHOWN_ENCODINGS
-    more = [f"  {n_more} columns more"] if n_more > 0 else []
-    return [*_aligned([ENCODING_COLUMNS, *rows[:N_SHOWN_ENCODINGS]], "  "), *more]
-
-
-def _encoding_html(ensemble: Ensemble) -> str:
-    rows = encoding_rows(ensemble)
-    if not rows:
-        return ""
-    return _html_table(ENCODING_COLUMNS, [[escape(cell) for cell in row] for row in rows])
-
-
-def _aligned(table: Sequence[Sequence[str]], indent: str = "") -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+def _lines(table: _Table) -> list[str]:
+    """A table as aligned lines of text."""
+    shown = [tuple(map(_cell_text, row)) for row in table.rows[: table.n_in_text]]
+    cells = [table.columns, *shown] if table.has_heads else shown
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+    n_more = len(table.rows) - len(shown)
     return [
-        indent
-        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
+        table.indent + line for line in (*lines, *([f"{n_more} columns more"] if n_more else []))
     ]
 
 
-def _html_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of cells that are HTML."""
-    heads = "".join(f'<th style="{_CELL}">{escape(column)}</th>' for column in columns)
+def _cell_text(cell: str | Effect) -> str:
+    return cell if isinstance(cell, str) else f"{sketch(cell)} {cell.direction}"
+
+
+def _html_table(table: _Table) -> str:
+    heads = "".join(f'<th style="{_CELL}">{escape(column)}</th>' for column in table.columns)
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in row) + "</tr>"
-        for row in rows
+        "<tr>" + "".join(f'<td style="{_CELL}">{_cell_html(cell)}</td>' for cell in row) + "</tr>"
+        for row in table.rows
     )
     return (
         '<table style="border-collapse: collapse; margin: 0.3em 0;">'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
     )
+
+
+def _cell_html(cell: str | Effect) -> str:
+    return escape(cell) if isinstance(cell, str) else f"{small_svg(cell)} {cell.direction}"
 
 
 def _title(ensemble: Ensemble, name: str) -> str:
@@ -191,26 +206,6 @@ def _score(ensemble: Ensemble) -> str:
     )
 
 
-class _Dependence(NamedTuple):
-    """What is said of the inputs."""
-
-    found: Importance
-    shown: NDArray[np.int64]  # numbers of the inputs that are named, most important first
-    curves: dict[int, Effect]  # of the most important
-
-
-def _dependence(ensemble: Ensemble, resources: Resources) -> _Dependence | str:
-    """Which inputs matter, and how; or why that is not known: a description must not fail."""
-    try:
-        found = importance(ensemble, resources)
-        shown = found.order[:N_SHOWN_INPUTS]
-        strongest = [int(j) for j in shown[:N_EFFECTS] if found.values[j] > 0]
-        drawn = effects(ensemble, strongest, resources)
-    except (np.linalg.LinAlgError, ValueError) as error:
-        return f"importance: not known, because its predictions failed: {error}"
-    return _Dependence(found, shown, {each.input: each for each in drawn})
-
-
 def _heading(ensemble: Ensemble, found: Importance) -> str:
     has_names = ensemble.n_targets > 1 or ensemble.classification is not None
     on = f" on {view.target_names(ensemble)[0]}" if has_names else ""
@@ -218,39 +213,22 @@ def _heading(ensemble: Ensemble, found: Importance) -> str:
     return f"importance: R² lost when an input is shuffled ({points}); its effect{on}:"
 
 
-def _inputs(ensemble: Ensemble, resources: Resources) -> list[str]:
-    said = _dependence(ensemble, resources)
-    if isinstance(said, str):
-        return [said]
-    lines = []
-    for j in said.shown:
-        curve = said.curves.get(int(j))
-        drawn = "" if curve is None else f"{sketch(curve)} {curve.direction}"
-        lines.append((said.found.names[j], _amount(said.found, int(j)), drawn))
-    more = _more(said.found, len(lines))
+def _inputs(ensemble: Ensemble, resources: Resources) -> list[str | _Table]:
+    """Which inputs matter, and how; or why that is not known: a description must not fail."""
+    try:
+        found = importance(ensemble, resources)
+        shown = found.order[:N_SHOWN_INPUTS].tolist()
+        strongest = [j for j in shown[:N_EFFECTS] if found.values[j] > 0]
+        drawn = {each.input: each for each in effects(ensemble, strongest, resources)}
+    except (np.linalg.LinAlgError, ValueError) as error:
+        return [f"importance: not known, because its predictions failed: {error}"]
+    rows = [(found.names[j], _amount(found, j), drawn.get(j, "")) for j in shown]
+    more = _more(found, len(rows))
     return [
-        _heading(ensemble, said.found),
-        *_aligned(lines, "  "),
+        _heading(ensemble, found),
+        _Table(("input", "importance", "effect"), rows, "  ", has_heads=False),
         *([f"  {more}"] if more else []),
     ]
-
-
-def _inputs_html(ensemble: Ensemble, resources: Resources) -> str:
-    said = _dependence(ensemble, resources)
-    if isinstance(said, str):
-        return f"<div>{escape(said)}</div>"
-    rows = []
-    for j in said.shown:
-        curve = said.curves.get(int(j))
-        picture = "" if curve is None else f"{small_svg(curve)} {curve.direction}"
-        rows.append([escape(said.found.names[j]), escape(_amount(said.found, int(j))), picture])
-    more = _more(said.found, len(rows))
-    heading = f"<div>{escape(_heading(ensemble, said.found))}</div>"
-    return (
-        heading
-        + _html_table(("input", "importance", "effect"), rows)
-        + (f"<div>{escape(more)}</div>" if more else "")
-    )
 
 
 def _amount(found: Importance, j: int) -> str:

@@ -37,6 +37,7 @@ from lsgp.method.contract import LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.kernels import Composite
 from lsgp.method.spectral import Waves, draw_waves
+from lsgp.search.contract import SearchRequest
 from lsgp.solvers.errors import trend_deviations
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block, RowValues, Solver
@@ -194,7 +195,7 @@ def _spacing(solver: Solver) -> float:
     n, model = len(problem.X), problem.model
     rows = np.unique(np.linspace(0, n - 1, min(n, ROWS_FOR_SPACING)).astype(int))
     queries = np.ascontiguousarray(problem.X[rows], dtype=float)
-    near = solver.index.nearest(queries, model.localizer_scale, min(n, 4))
+    near = solver.index.search(SearchRequest(queries, model.localizer_scale, min(n, 4)))
     z = (problem.X[near].astype(float) - queries[:, None, :]) / model.lengthscale
     distances = np.sqrt((z * z).sum(axis=2))
     distances = distances[distances > 0]

@@ -140,27 +140,45 @@ def cycle_effect(
     """
     assert ensemble.encoder is not None
     encoding = ensemble.encoder.encodings[column]
-    assert isinstance(encoding, Date)
-    place = 1 + 2 * encoding.cycles.index(cycle) + ensemble.spans[column].start
+    assert isinstance(encoding.scheme, Date)
+    place = 1 + 2 * encoding.scheme.cycles.index(cycle) + ensemble.spans[column].start
     levels = WEEKDAYS if cycle == "weekday" else ()
     per_cycle = {"weekday": 7.0, "hour": 24.0, "day of year": PERIODS["day of year"]}[cycle]
     grid = np.arange(7.0) if levels else np.linspace(0.0, per_cycle, N_PIECES + 1)
     # 1970 began on a Thursday.
     angle = 2.0 * np.pi * ((grid + 4.0) % 7.0 if levels else grid) / per_cycle
-    n_used = affordable_rows(ensemble, len(grid))
-    X = view.training_rows(ensemble, n_used).X
-    moved = np.repeat(X[None], len(grid), axis=0)
-    moved[:, :, place], moved[:, :, place + 1] = np.sin(angle)[:, None], np.cos(angle)[:, None]
-    means = predict_mean(ensemble, moved.reshape(-1, X.shape[1]), resources)
-    changes = means.reshape(len(grid), len(X), -1)[..., target]
-    changes = changes - changes.mean(axis=0)
-    effect = changes.mean(axis=1)
-    error = changes.std(axis=1) / np.sqrt(len(X))
-    std = float(ensemble.target_scaler.std[target])
-    is_flat = np.ptp(effect) <= max(FLAT_ERRORS * float(error.max()), FLAT_SHARE * std)
+    X = view.training_rows(ensemble, affordable_rows(ensemble, len(grid))).X
+    inputs = np.column_stack([np.sin(angle), np.cos(angle)])
+    span = slice(place, place + 2)
+    effect, error, is_flat = _at_places(ensemble, X, inputs, span, resources, target)
     direction = "flat" if is_flat else ("differs" if levels else "bends")
     name = f"{encoding.name}: {cycle}"
     return Effect(name, column, grid, effect, error, direction, len(X), levels)
+
+
+def _at_places(
+    ensemble: Ensemble,
+    X: Array,
+    inputs: Array,
+    span: slice,
+    resources: Resources,
+    target: int,
+) -> tuple[Array, Array, bool]:
+    """The mean prediction with all rows X (n, e) at each place in turn, given by inputs (k, s).
+
+    Around the mean over the places, (k,); its standard errors; and whether it is flat.
+    """
+    k, n = len(inputs), len(X)
+    moved = np.repeat(X[None], k, axis=0)
+    moved[:, :, span] = inputs[:, None, :]
+    means = predict_mean(ensemble, moved.reshape(-1, X.shape[1]), resources)
+    means = means.reshape(k, n, -1)[..., target]
+    changes = means - means.mean(axis=0)
+    effect = changes.mean(axis=1)
+    error = changes.std(axis=1) / np.sqrt(n)
+    std = float(ensemble.target_scaler.std[target])
+    is_flat = np.ptp(effect) <= max(FLAT_ERRORS * float(error.max()), FLAT_SHARE * std)
+    return effect, error, bool(is_flat)
 
 
 class _Axis(NamedTuple):
@@ -178,22 +196,16 @@ def _axis_of(ensemble: Ensemble, column: int, X: Array) -> _Axis | None:
     if ensemble.encoder is None:
         return _Axis(X[:, column], everywhere, span, lambda values: values[:, None])
     encoding, own = ensemble.encoder.encodings[column], X[:, span]
-    if isinstance(encoding, Date):
-        hole = own[:, -1] > 0.5 if encoding.is_flagged else ~everywhere
+    hole = encoding.is_missing(own)
+    if hole.all() or not isinstance(encoding.scheme, Date | Number | Order):
+        return None
 
-        def at_days(days: Array) -> Array:
-            return encoding.encode(Column(encoding.name, "date", days * DAY))
+    def at(values: Array) -> Array:
+        if isinstance(encoding.scheme, Date):
+            return encoding.encode(Column(encoding.name, "date", values * DAY))
+        return np.column_stack([values, np.zeros((len(values), own.shape[1] - 1))])
 
-        return None if hole.all() else _Axis(own[:, 0], ~hole, span, at_days)
-    if isinstance(encoding, Number | Order):
-        hole = own[:, -1] > 0.5 if encoding.is_flagged else ~everywhere
-
-        def at(values: Array) -> Array:
-            parts = [values, np.zeros(len(values))] if encoding.is_flagged else [values]
-            return np.column_stack(parts)
-
-        return None if hole.all() else _Axis(own[:, 0], ~hole, span, at)
-    return None
+    return _Axis(own[:, 0], ~hole, span, at)
 
 
 def _of_levels(
@@ -202,28 +214,20 @@ def _of_levels(
     """Mean predictions with all rows at each of the most frequent levels."""
     name, span = view.input_names(ensemble)[column], ensemble.spans[column]
     assert ensemble.encoder is not None
-    encoding = ensemble.encoder.encodings[column]
-    if isinstance(encoding, OneHot):
-        levels = encoding.levels[:N_LEVELS]
-    elif isinstance(encoding, Statistics):
-        common = np.argsort(-encoding.counts, kind="stable")[:N_LEVELS]
-        levels = tuple(encoding.levels[k] for k in common if encoding.levels[k])
+    scheme = ensemble.encoder.encodings[column].scheme
+    if isinstance(scheme, OneHot):
+        levels = scheme.levels[:N_LEVELS]
+    elif isinstance(scheme, Statistics):
+        common = np.argsort(-scheme.counts, kind="stable")[:N_LEVELS]
+        levels = tuple(scheme.levels[k] for k in common if scheme.levels[k])
     else:
         none = np.zeros(1)
         return Effect(name, column, none, none, none, "flat", len(X))
     k = len(levels)
-    own = encoding.encode(Column(name, "category", np.arange(float(k)), levels))
+    own = scheme.encode(Column(name, "category", np.arange(float(k)), levels))
     n_used = min(len(X), max(ROWS_PER_PIECE, 2 * len(X) // k))
     rows = np.linspace(0, len(X) - 1, n_used).astype(int)
-    moved = np.repeat(X[None, rows], k, axis=0)
-    moved[:, :, span] = own[:, None, :]
-    means = predict_mean(ensemble, moved.reshape(-1, X.shape[1]), resources)
-    means = means.reshape(k, n_used, -1)[..., target]
-    changes = means - means.mean(axis=0)
-    effect = changes.mean(axis=1)
-    error = changes.std(axis=1) / np.sqrt(n_used)
-    std = float(ensemble.target_scaler.std[target])
-    is_flat = np.ptp(effect) <= max(FLAT_ERRORS * float(error.max()), FLAT_SHARE * std)
+    effect, error, is_flat = _at_places(ensemble, X[rows], own, span, resources, target)
     direction = "flat" if is_flat else "differs"
     return Effect(name, column, np.arange(float(k)), effect, error, direction, n_used, levels)
 

@@ -35,30 +35,13 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     Solved one query at a time in double precision.
     """
     left_out = check_left_out(exclude, len(X), ensemble)
-    failures = Failures()
-    queries = [fitted.inputs_of(X) for fitted in ensemble.models]
     together = None if left_out is None else ensemble.left_out_together()
-    parts = [
-        explain_one(fitted, transformed, failures, left_out, together)
-        for fitted, transformed in zip(ensemble.models, queries, strict=True)
-    ]
-    heaviest, scaler, shares = ensemble.heaviest, ensemble.target_scaler, ensemble.weights
-    failures.raise_if_any(len(X), heaviest.model)
-    failures.warn_if_jittered(len(X), heaviest.model)
-    merged = [
-        _merge([part.neighbors[q] for part in parts], shares, heaviest, queries[0][q])
-        for q in range(len(X))
-    ]
-    rows = pad([m.rows for m in merged], -1, np.int64)
-    n_columns = parts[0].n_columns
-    coefficients = np.stack(
-        [pad([m.coefficients[:, c] for m in merged], 0.0, np.float64) for c in range(n_columns)],
-        axis=2,
-    )
-    scaled = np.stack(
-        [pad([m.y[:, c] for m in merged], 0.0, np.float64) for c in range(ensemble.n_targets)],
-        axis=2,
-    )
+    parts, merged, near, failures = explain_neighbors(ensemble, X, left_out, together)
+    failures.warn_if_jittered(len(X), ensemble.heaviest.model)
+    scaler, shares = ensemble.target_scaler, ensemble.weights
+    n_columns, t = parts[0].n_columns, ensemble.n_targets
+    coefficients = pad([m.neighbors.coefficients for m in merged], 0.0, np.float64, n_columns)
+    scaled = pad([m.neighbors.y for m in merged], 0.0, np.float64, t)
     is_coarse = any(fitted.model.is_coarse for fitted in ensemble.models)
     scale = np.exp(sum(w * np.log(p.scale) for w, p in zip(shares, parts, strict=True)))
     aside, boosted = None, ensemble.boosted
@@ -69,12 +52,9 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     predicted = ensemble.combine([part.predicted for part in parts], aside=aside)
     scale = ensemble.scale_factor * scale * _contrast(ensemble, parts, aside)
     dof = predicted.dof[:, 0]
-    shape = (*rows.shape, *ensemble.target_shape)
-    extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
+    shape = (*near.rows.shape, *ensemble.target_shape)
     return Explanation(
-        rows=rows,
-        distances=pad([m.distances for m in merged], np.inf, np.float64),
-        weights=pad([m.weights for m in merged], 0.0, np.float64),
+        **near._asdict(),
         coefficients=coefficients[:, :, 0] if n_columns == 1 else coefficients,
         observed=scaler.inverse_mean(scaled).reshape(shape),
         contributions=(scaled * coefficients * scaler.std).reshape(shape),
@@ -89,18 +69,61 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
                 failures.is_jittered(len(X)),
             ),
         ),
-        n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
         local_scale=ensemble.in_shape(scaler.inverse_scale(scale)),
         dof=dof,
+        target_names=view.target_names(ensemble),
+        by_trees=_by_trees(ensemble, aside),
+        n_rows=pad([m.neighbors.n_rows for m in merged], 0, np.int64) if is_coarse else None,
+    )
+
+
+class Near(NamedTuple):
+    """What explanations of numbers and of classes share; fields are as in `Explanation`."""
+
+    rows: NDArray[np.int64]
+    distances: Array
+    weights: Array
+    n_effective: Array
+    extrapolation: Array
+    is_extrapolating: NDArray[np.bool_]
+    is_beyond_range: NDArray[np.bool_]
+    input_names: list[str]
+    kilometers: Array | None
+
+
+def explain_neighbors(
+    ensemble: Ensemble,
+    X: Array,
+    left_out: NDArray[np.int32] | None,
+    together: NDArray[np.int32] | None,
+) -> tuple[list[Part], list[Merged], Near, Failures]:
+    """What each model says of queries, the neighbors of each query in all of them, and the rest."""
+    failures, heaviest = Failures(), ensemble.heaviest
+    queries = [fitted.inputs_of(X) for fitted in ensemble.models]
+    parts = [
+        explain_one(fitted, transformed, failures, left_out, together)
+        for fitted, transformed in zip(ensemble.models, queries, strict=True)
+    ]
+    failures.raise_if_any(len(X), heaviest.model)
+    shares = ensemble.weights / ensemble.weights.sum()
+    merged = [
+        _merge([part.neighbors[q] for part in parts], shares, heaviest, query)
+        for q, query in enumerate(queries[0])
+    ]
+    rows = pad([m.neighbors.rows for m in merged], -1, np.int64)
+    extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
+    near = Near(
+        rows=rows,
+        distances=pad([m.neighbors.distances for m in merged], np.inf, np.float64),
+        weights=pad([m.neighbors.weights for m in merged], 0.0, np.float64),
+        n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
         extrapolation=extrapolation,
         is_extrapolating=extrapolation > 1.0,
-        is_beyond_range=is_beyond_range_of(ensemble, X, queries[0]),
+        is_beyond_range=_is_beyond_range(ensemble, X, queries[0]),
         input_names=view.input_names(ensemble),
-        target_names=view.target_names(ensemble),
-        kilometers=kilometers_of(ensemble, rows, queries[0]),
-        by_trees=_by_trees(ensemble, aside),
-        n_rows=pad([m.n_rows for m in merged], 0, np.int64) if is_coarse else None,
+        kilometers=_kilometers(ensemble, rows, queries[0]),
     )
+    return parts, merged, near, failures
 
 
 def _contrast(ensemble: Ensemble, parts: list[Part], aside: Array | None) -> Array:
@@ -117,7 +140,7 @@ def _by_trees(ensemble: Ensemble, aside: Array | None) -> Array | None:
     return ensemble.in_shape(ensemble.boosted.share * ensemble.target_scaler.std * aside)
 
 
-def kilometers_of(ensemble: Ensemble, rows: NDArray[np.int64], queries: Array) -> Array | None:
+def _kilometers(ensemble: Ensemble, rows: NDArray[np.int64], queries: Array) -> Array | None:
     """Of neighbors (q, w) from queries in the heaviest model's inputs; None if not on a sphere."""
     if not isinstance(ensemble.projection, Sphere):
         return None
@@ -139,6 +162,13 @@ class Neighbors(NamedTuple):
     coefficients: NDArray[Any]  # (k, c): of all targets alike, or of each
     n_rows: NDArray[np.int64]  # (k,) 1, or those of a group
     y: NDArray[Any]  # (k, t) in scaled units
+
+
+class Merged(NamedTuple):
+    """The neighbors of one query in all models, each row once, nearest first; groups apart."""
+
+    neighbors: Neighbors
+    places: list[NDArray[np.intp]]  # of the neighbors of each model among them
 
 
 class Part(NamedTuple):
@@ -205,44 +235,47 @@ def explain_one(
     return Part(neighbors, predicted, n_effective, np.sqrt(scale), distance, n_columns)
 
 
-def _merge(parts: list[Neighbors], shares: Array, heaviest: FittedModel, query: Array) -> Neighbors:
-    """The neighbors of one query in all models, each row once, nearest first; groups apart."""
+def _merge(parts: list[Neighbors], shares: Array, heaviest: FittedModel, query: Array) -> Merged:
+    """The neighbors of one query in all models, with weights and coefficients averaged."""
     every_row = np.concatenate([p.rows for p in parts])
     n_rows, y = np.concatenate([p.n_rows for p in parts]), np.concatenate([p.y for p in parts])
     keys = np.where(n_rows == 1, every_row, len(heaviest.problem.X) + np.arange(len(every_row)))
     _, first, position = np.unique(keys, return_index=True, return_inverse=True)
-    rows, n_rows, y = every_row[first], n_rows[first], y[first]
-
-    def total(columns: list[NDArray[Any]]) -> NDArray[Any]:
-        weighted = [w * values for w, values in zip(shares, columns, strict=True)]
-        return np.bincount(position, np.concatenate(weighted), len(rows))
-
-    weights = total([p.weights for p in parts])
-    n_columns = parts[0].coefficients.shape[1]
-    coefficients = np.stack(
-        [total([p.coefficients[:, c] for p in parts]) for c in range(n_columns)], axis=1
-    )
+    rows = every_row[first]
     z = (heaviest.problem.X[rows].astype(float) - query) / heaviest.model.lengthscale
     distances = np.sqrt((z**2).sum(axis=1))
     order = np.lexsort([rows, distances])
-    return Neighbors(
+    place = np.argsort(order)[position]
+
+    def total(columns: list[NDArray[Any]]) -> NDArray[Any]:
+        weighted = [w * values for w, values in zip(shares, columns, strict=True)]
+        return np.bincount(place, np.concatenate(weighted), len(rows))
+
+    coefficients = [
+        total([p.coefficients[:, c] for p in parts]) for c in range(parts[0].coefficients.shape[1])
+    ]
+    neighbors = Neighbors(
         rows[order],
         distances[order],
-        weights[order],
-        coefficients[order],
-        n_rows[order],
-        y[order],
+        total([p.weights for p in parts]),
+        np.stack(coefficients, axis=1),
+        n_rows[first][order],
+        y[first][order],
     )
+    ends = np.cumsum([len(p.rows) for p in parts])[:-1]
+    return Merged(neighbors, np.split(place, ends))
 
 
-def pad(parts: list[NDArray[Any]], fill: float, dtype: DTypeLike) -> NDArray[Any]:
-    padded = np.full((len(parts), max(map(len, parts), default=0)), fill, dtype)
+def pad(parts: list[NDArray[Any]], fill: float, dtype: DTypeLike, *rest: int) -> NDArray[Any]:
+    """Arrays (k, *rest) of several lengths in one, (q, w, *rest)."""
+    longest = max(map(len, parts), default=0)
+    padded = np.full((len(parts), longest, *rest), fill, dtype)
     for row, part in zip(padded, parts, strict=True):
         row[: len(part)] = part
     return padded
 
 
-def is_beyond_range_of(ensemble: Ensemble, X: Array, queries: Array) -> NDArray[np.bool_]:
+def _is_beyond_range(ensemble: Ensemble, X: Array, queries: Array) -> NDArray[np.bool_]:
     """Whether columns are outside the training range, or at a level never seen, (q, d).
 
     Transforms are monotone, so compare there.
@@ -258,9 +291,10 @@ def is_beyond_range_of(ensemble: Ensemble, X: Array, queries: Array) -> NDArray[
     beyond = fitted.transform.of_inputs(beyond)
     if ensemble.encoder is None:
         return beyond
+    unseen, encodings = ensemble.encoder.is_unseen(X), ensemble.encoder.encodings
     return np.column_stack(
         [
-            each.is_unseen(X[:, span]) if each.kind == "category" else beyond[:, span].any(axis=1)
-            for each, span in zip(ensemble.encoder.encodings, ensemble.spans, strict=True)
+            unseen[:, j] if each.kind == "category" else beyond[:, span].any(axis=1)
+            for j, (each, span) in enumerate(zip(encodings, ensemble.spans, strict=True))
         ]
     )

@@ -15,22 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.ensemble import view
 from lsgp.ensemble.classify import classification_of, codes_of_rows
 from lsgp.ensemble.ensemble import Ensemble
-from lsgp.ensemble.explain import (
-    Part,
-    check_left_out,
-    explain_one,
-    is_beyond_range_of,
-    kilometers_of,
-    pad,
-)
+from lsgp.ensemble.explain import Merged, Part, check_left_out, explain_neighbors, pad
 from lsgp.ensemble.explanation import ExplainedQueries
 from lsgp.ensemble.predict import widen_scaled
 from lsgp.inputs.frames import make_frame, name_columns
 from lsgp.method.link import Latent, Link, latent_of, log_pool
-from lsgp.solvers.failures import Failures
 
 Array = NDArray[np.float64]
 
@@ -150,55 +141,30 @@ def explain_classes(
 
     Solved one query at a time in double precision.
     """
-    own, heaviest = classification_of(ensemble), ensemble.heaviest
+    own = classification_of(ensemble)
     left_out = check_left_out(exclude, len(X), ensemble)
-    failures = Failures()
-    queries = [fitted.inputs_of(X) for fitted in ensemble.models]
-    parts = [
-        explain_one(fitted, transformed, failures, left_out, ensemble.group_numbers)
-        for fitted, transformed in zip(ensemble.models, queries, strict=True)
-    ]
+    parts, merged, near, _ = explain_neighbors(ensemble, X, left_out, ensemble.group_numbers)
     parts = [part._replace(predicted=widen_scaled(ensemble, X, part.predicted)) for part in parts]
-    failures.raise_if_any(len(X), heaviest.model)
     others = [member.log_proba(X) for member in own.others]
     walked = [
-        _walk(ensemble, parts, [log_p[q] for log_p in others], q, queries[0][q])
-        for q in range(len(X))
+        _walk(ensemble, parts, [log_p[q] for log_p in others], q, merged[q]) for q in range(len(X))
     ]
     shape = (len(X), own.n_classes)
-    rows = pad([one.rows for one in walked], -1, np.int64)
-    codes = np.full(rows.shape, -1)
-    contributions = np.zeros((*rows.shape, own.n_classes))
-    for q, one in enumerate(walked):
-        codes[q, : len(one.rows)] = codes_of_rows(ensemble, one.rows)
-        contributions[q, : len(one.rows)] = one.contributions
-    shares = ensemble.weights / ensemble.weights.sum()
-    extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
+    codes = [codes_of_rows(ensemble, one.neighbors.rows) for one in merged]
     return ClassExplanation(
-        rows=rows,
-        distances=pad([one.distances for one in walked], np.inf, np.float64),
-        weights=pad([one.weights for one in walked], 0.0, np.float64),
-        codes=codes,
-        contributions=contributions,
+        **near._asdict(),
+        codes=pad(codes, -1, np.int64),
+        contributions=pad([one.contributions for one in walked], 0.0, np.float64, own.n_classes),
         others=np.reshape([one.others for one in walked], shape),
         start=np.reshape([one.start for one in walked], shape),
         probabilities=np.reshape([one.proba for one in walked], shape),
-        n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
-        extrapolation=extrapolation,
-        is_extrapolating=extrapolation > 1.0,
-        is_beyond_range=is_beyond_range_of(ensemble, X, queries[0]),
         classes=own.classes,
-        input_names=view.input_names(ensemble),
-        kilometers=kilometers_of(ensemble, rows, queries[0]),
     )
 
 
 class _Walked(NamedTuple):
-    """The way of one query."""
+    """The way of one query with k neighbors."""
 
-    rows: NDArray[np.int64]  # (k,)
-    distances: Array  # (k,)
-    weights: Array  # (k,)
     contributions: Array  # (k, C)
     others: Array  # (C,)
     start: Array  # (C,)
@@ -210,7 +176,7 @@ class _Member(NamedTuple):
 
     link: Link
     weight: float
-    rows: NDArray[np.int64]  # (m,)
+    places: NDArray[np.intp]  # (m,) of its neighbors among those of all models
     base: Array  # (C,) latent means without neighbors
     parts: Array  # (m, C) of the latent means
     variance: Array  # (1, C)
@@ -220,14 +186,17 @@ class _Member(NamedTuple):
 
 
 def _walk(
-    ensemble: Ensemble, parts: list[Part], others: list[Array], q: int, query: Array
+    ensemble: Ensemble, parts: list[Part], others: list[Array], q: int, merged: Merged
 ) -> _Walked:
     own = classification_of(ensemble)
-    members = [_member(ensemble, k, part, q) for k, part in enumerate(parts)]
+    members = [
+        _member(ensemble, k, part, q, places)
+        for k, (part, places) in enumerate(zip(parts, merged.places, strict=True))
+    ]
     of_others = [member.weight for member in own.others]
     log_prior = np.log(own.prior)
-    rows = np.unique(np.concatenate([member.rows for member in members]))
-    contributions, by_others = np.zeros((len(rows), own.n_classes)), np.zeros(own.n_classes)
+    contributions = np.zeros((len(merged.neighbors.rows), own.n_classes))
+    by_others = np.zeros(own.n_classes)
 
     def proba_at(t: float) -> Array:
         log_p = [member.link.log_proba(member.at(t)) for member in members]
@@ -239,38 +208,26 @@ def _walk(
         p = proba_at(t)
         for member in members:
             moved = member.weight * _log_proba_by_parts(member, t)
-            contributions[np.searchsorted(rows, member.rows)] += dt * _by_pool(p, moved)  # [C7]
+            contributions[member.places] += dt * _by_pool(p, moved)  # [C7]
         for weight, one in zip(of_others, others, strict=True):
             by_others += dt * _by_pool(p, weight * (one - log_prior)[None])[0]
     start, proba = proba_at(0.0), proba_at(1.0)
     rest = proba - start - contributions.sum(axis=0) - by_others
     size = np.abs(contributions)
     contributions += rest * size / np.maximum(size.sum(axis=0), np.finfo(float).tiny)
-    weights = np.zeros(len(rows))
-    total = ensemble.weights.sum()
-    for part, member in zip(parts, members, strict=True):
-        local = part.neighbors[q].weights * member.weight / total
-        weights[np.searchsorted(rows, member.rows)] += local
-    heaviest = ensemble.heaviest
-    z = (heaviest.problem.X[rows].astype(float) - query) / heaviest.model.lengthscale
-    distances = np.sqrt((z**2).sum(axis=1))
-    order = np.lexsort([rows, distances])
-    return _Walked(
-        rows[order], distances[order], weights[order], contributions[order], by_others, start, proba
-    )
+    return _Walked(contributions, by_others, start, proba)
 
 
-def _member(ensemble: Ensemble, k: int, part: Part, q: int) -> _Member:
+def _member(ensemble: Ensemble, k: int, part: Part, q: int, places: NDArray[np.intp]) -> _Member:
     own, scaler = classification_of(ensemble), ensemble.target_scaler
     fitted, neighbors = ensemble.models[k], part.neighbors[q]
-    scaled = np.asarray(fitted.problem.y[neighbors.rows], dtype=float)
-    parts = neighbors.coefficients * scaled * scaler.std
+    parts = neighbors.coefficients * np.asarray(neighbors.y, dtype=float) * scaler.std
     noise = fitted.model.noise_variance
     scale = part.scale[q] * np.sqrt(_relative_variance(part, q, noise))
     base = latent_of(scaler.mean[None], scaler.inverse_scale(scale)[None], own.n_classes)
     if own.n_classes == 2:
         parts = np.column_stack([-parts[:, 0], parts[:, 0]])
-    return _Member(own.links[k], fitted.weight, neighbors.rows, base.mean[0], parts, base.variance)
+    return _Member(own.links[k], fitted.weight, places, base.mean[0], parts, base.variance)
 
 
 def _relative_variance(part: Part, q: int, noise: float) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.transforms import column_statistics, subsample
+from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.solvers.solver import Solver
 
@@ -52,9 +53,8 @@ class Extent:
 
     def _mean_distance(self, queries: Array, exclusions: Exclusions) -> Array:
         lengthscale = np.asarray(self.solver.problem.model.lengthscale, dtype=float)
-        found = self.solver.index.nearest_with_distances(
-            queries, lengthscale, N_NEAREST, exclusions
-        )
+        request = SearchRequest(queries, lengthscale, N_NEAREST, exclusions)
+        found = self.solver.index.measure(request)
         is_there = found.neighbors >= 0
         total = np.where(is_there, found.distances, 0.0).sum(axis=1)
         return total / np.maximum(np.count_nonzero(is_there, axis=1), 1)

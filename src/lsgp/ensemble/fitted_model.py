@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lsgp.ensemble.extent import Extent
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.search.index import SearchIndex
+from lsgp.search.contract import SearchIndex
 from lsgp.solvers.solver import Solver
 
 Array = NDArray[np.float64]

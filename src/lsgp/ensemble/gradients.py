@@ -51,7 +51,7 @@ def predict_with_gradient(
     mean = np.empty((len(X), ensemble.n_targets))
     by_mean = np.empty((*mean.shape, ensemble.n_columns))
     std, by_std = np.empty_like(mean), np.empty_like(by_mean)
-    unit, aside = ensemble.target_scaler.std, aside_of(ensemble, X)
+    unit, trees, aside = ensemble.target_scaler.std, ensemble.boosted, aside_of(X)
 
     has_noise = kind == "observation"
 
@@ -66,12 +66,11 @@ def predict_with_gradient(
 
     def consume(start: int, stop: int, said: list[_Asked]) -> None:
         part = X[start:stop]
-        beside = aside(start, stop)
         observed = _combine(ensemble.weights, [one.observed for one in said])
         combined = _combine(ensemble.weights, [one.predicted for one in said])
-        if ensemble.boosted is not None and beside is not None:
-            share = ensemble.boosted.share
-            observed, combined = (_lean(one, beside, share) for one in (observed, combined))
+        if trees is not None:
+            located = aside(trees, start, stop)
+            observed, combined = (_lean(one, located, trees.share) for one in (observed, combined))
         combined = _calibrate(ensemble.shape, combined, observed)
         mean[start:stop] = ensemble.target_scaler.inverse_mean(combined.mean)
         by_mean[start:stop] = _by_column(ensemble, part, combined.by_mean * unit[:, None])
@@ -223,9 +222,9 @@ def _by_column(ensemble: Ensemble, X: Array, gradient: Array) -> Array:
         return gradient
     out = np.full((*gradient.shape[:2], ensemble.n_columns), np.nan)
     for j, (each, span) in enumerate(zip(ensemble.encoder.encodings, ensemble.spans, strict=True)):
-        if isinstance(each, Number):
-            is_there = ~each.is_filled(X[:, span])
+        if isinstance(each.scheme, Number):
+            is_there = ~each.is_missing(X[:, span])
             out[is_there, :, j] = gradient[is_there, :, span.start]
-        elif isinstance(each, LeftOut):
+        elif isinstance(each.scheme, LeftOut):
             out[:, :, j] = 0.0
     return out

@@ -20,7 +20,8 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.method.arrays import beside, is_on_device, on_host
 from lsgp.method.contract import Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
-from lsgp.search.neighborhoods import TooManyNeighborsError
+from lsgp.search.contract import TooManyNeighborsError
+from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block
 
@@ -32,8 +33,8 @@ KINDS = ("observation", "latent")
 Said = TypeVar("Said")
 #: What a model says about a block of queries, from its first to behind its last.
 Answer = Callable[[FittedModel, int, int, Block], Said]
-#: What boosted trees say about the same block, (q, t) in scaled units; None if there are none.
-Aside = Callable[[int, int], Array | None]
+#: What boosted trees say about the same block, (q, t) in scaled units.
+Aside = Callable[[BoostedTrees, int, int], Array]
 
 
 class Asked(NamedTuple):
@@ -52,55 +53,34 @@ def check_kind(kind: str) -> None:
         raise ValueError(f"kind={kind!r} is not one of {', '.join(map(repr, KINDS))}.")
 
 
-def aside_of(ensemble: Ensemble, X: Array) -> Aside:
-    """Of queries."""
-    boosted = ensemble.boosted
-
-    def aside(start: int, stop: int) -> Array | None:
-        if boosted is None:
-            return None
-        queries = X[start:stop]
-        return beside(boosted.locate(on_host(queries)), queries)
-
-    return aside
+def aside_of(X: Array) -> Aside:
+    """What trees say of queries, where these are."""
+    return lambda trees, a, b: beside(trees.locate(on_host(X[a:b])), X[a:b])
 
 
 def predict_mean(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
     """Means (q,) or (q, t) alone, which saves the time of the variances of exact GPs."""
-    mean = _room(X, ensemble.n_targets)
 
-    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
-        queries = fitted.inputs_of(X[start:stop])
-        return _observed(fitted, fitted.solver.predict(queries, block, mean_only=True))
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> Asked:
+        solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block, mean_only=True)
+        return ask(fitted, solved, "observation")
 
-    aside = aside_of(ensemble, X)
-
-    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
-        mean[start:stop] = ensemble.combine(predicted, aside=aside(start, stop)).mean
-
-    in_blocks(ensemble, answer, len(X), consume, _one_queue(X, resources))
-    return ensemble.in_shape(mean)
+    return gather(ensemble, answer, X, resources, aside_of(X)).mean
 
 
 def predict_mean_without(
     ensemble: Ensemble, X: Array, rows: NDArray[np.int64], resources: Resources
 ) -> Array:
     """Means (q, t) at queries, each predicted without one training row of ``rows`` (q,)."""
-    mean = np.empty((len(X), ensemble.n_targets))
 
-    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> PredictiveDistribution:
+    def answer(fitted: FittedModel, start: int, stop: int, block: Block) -> Asked:
         queries, left_out = fitted.inputs_of(X[start:stop]), rows[start:stop].astype(np.int32)
-        return _observed(fitted, fitted.solver.predict_without(queries, left_out, block))
+        return ask(fitted, fitted.solver.predict_without(queries, left_out, block), "observation")
 
-    boosted = ensemble.boosted
+    def aside(trees: BoostedTrees, start: int, stop: int) -> Array:
+        return trees.locate_without(X[start:stop], rows[start:stop])
 
-    def consume(start: int, stop: int, predicted: list[PredictiveDistribution]) -> None:
-        part = slice(start, stop)
-        aside = None if boosted is None else boosted.locate_without(X[part], rows[part])
-        mean[part] = ensemble.combine(predicted, aside=aside).mean
-
-    in_blocks(ensemble, answer, len(X), consume, resources)
-    return mean
+    return ensemble.in_columns(gather(ensemble, answer, X, resources, aside).mean)
 
 
 def predict_distribution(
@@ -113,17 +93,13 @@ def predict_distribution(
         solved = fitted.solver.predict(fitted.inputs_of(X[start:stop]), block)
         return ask(fitted, solved, kind)
 
-    return widen(ensemble, X, gather(ensemble, answer, X, resources, aside_of(ensemble, X)))
+    return widen(ensemble, X, gather(ensemble, answer, X, resources, aside_of(X)))
 
 
 def ask(fitted: FittedModel, solved: Predictions, kind: str) -> Asked:
     """What one model says of queries, from what it solved, in scaled units."""
-    observed = _observed(fitted, solved)
+    observed = distribution_of(solved, fitted.model.noise_of(np.ones(1)))
     return Asked(observed if kind == "observation" else distribution_of(solved, 0.0), observed)
-
-
-def _observed(fitted: FittedModel, solved: Predictions) -> PredictiveDistribution:
-    return distribution_of(solved, fitted.model.noise_of(np.ones(1)))
 
 
 def widen(
@@ -161,10 +137,8 @@ def leave_one_out(
         found = distribution_of(solved, fitted.model.noise_of(fitted.problem.noise[part]))
         return Asked(found, found)
 
-    boosted = ensemble.boosted
-
-    def aside(start: int, stop: int) -> Array | None:
-        return None if boosted is None else boosted.held_out[rows[start:stop]]
+    def aside(trees: BoostedTrees, start: int, stop: int) -> Array:
+        return trees.held_out[rows[start:stop]]
 
     predicted = gather(ensemble, answer, rows, resources, aside)
     scaled = np.asarray(ensemble.heaviest.problem.y[rows], dtype=float)
@@ -180,13 +154,15 @@ def gather(
     aside: Aside,
 ) -> PredictiveDistribution:
     """What all models say of queries (q, ...), and trees aside, combined, in the units of y."""
-    t = ensemble.n_targets
+    t, trees = ensemble.n_targets, ensemble.boosted
     mean, scale, dof = (_room(queries, *shape) for shape in ((t,), (t,), ()))
 
     def consume(start: int, stop: int, said: list[Asked]) -> None:
-        combined = ensemble.combine(
-            [one.predicted for one in said], [one.observed for one in said], aside(start, stop)
-        )
+        located = None if trees is None else aside(trees, start, stop)
+        predicted, observed = ([one[k] for one in said] for k in (0, 1))
+        # Of observations, both are the same, and combined once.
+        is_same = all(one.predicted is one.observed for one in said)
+        combined = ensemble.combine(predicted, None if is_same else observed, located)
         mean[start:stop], scale[start:stop] = combined.mean, combined.scale
         dof[start:stop] = combined.dof[:, 0]
 

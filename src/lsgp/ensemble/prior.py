@@ -10,6 +10,7 @@ from lsgp.backends.local_system import add_trend, correlate
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.method import localizers
 from lsgp.method.contract import LocalModel
+from lsgp.search.contract import SearchRequest
 
 Array = NDArray[np.float64]
 
@@ -64,9 +65,8 @@ def sample_prior(
     query = fitted.inputs_of(query)
     bandwidth = model.scaled_bandwidth
     if fitted.n_neighbors is not None:
-        found = fitted.index.nearest_with_distances(
-            query, model.localizer_scale, fitted.n_neighbors
-        )
+        request = SearchRequest(query, model.localizer_scale, fitted.n_neighbors)
+        found = fitted.index.measure(request)
         bandwidth = model.reach * float(found.distances[0].max())
     root = localized_root(
         model, query[0], fitted.inputs_of(points), bandwidth if bandwidth > 0 else 1.0

@@ -15,7 +15,8 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.labels import codes_of
 from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.method.contract import LocalProblem
-from lsgp.search.index import SearchIndex
+from lsgp.method.link import ClassRows
+from lsgp.search.contract import SearchIndex
 from lsgp.solvers.choose import change_rows
 from lsgp.solvers.exact_system import exact_bytes, largest_exact
 
@@ -39,37 +40,48 @@ def add_rows(ensemble: Ensemble, rows: TrainingRows, policy: Policy) -> Ensemble
     if rows.mean_noise_variance is not None and ensemble.mean_noise_variance is not None:
         noise = noise * (rows.mean_noise_variance / ensemble.mean_noise_variance)
     scaled = ensemble.target_scaler.transform(rows.y)
-    changed = _Changed(_append)
-    n_before, n_added = len(ensemble.heaviest.problem.X), len(rows.X)
-    sizes = _Sizes(ensemble, n_before + n_added, policy)
-    models = []
-    for fitted in ensemble.models:
-        inputs = fitted.inputs_of(rows.X)
-        problem = LocalProblem(
-            changed(fitted.problem.X, inputs),
-            changed(fitted.problem.y, scaled),
-            changed(fitted.problem.noise, noise),
-            fitted.model,
-        )
-        models.append(sizes.change(fitted, problem, fitted.index.add_rows(inputs)))
+    n_before, n_added = ensemble.n_rows, len(rows.X)
+    append = _Changed(_append)
+
+    def grow(fitted: FittedModel) -> tuple[LocalProblem, SearchIndex]:
+        inputs, (X, y, own, model) = fitted.inputs_of(rows.X), fitted.problem
+        problem = LocalProblem(append(X, inputs), append(y, scaled), append(own, noise), model)
+        return problem, fitted.index.add_rows(inputs)
+
     groups = ensemble.groups
     if groups is not None or rows.groups is not None:
         groups = (groups or Groups.none(n_before)).extend(rows.groups or Groups.none(n_added))
     boosted = None if ensemble.boosted is None else ensemble.boosted.with_rows(rows.X)
-    grown = replace(ensemble, models=tuple(models), groups=groups, boosted=boosted)
+    grown = replace(
+        ensemble,
+        models=_change_models(ensemble, n_before + n_added, policy, grow),
+        groups=groups,
+        boosted=boosted,
+    )
     return _with_labels(grown, rows, n_before)
+
+
+def _change_models(
+    ensemble: Ensemble,
+    n: int,
+    policy: Policy,
+    change: Callable[[FittedModel], tuple[LocalProblem, SearchIndex]],
+) -> tuple[FittedModel, ...]:
+    """The models with other rows, of which there are then n."""
+    sizes = _Sizes(ensemble, n, policy)
+    return tuple(sizes.change(fitted, *change(fitted)) for fitted in ensemble.models)
 
 
 def _with_labels(grown: Ensemble, rows: TrainingRows, n_before: int) -> Ensemble:
     """The grown ensemble, whose classification has the rows too."""
     own = grown.classification
-    if own is None or not (own.laplace or own.trees):
+    if own is None or not own.others:
         return grown
     # The first fit has divided weights by their mean, and noise has not been.
     first = own.laplace[0].gp.weight[0] if own.laplace else 1.0
     unit = first * grown.heaviest.problem.noise[0]
-    codes = codes_of(rows.y, own.n_classes)
-    followed = own.with_rows(rows.X, codes, unit / rows.noise, n_before)
+    known = ClassRows(codes_of(rows.y, own.n_classes), unit / rows.noise, own.prior)
+    followed = own.with_rows(rows.X, known, n_before)
     factor = (1.0 - followed.laplace_share) / (1.0 - own.laplace_share)
     if factor == 1.0:
         return replace(grown, classification=followed)
@@ -80,23 +92,18 @@ def _with_labels(grown: Ensemble, rows: TrainingRows, n_before: int) -> Ensemble
 def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble:
     """The ensemble without these rows, given as a mask or by their numbers."""
     kept = _kept_rows(rows, ensemble.n_rows)
-    changed = _Changed(lambda array: np.ascontiguousarray(array[kept]))
-    sizes = _Sizes(ensemble, int(np.count_nonzero(kept)), policy)
-    models = []
-    for fitted in ensemble.models:
-        problem = LocalProblem(
-            changed(fitted.problem.X),
-            changed(fitted.problem.y),
-            changed(fitted.problem.noise),
-            fitted.model,
-        )
-        models.append(sizes.change(fitted, problem, fitted.index.keep_rows(kept)))
+    keep = _Changed(lambda array: np.ascontiguousarray(array[kept]))
+
+    def shrink(fitted: FittedModel) -> tuple[LocalProblem, SearchIndex]:
+        X, y, noise, model = fitted.problem
+        return LocalProblem(keep(X), keep(y), keep(noise), model), fitted.index.keep_rows(kept)
+
     groups = None if ensemble.groups is None else ensemble.groups.keep(kept)
     boosted = None if ensemble.boosted is None else ensemble.boosted.keep_rows(kept)
     own = None if ensemble.classification is None else ensemble.classification.keep_rows(kept)
     return replace(
         ensemble,
-        models=tuple(models),
+        models=_change_models(ensemble, int(np.count_nonzero(kept)), policy, shrink),
         groups=groups,
         boosted=boosted,
         classification=own,

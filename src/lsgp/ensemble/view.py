@@ -47,14 +47,23 @@ def shown_cell(ensemble: Ensemble, row: Array, column: int) -> float | str:
 
 def input_number(ensemble: Ensemble, given: int | str) -> int:
     """Column of an input that is given by its number or its name."""
-    names = input_names(ensemble)
+    return _number_of(given, input_names(ensemble), f"{given!r} is not an input")
+
+
+def target_number(ensemble: Ensemble, target: int | str) -> int:
+    """Column of a target that is given by its number or its name."""
+    return _number_of(target, target_names(ensemble), f"target={target!r} is not a target")
+
+
+def _number_of(given: int | str, names: list[str], refusal: str) -> int:
     if isinstance(given, str) and given in names:
         return names.index(given)
     if isinstance(given, (int, np.integer)) and 0 <= given < len(names):
         return int(given)
+    noun = refusal.rpartition(" ")[2]
     raise ValueError(
-        f"{given!r} is not an input of the model. Its inputs are {', '.join(names)}: give a name, "
-        f"or a number from 0 to {len(names) - 1}."
+        f"{refusal} of the model. Its {noun}s are {', '.join(names)}: give a name, or a number "
+        f"from 0 to {len(names) - 1}."
     )
 
 
@@ -99,8 +108,8 @@ def cycles_of(ensemble: Ensemble) -> dict[str, tuple[int, str]]:
     return {
         f"{each.name}: {cycle}": (j, cycle)
         for j, each in enumerate(ensemble.encoder.encodings)
-        if isinstance(each, Date)
-        for cycle in each.cycles
+        if isinstance(each.scheme, Date)
+        for cycle in each.scheme.cycles
     }
 
 
@@ -110,19 +119,6 @@ def target_names(ensemble: Ensemble) -> list[str]:
         return [str(name) for name in ensemble.target_names]
     t = ensemble.n_targets
     return ["y"] if t == 1 else [f"y{k}" for k in range(t)]
-
-
-def target_number(ensemble: Ensemble, target: int | str) -> int:
-    """Column of a target that is given by its number or its name."""
-    names = target_names(ensemble)
-    if isinstance(target, str) and target in names:
-        return names.index(target)
-    if isinstance(target, (int, np.integer)) and 0 <= target < len(names):
-        return int(target)
-    raise ValueError(
-        f"target={target!r} is not a target of the model. "
-        f"Its targets are {', '.join(names)}: give a name, or a number from 0."
-    )
 
 
 def training_rows(

@@ -25,12 +25,12 @@ from lsgp.estimators.fitted import FittedEstimator
 from lsgp.inputs.angle import choose_angle
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
 from lsgp.inputs.encoding import (
-    AtHand,
     Encoder,
-    Given,
-    Plan,
-    Rows,
-    Table,
+    EncodingPlan,
+    OnePart,
+    ReadTable,
+    TableInParts,
+    TrainingTable,
     choose_plan,
     fit_given,
 )
@@ -172,21 +172,23 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         given = self.categorical_features
         return None if isinstance(given, str) and given == "auto" else given
 
-    def _encode(self, table: Table, rows: TrainingRows) -> tuple[Encoder, TrainingRows]:
+    def _encode(self, table: ReadTable, rows: TrainingRows) -> tuple[Encoder, TrainingRows]:
         """Inputs of training rows, of which so far the numbers are known, (n, 1)."""
         kept = table.take(rows.X[:, 0].astype(np.int64))
-        given = Rows.of(AtHand(Given(kept, rows.y, rows.weight, rows.group_numbers)))
+        given = TableInParts.of(
+            OnePart(TrainingTable(kept, rows.y, rows.weight, rows.group_numbers))
+        )
         encoder, inputs = fit_given(given, self._choose_plan(given))
         return encoder, rows._replace(X=inputs)
 
-    def _choose_plan(self, rows: Rows) -> Plan:
+    def _choose_plan(self, rows: TableInParts) -> EncodingPlan:
         """How columns are encoded, by quick fits of this estimator where there is a choice."""
         lengthscale = self._flat()["lengthscale"]
         is_one = lengthscale is None or np.ndim(lengthscale) == 0
         is_open = is_one and isinstance(self.input_transform, str)
         has_time = self.max_time is None or self.max_time >= LEAST_TIME_TO_CHOOSE
         if self.objective is None or not (is_open and has_time):
-            return Plan()
+            return EncodingPlan()
         quick = quick_copy(self, self._flat())
         return choose_plan(rows, quick._judge, self.random_state, is_classifier(self))
 

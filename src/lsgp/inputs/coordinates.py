@@ -3,10 +3,18 @@
 
 from __future__ import annotations
 
-from numbers import Real
+import math
+from numbers import Integral
 
-from lsgp.inputs.checks import as_float, column
 from lsgp.inputs.setting import REQUIRED, Frozen, Setting
+from lsgp.inputs.values import Values, is_flag, number
+
+
+def _is_column(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, Integral) and not is_flag(value))
+
+
+COLUMN = Values((), "str or int", "the name of a column, or its number", _is_column)
 
 
 class Sphere(Frozen):
@@ -28,31 +36,13 @@ class Sphere(Frozen):
 
     n_positional = 2
     settings = (
-        Setting("longitude", REQUIRED, "str or int", "Column of longitudes, in degrees.", column),
-        Setting("latitude", REQUIRED, "str or int", "Column of latitudes, in degrees.", column),
+        Setting("longitude", REQUIRED, COLUMN, "Column of longitudes, in degrees."),
+        Setting("latitude", REQUIRED, COLUMN, "Column of latitudes, in degrees."),
     )
 
     def check(self) -> None:
         """Two different columns."""
         _require_two(self, "longitude", "latitude")
-
-
-def _angle(name: str, value: object) -> None:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if value is not None and not (is_number and abs(as_float(value)) < float("inf")):
-        raise ValueError(
-            f"{name}={value!r} is no angle. Give degrees clockwise from north, or None: it is then "
-            "tuned."
-        )
-
-
-def _ratio(name: str, value: object) -> None:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if value is not None and not (is_number and 0 < as_float(value) <= 1):
-        raise ValueError(
-            f"{name}={value!r} is the shortest range over the longest, above 0 and up to 1. Give "
-            "that, or None: it is then tuned."
-        )
 
 
 class Rotated(Frozen):
@@ -71,28 +61,25 @@ class Rotated(Frozen):
 
     n_positional = 2
     settings = (
-        Setting("east", None, "str or int", "Column of the first coordinate.", column),
+        Setting("east", None, COLUMN._replace(words=(None,)), "Column of the first coordinate."),
         Setting(
             "north",
             None,
-            "str or int",
+            COLUMN._replace(words=(None,)),
             "Column of the second coordinate. Both may be left out where there are two columns.",
-            column,
         ),
         Setting(
             "angle",
             None,
-            "float",
+            number("an angle in degrees clockwise from north", lambda x: abs(x) < math.inf, None),
             "Direction of the longest lengthscale, as gstat's: degrees clockwise from north. None: "
             "tuned.",
-            _angle,
         ),
         Setting(
             "ratio",
             None,
-            "float",
+            number("the shortest range over the longest, at most 1", lambda x: 0 < x <= 1, None),
             "Lengthscale across over that along, up to 1. None: tuned.",
-            _ratio,
         ),
     )
 

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from lsgp.inputs.checks import flag, one_of, whole
-from lsgp.inputs.parse import whole_number
-from lsgp.inputs.setting import REGRESSOR, Frozen, Option, Setting
+from lsgp.inputs.setting import REGRESSOR, Frozen, Setting
+from lsgp.inputs.values import flag, one_of, whole
 
 #: Their budgets are in `lsgp.tuning.budget`.
 EFFORTS = ("fast", "balanced", "best")
@@ -32,52 +31,42 @@ class Effort(Frozen):
 
     n_positional = 1
     settings = (
-        Setting(
-            "name",
-            "balanced",
-            '{"fast", "balanced", "best"}',
-            "How much tuning tries.",
-            one_of(*EFFORTS),
-        ),
+        Setting("name", "balanced", one_of(*EFFORTS), "How much tuning tries."),
         Setting(
             "n_models",
             None,
-            "int",
+            whole(1, None),
             "Models that are combined, at most. 1 keeps the best local model alone. None: by the "
             "name.",
-            whole(1, is_none=True),
-            Option("--n-models", whole_number, "N"),
+            "--n-models",
         ),
         Setting(
             "n_points",
             None,
-            "int",
+            whole(1, None),
             "Rows whose held-out predictions an optimization scores, at most. What else tuning "
             "tries (exact GPs, rounds, trees) scales with it. None: by the name.",
-            whole(1, is_none=True),
-            Option("--n-points", whole_number, "N"),
+            "--n-points",
         ),
         Setting(
             "calibrate",
             True,
-            "bool",
+            flag(),
             "Whether tuning ends with a calibration, by which intervals of every level cover in "
             "leave-one-out. False: distributions as the models have them.",
-            flag(),
-            Option(
-                "--no-calibrate", None, value=False, help="No calibration at the end of tuning."
-            ),
+            "--no-calibrate",
+            "No calibration at the end of tuning.",
             estimators=(REGRESSOR,),
         ),
         Setting(
             "boosting",
             True,
-            "bool",
+            flag(),
             "Whether boosted trees may be combined with the models, where they predict held-out "
             "rows better. Never where a kernel, a neighborhood or hyperparameters are given, with "
             "fewer than three inputs, or for queries beyond the rows.",
-            flag(),
-            Option("--no-boosting", None, value=False, help="No boosted trees among the models."),
+            "--no-boosting",
+            "No boosted trees among the models.",
             estimators=(REGRESSOR,),
         ),
     )

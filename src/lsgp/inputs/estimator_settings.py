@@ -3,277 +3,270 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
-from lsgp.inputs.checks import (
-    Check,
-    accept,
-    columns,
-    flag,
-    mean_of_targets,
-    one_of,
-    seconds,
-    whole,
-)
 from lsgp.inputs.coordinates import Rotated, Sphere
 from lsgp.inputs.effort import Effort
 from lsgp.inputs.hyperparameters import Hyperparameters
 from lsgp.inputs.localizer import Localizer
-from lsgp.inputs.parse import (
-    number,
-    number_or,
-    whole_number,
-    whole_or,
-    word,
-    word_or_none,
-    word_or_numbers,
-    words,
-)
-from lsgp.inputs.setting import CLASSIFIER, REGRESSOR, Frozen, Option, Setting, part_of
+from lsgp.inputs.setting import CLASSIFIER, REGRESSOR, Frozen, Setting, object_of, part_of
+from lsgp.inputs.values import Values, as_float, flag, number, one_of, read_list, whole
 
-SEARCHES = ("exact", "approximate")
-DTYPES = ("float64", "float32")
+KERNEL_NAMES = ("rbf", "matern12", "matern32", "matern52", "spherical")
+TRENDS = ("linear", "constant", "none")
+TRANSFORMS = ("standardize", "yeo-johnson", "half-rank")
 ALL_OBJECTIVES = ("crps", "log_density", "squared_error", "marginal_likelihood")
-CLASS_OBJECTIVES = ("auto", "log_loss")
 
 
 # Some checks import what they need when they are run, so that the command line's help is quick.
 
 
-def _kernel(name: str, value: object) -> None:
-    from lsgp.inputs import sklearn_kernels
-    from lsgp.method.kernels import KERNELS
+def _is_kernel(value: object) -> bool:
+    from lsgp.inputs.sklearn_kernels import is_kernel
 
-    if not sklearn_kernels.is_kernel(value):
-        one_of("auto", *KERNELS, more="or a scikit-learn kernel object")(name, value)
+    return is_kernel(value)
 
 
-def _parts(kind: type[Frozen]) -> Check:
-    """An object of this kind, or what its first field may be: a word, or None of one without."""
-
-    def check(name: str, value: object) -> None:
-        if isinstance(value, kind):
-            return
-        if kind.n_positional and isinstance(value, str):
-            kind.settings[0].check(name, value)
-        elif kind.n_positional or value is not None:
-            word_for = "a word" if kind.n_positional else "None"
-            raise TypeError(
-                f"{name}={value!r} is neither {word_for} nor {kind.__name__}(...). Give one of "
-                "them."
-            )
-
-    return check
+def _is_trend(value: Any) -> bool:
+    """Whether it is two numbers from 0 to infinity."""
+    try:
+        constant, slope = map(as_float, value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, str) and constant >= 0 and slope >= 0
 
 
-def _coordinates(name: str, value: object) -> None:
-    if value is not None and not isinstance(value, Sphere | Rotated):
-        raise TypeError(
-            f"{name}={value!r} is neither None, Sphere(longitude, latitude) nor Rotated(east, "
-            "north). Give one of them."
-        )
+def _are_transforms(value: Any) -> bool:
+    """Whether it is a list of transforms, or an array of them."""
+    is_list = isinstance(value, Sequence) or hasattr(value, "__array__")
+    known = (*TRANSFORMS, None)
+    return is_list and not isinstance(value, str) and all(kind in known for kind in list(value))
 
 
-def _n_jobs(name: str, value: Any) -> None:
+def _read_transform(text: str) -> str | None:
+    return None if text == "none" else text
+
+
+def _are_columns(value: object) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, dict)
+
+
+def _is_n_jobs(value: Any) -> bool:
     from lsgp.compute.threads import resolve_n_jobs
 
     resolve_n_jobs(value)
+    return True
 
 
-def _memory_budget(name: str, value: Any) -> None:
+def _is_memory_budget(value: Any) -> bool:
     from lsgp.compute.memory import parse_memory_budget
 
     parse_memory_budget(value)
+    return True
+
+
+def _is_anything(value: object) -> bool:
+    """True of what is checked where it is used."""
+    return True
 
 
 SETTINGS = (
     Setting(
         "kernel",
         "auto",
-        '{"auto", "rbf", "matern12", "matern32", "matern52", "spherical"} or scikit-learn kernel',
+        Values(("auto", *KERNEL_NAMES), "scikit-learn kernel", "a scikit-learn kernel", _is_kernel),
         'Covariance of the latent function. "auto": chosen by tuning. Kernel objects of '
         "scikit-learn have their hyperparameters with them, in the units of the data: inputs are "
         "not transformed.",
-        _kernel,
-        Option("--kernel", word),
+        "--kernel",
     ),
     Setting(
         "n_neighbors",
         "auto",
-        'int or "auto"',
+        whole(1, "auto"),
         "Size of the neighborhood. With all rows or more, and the smooth or the rectangular "
         "localizer, tuning finds an exact GP of all rows.",
-        whole(1, "auto"),
-        Option("--n-neighbors", whole_or("auto"), "N"),
+        "--n-neighbors",
     ),
     Setting(
         "trend",
         "linear",
-        '{"linear", "constant", "none"} or pair of floats',
+        Values(
+            (*TRENDS, None),
+            "pair of floats",
+            "a pair of prior variances (constant, slope), not negative and relative to "
+            "signal_variance, where inf is an unknown trend",
+            _is_trend,
+            read_list(float),
+        ),
         "Local trend at the query. As numbers, the prior variances of its constant and its slope, "
         "relative to the signal variance. Infinite ones are an unknown trend: ordinary kriging is "
         "``(inf, 0)``, universal kriging ``(inf, inf)``.",
-        accept,  # beside limits that depend on dtype, in `specify`
-        Option("--trend", word_or_numbers),
+        "--trend",
     ),
     Setting(
         "localizer",
         "smooth",
-        '{"smooth", "epanechnikov", "gaussian", "hilbert", "rectangular"} or Localizer',
+        object_of(Localizer),
         "How a row's weight falls with its distance. `Localizer` has bandwidth, decay, metric and "
         "more.",
-        _parts(Localizer),
-        Option("--localizer", word),
-        parts=Localizer,
+        "--localizer",
     ),
     Setting(
         "hyperparameters",
         None,
-        "Hyperparameters or None",
+        object_of(Hyperparameters),
         "Hyperparameters that are given, in the units of the data. Tuning finds the others.",
-        _parts(Hyperparameters),
-        parts=Hyperparameters,
     ),
     Setting(
         "coordinates",
         None,
-        "Sphere, Rotated or None",
+        Values(
+            (None,),
+            "Sphere or Rotated",
+            "Sphere(longitude, latitude) or Rotated(east, north)",
+            lambda value: isinstance(value, Sphere | Rotated),
+        ),
         "Two inputs that mean something together. `Sphere` has longitude and latitude, `Rotated` "
         "coordinates in a plane of which another direction matters than the axes.",
-        _coordinates,
     ),
     Setting(
         "input_transform",
         "auto",
-        '{"auto", "standardize", "yeo-johnson", "half-rank"}, list or None',
+        Values(
+            ("auto", *TRANSFORMS, None),
+            "list",
+            "a list of them",
+            _are_transforms,
+            read_list(_read_transform),
+        ),
         "Monotone transform of the inputs, one for all or one per input. None: as they are. "
         '"auto": chosen by tuning, or none where a lengthscale or a bandwidth is given.',
-        accept,
-        Option("--input-transform", words),
+        "--input-transform",
     ),
     Setting(
         "categorical_features",
         "auto",
-        '"auto" or sequence of str, int or bool',
+        Values(
+            ("auto",),
+            "sequence of str, int or bool",
+            "a list of columns by name, by number or by True or False for each",
+            _are_columns,
+        ),
         "Columns that are categories though they look like numbers, by name, number or flag. "
         "Texts are categories by themselves: see the guide to mixed tables.",
-        columns,
     ),
     Setting(
         "prior_mean",
         "auto",
-        'float or "auto"',
+        number(
+            "a finite number, the mean of y far from all rows",
+            math.isfinite,
+            "auto",
+            metavar="MEAN",
+        ),
         'Mean of y where no row is near. "auto": that of the rows. With ``trend="none"`` a number '
         "is simple kriging with a known mean.",
-        mean_of_targets,
-        Option("--prior-mean", number_or("auto"), "MEAN"),
+        "--prior-mean",
         estimators=(REGRESSOR,),
     ),
     Setting(
         "class_weight",
         None,
-        'dict, "balanced" or None',
+        Values(("balanced", None), "dict", accepts=_is_anything),  # scikit-learn checks it
         "How many observations a row of each class stands for, times sample_weight. "
         '"balanced": all classes alike.',
-        accept,  # by scikit-learn, when the labels are known
         estimators=(CLASSIFIER,),
     ),
     Setting(
         "search",
         "exact",
-        '{"exact", "approximate"}',
+        one_of("exact", "approximate"),
         "Whether each search finds the nearest rows, or 99 % of them several times faster. They "
         "differ from 8 inputs and 10,000 rows on. See `recall_`.",
-        one_of(*SEARCHES),
-        Option("--search", word),
+        "--search",
     ),
     Setting(
         "objective",
         "auto",
-        '{"auto", "crps", "log_density", "squared_error", "marginal_likelihood"} or None',
+        one_of("auto", *ALL_OBJECTIVES, None),
         "What tuning minimizes over held-out rows. None: nothing is tuned, like optimizer=None of "
         "scikit-learn's GPs; what is not given has its default.",
-        one_of("auto", *ALL_OBJECTIVES, None),
-        Option("--objective", word_or_none),
+        "--objective",
         estimators=(REGRESSOR,),
     ),
     Setting(
         "objective",
         "auto",
-        '{"auto", "log_loss"} or None',
+        one_of("auto", "log_loss", None),
         "What tuning minimizes over held-out rows. None: nothing is tuned but the link from "
         "shares to probabilities; what is not given has its default.",
-        one_of(*CLASS_OBJECTIVES, None),
         estimators=(CLASSIFIER,),
     ),
     Setting(
         "effort",
         "balanced",
-        '{"fast", "balanced", "best"} or Effort',
+        object_of(Effort),
         "How much tuning tries, and what predictions may cost. See the guide to tuning for what "
         "each does. `Effort` has what only those who study models need: one model alone, no "
         "calibration.",
-        _parts(Effort),
-        Option("--effort", word),
-        parts=Effort,
+        "--effort",
     ),
     Setting(
         "max_time",
         None,
-        "float",
+        number("a number of seconds, not negative", lambda s: s >= 0, None, metavar="SECONDS"),
         "Seconds after which tuning stops with the best so far, and a `TuningStoppedWarning`. "
         "There is a model to use after a tenth of a second; more time makes it better.",
-        seconds,
-        Option("--max-time", number, "SECONDS"),
+        "--max-time",
     ),
     Setting(
         "warm_start",
         False,
-        "bool",
+        flag(),
         "Whether tuning starts from the models of the previous call to `fit`, where the settings "
         "of the model are still the same.",
-        flag(),
     ),
     Setting(
         "backend",
         "auto",
-        '{"auto", "cpu", "cuda", "cuda:0", "cuda:all", "reference"}',
+        Values(
+            ("auto", "cpu", "cuda", "cuda:0", "cuda:all", "reference"),
+            accepts=_is_anything,  # it is checked where backends are known
+        ),
         'Where systems are solved. "cuda" is a GPU, by `pip install lsgp[cuda13]`, or one by its '
         'number, or all of them. "auto" takes one that is there for work of seconds.',
-        accept,  # where it is looked for
-        Option("--backend", word),
+        "--backend",
     ),
     Setting(
         "dtype",
         "float64",
-        '{"float64", "float32"}',
+        one_of("float64", "float32"),
         "Precision of the local solves. float32 is about twice as fast.",
-        one_of(*DTYPES),
-        Option("--dtype", word),
+        "--dtype",
     ),
     Setting(
         "n_jobs",
         None,
-        "int",
+        Values((None,), "int", accepts=_is_n_jobs),
         "Number of threads. None is 1, -1 all cores.",
-        _n_jobs,
     ),
     Setting(
         "memory_budget",
         "1GB",
-        "int or str",
+        Values((), "int or str", accepts=_is_memory_budget),
         'Working memory beside inputs, outputs and the neighbor index, such as "1GB".',
-        _memory_budget,
     ),
     Setting(
         "random_state",
         None,
-        "int, RandomState instance or None",
+        Values((None,), "int or RandomState", "a whole number", _is_anything, int, "N"),
         "Seed of the samples that tuning draws.",
-        accept,
-        Option("--random-state", whole_number, "N"),
+        "--random-state",
     ),
-    Setting("verbose", 0, "int", "1 shows progress.", whole(0)),
+    Setting("verbose", 0, whole(0), "1 shows progress."),
 )
 
 
@@ -286,7 +279,7 @@ def check_settings(estimator: str, values: dict[str, Any]) -> None:
     """Refuse what settings cannot be; what depends on the rows is checked where they are known."""
     for setting in settings_of(estimator):
         value = values[setting.name]
-        setting.check(setting.name, value)
+        setting.values.check(setting.name, value)
         for part in () if setting.parts is None else setting.parts.settings:
             if estimator in part.estimators or not isinstance(value, Frozen):
                 continue

@@ -3,11 +3,30 @@
 
 from __future__ import annotations
 
-from lsgp.inputs.checks import lengths, one_of, positive
-from lsgp.inputs.parse import number, numbers, word
-from lsgp.inputs.setting import Frozen, Option, Setting
+from typing import Any
 
-SCALES = ("auto", "local", "global")
+from lsgp.inputs.setting import Frozen, Setting
+from lsgp.inputs.values import Values, one_of, positive, read_list
+
+
+def _are_lengths(value: Any) -> bool:
+    """Whether it is one positive, finite number or several."""
+    import numpy as np  # here, so that the help of the command line is quick
+
+    try:
+        numbers = np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError):
+        return False
+    return bool(np.isfinite(numbers).all() and (numbers > 0).all())
+
+
+LENGTHS = Values(
+    type="float or array of shape (d,)",
+    noun="a positive, finite number, or one per input",
+    accepts=_are_lengths,
+    read=read_list(float),
+    metavar="L[,L]",
+)
 
 
 class Hyperparameters(Frozen):
@@ -38,44 +57,39 @@ class Hyperparameters(Frozen):
         Setting(
             "lengthscale",
             None,
-            "float or array of shape (d,)",
+            LENGTHS._replace(words=(None,)),
             "Distance over which the function changes, of all inputs or of each. On a sphere in "
             "kilometers. Inputs are then taken as they are.",
-            lengths,
-            Option("--lengthscale", numbers, "L[,L]"),
+            "--lengthscale",
         ),
         Setting(
             "signal_variance",
             None,
-            "float",
+            positive(None, metavar="VARIANCE"),
             "Prior variance of the function, in the units of y²; one for all targets.",
-            positive(),
-            Option("--signal-variance", number, "VARIANCE"),
+            "--signal-variance",
         ),
         Setting(
             "noise_variance",
             None,
-            "float",
+            positive(None),
             "Variance of the error of an observation, in the units of y². With noise variances in "
             "`fit` too, their mean.",
-            positive(),
         ),
         Setting(
             "scale",
             "auto",
-            '{"auto", "local", "global"}',
+            one_of("auto", "local", "global"),
             "Whether the signal variance follows the neighborhood or is the same everywhere. A "
             "local one is estimated from the neighbors, noise along with it, and predictions are "
             'Student-t; with a global one they are Gaussian. "auto": local, but global in exact '
             "GPs.",
-            one_of(*SCALES),
-            Option("--scale", word, "NAME"),
+            "--scale",
         ),
         Setting(
             "scale_dof",
             None,
-            "float",
+            positive(None),
             "Degrees of freedom of the prior of a local scale, for how many neighbors it counts.",
-            positive(),
         ),
     )

@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-from lsgp.inputs.checks import factor, flag, one_of, positive, radius
-from lsgp.inputs.parse import number_or, word
-from lsgp.inputs.setting import REGRESSOR, Frozen, Option, Setting
+import math
 
+from lsgp.inputs.setting import REGRESSOR, Frozen, Setting
+from lsgp.inputs.values import flag, number, one_of, positive
+
+LOCALIZER_NAMES = ("smooth", "epanechnikov", "gaussian", "hilbert", "rectangular")
 METRICS = ("scaled", "inputs")
-
-
-def _localizers() -> tuple[str, ...]:
-    from lsgp.method.localizers import LOCALIZERS  # here, so that the command line's help is quick
-
-    return tuple(LOCALIZERS)
 
 
 class Localizer(Frozen):
@@ -37,66 +33,56 @@ class Localizer(Frozen):
         Setting(
             "name",
             "smooth",
-            '{"smooth", "epanechnikov", "gaussian", "hilbert", "rectangular"}',
+            one_of(*LOCALIZER_NAMES),
             "How a row's weight falls with its distance.",
-            one_of(also=_localizers),
         ),
         Setting(
             "bandwidth",
             "adaptive",
-            '"adaptive", "fixed" or float',
+            positive("adaptive", "fixed", metavar="H"),
             "Radius of the neighborhood: as far as the last of the n_neighbors nearest rows "
             '("adaptive"), one radius for all queries, which is tuned ("fixed"), or a number in '
             "the units of the inputs. Within a radius all rows are neighbors; with a number, "
             "inputs are taken as they are.",
-            radius,
-            Option("--bandwidth", number_or("adaptive", "fixed"), "H"),
+            "--bandwidth",
         ),
         Setting(
             "decay",
             None,
-            "float",
+            number("zero or a positive, finite number", lambda x: 0 <= x < math.inf, None),
             "How fast weights fall, kappa of the smooth and of the Gaussian localizer; tuned "
             "unless given.",
-            positive(is_zero_allowed=True),
         ),
         Setting(
             "metric",
             "scaled",
-            '{"scaled", "inputs"}',
+            one_of(*METRICS),
             "Whose distances say what is near: divided by the lengthscales, as the kernel sees "
             "them, or of the inputs as they are. The paper's ball is of the inputs. They differ "
             'with a lengthscale for each input; "inputs" then runs on the slower reference '
             "backend.",
-            one_of(*METRICS),
-            Option("--localizer-metric", word, "NAME"),
+            "--localizer-metric",
             estimators=(REGRESSOR,),
         ),
         Setting(
             "normalized",
             False,
-            'bool or "paper"',
+            flag("paper"),
             "Whether weights are divided by the bandwidth, as in the paper: noise is then per unit "
             'of bandwidth. "paper": with its constants too, 3/4 of Epanechnikov with one input.',
-            flag("paper"),
-            Option(
-                "--normalize-localizer",
-                None,
-                value=True,
-                help="Divide weights by the bandwidth, as in the paper.",
-            ),
+            "--normalize-localizer",
+            "Divide weights by the bandwidth, as in the paper.",
         ),
         Setting(
             "reach",
             "auto",
-            '"auto" or float',
+            number("a number of at least 1", lambda x: x >= 1, "auto", metavar="R"),
             "How many times as far as the nearest rows a neighborhood reaches. With 1 it is these "
             "rows. With more it has as many units, of which the nearest are rows and the others "
             "groups of rows that stand together as one: where noise is large, thousands of rows "
             'average it away at the price of a few. "auto": tried by tuning, and 1 if nothing is '
             "tuned.",
-            factor,
-            Option("--reach", number_or("auto"), "R"),
+            "--reach",
             estimators=(REGRESSOR,),
         ),
     )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lsgp.inputs import coordinates
 from lsgp.inputs.encoding import Encoder
+from lsgp.inputs.encoding.cells import column_number
 from lsgp.inputs.encoding.encodings import Number
 from lsgp.inputs.transforms import Projection, Rotation, Sphere
 from lsgp.method.kernels import Groups, first_of_groups
@@ -57,23 +58,11 @@ def _pair_of(
                 "Rotated(east, north)."
             )
         return 0, 1
-    numbers = [_number_of_column(given, each, names) for each in (one, other)]
+    setting = f"coordinates={given!r}"
+    numbers = [column_number(each, names, setting) for each in (one, other)]
     if numbers[0] == numbers[1]:
-        raise ValueError(f"coordinates={given!r} has one column twice. Give two of them.")
+        raise ValueError(f"{setting} has one column twice. Give two of them.")
     return numbers[0], numbers[1]
-
-
-def _number_of_column(setting: object, given: object, names: Sequence[str]) -> int:
-    if isinstance(given, str) and given in names:
-        return names.index(given)
-    is_flag = isinstance(given, bool)
-    if not is_flag and isinstance(given, int | np.integer) and 0 <= given < len(names):
-        return int(given)
-    listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-    raise ValueError(
-        f"coordinates={setting!r} has {given!r}, which is not a column of X. Its columns are "
-        f"{listed}: give names, or numbers from 0 to {len(names) - 1}."
-    )
 
 
 def _inputs_of_columns(setting: object, pair: tuple[int, int], encoder: Encoder) -> tuple[int, int]:
@@ -81,7 +70,7 @@ def _inputs_of_columns(setting: object, pair: tuple[int, int], encoder: Encoder)
     spans = encoder.spans
     for j in pair:
         encoding = encoder.encodings[j]
-        if not isinstance(encoding, Number):
+        if not isinstance(encoding.scheme, Number):
             raise ValueError(
                 f"coordinates={setting!r} has the column {encoding.name!r}, which is "
                 f"{encoding.said}. Give columns of numbers that vary."

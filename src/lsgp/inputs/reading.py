@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from lsgp.inputs.device_arrays import refuse_device_arrays
-from lsgp.inputs.encoding import Encoder, Table, needs_encoding, read_table
+from lsgp.inputs.encoding import Encoder, ReadTable, needs_encoding, read_table
 from lsgp.inputs.encoding.cells import columns_by_name, is_frame
 from lsgp.inputs.encoding.encodings import refuse_missing
 from lsgp.inputs.frames import refuse_geometries
@@ -25,7 +25,7 @@ NAN_ERROR = "Input X contains NaN."
 
 def read_training(
     estimator: BaseEstimator, X: object, y: object, categories: Any, is_regression: bool
-) -> tuple[Table | None, Array, NDArray[Any]]:
+) -> tuple[ReadTable | None, Array, NDArray[Any]]:
     """What `fit` is given: the table, if it is to be encoded, inputs and targets.
 
     ``categories`` are columns that are said to be categories, or None. Of a table, the inputs are
@@ -83,11 +83,14 @@ def read_places(estimator: BaseEstimator, X: object, encoder: Encoder | None) ->
 
 
 def by_name(estimator: BaseEstimator, X: object, encoder: Encoder | None) -> object:
-    """A data frame with the columns of the fit, in their order; others as they are, checked."""
+    """A data frame with the columns of the fit, in their order; others as they are, checked.
+
+    Encoders find their columns themselves.
+    """
     names = getattr(estimator, "feature_names_in_", None)
     if is_frame(X) and names is not None:
-        optional = set() if encoder is None else encoder.optional
-        return columns_by_name(X, [str(name) for name in names], optional)
+        own = [str(name) for name in names]
+        return X if encoder is not None else columns_by_name(X, own, set())
     if encoder is not None:
         validate_data(estimator, X, reset=False, skip_check_array=True)  # number and names
     return X

@@ -17,8 +17,9 @@ from scipy.special import gamma
 from lsgp.inputs.coordinates import Rotated, Sphere
 from lsgp.inputs.effort import Effort
 from lsgp.inputs.given import GivenKernel
-from lsgp.inputs.hyperparameters import Hyperparameters
+from lsgp.inputs.hyperparameters import LENGTHS, Hyperparameters
 from lsgp.inputs.localizer import Localizer
+from lsgp.inputs.values import one_of, positive
 from lsgp.method.kernels import KERNELS
 
 Regressor = TypeVar("Regressor")
@@ -105,7 +106,8 @@ def paper(
     >>> print(f"{mean[0]:.6f} {by_hand:.6f}")
     1.655790 1.655790
     """
-    _require_positive(signal_variance=signal_variance, noise_variance=noise_variance)
+    positive().check("signal_variance", signal_variance)
+    positive().check("noise_variance", noise_variance)
     settings = {
         "kernel": kernel,
         "localizer": Localizer(
@@ -192,15 +194,14 @@ def kriging(
     >>> print(f"{mean[0]:.6f} {c @ np.linalg.solve(C, y):.6f}")
     0.721190 0.721190
     """
-    _require_one("model", model, VARIOGRAMS)
-    _require_one("range_convention", range_convention, RANGES)
+    one_of(*VARIOGRAMS).check("model", model)
+    one_of(*RANGES).check("range_convention", range_convention)
     trend = DRIFTS[_drift(drift, kind, mean)]
     if smoothness not in _BY_SMOOTHNESS:
         raise ValueError(f"smoothness={smoothness!r} is not one of 0.5, 1.5, 2.5.")
     partial_sill = _partial_sill(sill, psill, nugget)
+    LENGTHS.check("range", range)
     ranges = np.asarray(range, dtype=float)
-    if not (np.isfinite(ranges).all() and (ranges > 0).all()):
-        raise ValueError(f"range={range!r} must be positive and finite.")
     names = {"exponential": "matern12", "gaussian": "rbf", "matern": _BY_SMOOTHNESS[smoothness]}
     kernel = names.get(model, model)
     lengthscale = ranges / ranges_per_lengthscale(kernel, range_convention)
@@ -225,9 +226,9 @@ def kriging(
 
 def _drift(drift: str | None, kind: str | None, mean: float | None) -> str:
     drift = "none" if drift is None else drift
-    _require_one("drift", drift, tuple(DRIFTS))
+    one_of(*DRIFTS).check("drift", drift)
     if kind is not None:
-        _require_one("kind", kind, tuple(KINDS))
+        one_of(*KINDS).check("kind", kind)
         drift = KINDS[kind]
     if mean is not None and drift != "none":
         raise ValueError(
@@ -244,19 +245,18 @@ def _partial_sill(sill: float | None, psill: float | None, nugget: float) -> flo
         raise ValueError(
             f"The sill is sill=, with the nugget, or psill=, without; {said} given. Give one."
         )
-    if psill is not None:
-        _require_positive(psill=psill)
-        if not 0 <= nugget < math.inf:
-            raise ValueError(f"nugget={nugget!r} must be zero or more, and finite.")
-        return float(psill)
-    assert sill is not None
-    _require_positive(sill=sill)
-    if not 0 <= nugget < sill:
-        raise ValueError(
-            f"nugget={nugget!r} must be zero or more, and less than sill={sill!r}, which is the "
-            "plateau of the variogram and includes it; psill= is the plateau without it."
-        )
-    return float(sill - nugget)
+    name, plateau = ("sill", sill) if psill is None else ("psill", psill)
+    positive().check(name, plateau)
+    if not 0 <= nugget < (math.inf if sill is None else sill):
+        limit = "and finite"
+        if sill is not None:
+            limit = (
+                f"and less than sill={sill!r}, which is the plateau of the variogram and includes "
+                "it; psill= is the plateau without it"
+            )
+        raise ValueError(f"nugget={nugget!r} must be zero or more, {limit}.")
+    assert plateau is not None
+    return float(plateau) if sill is None else float(plateau - nugget)
 
 
 def ranges_per_lengthscale(kernel: str, convention: str) -> float:
@@ -282,14 +282,3 @@ def ranges_per_lengthscale(kernel: str, convention: str) -> float:
         return float(KERNELS[kernel](np.array([r * r]))[0][0]) - (1.0 - EFFECTIVE)
 
     return float(brentq(rest, 0.1, 10.0, xtol=1e-14))
-
-
-def _require_one(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}.")
-
-
-def _require_positive(**values: float) -> None:
-    for name, value in values.items():
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name}={value!r} must be positive and finite.")

@@ -6,26 +6,15 @@ from __future__ import annotations
 import builtins
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple, Self
+
+from lsgp.inputs.values import Values
 
 #: In place of the default of a setting that must be given.
 REQUIRED = inspect.Parameter.empty
 REGRESSOR, CLASSIFIER = "LSGPRegressor", "LSGPClassifier"
-
-
-class Option(NamedTuple):
-    """An option of ``lsgp fit``.
-
-    Its help is the first sentence of the setting's text with its words, or that of a switch.
-    """
-
-    flag: str
-    parse: Callable[[str], Any] | None  # ValueError says what is wrong; None: a switch
-    metavar: str = "NAME"
-    value: Any = None  # of a switch
-    help: str = ""  # of a switch
 
 
 class Setting(NamedTuple):
@@ -33,13 +22,31 @@ class Setting(NamedTuple):
 
     name: str
     default: Any
-    type: str  # as a docstring has it
+    values: Values
     text: str
-    check: Callable[[str, Any], None]  # of name and value; TypeError or ValueError if it is wrong
-    option: Option | None = None
+    flag: str = ""  # the option of ``lsgp fit``, if there is one
+    switch: str = ""  # help of an option that takes no value: the opposite of a default
     estimators: tuple[str, ...] = (REGRESSOR, CLASSIFIER)
-    #: The object that holds what only experts touch; its first field alone may stand for it.
-    parts: builtins.type[Frozen] | None = None
+
+    @property
+    def parts(self) -> builtins.type[Frozen] | None:
+        """The object that holds what only experts touch; its first field alone may stand for it."""
+        return self.values.parts
+
+    @property
+    def first_sentence(self) -> str:
+        """What it is, in a line.
+
+        Examples
+        --------
+        >>> from lsgp.inputs.setting import Setting
+        >>> from lsgp.inputs.values import whole
+        >>> Setting("depth", 3, whole(1), "How deep: 1 is not. More is slow.").first_sentence
+        'How deep: 1 is not.'
+        """
+        text = " ".join(self.text.split()).replace("``", "")
+        end = text.find(". ")
+        return text if end < 0 else text[: end + 1]
 
 
 class Frozen:
@@ -69,7 +76,6 @@ class Frozen:
 
     def replace(self, **changes: Any) -> Self:
         """A new object with other values of some fields."""
-        refuse_unknown(type(self).__name__, changes, [s.name for s in self.settings])
         return type(self)(**{**self.get_params(), **changes})
 
     def __sklearn_clone__(self) -> Self:
@@ -117,29 +123,17 @@ def add_settings(cls: type, settings: tuple[Setting, ...], n_positional: int = 0
     """Give a class the constructor that stores these settings, and their docstring section."""
 
     def __init__(self: Any, *values: Any, **given: Any) -> None:
-        if len(values) > n_positional:
-            least = f"only {n_positional} settings" if n_positional else "no setting"
-            were = "1 was" if len(values) == 1 else f"{len(values)} were"
-            first = names[min(n_positional, len(names) - 1)]
-            raise TypeError(
-                f"{cls.__name__} takes {least} without its name, and {were} given. Write "
-                f"{first}=...."
-            )
         refuse_unknown(cls.__name__, given, names, settings=settings)
-        stored = dict(zip(names, values, strict=False))
-        twice = sorted(set(stored) & set(given))
-        if twice:
-            raise TypeError(f"{cls.__name__} was given {twice[0]!r} twice. Give it once.")
-        stored |= given
-        for setting in settings:
-            value = stored.get(setting.name, setting.default)
-            if value is REQUIRED:
-                said = first_sentence(setting)
-                raise TypeError(f"{cls.__name__} needs {setting.name!r}: {said}")
-            vars(self)[setting.name] = value
+        try:
+            bound = signature.bind(self, *values, **given)
+        except TypeError as error:
+            how = "=..., ".join(names[:3])
+            raise TypeError(f"{cls.__name__}: {error}. Give settings once, as {how}=....") from None
+        bound.apply_defaults()
+        vars(self).update({name: bound.arguments[name] for name in names})
         if isinstance(self, Frozen):
             for setting in settings:
-                setting.check(setting.name, vars(self)[setting.name])
+                setting.values.check(setting.name, bound.arguments[setting.name])
             self.check()
 
     names = [setting.name for setting in settings]
@@ -152,10 +146,9 @@ def add_settings(cls: type, settings: tuple[Setting, ...], n_positional: int = 0
         )
         for k, setting in enumerate(settings)
     ]
-    this = kinds("self", kinds.POSITIONAL_ONLY)
-    __init__.__signature__ = inspect.Signature([this, *parameters])  # type: ignore[attr-defined]
+    signature = inspect.Signature([kinds("self", kinds.POSITIONAL_ONLY), *parameters])
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
-    __init__.__doc__ = None
     cls.__init__ = __init__  # type: ignore[misc]
     if cls.__doc__:
         head, mark, tail = inspect.cleandoc(cls.__doc__).partition("[settings]")
@@ -168,37 +161,17 @@ def section_of(settings: tuple[Setting, ...]) -> str:
     Examples
     --------
     >>> from lsgp.inputs.setting import Setting, section_of
-    >>> section_of((Setting("depth", 3, "int", "How deep.", print),)).splitlines()[2:]
+    >>> from lsgp.inputs.values import whole
+    >>> section_of((Setting("depth", 3, whole(1), "How deep."),)).splitlines()[2:]
     ['depth : int, default=3', '    How deep.']
     """
+    wrapper = textwrap.TextWrapper(95, break_long_words=False, break_on_hyphens=False)
     lines = ["Parameters", "----------"]
     for setting in settings:
         default = "" if setting.default is REQUIRED else f", default={setting.default!r}"
-        lines.append(f"{setting.name} : {setting.type}{default}")
-        own = " ".join(setting.text.split())
-        lines += textwrap.wrap(
-            own,
-            95,
-            initial_indent="    ",
-            subsequent_indent="    ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        lines.append(f"{setting.name} : {setting.values.description}{default}")
+        lines += [f"    {line}" for line in wrapper.wrap(" ".join(setting.text.split()))]
     return "\n".join(lines)
-
-
-def first_sentence(setting: Setting) -> str:
-    """What a setting is, in a line.
-
-    Examples
-    --------
-    >>> from lsgp.inputs.setting import Setting, first_sentence
-    >>> first_sentence(Setting("depth", 3, "int", "How deep: 1 is not. More is slow.", print))
-    'How deep: 1 is not.'
-    """
-    text = " ".join(setting.text.split()).replace("``", "")
-    end = text.find(". ")
-    return text if end < 0 else text[: end + 1]
 
 
 def refuse_unknown(
@@ -227,6 +200,14 @@ def refuse_unknown(
         elif close:
             remedy = f"Did you mean {homes[close[0]]}?"
         raise error(f"{owner} has no setting {name!r}. {remedy}")
+
+
+def object_of(kind: builtins.type[Frozen]) -> Values:
+    """An object of this class, or what its first field may be; None for one without."""
+    words = kind.settings[0].values.words if kind.n_positional else (None,)
+    return Values(
+        words, kind.__name__, f"{kind.__name__}(...)", lambda v: isinstance(v, kind), parts=kind
+    )
 
 
 def part_of(kind: builtins.type[Frozen] | None, value: Any) -> Frozen:

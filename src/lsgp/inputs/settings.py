@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from lsgp.inputs import sklearn_kernels
-from lsgp.inputs.checks import as_float, one_of
-from lsgp.inputs.estimator_settings import flatten
+from lsgp.inputs.estimator_settings import TRANSFORMS, flatten
 from lsgp.inputs.projections import (
     Kinds,
     bounds_of_groups,
@@ -26,10 +24,11 @@ from lsgp.inputs.specification import (
     DEFAULT_SCALE_DOF,
     DEFAULT_TREND,
     LIMITS,
-    TRANSFORMS,
+    Limits,
     Specification,
 )
 from lsgp.inputs.transforms import Projection
+from lsgp.inputs.values import as_float
 from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import (
     CHOSEN_FROM,
@@ -38,8 +37,6 @@ from lsgp.method.kernels import (
     kernel_of,
 )
 from lsgp.method.localizers import LOCALIZERS_WITH_DECAY
-
-TRENDS = ("none", "constant", "linear")
 
 
 def specify(
@@ -54,37 +51,28 @@ def specify(
     signal variance is 1 where none is given, and targets are then scaled; a noise variance without
     it becomes relative where the scale of the targets is known (`with_known_noise`).
     """
-    settings, given = flatten(values), set[str]()
+    settings = flatten(values)
+    limits = LIMITS[settings["dtype"]]
     kernel, translation = settings["kernel"], None
-    kernels: tuple[KernelSetting, ...] = CHOSEN_FROM
+    kernels: tuple[KernelSetting, ...] = CHOSEN_FROM if kernel == "auto" else (kernel,)
     if sklearn_kernels.is_kernel(kernel):
         translation = sklearn_kernels.translate(kernel)
+        _check_kernel(settings, translation)
         kernels = (translation.kernel,)
-    elif kernel != "auto":
-        kernels = (kernel,)
-        _require_valid(kernel, n_inputs, projection)
-
-    limits = LIMITS[settings["dtype"]]
+    else:
+        _check_dimensions(kernel, n_inputs, projection)
+    _check_limits(settings, limits)
+    given = _given(settings, translation)
     is_tuned = settings["objective"] is not None
-    spread = (1.0 / limits.variance, limits.variance)
-    signal = _number(settings, "signal_variance", given, spread)
-    noise = _number(settings, "noise_variance", given, (0.0, limits.variance))
+    signal, noise = settings["signal_variance"], settings["noise_variance"]
+    constant, slope = _trend(settings["trend"], limits.relative)
     if translation is not None:
-        signal, noise = _of_kernel(settings, translation, noise)
-    constant, slope = _trend(settings["trend"], given, limits.relative)
-    if translation is not None:
+        signal = translation.signal_variance
+        noise = translation.noise_variance if noise is None else noise
         if translation.constant_variance is not None:
             # The kernel's own constant takes the place of the trend's.
-            constant = translation.constant_variance / translation.signal_variance
-            given.discard("constant_variance")
-        given |= translation.fixed
-    if settings["localizer"] not in LOCALIZERS_WITH_DECAY:
-        given.add("localizer_decay")
-    decay = settings["decay"]
-    if decay is not None:
-        given.add("localizer_decay")
-        _require_within("decay", decay, 0.0, limits.relative)
-    dof = _number(settings, "scale_dof", given, (1.0 / limits.relative, limits.relative))
+            constant = translation.constant_variance / signal
+    decay, dof = settings["decay"], settings["scale_dof"]
     if settings["scale"] == "global":
         dof = math.inf
     if settings["normalized"] == "paper" and noise is not None:
@@ -94,9 +82,13 @@ def specify(
     is_scaled = signal is None and not is_of_labels
     relative = DEFAULT_NOISE_VARIANCE
     if noise is not None and not is_scaled:
-        relative = noise / (1.0 if signal is None else signal)
-        _require_ratio(noise, signal, relative, limits.relative)
-    lengthscale = _lengthscale(settings["lengthscale"], translation, n_inputs, given, limits.length)
+        relative = float(noise / (1.0 if signal is None else signal))
+        if not relative <= limits.relative:
+            raise ValueError(
+                f"noise_variance={noise:g} is {relative:g} times signal_variance={signal:g}, more "
+                f"than {limits.relative:g}. Check their units: both are in those of y²."
+            )
+    lengthscale = _lengthscale(settings["lengthscale"], translation, n_inputs, limits.length)
     lengthscale = spread_over_columns(lengthscale, n_inputs, projection)
     groups = group_columns(n_inputs, projection)
     is_isotropic = max(groups) == 0 or (
@@ -112,18 +104,17 @@ def specify(
     if bounds is not None and projection is not None:
         bounds = bounds_of_groups(bounds, projection.sources(n_inputs), groups)
     is_fixed = settings["bandwidth"] != "adaptive"
-    reach = 1.0 if is_of_labels else settings["reach"]
-    reach = _reach(reach, is_fixed, kernels[0], limits.relative)
+    reach = _reach(1.0 if is_of_labels else settings["reach"], is_fixed, kernels[0])
     model = LocalModel(
         kernel=DEFAULT_KERNEL if len(kernels) > 1 else kernels[0],
         localizer=settings["localizer"],
         lengthscale=lengthscale,
-        signal_variance=1.0 if signal is None else signal,
+        signal_variance=1.0 if signal is None else float(signal),
         noise_variance=relative,
         constant_variance=constant,
         slope_variance=slope,
         localizer_decay=1.0 if decay is None else float(decay),
-        scale_dof=DEFAULT_SCALE_DOF if dof is None else dof,
+        scale_dof=DEFAULT_SCALE_DOF if dof is None else float(dof),
         bandwidth=_bandwidth(settings["bandwidth"], lengthscale, limits.length),
         normalize=bool(settings["normalized"]),
         localizer_metric="scaled" if is_alike else settings["metric"],
@@ -141,7 +132,7 @@ def specify(
     n_neighbors = settings["n_neighbors"]
     return Specification(
         model=model,
-        given=frozenset(given),
+        given=given,
         kernels=kernels,
         scale=settings["scale"],
         n_neighbors=None if isinstance(n_neighbors, str) else int(n_neighbors),
@@ -159,21 +150,19 @@ def specify(
         approximates=settings["search"] == "approximate",
         scales_targets=is_scaled,
         is_tuned=is_tuned,
-        noise_variance=noise if is_scaled else None,
+        noise_variance=float(noise) if is_scaled and noise is not None else None,
         holds_noise=is_scaled and noise is not None,
     )
 
 
-def _of_kernel(
-    settings: dict[str, Any], translation: sklearn_kernels.Translation, noise: float | None
-) -> tuple[float, float | None]:
-    """Variances of the signal and of the noise of a kernel object."""
+def _check_kernel(settings: dict[str, Any], translation: sklearn_kernels.Translation) -> None:
+    """Refuse a kernel object that other settings, or tuning, cannot go with."""
     if settings["signal_variance"] is not None or settings["lengthscale"] is not None:
         raise ValueError(
             "lengthscale and signal_variance were given beside a scikit-learn kernel, which "
             "has its own. Set them in the kernel object."
         )
-    signal = translation.signal_variance
+    signal, noise = translation.signal_variance, settings["noise_variance"]
     if not 0 < signal < math.inf:
         raise ValueError(
             f"The kernel {settings['kernel']} has the amplitude {signal:g}, which must be "
@@ -181,25 +170,14 @@ def _of_kernel(
         )
     if translation.conflict and settings["objective"] is not None:
         raise ValueError(translation.conflict)
-    if translation.noise_variance is None:
-        return signal, noise
-    if noise is not None:
+    if noise is not None and translation.noise_variance is not None:
         raise ValueError(
             f"noise_variance={noise} was given beside a WhiteKernel in the kernel. Give the noise "
             "once."
         )
-    return signal, translation.noise_variance
 
 
-def _require_ratio(noise: float, signal: float | None, ratio: float, largest: float) -> None:
-    if not ratio <= largest:
-        raise ValueError(
-            f"noise_variance={noise:g} is {ratio:g} times signal_variance={signal:g}, more than "
-            f"{largest:g}. Check their units: both are in those of y²."
-        )
-
-
-def _require_valid(kernel: str, n_inputs: int, projection: Projection | None) -> None:
+def _check_dimensions(kernel: str, n_inputs: int, projection: Projection | None) -> None:
     """Refuse a kernel that is no covariance in so many dimensions."""
     n = n_inputs + (0 if projection is None else projection.n_added)
     most = MOST_INPUTS.get(kernel, n)
@@ -211,29 +189,45 @@ def _require_valid(kernel: str, n_inputs: int, projection: Projection | None) ->
         )
 
 
-def _number(
-    settings: dict[str, Any], name: str, given: set[str], limits: tuple[float, float]
-) -> float | None:
-    """A hyperparameter given as a number, which tuning then leaves alone; None if not given."""
-    value = settings[name]
-    if value is None:
-        return None
-    number = as_float(value)
-    _require_within(name, number, *limits)
-    given.add(name)
-    return number
+def _check_limits(settings: dict[str, Any], limits: Limits) -> None:
+    """Refuse numbers whose squares or products would not be finite, positive numbers."""
+    for name, low, high in (
+        ("signal_variance", 1.0 / limits.variance, limits.variance),
+        ("noise_variance", 0.0, limits.variance),
+        ("scale_dof", 1.0 / limits.relative, limits.relative),
+        ("decay", 0.0, limits.relative),
+        ("bandwidth", 1.0 / limits.length, limits.length),
+        ("reach", 1.0, limits.relative),
+    ):
+        value = settings[name]
+        if value is not None and not isinstance(value, str) and not low <= as_float(value) <= high:
+            raise ValueError(f"{name}={value!r} must be between {low:g} and {high:g}.")
 
 
-def _require_within(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise ValueError(f"{name}={value!r} must be between {low:g} and {high:g}.")
+def _given(
+    settings: dict[str, Any], translation: sklearn_kernels.Translation | None
+) -> frozenset[str]:
+    """Names of the hyperparameters that tuning leaves alone."""
+    names = ("lengthscale", "signal_variance", "noise_variance", "scale_dof")
+    given = {name for name in names if settings[name] is not None}
+    if settings["decay"] is not None or settings["localizer"] not in LOCALIZERS_WITH_DECAY:
+        given.add("localizer_decay")
+    trend = settings["trend"] if isinstance(settings["trend"], str) else "none"
+    if trend != "linear":
+        given.add("slope_variance")
+    if trend == "none":
+        given.add("constant_variance")
+    if translation is not None:
+        if translation.constant_variance is not None:
+            given.discard("constant_variance")
+        given |= translation.fixed
+    return frozenset(given)
 
 
 def _lengthscale(
     value: object,
     translation: sklearn_kernels.Translation | None,
     n_inputs: int,
-    given: set[str],
     longest: float,
 ) -> np.ndarray:
     if translation is not None:
@@ -241,17 +235,13 @@ def _lengthscale(
         value = 1.0 if translation.lengthscale is None else translation.lengthscale
     elif value is None:
         return np.full(n_inputs, math.sqrt(n_inputs))
-    else:
-        given.add("lengthscale")
     lengthscale = np.atleast_1d(np.asarray(value, dtype=float))
     if lengthscale.shape not in ((1,), (n_inputs,)):
         raise ValueError(
             f"lengthscale has {lengthscale.size} values, but X has {n_inputs} inputs. Give one "
             "number, or one per input."
         )
-    if not np.isfinite(lengthscale).all() or (lengthscale <= 0).any():  # of a kernel object
-        raise ValueError(f"lengthscale={value!r} must be positive and finite.")
-    if lengthscale.min() < 1.0 / longest or lengthscale.max() > longest:
+    if not (1.0 / longest <= lengthscale.min() and lengthscale.max() <= longest):
         raise ValueError(
             f"lengthscale={value!r} must be between {1.0 / longest:g} and {longest:g}."
         )
@@ -262,32 +252,15 @@ def _lengthscale(
 SMALLEST_VARIANCE = 1e-100
 
 
-def _trend(trend: object, given: set[str], largest: float) -> tuple[float, float]:
-    if trend is None:
-        trend = "none"
-    if isinstance(trend, str):
-        one_of(*TRENDS, more="or a pair of prior variances")("trend", trend)
-        constant, slope = DEFAULT_TREND[trend]
-        if trend == "none":
-            given |= {"constant_variance", "slope_variance"}
-        if trend == "constant":
-            given.add("slope_variance")
-        return constant, slope
-    try:
-        pair = np.asarray(trend, dtype=float)
-    except (TypeError, ValueError):
-        pair = np.empty(0)
-    if pair.shape != (2,) or np.isnan(pair).any() or (pair < 0).any():
-        raise ValueError(
-            f"trend={trend!r} is neither one of {', '.join(map(repr, TRENDS))} nor a pair of "
-            "prior variances (constant, slope), not negative and relative to signal_variance; "
-            "inf is an unknown trend."
-        )
+def _trend(trend: Any, largest: float) -> tuple[float, float]:
+    """Prior variances of the constant and the slope, relative to the signal's."""
+    if trend is None or isinstance(trend, str):
+        return DEFAULT_TREND[trend or "none"]
+    pair = np.asarray(trend, dtype=float)
     if pair[np.isfinite(pair)].max(initial=0.0) > largest:
         raise ValueError(
             f"trend={trend!r} must have prior variances of at most {largest:g}, or inf."
         )
-    given |= {"constant_variance", "slope_variance"}
     # Next to the signal's variance, which is 1, that is none; and one over it is no number.
     pair[pair < SMALLEST_VARIANCE] = 0.0
     return float(pair[0]), float(pair[1])
@@ -314,8 +287,7 @@ def _tunes_bandwidth(settings: dict[str, Any]) -> bool:
 def _bandwidth(value: Any, lengthscale: np.ndarray, longest: float) -> float | None:
     if isinstance(value, str):
         return None
-    radius = as_float(value)
-    _require_within("bandwidth", radius, 1.0 / longest, longest)
+    radius = float(value)
     relative = math.log(radius) - float(np.mean(np.log(lengthscale)))
     if abs(relative) > math.log(longest):
         raise ValueError(
@@ -325,12 +297,11 @@ def _bandwidth(value: Any, lengthscale: np.ndarray, longest: float) -> float | N
     return radius
 
 
-def _reach(value: Any, is_fixed: bool, kernel: KernelSetting, largest: float) -> float | None:
+def _reach(value: Any, is_fixed: bool, kernel: KernelSetting) -> float | None:
     """None: for tuning to choose."""
     if isinstance(value, str):
         return None
-    reach = as_float(value)
-    _require_within("reach", reach, 1.0, largest)
+    reach = float(value)
     if reach > 1 and is_fixed:
         raise ValueError(
             f"reach={value!r} is relative to the nearest rows, but a bandwidth is given, within "
@@ -348,41 +319,26 @@ def _input_transforms(
     settings: dict[str, Any], has_kernel_object: bool, n_inputs: int
 ) -> tuple[Kinds, ...]:
     """The transforms to choose from; lengths that are given are of the inputs as they are."""
-    value = settings["input_transform"]
+    value, as_they_are = settings["input_transform"], (None,) * n_inputs
     lengths = [
         name
         for name in ("lengthscale", "bandwidth")
         if settings[name] is not None and not isinstance(settings[name], str)
     ]
-    is_open = isinstance(value, str) and value == "auto"
-    if value is None or (is_open and (lengths or has_kernel_object)):
-        return ((None,) * n_inputs,)
-    found = _kinds(value, n_inputs)
-    if lengths and found != ((None,) * n_inputs,):
-        raise ValueError(
-            f"{lengths[0]}={settings[lengths[0]]!r} is in the units of the inputs, and "
-            f"input_transform={value!r} changes them. Leave one of them out."
-        )
-    return found
-
-
-def _kinds(value: object, n_inputs: int) -> tuple[Kinds, ...]:
-    if isinstance(value, str):
-        one_of("auto", *TRANSFORMS, more="a list of them, or None")("input_transform", value)
-        chosen = TRANSFORMS if value == "auto" else (value,)
-        return tuple((kind,) * n_inputs for kind in chosen)
-    if not isinstance(value, Sequence | np.ndarray):
-        raise TypeError(
-            f"input_transform={value!r} is neither a string nor a list. Give one string, one entry "
-            "per input, or None."
-        )
-    kinds = tuple(value)
+    if value is None:
+        return (as_they_are,)
+    if isinstance(value, str) and value == "auto":
+        is_fixed = lengths or has_kernel_object
+        return (as_they_are,) if is_fixed else tuple((kind,) * n_inputs for kind in TRANSFORMS)
+    kinds = (value,) * n_inputs if isinstance(value, str) else tuple(value)
     if len(kinds) != n_inputs:
         raise ValueError(
             f"input_transform has {len(kinds)} entries, but X has {n_inputs} inputs. Give one "
             "string, or one entry per input."
         )
-    for kind in kinds:
-        if kind is not None:
-            one_of(*TRANSFORMS, more="or None")("input_transform", kind)
+    if lengths and kinds != as_they_are:
+        raise ValueError(
+            f"{lengths[0]}={settings[lengths[0]]!r} is in the units of the inputs, and "
+            f"input_transform={value!r} changes them. Leave one of them out."
+        )
     return (kinds,)

@@ -13,7 +13,9 @@ have is 1. Other parts that it does not have are left to the other settings of t
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -54,109 +56,68 @@ def translate(kernel: sk.Kernel) -> Translation:
     >>> translation.kernel, translation.signal_variance, translation.noise_variance
     ('matern32', 2.0, 0.1)
     """
-    noises, constants, rest = _Sum("WhiteKernel"), _Sum("ConstantKernel"), []
-    for term in _terms(kernel):
-        amplitude, factors = _factors(term)
-        if _is_noise(term):
-            noises.add(term, amplitude * factors[0].noise_level)
-        elif not factors:
-            constants.add(term, amplitude)
-        else:
-            rest.append((term, amplitude, factors))
-    if len(rest) != 1 or len(rest[0][2]) != 1:
-        return _keep_object(kernel, noises)
-    term, amplitude, (stationary,) = rest[0]
-    name = _name(stationary)
+    terms = _terms(kernel)
+    rest = [term for term in terms if _others(term) and not _is_noise(term)]
+    noises = _Sum("WhiteKernel", [term for term in terms if _is_noise(term)])
+    constants = _Sum("ConstantKernel", [term for term in terms if not _others(term)])
+    factors = _others(rest[0]) if len(rest) == 1 else []
+    name = _name(factors[0]) if len(factors) == 1 else None
     if name is None:
-        return _keep_object(kernel, noises)
+        # The object has its own amplitudes, if any: there is none in front of it.
+        return Translation(
+            _without_noise(kernel),
+            None,
+            1.0,
+            noises.total,
+            None,
+            frozenset({"signal_variance"} | ({"noise_variance"} if noises.is_fixed else set())),
+            noises.conflict,
+            _bounds(noise_variance=noises),
+        )
+    (term,), (stationary,) = rest, factors
+    bounds = _bounds(noise_variance=noises, constant_variance=constants)
     fixed = {
         variance
-        for variance, terms in (("noise_variance", noises), ("constant_variance", constants))
-        if terms.is_fixed
+        for variance, own in (("noise_variance", noises), ("constant_variance", constants))
+        if own.is_fixed
     }
     conflict = noises.conflict or constants.conflict
-    if term.n_dims == stationary.n_dims:  # no amplitude, or a fixed one
+    if term.n_dims > stationary.n_dims:
+        bounds["signal_variance"] = _log_range(term)[None]
+        if fixed:
+            conflict = (
+                f"The kernel {kernel} has a fixed variance beside a free amplitude, but variances "
+                "are tuned relative to the amplitude. Fix that too, as "
+                f"ConstantKernel({_value(term):g}, 'fixed'), or fix neither."
+            )
+    else:  # no amplitude, or a fixed one
         fixed.add("signal_variance")
-    elif fixed:
-        conflict = (
-            f"The kernel {kernel} has a fixed variance beside a free amplitude, but variances are "
-            f"tuned relative to the amplitude. Fix that too, as ConstantKernel({amplitude:g}, "
-            "'fixed'), or fix neither."
-        )
-    if stationary.n_dims == 0:
+    if stationary.n_dims:
+        bounds["lengthscale"] = np.asarray(stationary.bounds, dtype=float)
+    else:
         fixed.add("lengthscale")
     return Translation(
         name,
         np.atleast_1d(np.asarray(stationary.length_scale, dtype=float)),
-        amplitude,
+        _value(term),
         noises.total,
         constants.total,
         frozenset(fixed),
         conflict,
-        _bounds_of(term, stationary, noises, constants),
-    )
-
-
-def _bounds_of(
-    term: sk.Kernel, stationary: sk.Kernel, noises: _Sum, constants: _Sum
-) -> dict[str, NDArray[np.float64]]:
-    bounds = {}
-    if stationary.n_dims:
-        bounds["lengthscale"] = np.asarray(stationary.bounds, dtype=float)
-    if term.n_dims > stationary.n_dims:
-        bounds["signal_variance"] = _log_range(term)[None]
-    for name, terms in (("noise_variance", noises), ("constant_variance", constants)):
-        if terms.terms and not terms.is_fixed:
-            ranges = [_log_range(one) for one in terms.terms]
-            bounds[name] = np.logaddexp.reduce(ranges, axis=0)[None]
-    return bounds
-
-
-def _log_range(kernel: sk.Kernel) -> NDArray[np.float64]:
-    """Smallest and largest logarithm of the constants, and of the noise, in a product, (2,)."""
-    if isinstance(kernel, sk.Product):
-        return _log_range(kernel.k1) + _log_range(kernel.k2)
-    if isinstance(kernel, sk.ConstantKernel | sk.WhiteKernel):
-        return np.asarray(kernel.bounds[0] if kernel.n_dims else np.repeat(_log_value(kernel), 2))
-    return np.zeros(2)
-
-
-def _log_value(kernel: sk.Kernel) -> float:
-    """Logarithm of the value of a constant, or of a noise."""
-    is_noise = isinstance(kernel, sk.WhiteKernel)
-    return math.log(kernel.noise_level if is_noise else kernel.constant_value)
-
-
-def _keep_object(kernel: sk.Kernel, noises: _Sum) -> Translation:
-    # The object has its own amplitudes, if any: there is none in front of it.
-    fixed = {"signal_variance"} | ({"noise_variance"} if noises.is_fixed else set())
-    bounds = {}
-    if noises.terms and not noises.is_fixed:
-        ranges = [_log_range(one) for one in noises.terms]
-        bounds["noise_variance"] = np.logaddexp.reduce(ranges, axis=0)[None]
-    return Translation(
-        _without_noise(kernel),
-        None,
-        1.0,
-        noises.total,
-        None,
-        frozenset(fixed),
-        noises.conflict,
         bounds,
     )
 
 
-class _Sum:
+class _Sum(NamedTuple):
     """Terms of a kernel of which data show only the sum."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.terms: list[sk.Kernel] = []
-        self.total: float | None = None  # None without a term
+    kind: str
+    terms: list[sk.Kernel]
 
-    def add(self, term: sk.Kernel, variance: float) -> None:
-        self.terms.append(term)
-        self.total = (self.total or 0.0) + variance
+    @property
+    def total(self) -> float | None:
+        """Sum of the variances; None without a term."""
+        return sum(map(_value, self.terms)) if self.terms else None
 
     @property
     def is_fixed(self) -> bool:
@@ -164,6 +125,7 @@ class _Sum:
 
     @property
     def conflict(self) -> str:
+        """Why tuning cannot leave alone what is fixed of it, if it cannot."""
         if self.is_fixed or all(term.n_dims for term in self.terms):
             return ""
         return (
@@ -173,20 +135,49 @@ class _Sum:
         )
 
 
+def _bounds(**sums: _Sum) -> dict[str, NDArray[np.float64]]:
+    """Bounds of the logarithms of the totals that are free, (1, 2) each."""
+    return {
+        variance: np.logaddexp.reduce([_log_range(term) for term in own.terms], axis=0)[None]
+        for variance, own in sums.items()
+        if own.terms and not own.is_fixed
+    }
+
+
+def _log_range(kernel: sk.Kernel) -> NDArray[np.float64]:
+    """Smallest and largest logarithm of the constants, and of the noise, in a product, (2,)."""
+    if isinstance(kernel, sk.Product):
+        return _log_range(kernel.k1) + _log_range(kernel.k2)
+    if isinstance(kernel, sk.ConstantKernel | sk.WhiteKernel) and kernel.n_dims:
+        return np.asarray(kernel.bounds[0])
+    return np.full(2, math.log(_value(kernel)))
+
+
+def _value(kernel: sk.Kernel) -> float:
+    """The product of the constants, and of the noise, in a product."""
+    if isinstance(kernel, sk.Product):
+        return _value(kernel.k1) * _value(kernel.k2)
+    if isinstance(kernel, sk.ConstantKernel):
+        return float(kernel.constant_value)
+    return float(kernel.noise_level) if isinstance(kernel, sk.WhiteKernel) else 1.0
+
+
 def _terms(kernel: sk.Kernel) -> list[sk.Kernel]:
     if isinstance(kernel, sk.Sum):
         return _terms(kernel.k1) + _terms(kernel.k2)
     return [kernel]
 
 
-def _factors(kernel: sk.Kernel) -> tuple[float, list[sk.Kernel]]:
-    """The constant in front of a product, and the factors that are not constants."""
+def _others(kernel: sk.Kernel) -> list[sk.Kernel]:
+    """The factors of a product that are not constants."""
     if isinstance(kernel, sk.Product):
-        left, right = _factors(kernel.k1), _factors(kernel.k2)
-        return left[0] * right[0], left[1] + right[1]
-    if isinstance(kernel, sk.ConstantKernel):
-        return float(kernel.constant_value), []
-    return 1.0, [kernel]
+        return _others(kernel.k1) + _others(kernel.k2)
+    return [] if isinstance(kernel, sk.ConstantKernel) else [kernel]
+
+
+def _is_noise(term: sk.Kernel) -> bool:
+    factors = _others(term)
+    return len(factors) == 1 and isinstance(factors[0], sk.WhiteKernel)
 
 
 def _name(kernel: sk.Kernel) -> str | None:
@@ -197,15 +188,7 @@ def _name(kernel: sk.Kernel) -> str | None:
 
 
 def _without_noise(kernel: sk.Kernel) -> sk.Kernel:
-    terms = [t for t in _terms(kernel) if not _is_noise(t)]
+    terms = [term for term in _terms(kernel) if not _is_noise(term)]
     if not terms:
         return sk.ConstantKernel(0.0, constant_value_bounds="fixed")
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
-
-
-def _is_noise(term: sk.Kernel) -> bool:
-    factors = _factors(term)[1]
-    return len(factors) == 1 and isinstance(factors[0], sk.WhiteKernel)
+    return reduce(operator.add, terms)

@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lsgp.inputs.projections import (
-    Kinds,
-)
+from lsgp.inputs.projections import Kinds
 from lsgp.inputs.transforms import LINKED_KINDS, Projection
 from lsgp.method.contract import (
     SHARED_PARAMETERS,
@@ -23,8 +21,6 @@ from lsgp.method.kernels import (
     KernelSetting,
     kernel_of,
 )
-
-TRANSFORMS = ("standardize", "yeo-johnson", "half-rank")
 
 #: Used when nothing is tuned, and where tuning starts from.
 DEFAULT_KERNEL = "matern32"
@@ -118,17 +114,6 @@ class Specification(NamedTuple):
             return True
         unchosen = np.log([1e-5, 1e5])
         return any(not np.allclose(b, unchosen) for b in (self.bounds or {}).values())
-
-    @property
-    def admits_mixing(self) -> bool:
-        """Whether tuning may try another transform for each input."""
-        return (
-            len(self.input_transforms) > 1
-            and self.model.correlation.formula is not None
-            and len(self.model.lengthscale) > 1
-            and not self.is_isotropic
-            and "lengthscale" not in self.given
-        )
 
     def kinds_of(self, kind: str) -> Kinds:
         """One transform for all inputs that are not projected."""

@@ -2,7 +2,8 @@
 """Maps with their reference systems: points and grids in, calibrated grids out.
 
 Imports every room and the estimators; needs the extra ``maps`` (xarray, rioxarray, rasterio,
-pyproj, h5netcdf, zarr). Chunked grids are predicted lazily, which needs ``distributed`` too.
+pyproj, geopandas, h5netcdf, zarr). Chunked grids are predicted lazily, which needs
+``distributed`` too.
 """
 
 try:

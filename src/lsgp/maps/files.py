@@ -29,6 +29,7 @@ from lsgp.maps.grid import (
     spatial_array,
     spatial_dims,
     windows_of,
+    windows_of_chunks,
 )
 
 AnyPath = str | os.PathLike[str]
@@ -102,11 +103,9 @@ def write_grid(dataset: xr.Dataset | xr.DataArray, path: AnyPath, verbose: int =
     variables = [(str(name), _plain_attrs(array)) for name, array in own.items()]
     dtype = np.result_type(*(array.dtype for array in own.values()))
     skeleton = dataset.drop_vars(list(own))
-    shape = tuple(first.sizes[dim] for dim in first.dims)
-    n_cells = math.prod(shape)
     with (
         open_map(path, Layout(skeleton, first.dims, x, y, variables, dtype)) as writer,
-        progress_bar("Writing", n_cells, verbose > 0) as advance,
+        progress_bar("Writing", first.size, verbose > 0) as advance,
     ):
         for window in _windows(first, x, y):
             part = dataset[list(own)].isel(window).compute()
@@ -122,26 +121,10 @@ def _plain_attrs(array: xr.DataArray) -> dict[str, str]:
 def _windows(array: xr.DataArray, x: Hashable, y: Hashable) -> Iterator[Window]:
     """The windows of files, or of many whole chunks where an array is lazy."""
     if array.chunks is None:
-        shape = tuple(array.sizes[dim] for dim in array.dims)
-        yield from windows_of(array.dims, shape, y, x)
-        return
+        return windows_of(array.dims, array.shape, y, x)
     # Rows of chunks together, so that threads have several to work on.
-    steps = dict(zip(array.dims, array.chunks, strict=True))
-    across = {dim: slice(0, array.sizes[dim]) for dim in array.dims}
-    others = [dim for dim in array.dims if dim != x]
-
-    def walk(place: int) -> Iterator[Window]:
-        if place == len(others):
-            yield {}
-            return
-        start = 0
-        for size in steps[others[place]]:
-            for more in walk(place + 1):
-                yield {others[place]: slice(start, start + size), **more}
-            start += size
-
-    for found in walk(0):
-        yield {**across, **found}
+    chunks = dict(zip(array.dims, array.chunks, strict=True)) | {x: (array.sizes[x],)}
+    return windows_of_chunks(chunks)
 
 
 # -- formats ---------------------------------------------------------------------------------------
@@ -168,6 +151,12 @@ class Layout(NamedTuple):
         cells = zip(self.dims, self.shape, strict=True)
         return tuple(min(size, sides.get(dim, 1)) for dim, size in cells)
 
+    @property
+    def mapping(self) -> dict[str, str]:
+        """The attribute that names the variable of the reference system, as CF asks."""
+        name = self.skeleton.rio.grid_mapping
+        return {"grid_mapping": name} if name in self.skeleton.coords else {}
+
 
 @contextmanager
 def open_map(path: AnyPath, layout: Layout) -> Iterator[MapWriter]:
@@ -179,136 +168,23 @@ def open_map(path: AnyPath, layout: Layout) -> Iterator[MapWriter]:
         ):
             raise ValueError(f"{path!s} holds something else. Give the path of a new folder.")
         with replace_folder(path) as folder:
-            yield _ZarrWriter(folder, layout)
+            yield _make_zarr(folder, layout)
             zarr.consolidate_metadata(str(folder), zarr_format=2)
         return
-    with replace_file(path) as temporary:
-        if kind == "NetCDF":
-            with _NetcdfWriter.open(temporary, layout) as netcdf:
-                yield netcdf
-        else:
-            with _TiffWriter.open(temporary, layout) as tiff:
-                yield tiff
+    opened = _open_netcdf if kind == "NetCDF" else _open_tiff
+    with replace_file(path) as temporary, opened(temporary, layout) as writer:
+        yield writer
 
 
 def _is_zarr(path: Path) -> bool:
     return any((path / name).exists() for name in (".zgroup", "zarr.json"))
 
 
-class _TiffWriter:
-    """Bands of a GeoTIFF."""
+class _ArrayWriter(NamedTuple):
+    """Arrays of a NetCDF file or of a Zarr group."""
 
-    def __init__(self, file: DatasetWriter, x: Hashable, y: Hashable, is_transposed: bool) -> None:
-        self.file, self.x, self.y, self.is_transposed = file, x, y, is_transposed
-
-    @classmethod
-    @contextmanager
-    def open(cls, path: Path, layout: Layout) -> Iterator[_TiffWriter]:
-        skeleton, dims, x, y, variables, dtype = layout
-        if len(dims) != 2:
-            raise ValueError(
-                f"A GeoTIFF has two dimensions, and the map has {', '.join(map(str, dims))}. "
-                "Select one of the others, or write NetCDF (.nc) or Zarr (.zarr)."
-            )
-        affine = affine_of(_as_array(skeleton, dims), x, y)
-        if affine is None:
-            raise ValueError(
-                "The cells of the map have different sizes, which a GeoTIFF cannot say. Write "
-                "NetCDF (.nc) or Zarr (.zarr)."
-            )
-        with rasterio.open(
-            path,
-            "w",
-            driver="GTiff",
-            width=skeleton.sizes[x],
-            height=skeleton.sizes[y],
-            count=len(variables),
-            dtype=np.dtype(dtype).name,
-            crs=skeleton.rio.crs,
-            transform=affine,
-            nodata=math.nan,
-            tiled=True,
-            blockxsize=TILE,
-            blockysize=TILE,
-            compress="deflate",
-            interleave="band",
-            bigtiff="if_safer",
-        ) as file:
-            for band, (name, attrs) in enumerate(variables, start=1):
-                file.set_band_description(band, name)
-                if attrs.get("units"):
-                    file.set_band_unit(band, attrs["units"])
-                file.update_tags(band, long_name=attrs.get("long_name", name))
-            yield cls(file, x, y, tuple(dims) == (x, y))
-
-    def write(self, window: Window, values: Sequence[NDArray[Any]]) -> None:
-        rows, columns = window[self.y], window[self.x]
-        where = RasterWindow.from_slices((rows.start, rows.stop), (columns.start, columns.stop))
-        for band, array in enumerate(values, start=1):
-            self.file.write(array.T if self.is_transposed else array, band, window=where)
-
-
-def _as_array(skeleton: xr.Dataset, dims: Sequence[Hashable]) -> xr.DataArray:
-    """A DataArray of the skeleton's coordinates, for what asks one for its transform."""
-    shape = tuple(skeleton.sizes[dim] for dim in dims)
-    values = np.broadcast_to(np.zeros((), dtype=np.int8), shape)
-    return xr.DataArray(values, dims=tuple(dims), coords=skeleton.coords)
-
-
-class _NetcdfWriter:
-    """Variables of a NetCDF file, which xarray has made with its coordinates."""
-
-    def __init__(self, file: h5netcdf.File, dims: Sequence[Hashable], names: Sequence[str]) -> None:
-        self.file, self.dims, self.names = file, dims, names
-
-    @classmethod
-    @contextmanager
-    def open(cls, path: Path, layout: Layout) -> Iterator[_NetcdfWriter]:
-        skeleton, dims, variables = layout.skeleton, layout.dims, layout.variables
-        skeleton.to_netcdf(path, engine="h5netcdf")
-        with h5netcdf.File(path, "a") as file:
-            for name, attrs in variables:
-                made = file.create_variable(
-                    name,
-                    tuple(map(str, dims)),
-                    dtype=layout.dtype,
-                    chunks=layout.chunks,
-                    compression="gzip",
-                    compression_opts=1,
-                    shuffle=True,
-                    fillvalue=np.nan,
-                )
-                made.attrs.update(_with_mapping(attrs, skeleton))
-            yield cls(file, dims, [name for name, _ in variables])
-
-    def write(self, window: Window, values: Sequence[NDArray[Any]]) -> None:
-        where = tuple(window[dim] for dim in self.dims)
-        for name, array in zip(self.names, values, strict=True):
-            self.file.variables[name][where] = array
-
-
-class _ZarrWriter:
-    """Arrays of a Zarr group, which xarray has made with its coordinates."""
-
-    def __init__(self, folder: Path, layout: Layout) -> None:
-        skeleton, dims = layout.skeleton, layout.dims
-        # The second format, which every reader knows.
-        skeleton.to_zarr(folder, mode="w", consolidated=False, zarr_format=2)
-        group = zarr.open_group(str(folder), mode="a", zarr_format=2)
-        self.dims = dims
-        self.arrays: list[Any] = []
-        for name, attrs in layout.variables:
-            made = group.create_array(
-                name,
-                shape=layout.shape,
-                chunks=layout.chunks,
-                dtype=layout.dtype,
-                fill_value=np.nan,
-            )
-            made.attrs.update(
-                {"_ARRAY_DIMENSIONS": list(map(str, dims)), **_with_mapping(attrs, skeleton)}
-            )
-            self.arrays.append(made)
+    arrays: list[Any]
+    dims: Sequence[Hashable]
 
     def write(self, window: Window, values: Sequence[NDArray[Any]]) -> None:
         where = tuple(window[dim] for dim in self.dims)
@@ -316,7 +192,99 @@ class _ZarrWriter:
             array[where] = own
 
 
-def _with_mapping(attrs: dict[str, str], skeleton: xr.Dataset) -> dict[str, str]:
-    """With the name of the variable that holds the reference system, as CF asks."""
-    mapping = skeleton.rio.grid_mapping
-    return {**attrs, "grid_mapping": mapping} if mapping in skeleton.coords else dict(attrs)
+@contextmanager
+def _open_netcdf(path: Path, layout: Layout) -> Iterator[MapWriter]:
+    """A NetCDF file: xarray writes the coordinates, and values follow by windows."""
+    layout.skeleton.to_netcdf(path, engine="h5netcdf")
+    with h5netcdf.File(path, "a") as file:
+        arrays = []
+        for name, attrs in layout.variables:
+            made = file.create_variable(
+                name,
+                tuple(map(str, layout.dims)),
+                dtype=layout.dtype,
+                chunks=layout.chunks,
+                compression="gzip",
+                compression_opts=1,
+                shuffle=True,
+                fillvalue=np.nan,
+            )
+            made.attrs.update({**attrs, **layout.mapping})
+            arrays.append(made)
+        yield _ArrayWriter(arrays, layout.dims)
+
+
+def _make_zarr(folder: Path, layout: Layout) -> MapWriter:
+    """A Zarr group: xarray writes the coordinates, and values follow by windows."""
+    # The second format, which every reader knows.
+    layout.skeleton.to_zarr(folder, mode="w", consolidated=False, zarr_format=2)
+    group = zarr.open_group(str(folder), mode="a", zarr_format=2)
+    arrays = []
+    for name, attrs in layout.variables:
+        made = group.create_array(
+            name,
+            shape=layout.shape,
+            chunks=layout.chunks,
+            dtype=layout.dtype,
+            fill_value=np.nan,
+        )
+        made.attrs.update({"_ARRAY_DIMENSIONS": list(map(str, layout.dims))})
+        made.attrs.update({**attrs, **layout.mapping})
+        arrays.append(made)
+    return _ArrayWriter(arrays, layout.dims)
+
+
+class _TiffWriter(NamedTuple):
+    """Bands of a GeoTIFF."""
+
+    file: DatasetWriter
+    layout: Layout
+
+    def write(self, window: Window, values: Sequence[NDArray[Any]]) -> None:
+        y, x = self.layout.y, self.layout.x
+        rows, columns = window[y], window[x]
+        where = RasterWindow.from_slices((rows.start, rows.stop), (columns.start, columns.stop))
+        is_transposed = tuple(self.layout.dims) == (x, y)
+        for band, array in enumerate(values, start=1):
+            self.file.write(array.T if is_transposed else array, band, window=where)
+
+
+@contextmanager
+def _open_tiff(path: Path, layout: Layout) -> Iterator[MapWriter]:
+    """A GeoTIFF with a band for each variable."""
+    skeleton, dims = layout.skeleton, layout.dims
+    if len(dims) != 2:
+        raise ValueError(
+            f"A GeoTIFF has two dimensions, and the map has {', '.join(map(str, dims))}. "
+            "Select one of the others, or write NetCDF (.nc) or Zarr (.zarr)."
+        )
+    affine = affine_of(skeleton, layout.x, layout.y)
+    if affine is None:
+        raise ValueError(
+            "The cells of the map have different sizes, which a GeoTIFF cannot say. Write "
+            "NetCDF (.nc) or Zarr (.zarr)."
+        )
+    with rasterio.open(
+        path,
+        "w",
+        driver="GTiff",
+        width=skeleton.sizes[layout.x],
+        height=skeleton.sizes[layout.y],
+        count=len(layout.variables),
+        dtype=np.dtype(layout.dtype).name,
+        crs=skeleton.rio.crs,
+        transform=affine,
+        nodata=math.nan,
+        tiled=True,
+        blockxsize=TILE,
+        blockysize=TILE,
+        compress="deflate",
+        interleave="band",
+        bigtiff="if_safer",
+    ) as file:
+        for band, (name, attrs) in enumerate(layout.variables, start=1):
+            file.set_band_description(band, name)
+            if attrs.get("units"):
+                file.set_band_unit(band, attrs["units"])
+            file.update_tags(band, long_name=attrs.get("long_name", name))
+        yield _TiffWriter(file, layout)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.maps.crs import GivenCRS
 from lsgp.maps.fitting import cells_as_columns, fit, target_array
-from lsgp.maps.grid import Grid, Window, grid_of, spatial_array, spatial_dims
+from lsgp.maps.grid import Grid, Window, collect, grid_of, spatial_array, spatial_dims
 from lsgp.maps.inputs import Covariates
 from lsgp.maps.plan import MapPlan, plan_map
 
@@ -82,11 +82,7 @@ def fill(
     (0, 24)
     """
     plan = plan_fill(data, variable, estimator, covariates, crs, max_distance, kind, sphere)
-    parts = [np.empty(plan.array.shape, plan.dtype) for _ in plan.names]
-    for window, values in plan.fill_windows():
-        where = tuple(window[dim] for dim in plan.array.dims)
-        for whole, part in zip(parts, values, strict=True):
-            whole[where] = part
+    parts = collect(plan.fill_windows(), plan.grid, len(plan.names), plan.dtype)
     found = plan.skeleton.copy()
     for name, attrs, part in zip(plan.names, plan.attributes, parts, strict=True):
         found[name] = (plan.array.dims, part, attrs)
@@ -146,17 +142,11 @@ class FillPlan:
                 own = self.array.isel(window).to_numpy().astype(self.dtype)
                 yield window, [own, np.zeros_like(own)]
             return
-        for window, found in self.map.predict_windows(advance):
-            own = self.array.isel(window).to_numpy().astype(self.dtype)
+        for window, (mean, std, *_) in self.map.predict_windows(advance):
+            own = self.array.isel(window).to_numpy()
             is_known = np.isfinite(own)
-            mean, std = found[0], found[1]
-            yield (
-                window,
-                [
-                    np.where(is_known, own, mean).astype(self.dtype),
-                    np.where(is_known, 0.0, std).astype(self.dtype),
-                ],
-            )
+            both = np.where(is_known, own, mean), np.where(is_known, 0.0, std)
+            yield window, [values.astype(self.dtype) for values in both]
 
 
 def plan_fill(

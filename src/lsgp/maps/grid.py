@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from affine import Affine
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from pyproj import CRS
 
 from lsgp.maps.crs import DEGREE_UNITS, DEGREES, GivenCRS, is_same, name_of, read_crs
@@ -72,17 +73,36 @@ def windows_of(
 ) -> Iterator[Window]:
     """Windows over an array of these dimensions: one step of each other dimension at a time."""
     steps = dict.fromkeys(dims, 1) | {y: WINDOW_ROWS, x: WINDOW_COLUMNS}
+    chunks = {
+        dim: [min(steps[dim], size - start) for start in range(0, size, steps[dim])]
+        for dim, size in zip(dims, shape, strict=True)
+    }
+    return windows_of_chunks(chunks)
 
-    def walk(place: int) -> Iterator[Window]:
-        if place == len(dims):
-            yield {}
-            return
-        dim, size = dims[place], shape[place]
-        for start in range(0, size, steps[dim]):
-            for rest in walk(place + 1):
-                yield {dim: slice(start, min(start + steps[dim], size)), **rest}
 
-    return walk(0)
+def windows_of_chunks(chunks: Mapping[Hashable, Sequence[int]]) -> Iterator[Window]:
+    """Windows of one chunk each, from the sizes of the chunks along each dimension.
+
+    Examples
+    --------
+    >>> from lsgp.maps.grid import windows_of_chunks
+    >>> [window["x"] for window in windows_of_chunks({"y": [2], "x": [3, 1]})]
+    [slice(0, 3, None), slice(3, 4, None)]
+    """
+    ends = {dim: np.cumsum([0, *sizes]).tolist() for dim, sizes in chunks.items()}
+    sides = [[slice(*pair) for pair in pairwise(own)] for own in ends.values()]
+    for window in product(*sides):
+        yield dict(zip(chunks, window, strict=True))
+
+
+def collect(
+    windows: Iterable[tuple[Window, ArrayLike]], grid: Grid, n: int, dtype: DTypeLike
+) -> NDArray[Any]:
+    """Values of n variables in all windows of a grid, in one array (n, ...)."""
+    values = np.empty((n, *grid.shape), dtype)
+    for window, part in windows:
+        values[(slice(None), *(window[dim] for dim in grid.dims))] = part
+    return values
 
 
 # -- from a template -----------------------------------------------------------------------------
@@ -154,7 +174,7 @@ def spatial_dims(array: xr.DataArray) -> tuple[Hashable, Hashable]:
     return found[0], found[1]
 
 
-def _said_affine(array: xr.DataArray) -> Affine | None:
+def _said_affine(array: xr.DataArray | xr.Dataset) -> Affine | None:
     """The transform as the object has it in writing, if it has."""
     mapping = array.coords.get(array.rio.grid_mapping)
     said = None if mapping is None else mapping.attrs.get("GeoTransform")
@@ -170,7 +190,7 @@ def _refuse_rotated(array: xr.DataArray) -> None:
         )
 
 
-def affine_of(array: xr.DataArray, x: Hashable, y: Hashable) -> Affine | None:
+def affine_of(array: xr.DataArray | xr.Dataset, x: Hashable, y: Hashable) -> Affine | None:
     """The transform of an object: as said, or by its coordinates if they are even."""
     said = _said_affine(array)
     width, height = (side_of(np.asarray(array[dim], dtype=float)) for dim in (x, y))
@@ -249,6 +269,10 @@ def same_axis(a: NDArray[Any], b: NDArray[Any]) -> bool:
         return False
     if a.dtype.kind not in "fiu" or b.dtype.kind not in "fiu":
         return bool(np.array_equal(a, b))
-    step = np.abs(np.diff(a.astype(float))).min(initial=np.inf)
-    allowed = SAME * step if np.isfinite(step) else SAME
-    return bool(np.all(np.abs(a.astype(float) - b.astype(float)) <= allowed))
+    return bool(np.all(np.abs(a.astype(float) - b.astype(float)) <= tolerance_of(a)))
+
+
+def tolerance_of(axis: NDArray[Any]) -> float:
+    """How far apart coordinates may be that are the same but for rounding."""
+    step = np.abs(np.diff(axis.astype(float))).min(initial=np.inf)
+    return float(SAME * step) if np.isfinite(step) else SAME

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 from pyproj import CRS
@@ -18,7 +20,7 @@ from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.coordinates import sphere_of
 from lsgp.inputs.frames import make_frame
 from lsgp.maps.crs import DEGREES, is_same, name_of, read_crs
-from lsgp.maps.grid import X_NAMES, Y_NAMES, Grid, Window, same_axis
+from lsgp.maps.grid import X_NAMES, Y_NAMES, Grid, Window, same_axis, tolerance_of
 
 Array = NDArray[np.float64]
 Covariates: TypeAlias = xr.Dataset | xr.DataArray | Mapping[str, Any]
@@ -172,17 +174,10 @@ def _select(array: xr.DataArray, name: str, dim: Hashable, grid: Grid) -> xr.Dat
     """The cells of the grid out of a larger covariate, or one that runs the other way."""
     wanted = grid.axis(dim)
     if wanted.dtype.kind in "fiu" and array[dim].dtype.kind in "fiu":
-        own = np.asarray(array[dim], dtype=float)
-        order = np.argsort(own)
-        at = np.clip(np.searchsorted(own[order], wanted), 1, max(len(own) - 1, 1))
-        near = np.where(
-            np.abs(own[order][at - 1] - wanted) <= np.abs(own[order][at % len(own)] - wanted),
-            at - 1,
-            at % len(own),
-        )
-        places = order[near]
-        if same_axis(wanted, own[places]):
-            return array.isel({dim: places})
+        with suppress(KeyError, pd.errors.InvalidIndexError):  # none is that near, or several are
+            return array.sortby(dim).sel(
+                {dim: wanted.astype(float)}, method="nearest", tolerance=tolerance_of(wanted)
+            )
     raise ValueError(
         f"The covariate {name!r} has other coordinates {dim!r} than the grid. Bring it onto the "
         "grid: covariates.rio.reproject_match(template), or covariates.interp_like(template)."

@@ -15,6 +15,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import inputs_of_rows
 from lsgp.inputs.transforms.sphere import Sphere, ground_distance
 from lsgp.maps.inputs import Coordinates
+from lsgp.search.contract import SearchRequest
 from lsgp.search.index import NeighborIndex, build_index
 
 Array = NDArray[np.float64]
@@ -38,7 +39,7 @@ class Places(NamedTuple):
 
         def work(start: int, stop: int) -> None:
             points = _points(x[start:stop], y[start:stop], self.is_geographic)
-            near = self.tree.nearest_with_distances(points, unit, 1)
+            near = self.tree.measure(SearchRequest(points, unit, 1))
             found[start:stop] = near.distances[:, 0]
 
         for _ in run_blocks(work, len(x), BLOCK, n_threads):

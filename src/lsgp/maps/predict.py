@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import xarray as xr
 
 from lsgp.maps.cells import Model
 from lsgp.maps.crs import GivenCRS
+from lsgp.maps.grid import collect
 from lsgp.maps.inputs import Covariates
-from lsgp.maps.plan import MapPlan, plan_map
+from lsgp.maps.plan import plan_map
 
 
 def predict_grid(
@@ -111,11 +111,5 @@ def predict_grid(
         from lsgp.maps.lazy import lazy_values
 
         return plan.dataset(lazy_values(plan))
-    return plan.dataset(_values(plan))
-
-
-def _values(plan: MapPlan) -> np.ndarray:
-    values = np.empty((len(plan.variables), *plan.grid.shape), dtype=plan.question.dtype)
-    for window, part in plan.predict_windows():
-        values[(slice(None), *(window[dim] for dim in plan.grid.dims))] = part
-    return values
+    n, dtype = len(plan.variables), plan.question.dtype
+    return plan.dataset(collect(plan.predict_windows(), plan.grid, n, dtype))

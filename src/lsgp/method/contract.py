@@ -220,6 +220,12 @@ class Predictions(NamedTuple):
     #: (q,) what the noise of an observation at the query is multiplied by [E7]; None: 1.
     noise_unit: NDArray[np.floating] | None = None
 
+    @classmethod
+    def empty(cls, q: int, t: int, dtype: np.dtype | type = np.float64) -> Predictions:
+        """Room for them; noise units are 1."""
+        mean, variance, scale, dof = (np.empty(shape, dtype) for shape in ((q, t), q, (q, t), q))
+        return cls(mean, variance, scale, dof, np.empty(q, np.int32), np.ones(q))
+
     def beside(self, queries: NDArray[np.floating]) -> Predictions:
         """The same where queries are that were brought to the host."""
         mean, variance, scale, dof = (beside(part, queries) for part in self[:4])

@@ -23,6 +23,7 @@ from lsgp.ensemble.view import (
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.method.distribution import PredictiveDistribution
+from lsgp.search.contract import SearchRequest
 
 Array = NDArray[np.float64]
 
@@ -170,7 +171,7 @@ def _count_training_rows(model: LSGPRegressor, X: Array, y: Array) -> int:
     """How many rows have a training row of the same inputs and targets as their nearest."""
     fitted = model.fitted_[0]
     lengthscale = np.asarray(fitted.model.lengthscale, dtype=float)
-    found = fitted.index.nearest_with_distances(fitted.inputs_of(X), lengthscale, 1)
+    found = fitted.index.measure(SearchRequest(fitted.inputs_of(X), lengthscale, 1))
     nearest = found.neighbors[:, 0]
     known = columns_of(targets_of_rows(model.ensemble_, nearest))
     is_same = np.all(np.isclose(known, y, rtol=1e-6, atol=0.0), axis=1)

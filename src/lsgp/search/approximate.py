@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import _core
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import Neighborhoods, SearchIndex, SearchRequest
+from lsgp.search.exclusions import Exclusions
 from lsgp.search.growing import grow
-from lsgp.search.index import LEAF_SIZE, NeighborIndex, SearchIndex, build_index
-from lsgp.search.nearest import NearestSearch
+from lsgp.search.index import LEAF_SIZE, NeighborIndex, build_index
 
 #: With fewer inputs an exact search opens few leaves more, and is nearly as fast: see
 #: `benchmarks/approximate_search.py`.
@@ -62,7 +62,7 @@ def code_shapes(n_leaves: int, d: int) -> dict[str, tuple[int, ...]]:
 
 
 @dataclass(frozen=True, eq=False)
-class ApproximateIndex(NearestSearch):
+class ApproximateIndex:
     """A tree with its points in codes, a `SearchIndex`."""
 
     tree: NeighborIndex
@@ -88,33 +88,19 @@ class ApproximateIndex(NearestSearch):
             f"inputs, bounding-box tree with {len(self.tree.leaves)} leaves"
         )
 
-    def within(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        radius: float,
-        *,
-        max_neighbors: int,
-        first_query: int = 0,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> NDArray[np.int32]:
-        return self.tree.within(
-            queries,
-            lengthscale,
-            radius,
-            max_neighbors=max_neighbors,
-            first_query=first_query,
-            exclusions=exclusions,
-        )
+    def search(self, request: SearchRequest) -> NDArray[np.int32]:
+        if request.n_neighbors is None:
+            return self.tree.search(request)
+        return self._nearest(request, request.n_neighbors, None)
 
-    def count_within(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        radius: float,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> NDArray[np.int64]:
-        return self.tree.count_within(queries, lengthscale, radius, exclusions)
+    def measure(self, request: SearchRequest) -> Neighborhoods:
+        if request.n_neighbors is None:
+            return self.tree.measure(request)
+        squares = np.empty((len(request.queries), max(request.n_neighbors, 0)))
+        return Neighborhoods(self._nearest(request, request.n_neighbors, squares), squares)
+
+    def count(self, request: SearchRequest) -> NDArray[np.int64]:
+        return self.tree.count(request)
 
     def add_rows(self, X: NDArray[np.float64]) -> SearchIndex:
         return grow(self, X / self.unit)
@@ -135,35 +121,16 @@ class ApproximateIndex(NearestSearch):
         """Another tree, searched with the same reach."""
         return self if tree is self.tree else encode(tree, self.reach, self.recall)
 
-    def find_nearest(
+    def _nearest(
         self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
+        request: SearchRequest,
         n_neighbors: int,
-        exclusions: Exclusions,
-        squared_distances: NDArray[np.float64] | None,  # (q, n_neighbors), written
+        squares: NDArray[np.float64] | None,  # (q, n_neighbors), written
     ) -> NDArray[np.int32]:
-        in_units, factor = self.tree.enter(queries, lengthscale, exclusions)
-        if n_neighbors < 1:
-            raise ValueError(f"n_neighbors={n_neighbors} is not positive.")
-        neighbors = np.empty((len(queries), n_neighbors), np.int32)
-        rows, radius, groups, query_groups = exclusions
-        _core.core.find_near(
-            self.tree.leaves,
-            self.tree.order,
-            self.tree.boxes,
-            *self.codes,
-            self.reach,
-            in_units,
-            factor,
-            rows,
-            radius,
-            self.unit,
-            groups,
-            query_groups,
-            neighbors,
-            squared_distances,
-        )
+        coded = self.tree.tree, *self.codes, self.reach
+        entered, exclusions = self.tree.enter(request), request.exclusions.arguments(self.unit)
+        neighbors = np.empty((len(request.queries), n_neighbors), np.int32)
+        _core.core.find_near(*coded, *entered, exclusions, neighbors, squares)
         return neighbors
 
 
@@ -171,7 +138,7 @@ def encode(tree: NeighborIndex, reach: float, recall: float) -> ApproximateIndex
     """The tree with its points in codes."""
     shapes = code_shapes(len(tree.leaves), tree.d)
     codes = Codes(**{name: np.empty(shape, np.uint8) for name, shape in shapes.items()})
-    _core.core.encode_tree(tree.leaves, tree.order, tree.boxes, *codes)
+    _core.core.encode_tree(tree.tree, *codes)
     return ApproximateIndex(tree, codes, reach, recall)
 
 
@@ -236,17 +203,16 @@ class _Probes:
     ) -> None:
         place = np.flatnonzero(np.isin(tree.order, rows))
         leaf, within = np.divmod(place, tree.order.shape[1])
-        self.queries = np.ascontiguousarray(tree.leaves[leaf, :, within] * tree.unit)
-        self.exclusions = Exclusions(np.ascontiguousarray(tree.order.reshape(-1)[place]))
-        self.lengthscale, self.n_neighbors = lengthscale, n_neighbors
-        exact = tree.nearest_with_squares(self.queries, lengthscale, n_neighbors, self.exclusions)
-        self.last = np.max(exact.distances, axis=1, where=exact.neighbors >= 0, initial=0.0)
-        self.n_true = max(int(np.count_nonzero(exact.neighbors >= 0)), 1)
+        queries = np.ascontiguousarray(tree.leaves[leaf, :, within] * tree.unit)
+        themselves = Exclusions(np.ascontiguousarray(tree.order.reshape(-1)[place]))
+        self.request = SearchRequest(queries, lengthscale, n_neighbors, themselves)
+        exact = tree.measure(self.request)
+        is_there = exact.neighbors >= 0
+        self.last = np.max(exact.squares, axis=1, where=is_there, initial=0.0)
+        self.n_true = max(int(np.count_nonzero(is_there)), 1)
 
     def recall(self, index: ApproximateIndex) -> float:
         """Share of the neighbors that are found; of equally distant ones, any counts."""
-        found = index.nearest_with_squares(
-            self.queries, self.lengthscale, self.n_neighbors, self.exclusions
-        )
-        is_right = (found.neighbors >= 0) & (found.distances <= self.last[:, None])
+        found = index.measure(self.request)
+        is_right = (found.neighbors >= 0) & (found.squares <= self.last[:, None])
         return float(np.count_nonzero(is_right)) / self.n_true

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from lsgp import _core
 from lsgp.compute.memory import empty_aligned
 from lsgp.search.arrays import require_array, require_scale
+from lsgp.search.contract import SearchIndex, SearchRequest
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
-from lsgp.search.index import SearchIndex
 
 Array = NDArray[np.float64]
 
@@ -84,47 +84,59 @@ class CoarseTree(NamedTuple):
         begins, ends = self.spans(np.array([node]))
         return self.order.ravel()[begins[0] : ends[0]]
 
-    def nearest_units(
-        self,
-        index: SearchIndex,
-        queries: Array,
-        n_units: int,
-        reach: float,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> NDArray[np.int32]:
-        """Units of each query (q, n_units), nearest first; -1 where there are fewer.
 
-        They reach so many times as far as that many nearest rows, which the index finds. A node
-        that holds a row that is left out is opened.
-        """
-        require_array("queries", queries, np.float64, (None, self.leaves.shape[1]))
-        exclusions.require_fit(len(queries), self.n)
-        size = min(n_units, self.n)
-        nearest = index.nearest_with_distances(queries, self.unit, size, exclusions)
-        limits = (reach * nearest.distances[:, -1]) ** 2
-        units = np.full((len(queries), n_units), -1, np.int32)
-        rows, radius, groups, query_groups = exclusions
-        _core.core.find_units(
-            self.leaves,
-            self.order,
-            self.boxes,
-            self.means,
-            self.squared_radii,
-            self.places,
-            queries / self.unit,
-            limits,
-            rows,
-            radius,
-            self.unit,
-            groups,
-            query_groups,
-            units,
-        )
-        # As many rows on top of the query leave nothing to reach for.
-        is_on_top = limits == 0
-        units[is_on_top] = -1
-        units[is_on_top, :size] = nearest.neighbors[is_on_top]
-        return units
+class UnitRequest(NamedTuple):
+    """The units that are wanted around each query [E9]."""
+
+    tree: CoarseTree
+    row_index: SearchIndex  # of the same rows
+    queries: Array  # (q, d)
+    n_units: int
+    reach: float  # how many times as far as that many nearest rows units reach
+    exclusions: Exclusions = NO_EXCLUSIONS
+
+    def block(self, start: int, stop: int) -> UnitRequest:
+        """The same for the queries from start to stop - 1."""
+        return self.of_queries(slice(start, stop))
+
+    def of_queries(self, which: slice | NDArray[np.integer]) -> UnitRequest:
+        """The same for some of the queries."""
+        exclusions = self.exclusions.of_queries(which)
+        return self._replace(queries=self.queries[which], exclusions=exclusions)
+
+    @property
+    def of_rows(self) -> SearchRequest:
+        """The nearest rows, as many as units are wanted."""
+        size = min(self.n_units, self.tree.n)
+        return SearchRequest(self.queries, self.tree.unit, size, self.exclusions)
+
+
+def search_units(request: UnitRequest) -> NDArray[np.int32]:
+    """Units of each query (q, n_units), nearest first; -1 where there are fewer.
+
+    A node that holds a row that is left out is opened.
+    """
+    tree, queries, exclusions = request.tree, request.queries, request.exclusions
+    require_array("queries", queries, np.float64, (None, tree.leaves.shape[1]))
+    exclusions.require_fit(len(queries), tree.n)
+    nearest = request.row_index.measure(request.of_rows)
+    limits = (request.reach * nearest.distances[:, -1]) ** 2
+    units = np.full((len(queries), request.n_units), -1, np.int32)
+    _core.core.find_units(
+        (tree.leaves, tree.order, tree.boxes),
+        tree.means,
+        tree.squared_radii,
+        tree.places,
+        queries / tree.unit,
+        limits,
+        exclusions.arguments(tree.unit),
+        units,
+    )
+    # As many rows on top of the query leave nothing to reach for.
+    is_on_top = limits == 0
+    units[is_on_top] = -1
+    units[is_on_top, : nearest.neighbors.shape[1]] = nearest.neighbors[is_on_top]
+    return units
 
 
 def build_coarse_tree(X: Array, unit: Array, noise: Array, n_threads: int = 1) -> CoarseTree:
@@ -136,11 +148,12 @@ def build_coarse_tree(X: Array, unit: Array, noise: Array, n_threads: int = 1) -
     Examples
     --------
     >>> import numpy as np
-    >>> from lsgp.search.coarse import build_coarse_tree
+    >>> from lsgp.search.coarse import UnitRequest, build_coarse_tree, search_units
     >>> from lsgp.search.index import build_index
     >>> X = np.linspace(0.0, 1.0, 1001)[:, None]
     >>> tree = build_coarse_tree(X, np.ones(1), np.ones(1001))
-    >>> units = tree.nearest_units(build_index(X, np.ones(1)), np.array([[0.5]]), 16, 8.0)[0]
+    >>> request = UnitRequest(tree, build_index(X, np.ones(1)), np.array([[0.5]]), 16, 8.0)
+    >>> units = search_units(request)[0]
     >>> int(np.count_nonzero(units < 1001))
     8
     >>> [len(tree.rows_of(unit - 1001)) for unit in units[units >= 1001]]
@@ -162,7 +175,7 @@ def build_coarse_tree(X: Array, unit: Array, noise: Array, n_threads: int = 1) -
     row_shares = 1.0 / np.clip(noise.astype(float), *SHARE_LIMITS)
     shares = np.empty(2 * n_leaves - 1)
     means, variances = np.empty((2 * n_leaves - 1, d)), np.empty((2 * n_leaves - 1, d))
-    _core.core.find_moments(leaves, order, boxes, row_shares, shares, means, variances)
+    _core.core.find_moments((leaves, order, boxes), row_shares, shares, means, variances)
     squares = _sum(order, row_shares[:, None] ** 2)[:, 0]
     return CoarseTree(
         leaves,

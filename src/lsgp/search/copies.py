@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from lsgp.search.contract import SearchIndex, SearchRequest
 from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import SearchIndex
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
@@ -40,7 +40,8 @@ def find_copies(X: Array, y: Array, index: SearchIndex) -> Rows | None:
         return None
     k, unit = min(N_LOOKED_AT, n - 1), np.ones(X.shape[1])
     queries, own = np.ascontiguousarray(X[suspects]), Exclusions(suspects)
-    rows, distances = index.nearest_with_distances(queries, unit, k, own)
+    found = index.measure(SearchRequest(queries, unit, k, own))
+    rows, distances = found.neighbors, found.distances
     close = _are_close(y[suspects][:, None, :], y[np.maximum(rows, 0)])
     is_same = close & (rows >= 0) & np.isfinite(distances)
     others = np.where(is_same | (rows < 0), np.inf, distances).min(axis=1)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ class Exclusions(NamedTuple):
     --------
     >>> import numpy as np
     >>> from lsgp.search.exclusions import Exclusions
-    >>> Exclusions(rows=np.arange(9, dtype=np.int32)).block(3, 5).rows
+    >>> Exclusions(rows=np.arange(9, dtype=np.int32)).of_queries(slice(3, 5)).rows
     array([3, 4], dtype=int32)
     """
 
@@ -40,20 +40,12 @@ class Exclusions(NamedTuple):
             return cls(rows)
         return cls(rows, None, groups, np.where(rows >= 0, groups[rows], -1).astype(np.int32))
 
-    def block(self, start: int, stop: int) -> Exclusions:
-        """Those of the queries from start to stop - 1."""
+    def of_queries(self, which: slice | NDArray[np.integer]) -> Exclusions:
+        """Those of some of the queries."""
         return self._replace(
-            rows=_cut(self.rows, start, stop),
-            radius=_cut(self.radius, start, stop),
-            query_groups=_cut(self.query_groups, start, stop),
-        )
-
-    def take(self, queries: NDArray[np.integer]) -> Exclusions:
-        """Those of these queries (k,)."""
-        return self._replace(
-            rows=None if self.rows is None else self.rows[queries],
-            radius=None if self.radius is None else self.radius[queries],
-            query_groups=None if self.query_groups is None else self.query_groups[queries],
+            rows=None if self.rows is None else self.rows[which],
+            radius=None if self.radius is None else self.radius[which],
+            query_groups=None if self.query_groups is None else self.query_groups[which],
         )
 
     def among(self, start: int, stop: int) -> Exclusions:
@@ -62,7 +54,12 @@ class Exclusions(NamedTuple):
         if rows is not None:
             is_here = (rows >= start) & (rows < stop)
             rows = np.where(is_here, rows - start, -1).astype(np.int32)
-        return self._replace(rows=rows, groups=_cut(self.groups, start, stop))
+        groups = None if self.groups is None else self.groups[start:stop]
+        return self._replace(rows=rows, groups=groups)
+
+    def arguments(self, unit: NDArray[np.float64]) -> tuple[object, ...]:
+        """As functions of the core take them, for points that are divided by the unit (d,)."""
+        return self.rows, self.radius, unit, self.groups, self.query_groups
 
     def require_fit(self, q: int, n: int) -> None:
         """Refuse what does not belong to q queries among n rows."""
@@ -80,9 +77,3 @@ class Exclusions(NamedTuple):
 
 
 NO_EXCLUSIONS = Exclusions()
-
-Number = TypeVar("Number", bound=np.generic)
-
-
-def _cut(array: NDArray[Number] | None, start: int, stop: int) -> NDArray[Number] | None:
-    return None if array is None else array[start:stop]

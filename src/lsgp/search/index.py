@@ -12,7 +12,6 @@ to the metric, with a proof that none is missed (`_core/nearest.h`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +19,9 @@ from numpy.typing import NDArray
 from lsgp import _core
 from lsgp.compute.memory import empty_aligned
 from lsgp.search.arrays import is_finite, require_array, require_scale
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
-from lsgp.search.growing import grow
+from lsgp.search.contract import Neighborhoods, SearchIndex, SearchRequest
+from lsgp.search.growing import grow, nearest_of
 from lsgp.search.metric import factor_between
-from lsgp.search.nearest import NearestSearch
-from lsgp.search.neighborhoods import Neighborhoods, require_few
 
 #: Points per leaf of the tree.
 LEAF_SIZE = 64
@@ -32,78 +29,8 @@ LEAF_SIZE = 64
 LARGEST_EMPTY_SHARE = 0.25
 
 
-class SearchIndex(Protocol):
-    """Rows among which neighbors are searched, whatever their arrangement."""
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-
-    @property
-    def d(self) -> int:
-        """Number of inputs."""
-
-    @property
-    def unit(self) -> NDArray[np.float64]:
-        """What the points are divided by inside, (d,): the index is fastest near this metric."""
-
-    @property
-    def recall(self) -> float:
-        """Fraction of the true neighbors that a search finds."""
-
-    def nearest(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> NDArray[np.int32]:
-        """Rows of the nearest admissible points of each query, (q, n_neighbors), nearest first.
-
-        Queries (q, d) are in the units of X. Rows are -1 where fewer exist.
-        """
-
-    def nearest_with_distances(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        n_neighbors: int,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> Neighborhoods:
-        """`nearest`, and the distances in the scaled metric."""
-
-    def within(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        radius: float,
-        *,
-        max_neighbors: int,
-        first_query: int = 0,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> NDArray[np.int32]:
-        """Rows of all admissible points within a radius of each query in the scaled metric.
-
-        The result has shape (q, w), w the largest number found, padded with -1; nearest first.
-        ``first_query`` is the number of the block's first query, for the error that is raised
-        when a query reaches more than ``max_neighbors`` points.
-        """
-
-    def add_rows(self, X: NDArray[np.float64]) -> SearchIndex:
-        """The index of its rows and, after them, those of X (k, d)."""
-
-    def keep_rows(self, kept: NDArray[np.bool_]) -> SearchIndex:
-        """The index of the rows where ``kept`` (n,) is true, numbered anew in their order."""
-
-    def compact(self) -> SearchIndex:
-        """The same rows in one tree without gaps, as if it had been built at once."""
-
-    def describe(self) -> str:
-        """One line for people."""
-
-
 @dataclass(frozen=True, eq=False)
-class NeighborIndex(NearestSearch):
+class NeighborIndex:
     """One tree, a `SearchIndex`: plain arrays, which can be saved and memory-mapped."""
 
     leaves: NDArray[np.float64]  # (n_leaves, d, LEAF_SIZE) points divided by the unit
@@ -126,30 +53,31 @@ class NeighborIndex(NearestSearch):
             f"bounding-box tree with {len(self.leaves)} leaves"
         )
 
-    def within(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        radius: float,
-        *,
-        max_neighbors: int,
-        first_query: int = 0,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> NDArray[np.int32]:
-        found, counts = self._within(queries, lengthscale, radius, max_neighbors, exclusions)
-        require_few(counts, max_neighbors, radius, lengthscale, first_query)
-        neighbors = np.full((len(queries), counts.max(initial=0)), -1, np.int32)
+    @property
+    def tree(self) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
+        """The arrays that every search reads."""
+        return self.leaves, self.order, self.boxes
+
+    def search(self, request: SearchRequest) -> NDArray[np.int32]:
+        if request.n_neighbors is not None:
+            return self._nearest(request, request.n_neighbors, None)
+        found, counts = self._within(request, request.max_neighbors)
+        request.require_few(counts)
+        neighbors = np.full((len(counts), counts.max(initial=0)), -1, np.int32)
         neighbors[np.arange(neighbors.shape[1]) < counts[:, None]] = found
         return neighbors
 
-    def count_within(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        radius: float,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-    ) -> NDArray[np.int64]:
-        return self._within(queries, lengthscale, radius, 0, exclusions)[1]
+    def measure(self, request: SearchRequest) -> Neighborhoods:
+        if request.n_neighbors is None:
+            counts = self.count(request)
+            request.require_few(counts)
+            return nearest_of(self, request, counts)
+        squares = np.empty((len(request.queries), max(request.n_neighbors, 0)))
+        return Neighborhoods(self._nearest(request, request.n_neighbors, squares), squares)
+
+    def count(self, request: SearchRequest) -> NDArray[np.int64]:
+        """How many rows each query has within the radius, (q,)."""
+        return self._within(request, 0)[1]
 
     def add_rows(self, X: NDArray[np.float64]) -> SearchIndex:
         """As in `SearchIndex`.
@@ -157,10 +85,11 @@ class NeighborIndex(NearestSearch):
         Examples
         --------
         >>> import numpy as np
+        >>> from lsgp.search.contract import SearchRequest
         >>> from lsgp.search.index import build_index
         >>> index = build_index(np.arange(100.0)[:, None], np.ones(1))
         >>> grown = index.add_rows(np.array([[10.4]]))
-        >>> grown.nearest(np.array([[10.3]]), np.ones(1), 3)
+        >>> grown.search(SearchRequest(np.array([[10.3]]), np.ones(1), 3))
         array([[100,  10,  11]], dtype=int32)
         """
         return grow(self, X / self.unit)
@@ -196,80 +125,43 @@ class NeighborIndex(NearestSearch):
         """The index of other points that have been divided by the unit, (k, d)."""
         return replace(build_index(np.ascontiguousarray(points), np.ones(self.d)), unit=self.unit)
 
-    def find_nearest(
+    def _nearest(
         self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
+        request: SearchRequest,
         n_neighbors: int,
-        exclusions: Exclusions,
-        squared_distances: NDArray[np.float64] | None,  # (q, n_neighbors), written
+        squares: NDArray[np.float64] | None,  # (q, n_neighbors), written
     ) -> NDArray[np.int32]:
-        in_units, factor = self.enter(queries, lengthscale, exclusions)
-        if n_neighbors < 1:
-            raise ValueError(f"n_neighbors={n_neighbors} is not positive.")
-        neighbors = np.empty((len(queries), n_neighbors), np.int32)
-        rows, radius, groups, query_groups = exclusions
-        _core.core.find_nearest(
-            self.leaves,
-            self.order,
-            self.boxes,
-            in_units,
-            factor,
-            rows,
-            radius,
-            self.unit,
-            groups,
-            query_groups,
-            neighbors,
-            squared_distances,
-        )
+        entered, exclusions = self.enter(request), request.exclusions.arguments(self.unit)
+        neighbors = np.empty((len(request.queries), n_neighbors), np.int32)
+        _core.core.find_nearest(self.tree, *entered, exclusions, neighbors, squares)
         return neighbors
 
     def _within(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        radius: float,
-        max_neighbors: int,
-        exclusions: Exclusions,
+        self, request: SearchRequest, max_neighbors: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Neighbors of all queries one after another, and the number of each query's."""
-        in_units, factor = self.enter(queries, lengthscale, exclusions)
-        if not (np.isfinite(radius) and radius >= 0):
-            raise ValueError(f"radius={radius} is not a finite distance.")
-        counts = np.empty(len(queries), np.int64)
-        rows, excluded_radius, groups, query_groups = exclusions
-        found = _core.core.find_within(
-            self.leaves,
-            self.order,
-            self.boxes,
-            in_units,
-            factor,
-            float(radius) ** 2,
-            max_neighbors,
-            rows,
-            excluded_radius,
-            self.unit,
-            groups,
-            query_groups,
-            counts,
-        )
+        entered, exclusions = self.enter(request), request.exclusions.arguments(self.unit)
+        counts = np.empty(len(request.queries), np.int64)
+        limits = float(request.radius) ** 2, max_neighbors
+        found = _core.core.find_within(self.tree, *entered, *limits, exclusions, counts)
         return found, counts
 
     def enter(
-        self,
-        queries: NDArray[np.float64],
-        lengthscale: NDArray[np.float64],
-        exclusions: Exclusions,
+        self, request: SearchRequest
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """The queries in units and the factor of the metric, once all arguments are checked."""
+        """The queries in units and the factor of the metric, once all of a request is checked."""
+        queries, n_neighbors, radius = request.queries, request.n_neighbors, request.radius
         require_array("queries", queries, np.float64, (None, self.d))
-        factor = factor_between(self.unit, lengthscale)
+        factor = factor_between(self.unit, request.lengthscale)
         with np.errstate(over="ignore"):
             in_units = queries / self.unit
         if not is_finite(in_units):
             raise ValueError("queries divided by the unit are not finite. Remove NaN and inf.")
-        exclusions.require_fit(len(queries), self.n)
+        if n_neighbors is not None and n_neighbors < 1:
+            raise ValueError(f"n_neighbors={n_neighbors} is not positive.")
+        if n_neighbors is None and not (np.isfinite(radius) and radius >= 0):
+            raise ValueError(f"radius={radius} is not a finite distance.")
+        request.exclusions.require_fit(len(queries), self.n)
         return in_units, factor
 
 

@@ -8,8 +8,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.search.contract import SearchIndex, SearchRequest
 from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import SearchIndex
 
 Array = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ def radii_of(
     In units of the metric; ``n_others`` are the rows that a query can have, at most.
     """
     width = min(MOST_WITHIN, n_others)
-    distances = index.nearest_with_distances(queries, unit, width, exclusions).distances
+    distances = index.measure(SearchRequest(queries, unit, width, exclusions)).distances
     # Queries of few other rows have those at infinity.
     longest = float(distances[:, -1].min()) if n_others >= MOST_WITHIN else math.inf
     return float(np.median(distances[:, min(n_usual, n_others) - 1])), longest

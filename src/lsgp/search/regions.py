@@ -20,8 +20,9 @@ from scipy.spatial.distance import cdist
 
 from lsgp.compute.warn import warn_user
 from lsgp.search.arrays import numbered
+from lsgp.search.contract import SearchIndex, SearchRequest
 from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import SearchIndex, build_index
+from lsgp.search.index import build_index
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
@@ -195,8 +196,8 @@ def _mismatch(
 def nearest_distances(index: SearchIndex, points: Array, exclusions: Exclusions) -> Array:
     """Distances of points from the nearest row, as the inputs are."""
     ones = np.ones(points.shape[1])
-    found = index.nearest_with_distances(np.ascontiguousarray(points), ones, 1, exclusions)
-    return np.asarray(found.distances[:, 0])
+    request = SearchRequest(np.ascontiguousarray(points), ones, 1, exclusions)
+    return index.measure(request).distances[:, 0]
 
 
 def _nearest_outside(X: Array, index: SearchIndex, rows: Rows, members: Rows) -> Array:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from lsgp.backends import reference
 from lsgp.backends.contract import Backend
 from lsgp.method.contract import LocalProblem
-from lsgp.search.index import SearchIndex
+from lsgp.search.contract import SearchIndex
 from lsgp.solvers.coarse import CoarseSolver
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_system import LARGEST_EXACT, LARGEST_EXACT_FAST

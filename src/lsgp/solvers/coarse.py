@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM
 from lsgp.backends.host import noise_unit
 from lsgp.method.contract import LocalProblem, Predictions
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.coarse import UnitRequest
+from lsgp.search.contract import SearchRequest
+from lsgp.search.exclusions import Exclusions
 from lsgp.solvers import errors
 from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.nodes import LazyNodes, Nodes
@@ -35,18 +36,14 @@ class CoarseSolver(LocalSolver):
     def units(self) -> LocalProblem:
         return self.lazy.made[1]
 
-    def neighborhoods(
-        self,
-        queries: Array,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-        max_neighbors: int = LARGEST_SYSTEM,
-        first_query: int = 0,
-    ) -> NDArray[np.int32]:
+    def find(self, request: SearchRequest) -> NDArray[np.int32]:
         assert self.n_neighbors is not None
         reach = self.problem.model.reach
-        queries = np.ascontiguousarray(queries, dtype=float)
+        queries = np.ascontiguousarray(request.queries, dtype=float)
         return self.backend.search_units(
-            self.nodes.tree, self.index, queries, self.n_neighbors, reach, exclusions
+            UnitRequest(
+                self.nodes.tree, self.index, queries, self.n_neighbors, reach, request.exclusions
+            )
         )
 
     def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:

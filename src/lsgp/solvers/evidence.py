@@ -70,7 +70,7 @@ def evidence_of(problem: LocalProblem, dense: Dense = HOST) -> Evidence:
             by_basis = by_H @ trend.inverse_precision, by_H
         value = 0.5 * (misfit / s2 + n * math.log(2.0 * math.pi * s2)) + half_log_determinant
         sums = A.adjoint_sums(alpha, s2 * n_targets, by_basis)
-    by_kernel, by_z = sums.through_correlations(z)
+    by_kernel, by_z = sums.by_logarithms, sums.by_rows
     if by_basis is not None:
         by_constant, by_slopes = trend.evidence_by_variance(s2)
         if by_slopes.size:

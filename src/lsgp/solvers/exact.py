@@ -25,7 +25,7 @@ from lsgp.method.contract import (
     concatenate_results,
     reorder_results,
 )
-from lsgp.search.index import SearchIndex
+from lsgp.search.contract import SearchIndex
 from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_query import query_system
 from lsgp.solvers.exact_system import ExactSystem, LeftOut

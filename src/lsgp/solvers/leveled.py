@@ -18,7 +18,7 @@ from lsgp.method.contract import (
     join_gradients,
     join_targets,
 )
-from lsgp.search.index import SearchIndex
+from lsgp.search.contract import SearchIndex
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block, RowValues, Smoother, Solver, Standing
 

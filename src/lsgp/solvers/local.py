@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import backend_named
-from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Plan, Resources
+from lsgp.backends.contract import Backend, Plan, Resources, Systems, SystemSize, around
 from lsgp.backends.host import noise_unit
 from lsgp.backends.local_system import LocalSystem, solve_system
 from lsgp.method.arrays import on_host
 from lsgp.method.contract import Coefficients, LocalProblem, Predictions, QueryGradients
+from lsgp.search.contract import SearchIndex, SearchRequest
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
-from lsgp.search.index import SearchIndex
 from lsgp.solvers import errors
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver, Standing
@@ -57,7 +57,8 @@ class LocalSolver:
         return ((np.arange(self.problem.y.shape[1]), self),)
 
     def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
-        return self.backend.plan(self.problem, self.n_neighbors, n_queries, resources, gradient)
+        size = SystemSize.of(self.problem, self.n_neighbors, gradient)
+        return self.backend.plan(size, n_queries, resources)
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
         return self._predict(queries, block, NO_EXCLUSIONS)
@@ -73,15 +74,15 @@ class LocalSolver:
 
     def predict_areas(self, centers: Array, points: Array, block: Block) -> Predictions:
         neighbors, dtype = self._search(centers, block, NO_EXCLUSIONS), self.problem.X.dtype
-        at, around = (np.ascontiguousarray(places, dtype) for places in (centers, points))
-        solved = self.backend.predict(self.units, at, neighbors, around)
+        at, within = (np.ascontiguousarray(places, dtype) for places in (centers, points))
+        solved = self.backend.predict(Systems(self.units, at, neighbors, within))
         block.failures.note(block.first_query, solved.status, self.units, neighbors)
         return solved
 
     def coefficients(self, queries: Array, block: Block) -> tuple[NDArray[np.int32], Coefficients]:
         """Neighbors (q, m) of the queries, and what their targets are multiplied by."""
         neighbors = self._search(queries, block, NO_EXCLUSIONS)
-        solved = self.backend.coefficients(self.units, queries, neighbors)
+        solved = self.backend.coefficients(Systems(self.units, queries, neighbors))
         block.failures.note(block.first_query, solved.status, self.units, neighbors)
         return neighbors, solved
 
@@ -98,31 +99,27 @@ class LocalSolver:
         return n_queries * (m**3 / 6 + m * m * d)
 
     def _search(self, queries: Array, block: Block, exclusions: Exclusions) -> NDArray[np.int32]:
-        return self.neighborhoods(queries, exclusions, block.plan.max_neighbors, block.first_query)
+        return self.find(self._request(queries, block, exclusions))
+
+    def _request(self, queries: Array, block: Block, exclusions: Exclusions) -> SearchRequest:
+        request = around(self.problem.model, queries, self.n_neighbors, exclusions)
+        return request._replace(
+            max_neighbors=block.plan.max_neighbors, first_query=block.first_query
+        )
 
     def neighborhoods(
-        self,
-        queries: Array,
-        exclusions: Exclusions = NO_EXCLUSIONS,
-        max_neighbors: int = LARGEST_SYSTEM,
-        first_query: int = 0,
+        self, queries: Array, exclusions: Exclusions = NO_EXCLUSIONS
     ) -> NDArray[np.int32]:
-        """As `Backend.search`."""
-        model, size = self.problem.model, self.n_neighbors
-        return self.backend.search(
-            self.index, model, queries, size, exclusions, max_neighbors, first_query
-        )
+        """Numbers of the units that each query is predicted from, (q, m), padded with -1."""
+        return self.find(around(self.problem.model, queries, self.n_neighbors, exclusions))
+
+    def find(self, request: SearchRequest) -> NDArray[np.int32]:
+        """As `neighborhoods`, within the limits of a block."""
+        return self.backend.search(self.index, request)
 
     def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
-        solved, neighbors = self.backend.predict_at(
-            self.problem,
-            self.index,
-            queries,
-            self.n_neighbors,
-            exclusions,
-            block.plan.max_neighbors,
-            block.first_query,
-        )
+        request = self._request(queries, block, exclusions)
+        solved, neighbors = self.backend.predict_at(self.problem, self.index, request)
         block.failures.note(block.first_query, solved.status, self.problem, neighbors)
         return solved
 
@@ -133,14 +130,14 @@ class LocalSolver:
 
     def _solve(self, queries: Array, neighbors: NDArray[np.int32], block: Block) -> Predictions:
         narrow = queries.astype(self.problem.X.dtype, copy=False)
-        solved = self.backend.predict(self.units, narrow, neighbors)
+        solved = self.backend.predict(Systems(self.units, narrow, neighbors))
         block.failures.note(block.first_query, solved.status, self.units, neighbors)
         return solved
 
     def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
         neighbors = self._search(queries, block, NO_EXCLUSIONS)
         narrow = queries.astype(self.problem.X.dtype, copy=False)
-        solved, gradients = self.backend.differentiate(self.units, narrow, neighbors)
+        solved, gradients = self.backend.differentiate(Systems(self.units, narrow, neighbors))
         block.failures.note(block.first_query, solved.status, self.units, neighbors)
         return solved, gradients
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends import reference
-from lsgp.backends.contract import Plan, Resources
+from lsgp.backends.contract import Plan, Resources, ScoreRequest, SystemSize
 from lsgp.compute.threads import run_blocks
 from lsgp.method.contract import LocalProblem, Scores, concatenate_results
 from lsgp.method.distribution import PredictiveDistribution
@@ -32,22 +32,9 @@ MOST_COLUMNS, N_PROJECTED = 12, 8
 class Scorer(Protocol):
     """What computes losses and their gradients: a backend, or a queue in front of a device."""
 
-    def plan(
-        self,
-        problem: LocalProblem,
-        n_neighbors: int | None,
-        n_queries: int,
-        resources: Resources,
-        gradient: bool = False,
-    ) -> Plan: ...
+    def plan(self, size: SystemSize, n_queries: int, resources: Resources) -> Plan: ...
 
-    def score(
-        self,
-        problem: LocalProblem,
-        targets: NDArray[np.int32],
-        neighbors: NDArray[np.int32],
-        objective: str,
-    ) -> Scores: ...
+    def score(self, request: ScoreRequest) -> Scores: ...
 
 
 @dataclass(frozen=True)
@@ -112,11 +99,11 @@ class Objective:
     ) -> Scores:
         """The same where all columns of y have one noise level."""
         width, n = max(neighbors.shape[1], 1), len(targets)
-        plan = scorer.plan(problem, width, n, resources, gradient=True)
+        plan = scorer.plan(SystemSize.of(problem, width, has_gradient=True), n, resources)
+        request = ScoreRequest(problem, targets, neighbors, self.name)
 
         def work(start: int, stop: int) -> Scores:
-            part = slice(start, stop)
-            return scorer.score(problem, targets[part], neighbors[part], self.name)
+            return scorer.score(request.block(start, stop))
 
         results = list(run_blocks(work, n, plan.block_size, plan.n_threads, pool=resources.pool))
         scores: Scores = concatenate_results(results)

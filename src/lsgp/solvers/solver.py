@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lsgp.backends.contract import Backend, Plan, Resources
 from lsgp.backends.local_system import LocalSystem
 from lsgp.method.contract import LocalProblem, Predictions, QueryGradients
-from lsgp.search.index import SearchIndex
+from lsgp.search.contract import SearchIndex
 from lsgp.solvers.failures import Failures
 
 Array = NDArray[np.float64]

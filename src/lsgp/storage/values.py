@@ -7,6 +7,7 @@ Decoding knows these types and the kernel classes listed here, and nothing else.
 
 from __future__ import annotations
 
+import inspect
 import math
 from numbers import Integral, Real
 from typing import Any
@@ -22,22 +23,14 @@ from lsgp.inputs.setting import Frozen
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.storage.model_file import ModelFileError
 
-KERNEL_CLASSES = {
-    kernel.__name__: kernel
-    for kernel in (
-        sk.CompoundKernel,
-        sk.ConstantKernel,
-        sk.DotProduct,
-        sk.Exponentiation,
-        sk.ExpSineSquared,
-        sk.Matern,
-        sk.PairwiseKernel,
-        sk.Product,
-        sk.RationalQuadratic,
-        sk.RBF,
-        sk.Sum,
-        sk.WhiteKernel,
-    )
+#: scikit-learn's own kernels, which are all in one module.
+KERNEL_CLASSES: dict[str, type[sk.Kernel]] = {
+    name: kind
+    for name, kind in vars(sk).items()
+    if isinstance(kind, type)
+    and issubclass(kind, sk.Kernel)
+    and kind.__module__ == sk.__name__
+    and not inspect.isabstract(kind)
 }
 
 #: Objects of settings.

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.backends.contract import SystemSize
 from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, Predictions, concatenate_results
@@ -56,7 +57,8 @@ SUMS = (("rbf", "matern32"), ("matern52", "matern12"))
 def room_for_exact(data: Data) -> int:
     """How many exact GPs of all rows fit into memory, beside the local models."""
     m = min(4 * USUAL_N_NEIGHBORS, data.n)
-    local = 2 * data.backend.workspace_bytes(m, data.d, data.y.shape[1], np.dtype(float), True)
+    size = SystemSize(m, data.d, data.y.shape[1], np.dtype(float), has_gradient=True)
+    local = 2 * data.backend.workspace_bytes(size)
     free = data.backend.dense.room(data.resources.memory_budget, data.n)
     return max(0, (free - local) // exact_bytes(data.n))
 
@@ -273,9 +275,13 @@ class Exact(Family):
         space = data.space(data.specification.kinds_of("standardize"))
         rows = warpable(data, space)
         if rows.is_warpable and self._may_warp(data):
-            spec, warps = best.spec._replace(space=space, model=plain.model), np.zeros(data.d)
-            found = self._maximize(data, spec, looked_at, 60, LITTLE_GAIN, job, warps)
-            looks.append((spec, found))
+            for kernel in dict.fromkeys(each.spec.model.kernel for each in tuned):
+                spec = best.spec._replace(space=space, model=plain.model.replace(kernel=kernel))
+                warps = np.zeros(data.d)
+                found = self._maximize(data, spec, looked_at, 60, LITTLE_GAIN, job, warps)
+                looks.append((spec, found))
+                if not finds_no_noise(found.model):
+                    break  # only without noise do kernels with lower evidence often predict better
         worth = plain.log_evidence + WORTH_A_TRIAL
         return [
             self._finish(problem, spec._replace(model=found.model), found.warps, job)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.backends.contract import SystemSize
 from lsgp.method.contract import LocalModel
 from lsgp.search.radius import radii_of
 from lsgp.solvers.prices import cost_of_local
@@ -183,9 +184,8 @@ class Local(Family):
             return []
         larger = []
         # No more than the memory budget allows on one thread: more threads must not change it.
-        plan = data.backend.plan(
-            spec.space.problem(spec.model), None, 1, data.resources._replace(n_threads=1), True
-        )
+        size = SystemSize.of(spec.space.problem(spec.model), None, has_gradient=True)
+        plan = data.backend.plan(size, 1, data.resources._replace(n_threads=1))
         most = min(MOST_NEIGHBORS, data.n - 1, plan.max_neighbors)
         if m < most and settings.n_neighbors is None:
             larger.append(resized(data, spec, min(2 * m, most)))

@@ -35,7 +35,7 @@ class Candidate:
         Of the loss.
     seconds : float
     link : Link or None
-        Of labels, from the latent function to probabilities; not kept in files.
+        Of labels, from the latent function to probabilities.
     is_integrated : bool
         Whether it is one of the exact GPs that stand for the posterior of the hyperparameters,
         which have a share together rather than each by its loss.

@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import LARGEST_SYSTEM, Backend, Resources
+from lsgp.backends.contract import Backend, Resources, Systems, SystemSize, around
 from lsgp.compute.threads import run_blocks
 from lsgp.inputs.projections import Kinds
 from lsgp.inputs.transforms import InputTransform
@@ -24,8 +24,10 @@ from lsgp.method.contract import (
     join_targets,
 )
 from lsgp.search.approximate import rebuild
+from lsgp.search.coarse import UnitRequest
+from lsgp.search.contract import SearchIndex, stack_neighbors
 from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import SearchIndex, build_index
+from lsgp.search.index import build_index
 from lsgp.search.suitability import suits
 from lsgp.solvers.nodes import TARGET_NODE, Nodes, has_same_spread
 from lsgp.solvers.objective import BAD_LOSS, Objective, Scorer
@@ -145,14 +147,14 @@ class Space:
 
         def search(start: int, stop: int) -> NDArray[np.int32]:
             queries = np.ascontiguousarray(self.X[targets[start:stop]])
-            own = exclusions.block(start, stop)
+            own = exclusions.of_queries(slice(start, stop))
             if nodes is not None and model.is_coarse and n_neighbors is not None:
+                size, reach = n_neighbors, model.reach
                 return self.backend.search_units(
-                    nodes.tree, self.index, queries, n_neighbors, model.reach, own
+                    UnitRequest(nodes.tree, self.index, queries, size, reach, own)
                 )
-            return self.backend.search(
-                self.index, model, queries, n_neighbors, own, LARGEST_SYSTEM, start
-            )
+            request = around(model, queries, n_neighbors, own)
+            return self.backend.search(self.index, request._replace(first_query=start))
 
         resources = self._resources()
         n_blocks = 1 if self.backend.is_device else 4 * resources.n_threads
@@ -190,7 +192,7 @@ class Space:
         queries = np.ascontiguousarray(self.X[targets])
         exclusions = Exclusions(groups=groups, query_groups=own)
         units = self.backend.search_units(
-            tree, self.index, queries, n_neighbors, model.reach, exclusions
+            UnitRequest(tree, self.index, queries, n_neighbors, model.reach, exclusions)
         )
         return Sample(targets, units)
 
@@ -230,11 +232,11 @@ class Space:
     def _predict(self, problem: LocalProblem, sample: Sample) -> Predictions:
         width, n = max(sample.neighbors.shape[1], 1), len(sample.targets)
         resources = self._resources()
-        plan = self.backend.plan(problem, width, n, resources)
+        plan = self.backend.plan(SystemSize.of(problem, width), n, resources)
 
         def work(start: int, stop: int) -> Predictions:
             queries = np.ascontiguousarray(self.X[sample.targets[start:stop]])
-            return self.backend.predict(problem, queries, sample.neighbors[start:stop])
+            return self.backend.predict(Systems(problem, queries, sample.neighbors[start:stop]))
 
         parts = run_blocks(work, n, plan.block_size, plan.n_threads, pool=resources.pool)
         predictions: Predictions = concatenate_results(list(parts))
@@ -247,14 +249,3 @@ def _mean(scores: Scores) -> Value:
     if failed or not np.isfinite(loss) or not np.isfinite(scores.gradient).all():
         return Value(BAD_LOSS, np.zeros(scores.gradient.shape[1]))
     return Value(loss, scores.gradient.mean(axis=0))
-
-
-def stack_neighbors(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """Neighborhoods of several blocks as one array; with a fixed bandwidth widths differ."""
-    width = max(part.shape[1] for part in parts)
-    stacked = np.full((sum(map(len, parts)), width), -1, dtype=np.int32)
-    start = 0
-    for part in parts:
-        stacked[start : start + len(part), : part.shape[1]] = part
-        start += len(part)
-    return stacked

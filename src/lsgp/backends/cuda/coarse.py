@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lsgp.backends.cuda import search
 from lsgp.backends.cuda.device import cupy
 from lsgp.backends.cuda.modules import kernel_of
 from lsgp.backends.cuda.residence import DeviceArray, Residence
-from lsgp.search.coarse import CoarseTree
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.coarse import UnitRequest, search_units
 from lsgp.search.index import NeighborIndex
 
 #: Nodes that a walk may have open, for each unit, and beside. Those whose box is within the limit
@@ -25,28 +23,19 @@ ROOM_BESIDE = 64
 NO_ROOM = -2
 
 
-def find_units(
-    tree: CoarseTree,
-    index: NeighborIndex,
-    queries: NDArray[np.float64],
-    n_units: int,
-    reach: float,
-    exclusions: Exclusions,
-    residence: Residence,
-) -> DeviceArray:
-    """As `CoarseTree.nearest_units`, on the device; by the host where a warp has no room."""
+def find_units(request: UnitRequest, index: NeighborIndex, residence: Residence) -> DeviceArray:
+    """As `search_units` of the host, on the device; by the host where a warp has no room."""
+    tree, _, queries, n_units, reach, exclusions = request
     n_found, n_open = search.power_of_two(n_units + ROOM_BESIDE), n_open_of(n_units)
     per_warp = search.bytes_of(n_found) + BYTES_OF_OPEN * n_open
     if not search.has_room(per_warp):
-        return cupy().asarray(tree.nearest_units(index, queries, n_units, reach, exclusions))
+        return cupy().asarray(search_units(request))
     q = len(queries)
     units = cupy().empty((q, n_units), np.int32)
     if q == 0:
         return units
     farthest = cupy().empty(q)
-    nearest = search.find_nearest(
-        index, queries, tree.unit, min(n_units, tree.n), exclusions, residence, farthest
-    )
+    nearest = search.find_nearest(index, request.of_rows, residence, farthest)
     limits = reach * cupy().sqrt(farthest)
     nodes = (
         residence.upload(tree.leaves),
@@ -75,7 +64,7 @@ def find_units(
         units,
     )
     search.launch_warps(kernel_of("coarse", "find_units"), q, per_warp, arguments)
-    _ask_host(units, tree, index, queries, reach, exclusions)
+    _ask_host(units, request)
     return units
 
 
@@ -84,19 +73,9 @@ def n_open_of(n_units: int) -> int:
     return OPEN_PER_UNIT * n_units + OPEN_BESIDE
 
 
-def _ask_host(
-    units: DeviceArray,  # (q, n_units), written
-    tree: CoarseTree,
-    index: NeighborIndex,
-    queries: NDArray[np.float64],
-    reach: float,
-    exclusions: Exclusions,
-) -> None:
-    """The units of those whose walk had too little room, if there are any."""
+def _ask_host(units: DeviceArray, request: UnitRequest) -> None:
+    """Write the units of those whose walk had too little room, if there are any."""
     again = cupy().asnumpy(cupy().flatnonzero(units[:, 0] == NO_ROOM))
-    if not len(again):
-        return
-    own = exclusions.take(again)
-    n_units = units.shape[1]
-    found = tree.nearest_units(index, queries[again], n_units, reach, own)
-    units[cupy().asarray(again)] = cupy().asarray(found)
+    if len(again):
+        found = search_units(request.of_queries(again))
+        units[cupy().asarray(again)] = cupy().asarray(found)

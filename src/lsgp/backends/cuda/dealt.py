@@ -11,11 +11,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import Backend, Plan, Resources
+from lsgp.backends.contract import Backend, Plan, Resources, RowsOfQueries, SystemSize
 from lsgp.backends.dense import Dense
 from lsgp.backends.forwarding import ForwardingBackend
 from lsgp.method.arrays import is_on_device
-from lsgp.method.contract import LocalProblem
+from lsgp.method.contract import LocalProblem, Predictions
+from lsgp.search.coarse import UnitRequest
+from lsgp.search.contract import SearchIndex, SearchRequest
 
 Result = TypeVar("Result")
 
@@ -68,19 +70,20 @@ class DealtBackend(ForwardingBackend):
     def run(self, ask: Callable[[Backend], Result]) -> Result:
         return ask(self.own)
 
-    def begin(self, ask: Callable[[Backend], Result]) -> Result:
-        return ask(self.next())
+    def search(self, index: SearchIndex, request: SearchRequest) -> NDArray[np.int32]:
+        return self.next().search(index, request)
 
-    def plan(
-        self,
-        problem: LocalProblem,
-        n_neighbors: int | None,
-        n_queries: int,
-        resources: Resources,
-        gradient: bool = False,
-    ) -> Plan:
+    def search_units(self, request: UnitRequest) -> NDArray[np.int32]:
+        return self.next().search_units(request)
+
+    def predict_at(
+        self, problem: LocalProblem, index: SearchIndex, request: SearchRequest
+    ) -> tuple[Predictions, RowsOfQueries]:
+        return self.next().predict_at(problem, index, request)
+
+    def plan(self, size: SystemSize, n_queries: int, resources: Resources) -> Plan:
         """Blocks of one device, on at least as many threads as there are devices."""
-        plan = super().plan(problem, n_neighbors, n_queries, resources, gradient)
+        plan = self.own.plan(size, n_queries, resources)
         n_threads = max(plan.n_threads, len(self.members))
         share = max(1, -(-n_queries // n_threads))
         return plan._replace(block_size=min(plan.block_size, share), n_threads=n_threads)

@@ -19,7 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.cuda.residence import DeviceArray
-from lsgp.backends.dense import AdjointSums, Covariance, Inverted, matrix_bytes
+from lsgp.backends.dense import (
+    AdjointSums,
+    Covariance,
+    Inverted,
+    matrix_bytes,
+    through_distances,
+)
 from lsgp.backends.dense_host import HOST, are_finite, correlate
 from lsgp.backends.local_system import SMALLEST_PIVOT
 from lsgp.method import contract
@@ -258,8 +264,7 @@ class DeviceCovariance:
                 to_host(diagonal),
                 float(by_adjoint[:, 0].sum()),
                 by_adjoint[:, 1:],
-                by_pairs[:, 0],
-                by_pairs[:, 1:],
+                *through_distances(to_host(z), by_pairs[:, 0], by_pairs[:, 1:]),
             )
 
 

@@ -11,7 +11,7 @@ from lsgp.backends.cuda.device import cupy
 from lsgp.backends.cuda.residence import DeviceArray, Residence, download, download_together
 from lsgp.method.arrays import is_on_device
 from lsgp.method.contract import STATUS_OK, LocalProblem, Predictions
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import SearchRequest
 from lsgp.search.index import NeighborIndex
 
 
@@ -33,21 +33,16 @@ class RowsOnDevice:
 
 
 def predict_nearest(
-    problem: LocalProblem,
-    index: NeighborIndex,
-    queries: NDArray[np.float64],
-    n_neighbors: int,
-    exclusions: Exclusions,
-    residence: Residence,
+    problem: LocalProblem, index: NeighborIndex, request: SearchRequest, residence: Residence
 ) -> tuple[Predictions, RowsOnDevice]:
     """Of queries (q, d), by weights that are not k(u)/h; only predictions leave the device.
 
     Those of queries that are on the device stay there.
     """
-    model, m = problem.model, min(n_neighbors, index.n)
+    model, queries = problem.model, request.queries
     if index.n > len(problem.X):
         raise ValueError("neighbors names a row that X does not have")
-    neighbors = search.find_nearest(index, queries, model.localizer_scale, m, exclusions, residence)
+    neighbors = search.find_nearest(index, request, residence)
     on_device = solve.upload_problem(problem, model.has_large_trend, residence)
     places = cupy().asarray(queries.astype(problem.X.dtype, copy=False))
     solved = solve.predict(on_device, places, neighbors)

@@ -5,18 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import (
-    LARGEST_SYSTEM,
+    Cut,
     LocalSystems,
     Plan,
     Resources,
     RowsOfQueries,
     ScoreRequest,
+    Systems,
+    SystemSize,
 )
 from lsgp.backends.cuda.algebra import CudaAlgebra
 from lsgp.backends.cuda.backend import CudaBackend
@@ -34,19 +37,17 @@ from lsgp.backends.forwarding import ForwardingBackend
 from lsgp.method.arrays import is_on_device
 from lsgp.method.contract import (
     Coefficients,
-    LocalModel,
     LocalProblem,
     Predictions,
     Scores,
     concatenate_results,
 )
 from lsgp.method.kernels import Kernel
-from lsgp.search.coarse import CoarseTree
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import SearchIndex
+from lsgp.search.coarse import UnitRequest
+from lsgp.search.contract import SearchIndex, SearchRequest, stack_neighbors
 
-Array = NDArray[np.floating]
 Result = TypeVar("Result")
+Request = TypeVar("Request", bound=Cut)
 
 #: Of the free memory of the device, what blocks may take, whatever the budget of the host is.
 SHARE_FOR_BLOCKS = 0.5
@@ -77,7 +78,7 @@ class PlacedBackend(ForwardingBackend):
     def place(self) -> AbstractContextManager[None]:
         return working_on(self.number, self.name)
 
-    def takes(self, queries: Array) -> bool:
+    def takes(self, queries: NDArray[np.floating]) -> bool:
         """Those of the host, and of its own device while that is current.
 
         What is done to them beside what a backend does runs on the current one.
@@ -97,100 +98,35 @@ class PlacedBackend(ForwardingBackend):
     def knows_metric(self, localizer_metric: str) -> bool:
         return self.solves.knows_metric(localizer_metric)
 
-    def search(
-        self,
-        index: SearchIndex,
-        model: LocalModel,
-        queries: NDArray[np.float64],
-        n_neighbors: int | None,
-        exclusions: Exclusions,
-        max_neighbors: int = LARGEST_SYSTEM,
-        first_query: int = 0,
-    ) -> NDArray[np.int32]:
-        def find(start: int, stop: int) -> NDArray[np.int32]:
-            return self.solves.search(
-                index,
-                model,
-                queries[start:stop],
-                n_neighbors,
-                exclusions.block(start, stop),
-                max_neighbors,
-                first_query + start,
-            )
+    def search(self, index: SearchIndex, request: SearchRequest) -> NDArray[np.int32]:
+        find = partial(self.solves.search, index)
+        return self._halving(find, request, len(request.queries), stack_neighbors)
 
-        return self._halving(find, len(queries), _side_by_side)
+    def search_units(self, request: UnitRequest) -> NDArray[np.int32]:
+        n_queries = len(request.queries)
+        return self._halving(self.solves.search_units, request, n_queries, stack_neighbors)
 
-    def search_units(
-        self,
-        tree: CoarseTree,
-        index: SearchIndex,
-        queries: NDArray[np.float64],
-        n_units: int,
-        reach: float,
-        exclusions: Exclusions,
-    ) -> NDArray[np.int32]:
-        def find(start: int, stop: int) -> NDArray[np.int32]:
-            own = queries[start:stop], n_units, reach, exclusions.block(start, stop)
-            return self.solves.search_units(tree, index, *own)
-
-        return self._halving(find, len(queries), _side_by_side)
-
-    def predict(
-        self,
-        problem: LocalProblem,
-        queries: Array,
-        neighbors: NDArray[np.int32],
-        points: Array | None = None,
-    ) -> Predictions:
-        def solve(start: int, stop: int) -> Predictions:
-            own = None if points is None else points[start:stop]
-            return self.solves.predict(problem, queries[start:stop], neighbors[start:stop], own)
-
-        return self._halving(solve, len(queries), concatenate_results)
+    def predict(self, systems: Systems) -> Predictions:
+        n_queries = len(systems.queries)
+        return self._halving(self.solves.predict, systems, n_queries, concatenate_results)
 
     def predict_at(
-        self,
-        problem: LocalProblem,
-        index: SearchIndex,
-        queries: NDArray[np.float64],
-        n_neighbors: int | None,
-        exclusions: Exclusions,
-        max_neighbors: int = LARGEST_SYSTEM,
-        first_query: int = 0,
+        self, problem: LocalProblem, index: SearchIndex, request: SearchRequest
     ) -> tuple[Predictions, RowsOfQueries]:
-        def solve(start: int, stop: int) -> tuple[Predictions, RowsOfQueries]:
-            return self.solves.predict_at(
-                problem,
-                index,
-                queries[start:stop],
-                n_neighbors,
-                exclusions.block(start, stop),
-                max_neighbors,
-                first_query + start,
-            )
+        def predict(part: SearchRequest) -> tuple[Predictions, RowsOfQueries]:
+            solved, rows = self.solves.predict_at(problem, index, part)
+            # What a half keeps on the device leaves it before the next one.
+            return solved, rows if part is request else np.asarray(rows)
 
-        return self._halving(solve, len(queries), _one_after_another, _to_host)
+        return self._halving(predict, request, len(request.queries), _stack_predicted)
 
-    def coefficients(
-        self, problem: LocalProblem, queries: Array, neighbors: NDArray[np.int32]
-    ) -> Coefficients:
-        def solve(start: int, stop: int) -> Coefficients:
-            return self.solves.coefficients(problem, queries[start:stop], neighbors[start:stop])
+    def coefficients(self, systems: Systems) -> Coefficients:
+        n_queries = len(systems.queries)
+        return self._halving(self.solves.coefficients, systems, n_queries, concatenate_results)
 
-        return self._halving(solve, len(queries), concatenate_results)
-
-    def score(
-        self,
-        problem: LocalProblem,
-        targets: NDArray[np.int32],
-        neighbors: NDArray[np.int32],
-        objective: str,
-    ) -> Scores:
-        def solve(start: int, stop: int) -> Scores:
-            part = targets[start:stop], neighbors[start:stop]
-            return self.solves.score(problem, *part, objective)
-
-        return self._halving(solve, len(targets), concatenate_results)
+    def score(self, request: ScoreRequest) -> Scores:
+        n_targets = len(request.targets)
+        return self._halving(self.solves.score, request, n_targets, concatenate_results)
 
     def score_many(self, requests: Sequence[ScoreRequest]) -> list[Scores]:
         """All at once, or one after another where the device has too little memory for that."""
@@ -201,71 +137,44 @@ class PlacedBackend(ForwardingBackend):
             pass
         with self.place():
             release_memory()
-        return [self.score(*request) for request in requests]
+        return [self.score(request) for request in requests]
 
-    def plan(
-        self,
-        problem: LocalProblem,
-        n_neighbors: int | None,
-        n_queries: int,
-        resources: Resources,
-        gradient: bool = False,
-    ) -> Plan:
+    def plan(self, size: SystemSize, n_queries: int, resources: Resources) -> Plan:
         """Blocks have arrays of one size on the host and on the device: the budget is for both."""
         with self.place():
             available = int(SHARE_FOR_BLOCKS * self.algebra.free_memory())
-        budget = max(1, min(resources.memory_budget, available))
-        own = resources._replace(memory_budget=budget)
-        return super().plan(problem, n_neighbors, n_queries, own, gradient)
+            budget = max(1, min(resources.memory_budget, available))
+            own = resources._replace(memory_budget=budget)
+            return self.solves.plan(size, n_queries, own)
 
     def _halving(
         self,
-        run: Callable[[int, int], Result],
+        answer: Callable[[Request], Result],
+        request: Request,
         n: int,
         join: Callable[[list[Result]], Result],
-        settle: Callable[[Result], Result] | None = None,
     ) -> Result:
-        """The result of all n, or of halves of them where the device has too little memory.
-
-        ``settle`` takes what a half keeps on the device from there, before the next one.
-        """
-
-        def attempt(start: int, stop: int) -> Result:
-            try:
-                with self.place():
-                    found = run(start, stop)
-                    is_part = stop - start < n
-                    return settle(found) if settle is not None and is_part else found
-            except DeviceMemoryError:
-                if stop - start <= 1:
-                    raise
-            # Not inside the handler, whose exception holds the arrays that were too large.
+        """The answer for all n queries, or for halves of them where the device lacks memory."""
+        try:
             with self.place():
-                release_memory()
-            middle = (start + stop) // 2
-            halves = [attempt(start, middle), attempt(middle, stop)]
-            with self.place():
-                return join(halves)
+                return answer(request)
+        except DeviceMemoryError:
+            if n <= 1:
+                raise
+        # Not inside the handler, whose exception holds the arrays that were too large.
+        with self.place():
+            release_memory()
+        halves = [
+            self._halving(answer, request.block(start, stop), stop - start, join)
+            for start, stop in ((0, n // 2), (n // 2, n))
+        ]
+        with self.place():
+            return join(halves)
 
-        return attempt(0, n)
 
-
-def _to_host(part: tuple[Predictions, RowsOfQueries]) -> tuple[Predictions, NDArray[np.int32]]:
-    predictions, rows = part
-    return predictions, np.asarray(rows)
-
-
-def _one_after_another(
+def _stack_predicted(
     parts: list[tuple[Predictions, RowsOfQueries]],
 ) -> tuple[Predictions, RowsOfQueries]:
     joined: Predictions = concatenate_results([predictions for predictions, _ in parts])
     # Of halves, which are on the host.
-    return joined, _side_by_side([np.asarray(rows) for _, rows in parts])
-
-
-def _side_by_side(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """Neighborhoods one below another, the narrower ones padded."""
-    width = max(part.shape[1] for part in parts)
-    return np.concatenate(
-        [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=-1) for part in parts]
-    )
+    return joined, stack_neighbors([np.asarray(rows) for _, rows in parts])

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.cuda.device import cupy, find_device
-from lsgp.backends.cuda.entry import enter
 from lsgp.backends.cuda.modules import Kernel, allow_shared_memory, kernel_of
 from lsgp.backends.cuda.residence import DeviceArray, Residence
-from lsgp.method.arrays import on_host
+from lsgp.method.arrays import beside, is_on_device, on_host
+from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import LEAF_SIZE, NeighborIndex
-from lsgp.search.neighborhoods import require_few
+from lsgp.search.metric import factor_between
 
 #: Bytes of shared memory that each warp needs beside its candidates, 12 each; as in
 #: source/search.cuh.
@@ -28,72 +28,73 @@ MANY_QUERIES = 8192
 _NOTHING = np.uint64(0)
 
 
+def find(index: NeighborIndex, request: SearchRequest, residence: Residence) -> DeviceArray:
+    """As `Backend.search`, on the device."""
+    if request.n_neighbors is not None:
+        return find_nearest(index, request, residence)
+    return _find_within(index, request, residence)
+
+
 def find_nearest(
     index: NeighborIndex,
-    queries: NDArray[np.float64],
-    lengthscale: NDArray[np.float64],
-    n_neighbors: int,
-    exclusions: Exclusions,
+    request: SearchRequest,
     residence: Residence,
     farthest: DeviceArray | None = None,
 ) -> DeviceArray:
-    """As `NeighborIndex.nearest`, on the device, of queries of the host or there.
+    """The nearest rows, of queries of the host or on the device; no more than there are.
 
     The squared distances of the last of them are written to ``farthest`` (q,), infinite where
     there are fewer: whoever asks for them looks before whether there `has_room`.
     """
-    size = power_of_two(n_neighbors + LEAF_SIZE)
+    assert request.n_neighbors is not None
+    m = min(request.n_neighbors, index.n)
+    size = power_of_two(m + LEAF_SIZE)
     if farthest is None and not has_room(bytes_of(size)):
-        found = index.nearest(on_host(queries), lengthscale, n_neighbors, exclusions)
-        return cupy().asarray(found)
-    in_units, factor = enter(index, queries, lengthscale, exclusions)
-    neighbors = cupy().empty((len(queries), n_neighbors), np.int32)
-    _launch(index, in_units, factor, exclusions, residence, -1.0, size, neighbors, None, farthest)
+        own = request._replace(queries=on_host(request.queries), n_neighbors=m)
+        return cupy().asarray(index.search(own))
+    entered = enter(index, request)
+    neighbors = cupy().empty((len(request.queries), m), np.int32)
+    limits = -1.0, size, neighbors, None, farthest
+    _launch(index, entered, request.exclusions, residence, *limits)
     return neighbors
 
 
-def find_within(
-    index: NeighborIndex,
-    queries: NDArray[np.float64],
-    lengthscale: NDArray[np.float64],
-    radius: float,
-    max_neighbors: int,
-    first_query: int,
-    exclusions: Exclusions,
-    residence: Residence,
-) -> DeviceArray:
-    """As `NeighborIndex.within`, on the device: counted first, then found."""
-    if not (np.isfinite(radius) and radius >= 0):
-        raise ValueError(f"radius={radius} is not a finite distance.")
-    in_units, factor = index.enter(queries, lengthscale, exclusions)
+def _find_within(index: NeighborIndex, request: SearchRequest, residence: Residence) -> DeviceArray:
+    """All rows within the radius: counted first, then found."""
+    queries, exclusions, square = request.queries, request.exclusions, float(request.radius) ** 2
+    entered = index.enter(request)
     counts = cupy().zeros(len(queries), np.int32)
     nobody = cupy().empty((len(queries), 0), np.int32)
-    square = float(radius) ** 2
-    _launch(index, in_units, factor, exclusions, residence, square, 0, nobody, counts)
+    _launch(index, entered, exclusions, residence, square, 0, nobody, counts)
     found = cupy().asnumpy(counts).astype(np.int64)
-    require_few(found, max_neighbors, radius, lengthscale, first_query)
+    request.require_few(found)
     width = int(found.max(initial=0))
     size = power_of_two(width)
     if not has_room(bytes_of(size)):
-        rows = index.within(
-            queries,
-            lengthscale,
-            radius,
-            max_neighbors=max_neighbors,
-            first_query=first_query,
-            exclusions=exclusions,
-        )
-        return cupy().asarray(rows)
+        return cupy().asarray(index.search(request))
     neighbors = cupy().empty((len(queries), width), np.int32)
     if width:
-        _launch(index, in_units, factor, exclusions, residence, square, size, neighbors, counts)
+        _launch(index, entered, exclusions, residence, square, size, neighbors, counts)
     return neighbors
+
+
+def enter(
+    index: NeighborIndex, request: SearchRequest
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """As `NeighborIndex.enter`; what is on the device is divided and checked there."""
+    queries = request.queries
+    if not is_on_device(queries):
+        return index.enter(request)
+    in_units = queries / beside(index.unit, queries)
+    if not bool(np.isfinite(in_units).all()):
+        raise ValueError("queries divided by the unit are not finite. Remove NaN and inf.")
+    request.exclusions.require_fit(len(queries), index.n)
+    return in_units, factor_between(index.unit, request.lengthscale)
 
 
 def _launch(
     index: NeighborIndex,
-    in_units: NDArray[np.float64],
-    factor: NDArray[np.float64] | None,
+    entered: tuple[NDArray[np.float64], NDArray[np.float64] | None],
     exclusions: Exclusions,
     residence: Residence,
     squared_radius: float,
@@ -105,7 +106,8 @@ def _launch(
     q, k = neighbors.shape
     if q == 0:
         return
-    tree = [residence.upload(array) for array in (index.leaves, index.order, index.boxes)]
+    tree = [residence.upload(array) for array in index.tree]
+    in_units, factor = entered
     places = cupy().asarray(in_units)
     arguments = (
         *tree,

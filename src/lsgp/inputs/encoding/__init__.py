@@ -10,17 +10,17 @@ rows, which may lie in parts on other machines. Where there is a choice, `choose
 from lsgp.inputs.encoding.cells import needs_encoding
 from lsgp.inputs.encoding.choose import choose_plan
 from lsgp.inputs.encoding.encoder import Encoder
-from lsgp.inputs.encoding.facts import Rows
-from lsgp.inputs.encoding.fit import Plan, fit_encoder, fit_given, fit_parts
-from lsgp.inputs.encoding.table import AtHand, Given, Table, read_table
+from lsgp.inputs.encoding.facts import TableInParts
+from lsgp.inputs.encoding.fit import EncodingPlan, fit_encoder, fit_given, fit_parts
+from lsgp.inputs.encoding.table import OnePart, ReadTable, TrainingTable, read_table
 
 __all__ = [
-    "AtHand",
     "Encoder",
-    "Given",
-    "Plan",
-    "Rows",
-    "Table",
+    "EncodingPlan",
+    "OnePart",
+    "ReadTable",
+    "TableInParts",
+    "TrainingTable",
     "choose_plan",
     "fit_encoder",
     "fit_given",

@@ -15,6 +15,7 @@ and in common with many.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,19 +36,15 @@ FEWEST_ROWS = 5
 class OneHot:
     """One input for each level, 0 or 1; for two levels, one input for both."""
 
-    name: str
     levels: tuple[str, ...]  # with an input of their own
-    n_levels: int
-    share_missing: float
     has_rare: bool  # whether there is an input for all others
-    is_flagged: bool  # whether there is an input for what is missing
+    has_missing: bool  # whether there is an input for what is missing
     variance: Array  # (t,) of the effects of levels on the targets
-    kind: str = "category"
-    zone: str | None = None
+    fills_in: ClassVar[bool] = False
 
     @property
     def is_pair(self) -> bool:
-        return len(self.levels) == 2 and not self.has_rare and not self.is_flagged
+        return len(self.levels) == 2 and not self.has_rare and not self.has_missing
 
     @property
     def said(self) -> str:
@@ -55,31 +52,26 @@ class OneHot:
             return "0 or 1"
         return "0 or 1 for each level" + (", one for rare ones" if self.has_rare else "")
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        if self.is_pair:
-            return (f"{self.name} is {self.levels[1]}", doubt_of(self.name))
-        names = [f"{self.name} is {level}" for level in self.levels]
+    def names(self, column: str) -> tuple[str, ...]:
+        levels = [f"{column} is {level}" for level in self.levels[1 if self.is_pair else 0 :]]
         if self.has_rare:
-            names.append(f"{self.name} is another")
-        if self.is_flagged:
-            names.append(f"{self.name} is missing")
-        return (*names, doubt_of(self.name))
+            levels.append(f"{column} is another")
+        if self.has_missing:
+            levels.append(f"{column} is missing")
+        return (*levels, excess_name(column))
 
     def encode(self, column: Column) -> Array:
         codes = codes_among(column, self.levels)
-        hole = np.isnan(column.values)
         if self.is_pair:
             # A level never seen is between both.
             return np.column_stack([np.where(codes < 0, 0.5, codes), codes < 0]).astype(float)
-        n = len(codes)
-        out = np.zeros((n, len(self.inputs)))
+        hole = np.isnan(column.values) & self.has_missing
         known = codes >= 0
+        out = np.zeros((len(codes), len(self.names(""))))
         out[np.flatnonzero(known), codes[known]] = 1.0
-        other = ~known & ~hole if self.is_flagged else ~known
         if self.has_rare:
-            out[other, len(self.levels)] = 1.0
-        if self.is_flagged:
+            out[~known & ~hole, len(self.levels)] = 1.0
+        if self.has_missing:
             out[hole, -2] = 1.0
         out[:, -1] = ~out.any(axis=1)
         return out
@@ -95,35 +87,20 @@ class OneHot:
         return "another" if self.has_rare and at == len(self.levels) else "missing"
 
     def is_unseen(self, inputs: Array) -> NDArray[np.bool_]:
+        """Whether inputs (n, k) are of levels that training rows did not have."""
         return np.asarray(inputs[:, -1] > 0.5)
 
-    def extra_variance(self, inputs: Array) -> Array:
-        """Of a level never seen: how levels differ."""
-        return inputs[:, -1:] * self.variance
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Order:
     """The place of an ordered level among all."""
 
-    name: str
     levels: tuple[str, ...]
-    share_missing: float
-    is_flagged: bool
-    kind: str = "ordered"
-    zone: str | None = None
+    fills_in: ClassVar[bool] = True
+    said: ClassVar[str] = "place in the order"
 
-    @property
-    def n_levels(self) -> int:
-        return len(self.levels)
-
-    @property
-    def said(self) -> str:
-        return "place in the order" + (", a flag where missing" if self.is_flagged else "")
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.name, f"{self.name} is missing") if self.is_flagged else (self.name,)
+    def names(self, column: str) -> tuple[str, ...]:
+        return (column,)
 
     def encode(self, column: Column) -> Array:
         codes, hole = codes_among(column, self.levels), np.isnan(column.values)
@@ -131,62 +108,45 @@ class Order:
         if unknown.any():
             level = column.levels[int(column.values[np.flatnonzero(unknown)[0]])]
             raise ValueError(
-                f"Column {self.name!r} has the level {level!r}, which has no place in the order "
+                f"Column {column.name!r} has the level {level!r}, which has no place in the order "
                 f"{', '.join(self.levels[:6])}{', ...' if len(self.levels) > 6 else ''} that was "
                 "fitted. Fit again with it."
             )
         middle = 0.5 * (len(self.levels) - 1)
-        place = np.where(hole, middle, codes.astype(float))
-        if not self.is_flagged:
-            return place[:, None]
-        return np.column_stack([place, hole])
+        return np.where(hole, middle, codes.astype(float))[:, None]
 
     def show(self, inputs: Array) -> float | str:
-        if self.is_flagged and inputs[-1] > 0.5:
-            return "missing"
         return self.levels[int(np.clip(round(float(inputs[0])), 0, len(self.levels) - 1))]
-
-    def is_unseen(self, inputs: Array) -> NDArray[np.bool_]:
-        return np.zeros(len(inputs), dtype=bool)
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
     """Shrunken mean targets of each level, and how sure they are."""
 
-    name: str
     levels: tuple[str, ...]
     counts: Array  # (k,) rows of each level, by weight
     sums: Array  # (k, s) of the targets that statistics are of, from their mean
     means: Array  # (s,) of all rows
     shrinkage: Array  # (s,) in rows
     targets: tuple[int, ...]  # which have statistics
-    has_doubt: bool
-    usual_doubt: float  # of training rows, on average
+    has_uncertainty: bool  # whether it is an input how uncertain the statistic of a level is
+    usual_uncertainty: float  # of training rows, on average
     variance: Array  # (t,) of the effects of levels on the targets
-    share_missing: float
-    n_targets: int
-    kind: str = "category"
-    zone: str | None = None
-
-    @property
-    def n_levels(self) -> int:
-        return len(self.levels)
+    fills_in: ClassVar[bool] = False
 
     @property
     def said(self) -> str:
         numbers = "effect of its level" if len(self.targets) == 1 else "effects of its level"
-        doubt = ", and how sure it is" if self.has_doubt else ""
-        return f"{numbers} on the target, shrunken{doubt}"
+        how_sure = ", and how sure it is" if self.has_uncertainty else ""
+        return f"{numbers} on the target, shrunken{how_sure}"
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        names = [f"{self.name}: effect"]
+    def names(self, column: str) -> tuple[str, ...]:
+        names = [f"{column}: effect"]
         if len(self.targets) > 1:
-            names = [f"{self.name}: effect on target {k}" for k in self.targets]
-        if self.has_doubt:
-            names.append(f"{self.name}: rarity")
-        return (*names, doubt_of(self.name))
+            names = [f"{column}: effect on target {k}" for k in self.targets]
+        if self.has_uncertainty:
+            names.append(f"{column}: uncertainty")
+        return (*names, excess_name(column))
 
     def encode(self, column: Column) -> Array:
         """With the statistics of all rows; a missing value is a level too."""
@@ -197,16 +157,13 @@ class Statistics:
         return float(inputs[0])
 
     def is_unseen(self, inputs: Array) -> NDArray[np.bool_]:
-        return np.asarray(inputs[:, -1] >= 1.0 - self.usual_doubt - 1e-12)
-
-    def extra_variance(self, inputs: Array) -> Array:
-        """What is not known of the effect of a rare level, beyond the usual."""
-        return inputs[:, -1:] * self.variance
+        """Whether inputs (n, k) are of levels that training rows did not have."""
+        return np.asarray(inputs[:, -1] >= 1.0 - self.usual_uncertainty - 1e-12)
 
     def effects(self, column: Column) -> Array:
         """What levels add to all targets, (n, t): 0 to those without statistics."""
         own = self.encode(column)[:, : len(self.targets)] - self.means
-        total = np.zeros((len(own), self.n_targets))
+        total = np.zeros((len(own), len(self.variance)))
         total[:, self.targets] = own
         return total
 
@@ -216,11 +173,12 @@ class Statistics:
         return self._shrink(counts[codes], sums[codes])
 
     def _shrink(self, counts: Array, sums: Array) -> Array:
-        """Effects, how rare the level is, and how much less is known of it than is usual."""
-        doubt = (self.shrinkage / (counts[:, None] + self.shrinkage)).mean(axis=1)
+        """Effects, the uncertainty of each, and how much larger than usual this is, (n, k)."""
+        uncertainty = (self.shrinkage / (counts[:, None] + self.shrinkage)).mean(axis=1)
         values = self.means + sums / (counts[:, None] + self.shrinkage)
-        excess = np.maximum(doubt - self.usual_doubt, 0.0)
-        return np.column_stack([values, doubt, excess] if self.has_doubt else [values, excess])
+        excess = np.maximum(uncertainty - self.usual_uncertainty, 0.0)
+        own = [uncertainty] if self.has_uncertainty else []
+        return np.column_stack([values, *own, excess])
 
     def encode_training(
         self, column: Column, y: Array, weight: Array, groups: NDArray[np.integer] | None
@@ -288,16 +246,16 @@ def codes_among(column: Column, levels: tuple[str, ...]) -> Codes:
     return own[np.where(np.isnan(column.values), len(column.levels), column.values).astype(int)]
 
 
-def doubt_of(name: str) -> str:
-    """Name of an input that is 0 in all training rows: what is not known of a level, for people.
+def excess_name(column: str) -> str:
+    """Name of the last input of a category: how much less than usual is known of a level.
 
-    Models do not see it, because it does not vary; predictions are widened by it.
+    It is 0 in all training rows, so that models do not see it; predictions are widened by it.
     """
-    return f"{name}: doubt"
+    return f"{column}: excess uncertainty"
 
 
-def fit_one_hot(column: Column, facts: ColumnFacts, n: int, n_targets: int) -> OneHot:
-    """Levels of enough of the n rows, the most frequent first."""
+def fit_one_hot(column: Column, facts: ColumnFacts, n_targets: int) -> OneHot:
+    """Levels of enough rows, the most frequent first."""
     counts = facts.level_rows
     used = np.flatnonzero(counts > 0)
     enough = used[counts[used] >= FEWEST_ROWS]
@@ -305,23 +263,14 @@ def fit_one_hot(column: Column, facts: ColumnFacts, n: int, n_targets: int) -> O
         enough = used
     order = enough[np.argsort(-counts[enough], kind="stable")]
     return OneHot(
-        name=column.name,
         levels=tuple(column.levels[k] for k in order),
-        n_levels=len(used),
-        share_missing=facts.n_missing / n,
         has_rare=len(enough) < len(used),
-        is_flagged=facts.n_missing >= FEWEST_ROWS,
+        has_missing=facts.n_missing >= FEWEST_ROWS,
         variance=np.zeros(n_targets),
     )
 
 
-def with_missing(column: Column, has_missing: bool | None = None) -> Column:
-    """With a level more for what is missing, which has no name that a cell could have.
-
-    Unless ``has_missing`` says whether anything is, in rows that are elsewhere too, these tell.
-    """
-    hole = np.isnan(column.values)
-    if not (hole.any() if has_missing is None else has_missing):
-        return column
-    values = np.where(hole, len(column.levels), column.values)
+def with_missing(column: Column) -> Column:
+    """With a last level for what is missing, which has no name that a cell could have."""
+    values = np.where(np.isnan(column.values), len(column.levels), column.values)
     return column._replace(values=values, levels=(*column.levels, ""))

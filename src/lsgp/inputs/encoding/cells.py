@@ -24,10 +24,20 @@ class Cells(NamedTuple):
 
     name: str
     type: str  # "number", "flag", "date", "time", "duration", or "object": of any types
-    values: Array  # (n,) NaN is missing; of objects, places in `distinct`
-    distinct: tuple[object, ...] = ()  # of objects, each once
+    values: Array  # (n,) NaN is missing; places in `distinct`, where there are any
+    distinct: tuple[Any, ...] | None = None  # each once: always of objects
     order: tuple[str, ...] | None = None  # of an ordered category, from low to high
     zone: str | None = None  # of dates whose wall clock this is
+
+    def numbered(self) -> Cells:
+        """The same column with its distinct cells, and the place of each cell among them."""
+        if self.distinct is not None:
+            return self
+        present = ~np.isnan(self.values)
+        distinct, places = np.unique(self.values[present], return_inverse=True)
+        values = np.full(len(self.values), np.nan)
+        values[present] = places.reshape(-1)
+        return self._replace(values=values, distinct=tuple(distinct.tolist()))
 
 
 def is_frame(X: object) -> TypeGuard[IntoDataFrame]:
@@ -57,12 +67,18 @@ def columns_by_name(X: Any, names: list[str], optional: set[str]) -> Any:
     return X if wanted == found else frame.select(wanted).to_native()
 
 
-def names_of(X: object) -> list[str] | None:
-    """Names of the columns, if they are texts."""
-    if not is_frame(X):
-        return None
-    names = [str(name) for name in nw.from_native(X, eager_only=True).columns]
-    return names
+def column_number(column: object, names: Sequence[str], setting: str) -> int:
+    """The number of a column that a setting gives by its name, or by its number."""
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    is_number = isinstance(column, int | np.integer) and not isinstance(column, bool)
+    if is_number and 0 <= column < len(names):  # type: ignore[operator]
+        return int(column)  # type: ignore[call-overload]
+    listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    raise ValueError(
+        f"{setting} has {column!r}, which is not a column of X. Its columns are {listed}: give "
+        f"names, or numbers from 0 to {len(names) - 1}."
+    )
 
 
 def needs_encoding(X: object) -> bool:
@@ -191,20 +207,22 @@ def key_of(cell: object) -> Any:
 
 def _of_objects(cells: Sequence[object], name: str) -> Cells:
     """Number the distinct cells, so that each is read once."""
-    places: dict[object, int] = {}
-    codes = np.empty(len(cells))
+    places: dict[Any, int] = {}
+    distinct: list[object] = []
+    values = np.full(len(cells), np.nan)
     try:
         for row, cell in enumerate(cells):
             key = key_of(cell)
             place = places.get(key)
-            if place is None:
-                # NaN is not equal to itself, and would be there as often as it occurs.
-                place = -1 if is_missing(cell) else places.setdefault(key, len(places))
-            codes[row] = np.nan if place < 0 else place
+            # NaN is not equal to itself, and would be there as often as it occurs.
+            if place is None and not is_missing(cell):
+                place = places[key] = len(distinct)
+                distinct.append(cell)
+            if place is not None:
+                values[row] = place
     except TypeError:
         raise TypeError(
             f"Column {name!r} has a {type(cell).__name__} in row {row}: a cell must be a number, a "
             "text, a date or nothing, and an argument must be a string or a number."
         ) from None
-    distinct = tuple(key[1] if isinstance(key, tuple) and len(key) == 2 else key for key in places)
-    return Cells(name, "object", codes, distinct)
+    return Cells(name, "object", values, tuple(distinct))

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from lsgp.inputs.encoding.facts import Rows
-from lsgp.inputs.encoding.fit import Plan, choices_of, fit_encoder
-from lsgp.inputs.encoding.table import Given
+from lsgp.inputs.encoding.columns import NUMERIC
+from lsgp.inputs.encoding.dates import possible_cycles
+from lsgp.inputs.encoding.facts import TableInParts
+from lsgp.inputs.encoding.fit import MOST_ONE_HOT, EncodingPlan, fit_encoder
+from lsgp.inputs.encoding.table import TrainingTable
 from lsgp.inputs.given import RandomState
 from lsgp.inputs.rows import Groups, TrainingRows
 
@@ -29,6 +32,8 @@ N_LEARNT, N_HELD = 3000, 1000
 MOST_SHUFFLED = 10_000_000
 #: of tables of at least this many rows.
 FEWEST_TO_CHOOSE = 60
+#: Rows with labels up to which an input for each level is preferred.
+MOST_ROWS_OF_LEVELS = 2000
 #: What is preferred stays, unless the other is better by this share, and by this many standard
 #: errors of the difference: on flights_raw, whose targets have heavy tails, either was better by
 #: 3 % on some of three samples.
@@ -36,25 +41,27 @@ WORTHWHILE, SURE_ERRORS = 0.01, 2.0
 
 
 def choose_plan(
-    rows: Rows, judge: Judge, random_state: RandomState, has_labels: bool = False
-) -> Plan:
+    rows: TableInParts, judge: Judge, random_state: RandomState, has_labels: bool = False
+) -> EncodingPlan:
     """One choice after the other, each by the losses of the same rows."""
-    choices = choices_of(rows, has_labels)
+    choices = _choices(rows, has_labels)
     if not choices or rows.facts.n < FEWEST_TO_CHOOSE:
-        return Plan()
+        return EncodingPlan()
     learnt, held = _held_out(rows, int(check_random_state(random_state).randint(2**31)))
 
-    def losses_of(plan: Plan) -> Array:
+    def losses_of(plan: EncodingPlan) -> Array:
         encoder, X = fit_encoder(learnt.table, learnt.y, plan, learnt.weight, learnt.groups)
         # As queries, which have their own columns here rather than a frame.
         return judge(X, _training(learnt), encoder.encode_table(held.table), _training(held))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plan = Plan()._replace(**{choice.field: choice.preferred for choice in choices})
+        plan = EncodingPlan()._replace(
+            **{field: preferred for field, (preferred, _) in choices.items()}
+        )
         best = losses_of(plan)
-        for choice in choices:
-            other = plan._replace(**{choice.field: choice.other})
+        for field, (_, value) in choices.items():
+            other = plan._replace(**{field: value})
             losses = losses_of(other)
             gain = best - losses
             error = float(gain.std()) / np.sqrt(len(gain))
@@ -63,13 +70,35 @@ def choose_plan(
     return plan
 
 
-def _training(given: Given) -> TrainingRows:
+def _choices(rows: TableInParts, has_labels: bool) -> dict[str, tuple[Any, Any]]:
+    """Fields of a plan that this table leaves open: what is preferred, and what else there is.
+
+    Statistics are preferred to an input for each level: tuning takes half as long or less, and
+    predicts numbers as well. Of few rows with labels, an input for each level is preferred: log
+    odds are often nearly linear in these, and statistics of few labels are noise.
+    """
+    choices: dict[str, tuple[Any, Any]] = {}
+    pairs = list(zip(rows.header.columns, rows.facts.columns, strict=True))
+    if any(each.kind == "category" and 2 < own.n_levels <= MOST_ONE_HOT for each, own in pairs):
+        prefers_levels = has_labels and rows.facts.n <= MOST_ROWS_OF_LEVELS
+        choices["most_one_hot"] = (MOST_ONE_HOT, 2) if prefers_levels else (2, MOST_ONE_HOT)
+    if any(each.kind == "date" for each, _ in pairs) and any(
+        each.kind == "date" and possible_cycles(each) for each in rows.dates().columns
+    ):
+        choices["has_cycles"] = (True, False)
+    numbers = [own for each, own in pairs if each.kind in NUMERIC]
+    if len(numbers) > 1 and any(own.n_missing for own in numbers):
+        choices["fills_by_others"] = (True, False)
+    return choices
+
+
+def _training(given: TrainingTable) -> TrainingRows:
     groups = None if given.groups is None else Groups(given.groups, ())
     nothing = np.empty((given.n_rows, 0))
     return TrainingRows(nothing, given.y, given.weight, np.ones(given.n_rows), None, groups)
 
 
-def _held_out(rows: Rows, seed: int) -> tuple[Given, Given]:
+def _held_out(rows: TableInParts, seed: int) -> tuple[TrainingTable, TrainingTable]:
     """Rows to learn from, and others to judge by: whole groups, where there are any."""
     n, size = rows.facts.n, N_LEARNT + N_HELD
     rng = np.random.default_rng(seed)

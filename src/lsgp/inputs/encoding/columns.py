@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,6 @@ from lsgp.inputs.encoding.text import (
     date_of,
     level_of,
     number_of,
-    parse_date,
-    parse_number,
     time_of,
 )
 
@@ -67,7 +65,9 @@ def read_column(cells: Cells, is_category: bool = False) -> Column:
     >>> [column.kind for column in columns]
     ['number', 'category', 'date']
     """
-    return Reading.of(Contents.of(cells, is_category), is_category).column(cells)
+    if is_category:
+        cells = cells.numbered()
+    return Reading.of(Contents.of(cells), is_category).column(cells)
 
 
 class Reading(NamedTuple):
@@ -75,7 +75,7 @@ class Reading(NamedTuple):
 
     kind: str
     levels: tuple[str, ...] = ()  # of a category
-    values: Mapping[object, float] | None = None  # of each distinct cell; None of typed numbers
+    values: Mapping[object, float] | None = None  # of each distinct cell; None: numbers as typed
     zone: str | None = None
     note: str = ""
     warning: str = ""
@@ -104,25 +104,16 @@ class Reading(NamedTuple):
     def column(self, cells: Cells) -> Column:
         """The column, or the part of it that these cells are."""
         values = cells.values
-        if self.kind == "empty":
+        if self.values is not None:
+            cells = cells.numbered()
+            read = np.array([*(self.values[key_of(cell)] for cell in cells.distinct or ()), np.nan])
+            # What is missing is behind the distinct cells.
+            values = read[np.where(np.isnan(cells.values), -1, cells.values).astype(np.int64)]
+        elif self.kind == "empty":
             values = np.full(len(values), np.nan)
-        elif self.values is not None and cells.type == "object":
-            own = [*(self.values[key_of(cell)] for cell in cells.distinct), np.nan]
-            values = np.array(own)[_places(values, len(cells.distinct))]
-        elif self.values is not None:
-            present = ~np.isnan(values)
-            distinct, places = np.unique(values[present], return_inverse=True)
-            own = [self.values[value] for value in distinct.tolist()]
-            values = np.full(len(values), np.nan)
-            values[present] = np.array(own)[places.reshape(-1)] if own else []
         return Column(
             cells.name, self.kind, values, self.levels, self.zone, self.note, self.warning
         )
-
-
-def _places(codes: Array, n_distinct: int) -> NDArray[np.int64]:
-    """Places among distinct cells, behind which is what is missing."""
-    return np.where(np.isnan(codes), n_distinct, codes).astype(np.int64)
 
 
 def read_as(cells: Cells, kind: str, zone: str | None = None) -> Column:
@@ -136,23 +127,17 @@ def read_as(cells: Cells, kind: str, zone: str | None = None) -> Column:
         return column._replace(kind=kind)
     if column.kind == kind or (kind in NUMERIC and column.kind in NUMERIC):
         return _in_zone(column, zone)
-    shown = _examples(cells)
+    plural = {"category": "categories", "ordered": "ordered categories"}
+    was, now = (plural.get(each, f"{each}s") for each in (kind, column.kind))
     raise ValueError(
-        f"Column {cells.name!r} held {_plural(kind)} when the model was fitted, and now holds "
-        f"{_plural(column.kind)} ({shown}). Give {_plural(kind)}."
+        f"Column {cells.name!r} held {was} when the model was fitted, and now holds {now} "
+        f"({_listed(cells.numbered().distinct or ())}). Give {was}."
     )
 
 
-def _plural(kind: str) -> str:
-    return {"category": "categories", "ordered": "ordered categories"}.get(kind, f"{kind}s")
-
-
-def _examples(cells: Cells) -> str:
-    if cells.type == "object":
-        shown = [repr(cell) for cell in cells.distinct[:N_SHOWN]]
-    else:
-        present = cells.values[~np.isnan(cells.values)]
-        shown = [f"{value:g}" for value in present[:N_SHOWN]]
+def _listed(cells: Sequence[object]) -> str:
+    """The first of some cells, for errors and warnings."""
+    shown = [f"{cell:g}" if isinstance(cell, float) else repr(cell) for cell in cells[:N_SHOWN]]
     return ", ".join(shown)
 
 
@@ -194,59 +179,43 @@ def _read_objects(contents: Contents, max_words: float) -> Reading:
     """Of cells of any types, all of one kind, or nearly all."""
     name, distinct, counts = contents.name, contents.distinct, contents.counts
     assert counts is not None, "objects are counted"
-    for kind, typed, parsed in (
-        ("number", number_of, parse_number),
-        ("date", date_of, parse_date),
-        ("time", time_of, None),
-    ):
+    for kind, read in (("number", number_of), ("date", date_of), ("time", time_of)):
         if kind == "number" and _are_codes(distinct):
             continue
-        values = _read_each(distinct, typed, parsed)
-        is_read = ~np.isnan(values) | np.array([_is_marked(cell) for cell in distinct])
-        n_wrong, n_read = counts[~is_read].sum(), counts[~np.isnan(values)].sum()
+        found = [read(cell) for cell in distinct]
+        values = np.array([np.nan if value is None else value for value in found], dtype=float)
+        unread = [
+            k
+            for k, cell in enumerate(distinct)
+            if np.isnan(values[k]) and not (isinstance(cell, str) and cell.strip() in MISSING)
+        ]
+        n_wrong, n_read = counts[unread].sum(), counts[~np.isnan(values)].sum()
         if n_read == 0 or (n_wrong >= n_read and max_words < 1.0):
             continue
-        shown = ", ".join(repr(distinct[k]) for k in np.flatnonzero(~is_read)[:N_SHOWN])
+        shown = _listed([distinct[k] for k in unread])
         note = f"{n_wrong} unreadable cells are missing: {shown}" if n_wrong else ""
-        found = (
+        said = (
             f"Column {name!r} holds {kind}s, but {n_wrong} of {contents.n_rows} cells are none: "
-            f"{shown}{', ...' if (~is_read).sum() > N_SHOWN else ''}."
+            f"{shown}{', ...' if len(unread) > N_SHOWN else ''}."
         )
         are_names = len(distinct) <= MAX_LEVELS * counts.sum()
         if are_names and n_wrong > max_words * contents.n_rows:
             taken = f"It is taken as a category; make these cells missing to have {kind}s."
-            return _as_category(contents)._replace(warning=f"{found} {taken}")
+            return _as_category(contents)._replace(warning=f"{said} {taken}")
         warning = ""
         if n_wrong > MAX_UNREADABLE * contents.n_rows:
             taken = "They count as missing; declare the column if it is a category: "
-            warning = f"{found} {taken}categorical_features=[{name!r}]."
-        texts = [cell.strip() for cell in distinct if isinstance(cell, str)]
-        if kind == "number" and len(texts) == len(distinct) and set(texts) <= set(TRUTHS):
+            warning = f"{said} {taken}categorical_features=[{name!r}]."
+        zone = "UTC" if kind == "date" and any(map(_is_aware, distinct)) else None
+        if kind == "number" and all(
+            isinstance(cell, str) and cell.strip() in TRUTHS for cell in distinct
+        ):
             kind = "flag"
         if kind == "number" and all(hasattr(cell, "total_seconds") for cell in distinct):
             kind = "duration"
-        zone = "UTC" if kind == "date" and any(map(_is_aware, distinct)) else None
-        read = dict(zip(map(key_of, distinct), values.tolist(), strict=True))
-        return Reading(kind, values=read, zone=zone, note=note, warning=warning)
+        by_cell = dict(zip(map(key_of, distinct), values.tolist(), strict=True))
+        return Reading(kind, values=by_cell, zone=zone, note=note, warning=warning)
     return _as_category(contents)
-
-
-def _read_each(
-    distinct: tuple[Any, ...],
-    typed: Callable[[Any], float | None],
-    parsed: Callable[[str], float | None] | None,
-) -> Array:
-    values = np.full(len(distinct), np.nan)
-    for k, cell in enumerate(distinct):
-        read = parsed if isinstance(cell, str) else typed
-        found = None if read is None else read(cell)
-        if found is not None:
-            values[k] = found
-    return values
-
-
-def _is_marked(cell: object) -> bool:
-    return isinstance(cell, str) and cell.strip() in MISSING
 
 
 def _are_codes(distinct: tuple[object, ...]) -> bool:

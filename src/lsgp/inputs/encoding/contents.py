@@ -30,24 +30,19 @@ class Contents(NamedTuple):
     zone: str | None = None
 
     @classmethod
-    def of(cls, cells: Cells, is_category: bool = False) -> Contents:
-        """``is_category``: whether it was declared to be one, whatever its cells look like."""
-        missing = np.isnan(cells.values)
-        n_infinite = int(np.count_nonzero(np.isinf(cells.values)))
-        distinct, counts = cells.distinct, None
-        if cells.type == "object":
-            counts = np.bincount(cells.values[~missing].astype(np.int64), minlength=len(distinct))
-        elif is_category:
-            values, counts = np.unique(cells.values[~missing], return_counts=True)
-            distinct = tuple(values.tolist())
-        n = len(missing)
+    def of(cls, cells: Cells) -> Contents:
+        """Without the rows."""
+        missing, counts = np.isnan(cells.values), None
+        if cells.distinct is not None:
+            places = cells.values[~missing].astype(np.int64)
+            counts = np.bincount(places, minlength=len(cells.distinct))
         return cls(
             cells.name,
             cells.type,
-            n,
+            len(missing),
             int(np.count_nonzero(missing)),
-            n_infinite,
-            distinct,
+            int(np.count_nonzero(np.isinf(cells.values))),
+            cells.distinct or (),
             counts,
             cells.order,
             cells.zone,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,88 +22,59 @@ N_SEEN = 1.5
 LONGEST_STEP = 0.5
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Date:
     """Days from 1970, and points on circles."""
 
-    name: str
     cycles: tuple[str, ...]
     fill: float  # for what is missing: the median
-    share_missing: float
-    is_flagged: bool
-    zone: str | None = None
-    n_levels: int = 0
-    kind: str = "date"
-    note: str = ""
+    fills_in: ClassVar[bool] = True
 
     @property
     def said(self) -> str:
-        parts = ["elapsed time", *(f"{cycle} on a circle" for cycle in self.cycles)]
-        if self.is_flagged:
-            parts.append("a flag where missing")
-        said = ", ".join(parts)
-        return f"{said} ({self.note})" if self.note else said
+        return ", ".join(["elapsed time", *(f"{cycle} on a circle" for cycle in self.cycles)])
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        names = [self.name]
-        for cycle in self.cycles:
-            names += [f"{self.name}: {cycle}, sine", f"{self.name}: {cycle}, cosine"]
-        return (*names, f"{self.name} is missing") if self.is_flagged else tuple(names)
+    def names(self, column: str) -> tuple[str, ...]:
+        points = (
+            f"{column}: {cycle}, {axis}" for cycle in self.cycles for axis in ("sine", "cosine")
+        )
+        return (column, *points)
 
     def encode(self, column: Column) -> Array:
         hole = np.isnan(column.values)
         days = np.where(hole, self.fill, column.values) / DAY
-        parts = [days]
-        for cycle in self.cycles:
-            angle = 2.0 * np.pi * days / PERIODS[cycle]
-            parts += [np.where(hole, 0.0, np.sin(angle)), np.where(hole, 0.0, np.cos(angle))]
-        return np.column_stack([*parts, hole] if self.is_flagged else parts)
+        circles = [_on_circle(days, PERIODS[cycle], hole) for cycle in self.cycles]
+        return np.column_stack([days, *circles])
 
     def show(self, inputs: Array) -> float | str:
-        if self.is_flagged and inputs[-1] > 0.5:
-            return "missing"
         return date_text(float(inputs[0]))
 
-    def is_unseen(self, inputs: Array) -> NDArray[np.bool_]:
-        return np.zeros(len(inputs), dtype=bool)
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class TimeOfDay:
     """A point on the circle of a day."""
 
-    name: str
-    share_missing: float
-    is_flagged: bool
-    n_levels: int = 0
-    kind: str = "time"
-    zone: str | None = None
+    fills_in: ClassVar[bool] = True
+    said: ClassVar[str] = "on a circle"
 
-    @property
-    def said(self) -> str:
-        return "on a circle" + (", a flag where missing" if self.is_flagged else "")
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        names = (f"{self.name}, sine", f"{self.name}, cosine")
-        return (*names, f"{self.name} is missing") if self.is_flagged else names
+    def names(self, column: str) -> tuple[str, ...]:
+        return (f"{column}, sine", f"{column}, cosine")
 
     def encode(self, column: Column) -> Array:
         hole = np.isnan(column.values)
-        angle = 2.0 * np.pi * np.where(hole, 0.0, column.values) / DAY
-        parts = [np.where(hole, 0.0, np.sin(angle)), np.where(hole, 0.0, np.cos(angle))]
-        return np.column_stack([*parts, hole] if self.is_flagged else parts)
+        return _on_circle(np.where(hole, 0.0, column.values), DAY, hole)
 
     def show(self, inputs: Array) -> float | str:
-        if self.is_flagged and inputs[-1] > 0.5:
-            return "missing"
         hours = (float(np.arctan2(inputs[0], inputs[1])) / (2.0 * np.pi) % 1.0) * 24.0
         minutes = round(60.0 * hours) % 1440
         return f"{minutes // 60:02d}:{minutes % 60:02d}"
 
-    def is_unseen(self, inputs: Array) -> NDArray[np.bool_]:
-        return np.zeros(len(inputs), dtype=bool)
+
+def _on_circle(values: Array, period: float, hole: NDArray[np.bool_]) -> Array:
+    """Points (n, 2) on a circle of this period; its center where a cell is missing."""
+    angle = 2.0 * np.pi * values / period
+    points = np.column_stack([np.sin(angle), np.cos(angle)])
+    return np.where(hole[:, None], 0.0, points)
 
 
 def date_text(days: float) -> str:

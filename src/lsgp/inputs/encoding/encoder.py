@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from lsgp.inputs.encoding.adjustment import Adjustment
 from lsgp.inputs.encoding.categories import OneHot, Statistics
-from lsgp.inputs.encoding.cells import Cells, cells_of, is_frame
+from lsgp.inputs.encoding.cells import Cells, cells_of, columns_by_name, is_frame
 from lsgp.inputs.encoding.columns import CATEGORIES, Column, read_as
 from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number, refuse_missing
 from lsgp.inputs.encoding.missing import Imputation
-from lsgp.inputs.encoding.table import Table
+from lsgp.inputs.encoding.table import ReadTable
 
 Array = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class Encoder:
     >>> X = [["red", 1.0], ["blue", 2.0], ["red", np.nan], ["green", 4.0]]
     >>> encoder, inputs = fit_encoder(read_table(X), np.arange(4.0)[:, None])
     >>> encoder.inputs
-    ['x0 is red', 'x0 is blue', 'x0 is green', 'x0: doubt', 'x1']
+    ['x0 is red', 'x0 is blue', 'x0 is green', 'x0: excess uncertainty', 'x1']
     >>> encoder.encode([["yellow", 3.0]])
     array([[0., 0., 0., 1., 3.]])
     """
@@ -76,7 +76,7 @@ class Encoder:
         """The inputs (n, e) of queries: a frame with the same columns in any order, or an array."""
         return self.assemble([each.encode(column) for each, column in self._read(X)])
 
-    def encode_table(self, table: Table) -> Array:
+    def encode_table(self, table: ReadTable) -> Array:
         """The inputs (n, e) of rows of a table that was read."""
         pairs = zip(self.encodings, table.columns, strict=True)
         return self.assemble([each.encode(column) for each, column in pairs])
@@ -91,17 +91,17 @@ class Encoder:
         encoded = self.assemble(parts)
         if self.adjustment is None:
             return self, encoded
-        rest = y - self.adjustment.predict(encoded[:, self.plain()])
-        effects = {
-            j: each.effects(column)
+        known = [
+            (j, each.scheme, column)
             for j, (each, column) in enumerate(read)
-            if isinstance(each, Statistics)
-        }
-        rest -= sum(effects.values(), np.zeros_like(rest))
-        for j, effect in effects.items():
-            each, column = read[j]
-            assert isinstance(each, Statistics)
-            encodings[j], parts[j] = each.extend(column, rest + effect, weight, groups)
+            if isinstance(each.scheme, Statistics)
+        ]
+        effects = [scheme.effects(column) for _, scheme, column in known]
+        rest = y - self.adjustment.predict(encoded[:, self.plain()])
+        rest -= sum(effects, np.zeros_like(rest))
+        for (j, scheme, column), effect in zip(known, effects, strict=True):
+            grown, parts[j] = scheme.extend(column, rest + effect, weight, groups)
+            encodings[j] = replace(encodings[j], scheme=grown, n_levels=len(grown.levels))
         return replace(self, encodings=tuple(encodings)), self.assemble(parts)
 
     def plain(self) -> list[int]:
@@ -109,39 +109,63 @@ class Encoder:
         return [
             j
             for each, span in zip(self.encodings, self.spans, strict=True)
-            if not isinstance(each, Statistics | OneHot)
+            if not isinstance(each.scheme, Statistics | OneHot)
             for j in range(span.start, span.stop)
         ]
 
     def extra_variance(self, X: Array, n_targets: int) -> Array:
         """What predictions of queries X (n, e) do not know of rare and unseen levels, (n, t).
 
-        In squared units of the targets.
+        In squared units of the targets: how levels differ, as far as the last input of a category
+        says that one is not known.
         """
         total = np.zeros((len(X), n_targets))
         for each, span in zip(self.encodings, self.spans, strict=True):
-            if isinstance(each, Statistics | OneHot):
-                total += each.extra_variance(X[:, span])
+            if isinstance(each.scheme, Statistics | OneHot):
+                total += X[:, span.stop - 1 : span.stop] * each.scheme.variance
         return total
 
+    def is_unseen(self, X: Array) -> NDArray[np.bool_]:
+        """Which queries X (n, e) have a level never seen before, of each of c columns, (n, c)."""
+        found = np.zeros((len(X), self.n_columns), dtype=bool)
+        for j, (each, span) in enumerate(zip(self.encodings, self.spans, strict=True)):
+            if isinstance(each.scheme, Statistics | OneHot):
+                found[:, j] = each.scheme.is_unseen(X[:, span])
+        return found
+
     def _read(self, X: object) -> list[tuple[Encoding, Column]]:
-        by_place = cells_of_queries(X, self.names, self.has_names, self.optional)
-        pairs = [
-            (each, read_as(cells, each.kind, each.zone))
-            if cells is not None and not isinstance(each, LeftOut)
-            else (each, Column(each.name, each.kind, np.empty(_n_rows(by_place))))
-            for each, cells in zip(self.encodings, by_place, strict=True)
+        """Each encoding with the column of queries that it is of."""
+        pairs = list(zip(self.encodings, self._cells_of(X), strict=True))
+        n = next((len(cells.values) for _, cells in pairs if cells is not None), 0)
+        read = [
+            (each, Column(each.name, each.kind, np.empty(n)))
+            if cells is None or isinstance(each.scheme, LeftOut)
+            else (each, read_as(cells, each.kind, each.zone))
+            for each, cells in pairs
         ]
-        for each, column in pairs:
-            is_number = not isinstance(each, LeftOut) and each.kind not in CATEGORIES
-            if is_number and each.share_missing == 0:
+        for each, column in read:
+            if each.share_missing == 0 and each.scheme.fills_in and each.kind not in CATEGORIES:
                 refuse_missing(each.name, column.values)
-        return pairs
+        return read
+
+    def _cells_of(self, X: object) -> list[Cells | None]:
+        """Cells of the columns by name, or by place; None of one that queries need not have."""
+        if is_frame(X) and self.has_names:
+            chosen = columns_by_name(X, self.names, self.optional)
+            by_name = {cells.name: cells for cells in cells_of(chosen)}
+            return [by_name.get(name) for name in self.names]
+        found = cells_of(X)
+        if len(found) != self.n_columns:
+            raise ValueError(
+                f"X has {len(found)} features, but the model is expecting {self.n_columns} "
+                "features as input."
+            )
+        return [cells._replace(name=name) for cells, name in zip(found, self.names, strict=True)]
 
     @property
     def optional(self) -> set[str]:
         """Columns that were left out, which queries need not have."""
-        return {each.name for each in self.encodings if isinstance(each, LeftOut)}
+        return {each.name for each in self.encodings if isinstance(each.scheme, LeftOut)}
 
     def assemble(self, parts: list[Array]) -> Array:
         """Inputs (n, e) from those of each column, with their holes filled in."""
@@ -154,31 +178,4 @@ class Encoder:
     def numbers(self) -> list[int]:
         """Inputs that are numbers, among which missing ones are filled in."""
         spans = zip(self.encodings, self.spans, strict=True)
-        return [span.start for each, span in spans if isinstance(each, Number)]
-
-
-def cells_of_queries(
-    X: object, names: list[str], has_names: bool, left_out: set[str]
-) -> list[Cells | None]:
-    """Cells of the columns by name, or by place; columns that are left out may be missing."""
-    found = cells_of(X)
-    if is_frame(X) and has_names:
-        by_name = {cells.name: cells for cells in found}
-        missing = [name for name in names if name not in by_name and name not in left_out]
-        if missing:
-            raise ValueError(
-                f"X has no column {missing[0]!r}"
-                + (f", nor {len(missing) - 1} others" if len(missing) > 1 else "")
-                + f" that the model was fitted with. It has {', '.join(list(by_name)[:8])}."
-            )
-        return [by_name.get(name) for name in names]
-    if len(found) != len(names):
-        raise ValueError(
-            f"X has {len(found)} features, but the model is expecting {len(names)} features as "
-            "input."
-        )
-    return [cells._replace(name=name) for cells, name in zip(found, names, strict=True)]
-
-
-def _n_rows(cells: list[Cells | None]) -> int:
-    return next((len(each.values) for each in cells if each is not None), 0)
+        return [span.start for each, span in spans if isinstance(each.scheme, Number)]

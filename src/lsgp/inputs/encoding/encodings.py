@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What becomes of a column: the protocol of its encoding, and the simplest of them."""
+"""What becomes of a column: its encoding, and the simplest schemes that one can have."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,32 +14,21 @@ from lsgp.inputs.encoding.columns import Column
 Array = NDArray[np.float64]
 
 
-class Encoding(Protocol):
-    """How one column of a table becomes none, one or several inputs."""
+class Scheme(Protocol):
+    """How the cells of a column become none, one or several inputs."""
 
     @property
-    def name(self) -> str: ...
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def zone(self) -> str | None: ...
-
-    @property
-    def n_levels(self) -> int: ...
-
-    @property
-    def share_missing(self) -> float: ...
-
-    @property
-    def said(self) -> str:
-        """What became of the column, in a few words."""
+    def fills_in(self) -> bool:
+        """Whether a missing cell has numbers that stand in for it."""
         ...
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of what it became."""
+    def said(self) -> str:
+        """What becomes of the cells, in a few words."""
+        ...
+
+    def names(self, column: str) -> tuple[str, ...]:
+        """Names of the inputs of a column of this name."""
         ...
 
     def encode(self, column: Column) -> Array:
@@ -50,59 +39,25 @@ class Encoding(Protocol):
         """What a cell was that became these inputs (k,), for people."""
         ...
 
-    def is_unseen(self, inputs: Array) -> NDArray[np.bool_]:
-        """Whether inputs (n, k) are of levels that training rows did not have."""
-        ...
-
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
-    """A column that is no input: `why` it is not."""
+class Encoding:
+    """A column of a table and how it becomes inputs, with a flag for missing cells or without."""
 
     name: str
     kind: str
-    why: str
+    scheme: Scheme
     n_levels: int = 0
     share_missing: float = 0.0
-    zone: str | None = None
-
-    @property
-    def said(self) -> str:
-        return f"left out: {self.why}"
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ()
-
-    def encode(self, column: Column) -> Array:
-        return np.empty((len(column.values), 0))
-
-    def show(self, inputs: Array) -> float | str:
-        return ""
-
-    def is_unseen(self, inputs: Array) -> NDArray[np.bool_]:
-        return np.zeros(len(inputs), dtype=bool)
-
-
-@dataclass(frozen=True, eq=False)
-class Number:
-    """Numbers as they are; where enough were missing, with a flag that says so.
-
-    Missing ones are filled in by `lsgp.inputs.encoding.missing.Imputation`, from other columns.
-    """
-
-    name: str
-    kind: str
-    share_missing: float
-    is_flagged: bool
-    n_levels: int = 0
+    is_flagged: bool = False  # whether the last input says that a cell is missing
     zone: str | None = None
     note: str = ""
 
     @property
     def said(self) -> str:
-        parts = ["as it is"]
-        if self.share_missing:
+        """What became of the column, in a few words."""
+        parts = [self.scheme.said]
+        if self.share_missing and self.scheme.fills_in:
             parts.append("filled in where missing")
         if self.is_flagged:
             parts.append("with a flag")
@@ -111,23 +66,61 @@ class Number:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        return (self.name, f"{self.name} is missing") if self.is_flagged else (self.name,)
+        """Names of the inputs that it became."""
+        names = self.scheme.names(self.name)
+        return (*names, f"{self.name} is missing") if self.is_flagged else names
 
     def encode(self, column: Column) -> Array:
-        """NaN where missing, for the imputation to fill."""
-        if self.is_flagged:
-            return np.column_stack([column.values, np.isnan(column.values)])
-        return column.values[:, None]
+        """The inputs (n, k) of queries."""
+        inputs = self.scheme.encode(column)
+        return np.column_stack([inputs, np.isnan(column.values)]) if self.is_flagged else inputs
 
-    def is_filled(self, inputs: Array) -> NDArray[np.bool_]:
-        """Whether inputs (n, k) were missing, as far as a flag tells."""
+    def is_missing(self, inputs: Array) -> NDArray[np.bool_]:
+        """Whether inputs (n, k) are of missing cells, as far as a flag tells."""
         return inputs[:, -1] > 0.5 if self.is_flagged else np.zeros(len(inputs), dtype=bool)
 
     def show(self, inputs: Array) -> float | str:
-        return "missing" if self.is_filled(inputs[None])[0] else float(inputs[0])
+        """What a cell was that became these inputs (k,), for people."""
+        return "missing" if self.is_missing(inputs[None])[0] else self.scheme.show(inputs)
 
-    def is_unseen(self, inputs: Array) -> NDArray[np.bool_]:
-        return np.zeros(len(inputs), dtype=bool)
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column that is no input: `why` it is not."""
+
+    why: str
+    fills_in: ClassVar[bool] = False
+
+    @property
+    def said(self) -> str:
+        return f"left out: {self.why}"
+
+    def names(self, column: str) -> tuple[str, ...]:
+        return ()
+
+    def encode(self, column: Column) -> Array:
+        return np.empty((len(column.values), 0))
+
+    def show(self, inputs: Array) -> float | str:
+        return ""
+
+
+@dataclass(frozen=True)
+class Number:
+    """Numbers as they are; `missing.Imputation` fills in missing ones, from other columns."""
+
+    fills_in: ClassVar[bool] = True
+    said: ClassVar[str] = "as it is"
+
+    def names(self, column: str) -> tuple[str, ...]:
+        return (column,)
+
+    def encode(self, column: Column) -> Array:
+        """NaN where missing, for the imputation to fill."""
+        return column.values[:, None]
+
+    def show(self, inputs: Array) -> float | str:
+        return float(inputs[0])
 
 
 def refuse_missing(name: str, values: NDArray[np.float64]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.encoding.columns import CATEGORIES, Column
-from lsgp.inputs.encoding.table import Given, Parts, Table
+from lsgp.inputs.encoding.table import Parts, ReadTable, TrainingTable
 from lsgp.inputs.transforms.column_statistics import subsample
 
 #: Rows that the middle and the steps of dates are learnt from.
@@ -56,7 +56,7 @@ class Facts(NamedTuple):
     last_group: int
 
     @classmethod
-    def of(cls, rows: Given) -> Facts:
+    def of(cls, rows: TrainingTable) -> Facts:
         return cls(
             rows.n_rows,
             rows.y.shape[1],
@@ -73,40 +73,37 @@ class Facts(NamedTuple):
             max(self.last_group, other.last_group),
         )
 
-    def has_missing(self, j: int) -> bool:
-        return self.columns[j].n_missing > 0
-
     def share_missing(self, j: int) -> float:
         return self.columns[j].n_missing / self.n
 
     def level_rows(self, j: int) -> NDArray[np.int64]:
-        """Rows of each level of a category, of which missing is the last, where any is missing."""
+        """Rows of each level of a category, of which missing is the last."""
         own = self.columns[j]
-        return np.append(own.level_rows, own.n_missing) if own.n_missing else own.level_rows
+        return np.append(own.level_rows, own.n_missing)
 
 
-class Rows(NamedTuple):
+class TableInParts(NamedTuple):
     """All rows that an encoder is fitted to, in parts, and what is known of them."""
 
-    parts: Parts[Given]
-    header: Table  # the columns, without rows
+    parts: Parts[TrainingTable]
+    header: ReadTable  # the columns, without rows
     facts: Facts
 
     @classmethod
-    def of(cls, parts: Parts[Given]) -> Rows:
+    def of(cls, parts: Parts[TrainingTable]) -> TableInParts:
         none = np.empty(0, np.int64)
         return cls(parts, parts.total(_take, none).table, parts.total(Facts.of))
 
-    def take(self, rows: NDArray[np.int64]) -> Given:
+    def take(self, rows: NDArray[np.int64]) -> TrainingTable:
         """Some rows, by their sorted numbers."""
         return self.parts.total(_take, rows)
 
-    def dates(self) -> Table:
+    def dates(self) -> ReadTable:
         """A sample of the rows, for the middle and the steps of dates."""
         chosen = subsample(self.facts.n, MOST_DATES)
         return self.take(np.arange(self.facts.n) if chosen is None else chosen).table
 
 
-def _take(rows: Given, wanted: NDArray[np.int64]) -> Given:
+def _take(rows: TrainingTable, wanted: NDArray[np.int64]) -> TrainingTable:
     own = wanted - rows.first
     return rows.take(own[(own >= 0) & (own < rows.n_rows)])

@@ -16,7 +16,6 @@ from scipy.stats import f as f_distribution
 from lsgp.inputs.encoding.adjustment import Adjusted, CodedRows, level_sums
 from lsgp.inputs.encoding.categories import Statistics
 from lsgp.inputs.encoding.columns import Column
-from lsgp.inputs.encoding.facts import Facts
 from lsgp.inputs.encoding.folds import N_FOLDS, fold_keys
 from lsgp.inputs.encoding.table import Parts, Sums
 
@@ -29,18 +28,19 @@ LARGEST_P = 0.01
 LEAST_SHRINKAGE, MOST_SHRINKAGE = 1e-3, 1e6
 #: Numbers that a level has at most, where there are more targets or classes.
 MOST_STATISTICS = 8
-#: How sure a statistic is, is an input where that differs by this much among rows (0 is sure, 1 is
-#: a level never seen).
-LEAST_SPREAD_OF_DOUBT = 0.05
+#: The uncertainty of a level's statistic, 1 of a level never seen in training, is an input where
+#: it differs by this much among rows.
+LEAST_SPREAD_OF_UNCERTAINTY = 0.05
 
 
 class Deviations(NamedTuple):
     """What other columns leave of the targets, less its mean, over all rows."""
 
+    levels: Codes  # (k,) those that rows have
+    counts: Array  # (k,) weight of the rows of each
+    sums: Array  # (k, t) of each
     means: Array  # (t,)
-    sums: Array  # (k, t) of each level
     squares: Array  # (t,)
-    counts: Array  # (k,) weight of the rows of each level
 
 
 class Variances(NamedTuple):
@@ -54,25 +54,26 @@ class Variances(NamedTuple):
 
 def deviations(parts: Parts[CodedRows], adjusted: Adjusted) -> list[Deviations]:
     """Of each category."""
-    first = parts.total(_level_sums, adjusted).values
-    totals = [count.sum() for count in adjusted.counts]
-    means = [sums.sum(axis=0) / total for sums, total in zip(first, totals, strict=True)]
+    levels = [np.flatnonzero(counts > 0) for counts in adjusted.counts]
+    counts = [own[used] for own, used in zip(adjusted.counts, levels, strict=True)]
+    totals = parts.total(_level_sums, adjusted).values
+    sums = [own[used] for own, used in zip(totals, levels, strict=True)]
+    means = [own.sum(axis=0) / n.sum() for own, n in zip(sums, counts, strict=True)]
     squares = parts.total(_squares, adjusted, means).values
-    each = zip(means, first, squares, adjusted.counts, strict=True)
+    each = zip(levels, counts, sums, means, squares, strict=True)
     return [
-        Deviations(mean, sums - mean * counts[:, None], square, counts)
-        for mean, sums, square, counts in each
+        Deviations(used, n, own - mean * n[:, None], mean, square)
+        for used, n, own, mean, square in each
     ]
 
 
 def analyze(found: Deviations, n_rows: int) -> Variances | None:
     """How far levels differ; None if there is nothing to tell it from."""
-    counts = found.counts
-    used = np.flatnonzero(counts > 0)
-    weight, n_levels = counts.sum(), len(used)
+    counts, n_levels = found.counts, len(found.levels)
     if n_levels < 2 or n_rows <= n_levels:
         return None
-    between = (found.sums[used] ** 2 / counts[used, None]).sum(axis=0)
+    weight = counts.sum()
+    between = (found.sums**2 / counts[:, None]).sum(axis=0)
     mean_between = between / (n_levels - 1)
     within = np.maximum(found.squares - between, 0.0) / (n_rows - n_levels)
     ratio = np.where(within > 0, mean_between / np.maximum(within, 1e-300), np.inf)
@@ -86,13 +87,13 @@ def analyze(found: Deviations, n_rows: int) -> Variances | None:
 
 
 def fit_statistics(
-    column: Column, found: Deviations, level_rows: Codes, facts: Facts
+    column: Column, found: Deviations, level_rows: Codes, n_rows: int
 ) -> Statistics | None:
     """Statistics of the targets that levels differ in; None if they differ in none.
 
-    ``level_rows`` (k,) says how many rows each level of the column has.
+    ``level_rows`` (k,) says how many rows each of the levels has.
     """
-    variances = analyze(found, facts.n)
+    variances = analyze(found, n_rows)
     if variances is None:
         return None
     chosen = np.flatnonzero((variances.p_value <= LARGEST_P) & (variances.ratio > 0))
@@ -106,24 +107,19 @@ def fit_statistics(
             variances.among > 0, variances.within / variances.among, MOST_SHRINKAGE
         )
     shrinkage = np.clip(shrinkage, LEAST_SHRINKAGE, MOST_SHRINKAGE)[chosen]
-    used = np.flatnonzero(found.counts > 0)
-    counts = found.counts[used]
-    doubt = (shrinkage / (counts[:, None] + shrinkage)).mean(axis=1)
-    usual = float(level_rows[used] @ doubt / facts.n)
-    spread = float(np.sqrt(level_rows[used] @ (doubt - usual) ** 2 / facts.n))
+    uncertainty = (shrinkage / (found.counts[:, None] + shrinkage)).mean(axis=1)
+    usual = float(level_rows @ uncertainty / n_rows)
+    spread = float(np.sqrt(level_rows @ (uncertainty - usual) ** 2 / n_rows))
     return Statistics(
-        name=column.name,
-        levels=tuple(column.levels[k] for k in used),
-        counts=counts,
-        sums=np.ascontiguousarray(found.sums[np.ix_(used, chosen)]),
+        levels=tuple(column.levels[k] for k in found.levels),
+        counts=found.counts,
+        sums=np.ascontiguousarray(found.sums[:, chosen]),
         means=found.means[chosen],
         shrinkage=shrinkage,
         targets=tuple(int(k) for k in chosen),
-        has_doubt=spread > LEAST_SPREAD_OF_DOUBT,
-        usual_doubt=usual,
+        has_uncertainty=spread > LEAST_SPREAD_OF_UNCERTAINTY,
+        usual_uncertainty=usual,
         variance=variances.among,
-        share_missing=0.0,
-        n_targets=facts.n_targets,
     )
 
 

@@ -54,24 +54,21 @@ class Imputation:
     coefficients: Array  # (2p, p) of all columns and their squares, for each
 
     @classmethod
-    def fit(cls, X: Array, by_others: bool = True) -> Imputation:
+    def fit(
+        cls, X: Array, by_others: bool = True, statistics: ColumnStatistics | None = None
+    ) -> Imputation:
         """From training rows (n, p) with NaN; no column is all NaN.
 
-        Unless ``by_others``, the means of columns are what is filled in.
+        Unless ``by_others``, the means of columns are what is filled in. Statistics may be of more
+        rows, of which these are a sample.
         """
-        chosen = sampled_rows(len(X))
-        sample = X if chosen is None else X[chosen]
-        return cls.of_sample(sample, column_statistics(X), by_others)
-
-    @classmethod
-    def of_sample(cls, X: Array, statistics: ColumnStatistics, by_others: bool) -> Imputation:
-        """From some of the rows; the statistics are of all."""
+        if statistics is None:
+            statistics = column_statistics(X)
         p = X.shape[1]
         center, scale = statistics.center, statistics.unit
         coefficients = np.zeros((2 * p, p))
-        own = cls(center, scale, coefficients)
         if not by_others or not 1 < p <= MOST_COLUMNS:
-            return own
+            return cls(center, scale, coefficients)
         Z = (X - center) / scale
         hole = np.isnan(Z)
         filled = np.where(hole, 0.0, Z)
@@ -84,7 +81,7 @@ class Imputation:
                 gram = A.T @ A + RIDGE * len(A) * np.eye(len(others))
                 coefficients[others, j] = np.linalg.solve(gram, A.T @ filled[known, j])
             filled = np.where(hole, _features(filled) @ coefficients, Z)
-        return own
+        return cls(center, scale, coefficients)
 
     def fill(self, X: Array) -> Array:
         """The rows (n, p) with their holes filled in; each by itself."""

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs.encoding.cells import cells_of, is_frame
+from lsgp.inputs.encoding.cells import cells_of, column_number, is_frame
 from lsgp.inputs.encoding.columns import Column, read_column
 
 Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 
-class Table(NamedTuple):
+class ReadTable(NamedTuple):
     """The columns of training rows, read."""
 
     columns: tuple[Column, ...]
@@ -27,19 +26,19 @@ class Table(NamedTuple):
     def n_rows(self) -> int:
         return len(self.columns[0].values)
 
-    def take(self, rows: NDArray[Any]) -> Table:
+    def take(self, rows: NDArray[Any]) -> ReadTable:
         """Of some rows."""
         columns = (column._replace(values=column.values[rows]) for column in self.columns)
         return self._replace(columns=tuple(columns))
 
-    def extend(self, other: Table) -> Table:
+    def extend(self, other: ReadTable) -> ReadTable:
         """With the rows of another part behind these."""
         pairs = zip(self.columns, other.columns, strict=True)
         columns = (a._replace(values=np.concatenate([a.values, b.values])) for a, b in pairs)
         return self._replace(columns=tuple(columns))
 
 
-def read_table(X: object, categorical: Sequence[int | str] | None = None) -> Table:
+def read_table(X: object, categorical: Sequence[int | str] | None = None) -> ReadTable:
     """Read a table that a model is to be fitted on.
 
     ``categorical`` are columns that are categories, whatever they look like, by name or number.
@@ -53,7 +52,7 @@ def read_table(X: object, categorical: Sequence[int | str] | None = None) -> Tab
         )
     declared = declared_numbers(categorical, [each.name for each in cells])
     columns = tuple(read_column(each, j in declared) for j, each in enumerate(cells))
-    return Table(columns, is_frame(X))
+    return ReadTable(columns, is_frame(X))
 
 
 def declared_numbers(given: Sequence[int | str] | None, names: list[str]) -> set[int]:
@@ -62,33 +61,21 @@ def declared_numbers(given: Sequence[int | str] | None, names: list[str]) -> set
         return set()
     if isinstance(given, str):
         given = [given]
-    found = set()
     flags = np.asarray(given)
-    if flags.dtype == bool:
-        if flags.shape != (len(names),):
-            raise ValueError(
-                f"categorical_features has {flags.size} flags for {len(names)} columns. Give one "
-                "for each, or names."
-            )
-        return set(np.flatnonzero(flags).tolist())
-    for each in given:
-        if isinstance(each, str) and each in names:
-            found.add(names.index(each))
-        elif isinstance(each, int | np.integer) and 0 <= each < len(names):
-            found.add(int(each))
-        else:
-            listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-            raise ValueError(
-                f"categorical_features has {each!r}, which is not a column of X. Its columns are "
-                f"{listed}: give names, or numbers from 0 to {len(names) - 1}."
-            )
-    return found
+    if flags.dtype != bool:
+        return {column_number(each, names, "categorical_features") for each in given}
+    if flags.shape != (len(names),):
+        raise ValueError(
+            f"categorical_features has {flags.size} flags for {len(names)} columns. Give one for "
+            "each, or names."
+        )
+    return set(np.flatnonzero(flags).tolist())
 
 
-class Given(NamedTuple):
+class TrainingTable(NamedTuple):
     """Training rows that an encoder is fitted to, or some of them, in order."""
 
-    table: Table
+    table: ReadTable
     y: Array  # (n, t)
     weight: Array | None = None  # (n,) none of them 0
     groups: NDArray[np.int32] | None = None  # (n,)
@@ -100,17 +87,17 @@ class Given(NamedTuple):
     def n_rows(self) -> int:
         return len(self.y)
 
-    def take(self, rows: NDArray[Any]) -> Given:
-        return Given(
+    def take(self, rows: NDArray[Any]) -> TrainingTable:
+        return TrainingTable(
             self.table.take(rows),
             self.y[rows],
             None if self.weight is None else self.weight[rows],
             None if self.groups is None else self.groups[rows],
         )
 
-    def join(self, other: Given) -> Given:
+    def join(self, other: TrainingTable) -> TrainingTable:
         """With others behind these."""
-        return Given(
+        return TrainingTable(
             self.table.extend(other.table),
             np.concatenate([self.y, other.y]),
             _joined(self.weight, other.weight),
@@ -162,13 +149,13 @@ class Parts(Protocol[T_co]):
 
 
 @dataclass(frozen=True, eq=False)
-class AtHand(Parts[T]):
+class OnePart(Parts[T]):
     """All rows in one part, which is here.
 
     Examples
     --------
-    >>> from lsgp.inputs.encoding.table import AtHand
-    >>> AtHand([1, 2]).map(len).value
+    >>> from lsgp.inputs.encoding.table import OnePart
+    >>> OnePart([1, 2]).map(len).value
     2
     """
 
@@ -177,5 +164,5 @@ class AtHand(Parts[T]):
     def total(self, function: Callable[..., J], *arguments: object) -> J:
         return function(self.value, *arguments)
 
-    def map(self, function: Callable[..., U], *arguments: object) -> AtHand[U]:
-        return AtHand(function(self.value, *arguments))
+    def map(self, function: Callable[..., U], *arguments: object) -> OnePart[U]:
+        return OnePart(function(self.value, *arguments))

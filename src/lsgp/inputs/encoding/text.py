@@ -36,43 +36,48 @@ N_SHOWN = 3
 _EPOCH = datetime(1970, 1, 1)
 
 
-def parse_number(text: str) -> float | None:
-    """The number that a text is, or None.
+def number_of(cell: object) -> float | None:
+    """The number that a cell is, or None; truths are 0 and 1, durations are in seconds.
 
     Examples
     --------
-    >>> from lsgp.inputs.encoding.text import parse_number
-    >>> parse_number(" 1e3 "), parse_number("1_000"), parse_number("about 3")
-    (1000.0, None, None)
+    >>> from lsgp.inputs.encoding.text import number_of
+    >>> number_of(" 1e3 "), number_of(True), number_of("1_000"), number_of("about 3")
+    (1000.0, 1.0, None, None)
     """
-    text = text.strip()
-    if text in TRUTHS:
-        return float(TRUTHS[text])
-    return float(text) if _NUMBER.match(text) else None
+    if isinstance(cell, str):
+        text = cell.strip()
+        text = TRUTHS.get(text, text)
+        return float(text) if _NUMBER.match(text) else None
+    if isinstance(cell, Real | Decimal | np.bool_):
+        return float(cell)
+    if isinstance(cell, np.timedelta64):
+        return float(cell / np.timedelta64(1, "us")) * 1e-6
+    return cell.total_seconds() if isinstance(cell, timedelta) else None
 
 
-def parse_date(text: str) -> float | None:
-    """Seconds from 1970 of a date in ISO's order, or None; those with an offset are in UTC.
+def date_of(cell: object) -> float | None:
+    """Seconds from 1970 of a moment, or of a date in ISO's order, or None.
+
+    Those with a time zone or an offset are in UTC.
 
     Examples
     --------
-    >>> from lsgp.inputs.encoding.text import parse_date
-    >>> parse_date("1970-01-02"), parse_date("1970-01-01T01:00:00+01:00"), parse_date("May 5")
+    >>> from lsgp.inputs.encoding.text import date_of
+    >>> date_of("1970-01-02"), date_of("1970-01-01T01:00:00+01:00"), date_of("May 5")
     (86400.0, 0.0, None)
     """
-    text = text.strip()
-    if not _DATE.match(text):
+    if isinstance(cell, str):
+        text = cell.strip()
+        try:
+            cell = datetime.fromisoformat(text.replace("/", "-")) if _DATE.match(text) else None
+        except ValueError:
+            return None
+    if isinstance(cell, np.datetime64):
+        return float(cell.astype("datetime64[us]").astype(np.int64)) * 1e-6
+    if not isinstance(cell, date):
         return None
-    try:
-        return seconds_of(datetime.fromisoformat(text.replace("/", "-")))
-    except ValueError:
-        return None
-
-
-def seconds_of(moment: date) -> float:
-    """Seconds from 1970; of a moment with a time zone, in UTC."""
-    if not isinstance(moment, datetime):
-        moment = datetime(moment.year, moment.month, moment.day)
+    moment = cell if isinstance(cell, datetime) else datetime(cell.year, cell.month, cell.day)
     if moment.tzinfo is not None:
         moment = moment.astimezone(UTC).replace(tzinfo=None)
     return (moment - _EPOCH).total_seconds()
@@ -88,24 +93,6 @@ def is_missing(cell: object) -> bool:
         return math.isnan(cell)
     # NaT and NA of pandas, which need not be there to be recognized.
     return type(cell).__name__ in ("NaTType", "NAType")
-
-
-def number_of(cell: object) -> float | None:
-    """The number that a cell is, or None; truths are 0 and 1, durations are in seconds."""
-    if isinstance(cell, str):
-        return None
-    if isinstance(cell, Real | Decimal | np.bool_):
-        return float(cell)
-    if isinstance(cell, np.timedelta64):
-        return float(cell / np.timedelta64(1, "us")) * 1e-6
-    return cell.total_seconds() if isinstance(cell, timedelta) else None
-
-
-def date_of(cell: object) -> float | None:
-    """Seconds from 1970 of a cell that is a moment, or None."""
-    if isinstance(cell, np.datetime64):
-        return float(cell.astype("datetime64[us]").astype(np.int64)) * 1e-6
-    return seconds_of(cell) if isinstance(cell, date) else None
 
 
 def time_of(cell: object) -> float | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a model searches, as stored: the arrays of its tree, and what of an approximate search."""
+"""Checks of the tree of a model's rows, which the native core walks."""
 
 from __future__ import annotations
 
@@ -8,51 +8,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.search.approximate import ApproximateIndex, Codes, code_shapes
-from lsgp.search.index import LEAF_SIZE, NeighborIndex, SearchIndex
-from lsgp.storage.checks import require
+from lsgp.search.approximate import ApproximateIndex, code_shapes
+from lsgp.search.index import LEAF_SIZE, NeighborIndex
+from lsgp.storage.rules import require
 
 #: Leaves of a tree that are checked at a time: they stay in the cache.
 LEAVES_AT_A_TIME = 64
-#: Before the names of arrays of codes.
-CODES = "code_"
 
 Array = NDArray[Any]
-Arrays = dict[str, Array]
 
 
-def index_arrays(index: SearchIndex) -> Arrays:
-    """Of an index in one tree."""
+def check_index(index: NeighborIndex | ApproximateIndex, X: Array, check_values: bool) -> None:
+    """Refuse an index that the native core could leave, or that is not of the rows X (n, d).
+
+    Of approximate searches, codes are not compared with rows: wrong ones cost recall, no more.
+    """
+    tree = index if isinstance(index, NeighborIndex) else index.tree
+    _check_tree(tree, len(X))
+    if check_values:
+        _check_rows_are_found(tree, X)
     if isinstance(index, ApproximateIndex):
-        codes = {CODES + name: array for name, array in index.codes._asdict().items()}
-        return {**index_arrays(index.tree), **codes}
-    if not isinstance(index, NeighborIndex):
-        raise TypeError(f"{index.describe()} is not in one tree.")
-    arrays: Arrays = {name: getattr(index, name) for name in ("leaves", "order", "boxes")}
-    return {**arrays, "unit": index.unit}
+        for name, shape in code_shapes(len(tree.leaves), tree.d).items():
+            found = getattr(index.codes, name).shape
+            require(found == shape, f"the codes {name} have shape {found}, not {shape}")
 
 
-def search_record(index: SearchIndex) -> dict[str, Any]:
-    """What an approximate search needs beside arrays; nothing of an exact one."""
-    if not isinstance(index, ApproximateIndex):
-        return {}
-    return {"search": {"reach": index.reach, "recall": index.recall}}
-
-
-def read_index(arrays: Arrays, X: Array, check_values: bool) -> NeighborIndex:
-    """The tree of the rows X, which nothing in the native core can leave."""
-    n, n_inputs = X.shape
-    names = ("leaves", "order", "boxes", "unit")
-    leaves, order, boxes, unit = (arrays[name] for name in names)
+def _check_tree(tree: NeighborIndex, n: int) -> None:
+    """Refuse a tree of n rows that the native core could leave."""
+    leaves, order, d = tree.leaves, tree.order, len(tree.unit)
     n_leaves = -(-n // LEAF_SIZE)
-    for name, array, dtype, shape in (
-        ("leaves", leaves, np.float64, (n_leaves, n_inputs, LEAF_SIZE)),
-        ("order", order, np.int32, (n_leaves, LEAF_SIZE)),
-        ("boxes", boxes, np.float64, (2 * n_leaves - 1, 2, n_inputs)),
-        ("unit", unit, np.float64, (n_inputs,)),
+    require(tree.n == n, f"a tree of {tree.n} rows for {n}")
+    for name, shape in (
+        ("leaves", (n_leaves, d, LEAF_SIZE)),
+        ("order", (n_leaves, LEAF_SIZE)),
+        ("boxes", (2 * n_leaves - 1, 2, d)),
     ):
-        require(array.dtype == dtype and array.shape == shape, f"{name} has shape {array.shape}")
-    require(np.isfinite(unit).all() and (unit > 0).all(), "a scale is not positive")
+        found = getattr(tree, name).shape
+        require(found == shape, f"{name} has shape {found}, not {shape}")
     # Every row once, and -1 in the rest: rows are addresses in the native core.
     require(order.min() >= -1 and order.max() < n, "order has rows that do not exist")
     seen = np.zeros(n + 1, bool)
@@ -62,13 +54,9 @@ def read_index(arrays: Arrays, X: Array, check_values: bool) -> NeighborIndex:
     # A place without a row must not be found: the search would look for its end for ever.
     leaf, place = np.nonzero(order < 0)
     require(np.isnan(leaves[leaf, :, place]).all(), "a leaf has points without a row")
-    index = NeighborIndex(leaves, order, boxes, unit, n)
-    if check_values:
-        _require_rows_are_found(index, X)
-    return index
 
 
-def _require_rows_are_found(index: NeighborIndex, X: Array) -> None:
+def _check_rows_are_found(index: NeighborIndex, X: Array) -> None:
     """Refuse a tree whose points are not the rows, or whose boxes do not bound its points.
 
     A pass over the arrays, leaves by leaves (0.4 s for a million rows of 8 inputs).
@@ -111,18 +99,3 @@ def _boxes_of(bounds: Array) -> Array:
         boxes[start:end, 1] = np.maximum(left[:, 1], right[:, 1])
         end = start
     return boxes
-
-
-def read_search(record: dict[str, Any], arrays: Arrays, tree: NeighborIndex) -> SearchIndex:
-    """The index that the record asks for: wrong codes cost recall, but nothing else."""
-    if "search" not in record:
-        return tree
-    reach, recall = (record["search"][name] for name in ("reach", "recall"))
-    for name, value in (("reach", reach), ("recall", recall)):
-        require(isinstance(value, float) and 0 < value <= 1, f"{name} is {value!r}")
-    shapes = code_shapes(len(tree.leaves), tree.d)
-    codes = {name: arrays[CODES + name] for name in shapes}
-    for name, array in codes.items():
-        is_right = array.dtype == np.uint8 and array.shape == shapes[name]
-        require(is_right, f"{CODES}{name} is {array.dtype} of shape {array.shape}")
-    return ApproximateIndex(tree, Codes(**codes), reach, recall)
