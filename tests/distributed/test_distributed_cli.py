@@ -55,7 +55,8 @@ def test_fit_and_predict_by_the_address_of_a_scheduler(folder, scheduler, capsys
     fitted = ["fit", rows, "--target", "depth", "-o", model, *GIVEN, *common]
     assert main(fitted) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["n_rows"] == 400
+    assert said["n_rows"] == said["n_train"] == 400
+    assert (said["targets"], said["models"][0]["n_neighbors"]) == (["depth"], 20)
     assert main(["predict", model, rows, "-o", out, "--keep-all", *common]) == 0
     assert json.loads(capsys.readouterr().out)["n_rows"] == 400
     found = pd.read_parquet(out).sort_values("east")

@@ -6,7 +6,7 @@ import pytest
 from differences import differences
 from scipy.special import softmax
 
-from lsgp.inputs.labels import Labels, one_hot
+from lsgp.inputs.labels import Labels
 from lsgp.method.link import (
     ClassRows,
     Latent,
@@ -99,12 +99,6 @@ def test_derivatives_of_log_probabilities_in_the_means():
     assert np.allclose(found, expected, atol=1e-8)
 
 
-def test_two_classes_mirror_each_other():
-    latent = latent_of(np.array([[0.3]]), np.array([[0.2]]), 2)
-    assert np.allclose(latent.mean, [[0.7, 0.3]])
-    assert np.allclose(latent.variance, 0.04)
-
-
 def test_pool_of_equal_members_is_the_member():
     latent, _ = make_latent()
     log_p = np.log(softmax(latent.mean, axis=1))
@@ -129,14 +123,6 @@ def test_weights_of_labels_are_shares_of_classes():
     assert labels.prior.sum() == pytest.approx(1.0)
     assert labels.prior[0] == pytest.approx(labels.prior[1])
     assert labels.prior[2] > 0
-
-
-@pytest.mark.parametrize(("n_classes", "n_columns"), [(1, 1), (2, 1), (3, 3)])
-def test_one_hot_columns(n_classes, n_columns):
-    codes = np.arange(n_classes).repeat(2)
-    columns = one_hot(codes, n_classes)
-    assert columns.shape == (2 * n_classes, n_columns)
-    assert columns.sum(axis=0).tolist() == [2.0] * n_columns
 
 
 def test_projected_squared_error_is_that_of_all_classes_on_average():

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The vector that the optimizer works on, and the hyperparameters that it stands for."""
 
-import math
-
 import numpy as np
 import pytest
 from differences import differences
@@ -73,47 +71,6 @@ def test_a_vector_survives_the_way_to_a_model_and_back(subset, is_isotropic, log
         assert np.array_equal(getattr(changed, name), getattr(model, name))
 
 
-def test_packing_and_unpacking_changes_nothing():
-    parameters, model = Parameters(frozenset()), make_model()
-    assert_same(parameters.unpack(parameters.pack(model), model), model)
-
-
-def test_unpacking_leaves_the_model_itself_alone():
-    parameters, model = Parameters(frozenset()), make_model()
-    parameters.unpack(parameters.pack(model) + 1.0, model)
-    assert_same(model, make_model())
-
-
-def test_what_is_switched_off_stays_off():
-    model = make_model(slope_variance=0.0, localizer_decay=0.0, scale_dof=math.inf)
-    parameters = Parameters(frozenset())
-    assert parameters.free_of(model) == ["signal_variance", "noise_variance", "constant_variance"]
-    changed = parameters.unpack(parameters.pack(model) + 0.5, model)
-    assert (changed.slope_variance, changed.localizer_decay) == (0.0, 0.0)
-    assert changed.scale_dof == math.inf
-
-
-def test_with_everything_given_there_is_nothing_to_tune():
-    parameters = Parameters(frozenset(["lengthscale", *SHARED_PARAMETERS]))
-    model = make_model()
-    assert parameters.pack(model).shape == (0,)
-    assert parameters.bounds(model) == []
-    assert parameters.restrict(np.ones(9), model).shape == (0,)
-    assert_same(parameters.unpack(np.empty(0), model), model)
-
-
-def test_a_shared_lengthscale_stays_shared():
-    parameters = Parameters(frozenset(), is_isotropic=True)
-    model = make_model(lengthscale=np.full(3, 0.7))
-    vector = parameters.pack(model)
-    assert len(vector) == 1 + len(SHARED_PARAMETERS)
-    vector[0] = 0.4
-    lengthscale = parameters.unpack(vector, model).lengthscale
-    assert lengthscale.tolist() == [math.exp(0.4)] * 3
-    assert lengthscale.flags.c_contiguous
-    assert lengthscale.flags.writeable
-
-
 def test_a_kernel_object_brings_its_own_hyperparameters():
     kernel = RationalQuadratic(0.5, 2.0) + ExpSineSquared(1.5, 3.0, periodicity_bounds="fixed")
     parameters, model = Parameters(frozenset()), make_model(kernel=kernel)
@@ -138,10 +95,6 @@ def test_every_entry_has_bounds_and_the_start_is_inside():
     assert bounds[:3] == [LENGTHSCALE_BOUNDS] * 3
     names = [name for name in SHARED_PARAMETERS if name != "noise_variance"]
     assert bounds[3:] == [SHARED_BOUNDS[name] for name in names]
-
-
-def test_predictions_keep_a_variance_at_every_bound():
-    assert math.exp(SHARED_BOUNDS["scale_dof"][0]) > 2.0
 
 
 # ---- gradients ----

@@ -11,8 +11,6 @@ from untuned import SHAPE, combined_model
 
 from lsgp import LSGPRegressor
 from lsgp.method.calibration import (
-    ScaleAndShape,
-    _log_density_slopes,
     calibrate_combination,
 )
 from lsgp.method.distribution import PredictiveDistribution
@@ -170,25 +168,3 @@ def test_gaussian_errors_of_heavy_tails_become_gaussian():
     found = calibrate_combination(predicted, rng.normal(size=4000), 4000)
     assert found.shape.tail < -0.8
     assert found.factor == pytest.approx(1.0, abs=0.06)
-
-
-@pytest.mark.parametrize("dof", [1.5, 8.0, 3e4, np.inf])
-@pytest.mark.parametrize("tail", [-0.4, 0.3])
-def test_slopes_of_log_densities_are_finite_differences(dof, tail):
-    rng = np.random.default_rng(3)
-    predicted = PredictiveDistribution(np.zeros(40), np.exp(rng.normal(size=40)), dof)
-    observed, step = rng.normal(size=40), 1e-5
-
-    def density(log_factor, tail):
-        calibration = ScaleAndShape(np.exp(log_factor), Shape(tail=tail))
-        return calibration.apply(predicted).logpdf(observed)
-
-    changed = ScaleAndShape(1.0, Shape(tail=tail)).apply(predicted)
-    every = np.full(40, True)
-    by_scale, by_inverse_dof = _log_density_slopes(changed, every, observed)
-    by_tail = by_inverse_dof * Shape(tail=tail).inverse_dof_by_tail(1.0 / predicted.dof)
-    expected = (density(step, tail) - density(-step, tail)) / (2 * step)
-    np.testing.assert_allclose(by_scale, expected, rtol=1e-4, atol=1e-4)
-    expected = (density(0.0, tail + step) - density(0.0, tail - step)) / (2 * step)
-    # Of nearly Gaussian ones, the leading term alone.
-    np.testing.assert_allclose(by_tail, expected, rtol=0.02, atol=1e-4)

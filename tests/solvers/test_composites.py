@@ -210,18 +210,6 @@ def test_gradients_of_the_prior_are_differences_of_it(kernel, groups):
     np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
-@one_kind
-def test_what_is_packed_is_unpacked(kernel):
-    model = problem_of(kernel)[0].model
-    for groups in (None, (0, 1, 2)):
-        parameters = Parameters(NOT_TUNED, groups=groups)
-        again = parameters.unpack(parameters.pack(model), model)
-        np.testing.assert_allclose(again.lengthscale, model.lengthscale)
-        own, expected = again.correlation.own_logarithms, kernel.own_logarithms
-        np.testing.assert_allclose(own, expected)
-        assert len(parameters.bounds(model)) == len(parameters.pack(model))
-
-
 def test_a_sum_of_nothing_but_its_first_is_that():
     problem, queries = problem_of(sum_of("matern32", "rbf", constant=1e-300))
     z = problem.X

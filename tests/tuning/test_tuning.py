@@ -92,7 +92,7 @@ def test_default_is_as_good_as_an_exact_gp_on_small_data(n):
 def test_irrelevant_inputs_fade():
     ratios = []
     for seed in range(4):
-        model = regressor(effort__n_points=None).fit(*make_data(400, seed))
+        model = regressor(effort__n_points=None).fit(*make_data(400, seed=seed))
         lengthscale = model.model_.lengthscale
         assert np.isfinite(lengthscale).all()
         assert abs(model.importance().values[2]) < 0.05

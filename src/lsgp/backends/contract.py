@@ -27,7 +27,7 @@ from lsgp.method.contract import (
 )
 from lsgp.method.kernels import Kernel
 from lsgp.search.coarse import UnitRequest
-from lsgp.search.contract import SearchIndex, SearchRequest
+from lsgp.search.contract import LARGEST_SYSTEM, SearchIndex, SearchRequest
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 
 Array = NDArray[np.floating]
@@ -96,7 +96,8 @@ class ScoreRequest(NamedTuple):
 
     def block(self, start: int, stop: int) -> ScoreRequest:
         """Those of the targets from start to stop - 1."""
-        return self._replace(targets=self.targets[start:stop], neighbors=self.neighbors[start:stop])
+        problem, targets, neighbors, objective = self
+        return ScoreRequest(problem, targets[start:stop], neighbors[start:stop], objective)
 
 
 class Cut(Protocol):
@@ -111,10 +112,12 @@ def around(
     queries: NDArray[np.float64],
     n_neighbors: int | None,
     exclusions: Exclusions = NO_EXCLUSIONS,
+    max_neighbors: int = LARGEST_SYSTEM,
+    first_query: int = 0,
 ) -> SearchRequest:
     """The neighborhoods of queries in the metric of a model; None: within its fixed bandwidth."""
-    scale, radius = model.localizer_scale, model.scaled_bandwidth
-    return SearchRequest(queries, scale, n_neighbors, exclusions, radius)
+    scale, limits = model.localizer_scale, (model.scaled_bandwidth, max_neighbors, first_query)
+    return SearchRequest(queries, scale, n_neighbors, exclusions, *limits)
 
 
 class RowsOfQueries(Protocol):

@@ -28,8 +28,8 @@ def prepare(problem: LocalProblem) -> LocalProblem:
 
 def search(index: SearchIndex, request: SearchRequest) -> NDArray[np.int32]:
     """As `Backend.search`, by the index itself."""
-    if request.n_neighbors is not None:
-        request = request._replace(n_neighbors=min(request.n_neighbors, index.n))
+    if request.n_neighbors is not None and request.n_neighbors > index.n:
+        request = request._replace(n_neighbors=index.n)
     return index.search(request)
 
 
@@ -41,7 +41,8 @@ def predict_found(
 ) -> tuple[Predictions, NDArray[np.int32]]:
     """As `Backend.predict_at`, from what the index finds."""
     queries = on_host(request.queries)
-    neighbors = search(index, request._replace(queries=queries))
+    own = request if queries is request.queries else request._replace(queries=queries)
+    neighbors = search(index, own)
     solved = predict(Systems(problem, queries.astype(problem.X.dtype, copy=False), neighbors))
     return solved.beside(request.queries), neighbors
 

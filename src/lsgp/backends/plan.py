@@ -28,8 +28,8 @@ def plan_blocks(
     resources: Resources,
 ) -> Plan:
     """As `Backend.plan`, of a backend whose threads each need a workspace."""
-    has_pool = resources.pool is not None
-    return _plan(workspace_bytes, size, n_queries, resources._replace(pool=None), has_pool)
+    n_threads, memory_budget, _, pool = resources
+    return _plan(workspace_bytes, size, n_queries, n_threads, memory_budget, pool is not None)
 
 
 # A descent asks for the same plan again and again, which takes as long as some of its systems.
@@ -38,10 +38,11 @@ def _plan(
     workspace_bytes: Callable[[SystemSize], int],
     size: SystemSize,
     n_queries: int,
-    resources: Resources,
+    n_threads: int,
+    memory_budget: int,
     has_pool: bool,
 ) -> Plan:
-    d, t, n_threads, memory_budget = size.n_inputs, size.n_targets, *resources[:2]
+    d, t = size.n_inputs, size.n_targets
 
     def bytes_per_thread(m: int, block_size: int) -> int:
         gradients = 8 * (2 * t + 3) * d if size.has_gradient else 0

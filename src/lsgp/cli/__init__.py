@@ -3,6 +3,10 @@
 
 `parser` says what can be typed; the module of a command is imported when it is run. Errors are
 one line on stderr and exit code 2; Ctrl-C is exit code 130.
+
+`tables` opens files, `rows` says which rows are complete, `roles` (of a fit) and `models` (of a
+saved model) say what columns are, `tasks` has what differs between numbers and labels, and
+`outputs` writes.
 """
 
 from __future__ import annotations

@@ -23,9 +23,10 @@ import lsgp.distributed
 from lsgp import PredictiveDistribution
 from lsgp.cli.classification import label_columns
 from lsgp.cli.console import Voice
+from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import CommandError, did_you_mean, list_names
 from lsgp.cli.estimators import asked_of_spread, make_estimator
-from lsgp.cli.fit import interrupts_end_tuning, say_left_out
+from lsgp.cli.fit import interrupts_end_tuning, say_fitted, say_left_out
 from lsgp.cli.models import input_columns, kept_columns
 from lsgp.cli.regression import number_columns
 from lsgp.cli.roles import find_roles
@@ -125,7 +126,7 @@ def fit(options: argparse.Namespace, voice: Voice) -> None:
                 model, frame, targets[0] if len(targets) == 1 else targets, client, **roles.beside
             )
         fitted.save(options.output)
-        ensemble = fitted.estimator.ensemble_
+    unused = [*roles.left_out, *say_fitted(fitted.estimator, voice)]
     seconds = time.perf_counter() - started
     rate = f"{fitted.n_rows / seconds:,.0f} rows a second"
     summary = {
@@ -133,16 +134,17 @@ def fit(options: argparse.Namespace, voice: Voice) -> None:
         "output": options.output,
         "n_rows": fitted.n_rows,
         "n_partitions": fitted.n_partitions,
-        "n_models": len(ensemble.models),
-        "loss": None if ensemble.tuning is None else ensemble.tuning.loss,
+        "columns_not_used": unused,
+        **describe_model(fitted.estimator),
+        "n_train": fitted.n_rows,  # the estimator itself has none
         "seconds": seconds,
     }
     lines = [
         ("Model", f"{options.output}, in {seconds:.1f} s ({rate})"),
         ("Target", list_names(targets)),
-        ("Inputs", list_names(inputs.names)),
+        ("Inputs", list_names(name for name in inputs.names if name not in unused)),
         ("Rows", f"{fitted.n_rows:,} in {count(fitted.n_partitions, 'partition')}"),
-        ("Models", str(len(ensemble.models))),
+        *describe_models(fitted.estimator),
     ]
     voice.summarize(summary, lines)
 

@@ -18,7 +18,7 @@ from lsgp.maps.gaps import plan_fill
 
 def run(options: argparse.Namespace, voice: Voice) -> None:
     started = time.perf_counter()
-    files = [text.rpartition("=")[2] for text in options.covariates]
+    files = [path for _, path in options.covariates]
     check_map_output(options.output, (options.data, *files))
     data = open_grid(options.data)
     names = [str(name) for name in data.data_vars]

@@ -66,17 +66,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
         require_repeated(data.frame[roles.targets.names[0]], table.name)
     with interrupts_end_tuning():
         fit_model(model, data.frame, roles, queries)
-    useless = [each for each in model.encoding_ if not each["inputs"]]
-    for each in useless:
-        voice.note(f"column {each['column']!r} is {each['became']}")
-    unused = [*roles.left_out, *(each["column"] for each in useless)]
-    if model.tuning_ is not None and not model.tuning_.is_complete:
-        tuning = model.tuning_
-        voice.note(
-            f"tuning was stopped after {tuning.seconds:.1f} s, with "
-            f"{count(len(tuning.candidates), 'candidate')} compared: more time "
-            "(--max-time) may give a better model"
-        )
+    unused = [*roles.left_out, *say_fitted(model, voice)]
     # Where and how predictions run is for those who will load the model to say.
     model.set_params(verbose=0, n_jobs=None)
     model.save(options.output)
@@ -185,6 +175,21 @@ def say_dropped(data: Data, name: str, voice: Voice) -> None:
     ):
         if n:
             voice.note(f"{count(n, 'row')} of {name} {fate}")
+
+
+def say_fitted(model: Any, voice: Voice) -> list[str]:
+    """Tell which columns were of no use, and whether tuning was stopped; names of the former."""
+    useless = [each for each in model.encoding_ if not each["inputs"]]
+    for each in useless:
+        voice.note(f"column {each['column']!r} is {each['became']}")
+    tuning = model.tuning_
+    if tuning is not None and not tuning.is_complete:
+        voice.note(
+            f"tuning was stopped after {tuning.seconds:.1f} s, with "
+            f"{count(len(tuning.candidates), 'candidate')} compared: more time "
+            "(--max-time) may give a better model"
+        )
+    return [each["column"] for each in useless]
 
 
 def read_queries(options: argparse.Namespace, roles: Roles, voice: Voice) -> pl.DataFrame | None:

@@ -33,34 +33,20 @@ def open_grid(path: str) -> xr.Dataset:
 def _open_bands(path: str) -> xr.Dataset:
     import rioxarray
 
-    opened: xr.DataArray | list[xr.Dataset] = rioxarray.open_rasterio(path, masked=True)
+    opened = rioxarray.open_rasterio(path, masked=True, band_as_variable=True)
     if isinstance(opened, list):
         raise CommandError(f"{path} holds several maps. Extract one of them, e.g. with gdalwarp.")
-    said = opened.attrs.get("long_name")
-    names = [said] if isinstance(said, str) else list(said or ())
-    stem = Path(path).stem
-    found = {}
-    for place in range(opened.sizes["band"]):
-        default = stem if opened.sizes["band"] == 1 else f"band_{place + 1}"
-        name = names[place] if place < len(names) and names[place] else default
-        band = opened.isel(band=place, drop=True)
-        # What is said of all bands at once says nothing of one.
-        band.attrs = {k: v for k, v in band.attrs.items() if not isinstance(v, tuple | list)}
-        band.attrs.pop("long_name", None)
-        units = opened.attrs.get("units")
-        if isinstance(units, Sequence) and not isinstance(units, str) and units[place]:
-            band.attrs["units"] = units[place]
-        found[str(name)] = band
-    return xr.Dataset(found)
+    stem = Path(path).stem if len(opened.data_vars) == 1 else None
+    names = {key: band.attrs.pop("long_name", stem or key) for key, band in opened.items()}
+    return opened.rename(names)
 
 
-def read_covariates(given: Sequence[str]) -> dict[str, xr.DataArray] | None:
-    """Inputs by name, from files, or from [NAME=]FILE with a single variable."""
+def read_covariates(given: Sequence[tuple[str, str]]) -> dict[str, xr.DataArray] | None:
+    """Inputs by name, from files; a file with a name before it has one variable, or that one."""
     found: dict[str, xr.DataArray] = {}
-    for text in given:
-        name, separator, path = text.partition("=")
-        dataset = open_grid(path if separator else text)
-        if not separator:
+    for name, path in given:
+        dataset = open_grid(path)
+        if not name:
             found |= {str(key): dataset[key] for key in dataset.data_vars}
         elif len(dataset.data_vars) == 1:
             found[name] = dataset[next(iter(dataset.data_vars))].rename(name)

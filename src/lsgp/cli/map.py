@@ -26,7 +26,7 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     started = time.perf_counter()
     if (options.like is None) == (options.bounds is None):
         raise CommandError("Say what to predict: either --like FILE, or --bounds and --spacing.")
-    files = [text.rpartition("=")[2] for text in options.covariates]
+    files = [path for _, path in options.covariates]
     check_map_output(options.output, (options.like, options.model, *files))
     model = load_model(options)
     plan = plan_map(

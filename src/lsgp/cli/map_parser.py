@@ -96,6 +96,7 @@ def _add_covariates(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--covariates",
         action="append",
+        type=_named_file,
         default=[],
         metavar="[NAME=]FILE",
         help="inputs that are no coordinates, on the same grid: variables or bands by name",
@@ -109,3 +110,9 @@ def _add_max_distance(group: argparse._ArgumentGroup, what: str) -> None:
         metavar="D",
         help=f"{what}: km for longitude and latitude, else in units of the coordinates",
     )
+
+
+def _named_file(text: str) -> tuple[str, str]:
+    """The name, or nothing, and the file of [NAME=]FILE."""
+    name, separator, path = text.partition("=")
+    return (name, path) if separator else ("", text)

@@ -102,10 +102,8 @@ class LocalSolver:
         return self.find(self._request(queries, block, exclusions))
 
     def _request(self, queries: Array, block: Block, exclusions: Exclusions) -> SearchRequest:
-        request = around(self.problem.model, queries, self.n_neighbors, exclusions)
-        return request._replace(
-            max_neighbors=block.plan.max_neighbors, first_query=block.first_query
-        )
+        model, limits = self.problem.model, (block.plan.max_neighbors, block.first_query)
+        return around(model, queries, self.n_neighbors, exclusions, *limits)
 
     def neighborhoods(
         self, queries: Array, exclusions: Exclusions = NO_EXCLUSIONS

@@ -266,8 +266,8 @@ class Exact(Family):
         plain = self._maximize(data, best.spec, looked_at, 15, LITTLE_GAIN, job)
         looks: list[tuple[Spec, ExactGP]] = []
         for names in SUMS:
-            kernel = SumKernel.usual(names, best.spec.space.X.shape[1])
-            spec = best.spec._replace(model=plain.model.replace(kernel=kernel))
+            both = SumKernel.usual(names, best.spec.space.X.shape[1])
+            spec = best.spec._replace(model=plain.model.replace(kernel=both))
             found = self._maximize(data, spec, looked_at, 40, LITTLE_GAIN, job)
             looks.append((spec, found))
         looks.sort(key=lambda pair: -pair[1].log_evidence)

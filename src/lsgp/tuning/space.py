@@ -153,8 +153,8 @@ class Space:
                 return self.backend.search_units(
                     UnitRequest(nodes.tree, self.index, queries, size, reach, own)
                 )
-            request = around(model, queries, n_neighbors, own)
-            return self.backend.search(self.index, request._replace(first_query=start))
+            request = around(model, queries, n_neighbors, own, first_query=start)
+            return self.backend.search(self.index, request)
 
         resources = self._resources()
         n_blocks = 1 if self.backend.is_device else 4 * resources.n_threads
