@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from machine import describe_machine
-from markdown import markdown_table
+from markdown_tables import markdown_table
 from numpy.typing import NDArray
 
 from lsgp.search.approximate import approximate

@@ -15,7 +15,7 @@ import numpy as np
 from compare import NAMES, splits_of
 from isolated import OVER_LIMIT, Result
 from job_runner import ResultsFile
-from markdown import markdown_table
+from markdown_tables import markdown_table
 from peers import METHODS
 from scores import COVERED
 

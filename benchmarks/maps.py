@@ -26,7 +26,7 @@ import pandas as pd
 import xarray as xr
 from job_runner import ResultsFile
 from machine import describe_machine
-from markdown import markdown_table
+from markdown_tables import markdown_table
 from numpy.typing import NDArray
 from predict_stream import run
 from scipy import special

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from comparison_tables import BY_NAME, OURS, Comparison, write_number
 from isolated import Result
-from markdown import markdown_table
+from markdown_tables import markdown_table
 from noisy import TASKS
 from peers import METHODS
 

@@ -14,6 +14,7 @@ from lsgp.compute.threads import resolve_n_jobs
 from lsgp.ensemble.average import predict_average
 from lsgp.ensemble.classify import classification_of
 from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.predict import check_kind
 from lsgp.ensemble.view import columns_of, target_names
 from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.estimators.regressor import LSGPRegressor
@@ -24,6 +25,8 @@ from lsgp.maps.places import places_of
 Array = NDArray[np.float64]
 Model = LSGPRegressor | LSGPClassifier
 
+#: Types of the numbers of a map.
+DTYPES = ("float64", "float32")
 #: Averages that are asked for at a time: each has the points of a cell.
 AREAS_AT_A_TIME = 16_384
 
@@ -46,6 +49,32 @@ class MapQuestion:
     block: tuple[float, float] | None  # sides of the area that a cell is the average of
     n_points: int  # of the area along each side
     dtype: str
+
+    def check(self, model: Model) -> None:
+        """Refuse what makes no sense, or what the model cannot answer."""
+        check_kind(self.kind)
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype={self.dtype!r} is not one of {', '.join(map(repr, DTYPES))}.")
+        if not 0.0 < self.level < 1.0:
+            raise ValueError(f"level={self.level!r} must be between 0 and 1.")
+        if self.max_distance is not None and not self.max_distance >= 0:
+            raise ValueError(
+                f"max_distance={self.max_distance!r} must be a distance, not negative."
+            )
+        if self.block is None:
+            return
+        sides = np.asarray(self.block, dtype=float)
+        if sides.shape != (2,) or not (np.isfinite(sides).all() and (sides > 0).all()):
+            raise ValueError(f"block={self.block!r} must be a width and a height, both positive.")
+        if self.n_points < 1:
+            raise ValueError(f"block_points={self.n_points!r} must be at least 1.")
+        if isinstance(model, LSGPClassifier):
+            raise ValueError("block= averages numbers, and the model is of labels. Leave it out.")
+        if model.ensemble_.encoder is not None:
+            raise ValueError(
+                "block= averages models of numbers, and this one has columns of other kinds. Fit "
+                "it on numbers, or leave block out."
+            )
 
     def answer(self, model: Model, cells: Cells) -> NDArray[Any]:
         """All variables of the cells, (v, ...), the distance last; NaN where nothing is said."""

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp.compute.text import count
-from lsgp.ensemble.predict import check_kind
 from lsgp.ensemble.view import input_names
-from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.maps.cells import MapQuestion, Model, Variable, variables
 from lsgp.maps.crs import GivenCRS, name_of, read_crs, transform
 from lsgp.maps.grid import Grid, Window, grid_of, grid_within
@@ -33,7 +31,6 @@ from lsgp.maps.places import Places, places_of
 if TYPE_CHECKING:
     import dask.array as da
 
-DTYPES = ("float64", "float32")
 #: Points along each side of a grid by which it is seen whether it meets the data.
 N_CORNERS = 21
 
@@ -140,7 +137,6 @@ def plan_map(
 ) -> MapPlan:
     """As `predict_grid`, of which this is all but the predictions."""
     check_is_fitted(model)
-    _check(model, max_distance, block, block_points, level, kind, dtype)
     grid, coordinates = _grid(model, like, bounds, spacing, covariates, crs, x, y)
     _require_known_crs(grid, coordinates)
     places = places_of(model.ensemble_, coordinates)
@@ -153,45 +149,14 @@ def plan_map(
         y_axis=grid.dims.index(grid.y),
         crs=grid.crs,
         kind=kind,
-        level=float(level),
+        level=level,
         max_distance=max_distance,
         block=block,
         n_points=block_points,
         dtype=dtype,
     )
+    question.check(model)
     return MapPlan(model, grid, sources, question)
-
-
-def _check(
-    model: Model,
-    max_distance: float | None,
-    block: tuple[float, float] | None,
-    block_points: int,
-    level: float,
-    kind: str,
-    dtype: str,
-) -> None:
-    check_kind(kind)
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype={dtype!r} is not one of {', '.join(map(repr, DTYPES))}.")
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level={level!r} must be between 0 and 1.")
-    if max_distance is not None and not max_distance >= 0:
-        raise ValueError(f"max_distance={max_distance!r} must be a distance, not negative.")
-    if block is None:
-        return
-    sides = np.asarray(block, dtype=float)
-    if sides.shape != (2,) or not (np.isfinite(sides).all() and (sides > 0).all()):
-        raise ValueError(f"block={block!r} must be a width and a height, both positive.")
-    if block_points < 1:
-        raise ValueError(f"block_points={block_points!r} must be at least 1.")
-    if isinstance(model, LSGPClassifier):
-        raise ValueError("block= averages numbers, and the model is of labels. Leave it out.")
-    if model.ensemble_.encoder is not None:
-        raise ValueError(
-            "block= averages models of numbers, and this one has columns of other kinds. Fit it on "
-            "numbers, or leave block out."
-        )
 
 
 def _grid(

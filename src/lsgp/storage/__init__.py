@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Saved models: one safetensors file, whose arrays are memory-mapped when it is loaded.
 
-`model_file` is the container (layout, checksums), `values` and `records` say how settings and
-fitted models are written in it, `estimator` how an estimator is made of them. Nothing is pickled,
-and loading runs no code of the file. `trusted` lists types for other stores. Imports every room
-from `method` to `ensemble`.
+`model_file` is the container (layout, checksums). `values` writes settings in it and `records`
+everything that was fitted, by the types of its fields; `schemas` is the table of what each kind of
+record may hold, in the words of `rules`. `models` and `trees` check what concerns rows, `estimator`
+puts all together. Nothing is pickled, and loading runs no code of the file. `trusted` lists types
+for other stores. Imports every room from `method` to `ensemble`.
 """
 
 from typing import Any

@@ -51,7 +51,7 @@ class ArrayStore:
                 np.asarray(kept, order="C").reshape(-1).view(np.uint8), in_bytes
             ):
                 return other
-        if array.size:  # no two names for the same bytes, of which empty arrays have none
+        if array.size:  # empty arrays have no bytes to share
             alike.append(name)
         self.arrays[name] = array
         return name
@@ -59,10 +59,10 @@ class ArrayStore:
 
 def write_record(record: Any, name: str, store: ArrayStore) -> Stored:
     """The record as JSON; its arrays are put in the store, under names that start with its name."""
-    kind = type(record)
     stored: Stored = {}
-    for own, hint in fields_in_files(kind).items():
-        rule = _rule_of(kind, own)
+    rules = SCHEMAS.get(type(record), Schema()).rules
+    for own, hint in fields_in_files(type(record)).items():
+        rule = rules.get(own, Rule())
         path = f"{name}.{own}" if name else own
         stored[own] = _write(getattr(record, own), hint, rule, path, store)
     return stored
@@ -83,7 +83,7 @@ def _write(value: Any, hint: Any, rule: Rule, name: str, store: ArrayStore) -> A
         items = _item_hints(kind, len(value))
         pairs = zip(value, items, strict=True)
         return [_write(v, h, rule, f"{name}.{k}", store) for k, (v, h) in enumerate(pairs)]
-    if isinstance(value, np.ndarray) and value.dtype in DTYPES.values():
+    if isinstance(value, np.ndarray) and value.dtype.newbyteorder("<") in DTYPES.values():
         return store.add(name, value)
     return encode(value, name)
 
@@ -107,8 +107,7 @@ class Reader:
 
     def read(self, kind: type[Kind], stored: Any, name: str = "", **omitted: object) -> Kind:
         """The record of this kind; ``omitted`` are the fields that files do not have."""
-        schema = SCHEMAS.get(kind, Schema())
-        hints = fields_in_files(kind)
+        schema, hints = SCHEMAS.get(kind, Schema()), fields_in_files(kind)
         require(isinstance(stored, dict), f"{name or kind.__name__} is no table")
         for own in stored.keys() ^ hints.keys():
             fact = "has no" if own in hints else "has the unknown"
@@ -196,12 +195,8 @@ def fields_in_files(kind: Any) -> dict[str, Any]:
     """Type hints of the fields of a record that files have, by name, in order."""
     hints = _hints_of(kind)
     names = kind._fields if hasattr(kind, "_fields") else [own.name for own in fields(kind)]
-    omitted = SCHEMAS[kind].omitted if kind in SCHEMAS else ()
+    omitted = SCHEMAS.get(kind, Schema()).omitted
     return {name: hints[name] for name in names if name not in omitted}
-
-
-def _rule_of(kind: type, field: str) -> Rule:
-    return SCHEMAS[kind].rules.get(field, Rule()) if kind in SCHEMAS else Rule()
 
 
 def _kinds_of(hint: Any) -> tuple[Any, ...]:
