@@ -21,7 +21,7 @@ PHASES = {
     "searching": r"lsgp-search-",
     "building": r"lsgp-build-",
     "routing": r"lsgp-predict\w*-.*-route-",
-    "answering": r"lsgp-predict\w*-.*-home-",
+    "answering": r"lsgp-predict\w*-.*-own-",
     "assembling": r"lsgp-predict\w*-.*-assemble-",
     "saving": r"lsgp-save-",
 }

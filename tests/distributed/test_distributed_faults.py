@@ -25,7 +25,7 @@ from lsgp.compute import threads
 from lsgp.distributed import cluster as cluster_module
 from lsgp.distributed import fitting
 from lsgp.distributed.cluster import Cluster, NoWorkerError
-from lsgp.distributed.folder import write_part
+from lsgp.distributed.folder import write_partition
 
 rng = np.random.default_rng(3)
 N = 12_000
@@ -121,9 +121,9 @@ def test_a_client_that_disconnects_leaves_no_half_written_model(monkeypatch, tmp
 
         def write(*arguments):
             client.close()  # in the middle of the save
-            return write_part(*arguments)
+            return write_partition(*arguments)
 
-        monkeypatch.setattr("lsgp.distributed.model.write_part", write)
+        monkeypatch.setattr("lsgp.distributed.model.write_partition", write)
         with pytest.raises(Exception, match=r"."):
             model.save(folder)
         assert not folder.exists()
@@ -163,7 +163,7 @@ def test_an_interrupted_fit_leaves_no_tasks(monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lsgp.distributed.fitting.source_of", interrupt)
+    monkeypatch.setattr("lsgp.distributed.fitting.fit_models", interrupt)
     with (
         LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"

@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 from agreement import assert_agree
 from distributed import Client
+from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.metrics import log_loss
 
 import lsgp.distributed
 from lsgp import LSGPClassifier, LSGPRegressor, Rotated, Sphere
@@ -166,17 +168,22 @@ def tuned_data():
     return X, f(X)
 
 
-def assert_tuned_alike(model, one):
+def assert_as_accurate(model, one):
     """The same rows are drawn, but sums are rounded in another order: choices may differ."""
-    np.testing.assert_allclose(model.tuning_.loss, one.tuning_.loss, rtol=0.01)
-    queries = skewed(400)
+    np.testing.assert_allclose(model.tuning_.loss, one.tuning_.loss, rtol=0.1)
+    queries = skewed(1000)
+    y = f(queries)
     if hasattr(one, "classes_"):
-        difference = model.predict_proba(queries) - one.predict_proba(queries)
-        assert np.abs(difference).mean() < 0.01
-        return
-    found, wanted = (each.predict(queries, return_std=True) for each in (model, one))
-    for own, other in zip(found, wanted, strict=True):
-        assert np.sqrt(np.mean((own - other) ** 2)) < 0.05 * wanted[1].mean()
+        labels = np.digitize(y, [-0.5, 0.5])
+        own, other = (log_loss(labels, each.predict_proba(queries)) for each in (model, one))
+    else:
+        own, other = (crps(y, *each.predict(queries, return_std=True)) for each in (model, one))
+    np.testing.assert_allclose(own, other, rtol=0.03)
+
+
+def crps(y, mean, std):
+    z = (y - mean) / std
+    return np.mean(std * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - np.pi**-0.5))
 
 
 def test_tuning_predicts_as_well_as_on_one_machine():
@@ -186,7 +193,7 @@ def test_tuning_predicts_as_well_as_on_one_machine():
     model = lsgp.distributed.fit(
         LSGPRegressor().set_params(**TUNED), lazy_X, lazy_y, n_partitions=5
     )
-    assert_tuned_alike(model, one)
+    assert_as_accurate(model, one)
 
 
 def test_tuning_leaves_copies_and_groups_out_and_imitates_queries_as_one_machine_does():
@@ -213,7 +220,7 @@ def test_tuning_leaves_copies_and_groups_out_and_imitates_queries_as_one_machine
             model = lsgp.distributed.fit(
                 LSGPRegressor().set_params(**settings), lazy_X, lazy_y, n_partitions=3, **own
             )
-        assert_tuned_alike(model, one)
+        assert_as_accurate(model, one)
 
 
 def test_a_tuned_classifier_is_that_of_one_machine():
@@ -232,7 +239,7 @@ def test_a_tuned_classifier_is_that_of_one_machine():
     model = lsgp.distributed.fit(
         LSGPClassifier().set_params(**settings), lazy_X, lazy_y, n_partitions=3
     )
-    assert_tuned_alike(model, one)
+    assert_as_accurate(model, one)
 
 
 def test_few_rows_are_gathered_and_fitted_here(tmp_path):

@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 
 import lsgp.distributed
 from lsgp import Hyperparameters, LSGPClassifier, LSGPRegressor
-from lsgp.distributed import carriage
+from lsgp.distributed import transfer
 
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(300, 2))
@@ -146,16 +146,49 @@ def test_a_saved_model_is_opened_once_per_process_by_its_path(tmp_path, processe
         np.testing.assert_array_equal(part.compute(), wanted)
 
     def n_open():
-        return len(carriage._open)
+        return len(transfer._open)
 
     assert set(processes.run(n_open).values()) == {1}
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_questions_with_other_options_are_other_tasks(kind):
+    queries = da.from_array(NEW, chunks=(30, 2))
+    if kind == "frame":
+        queries = dd.from_pandas(pd.DataFrame(NEW), npartitions=2)
+    lazy = {level: PLAIN.predict_interval(queries, level=level) for level in (0.5, 0.95)}
+    (found,) = dask.compute(lazy)
+    for level, ends in found.items():
+        expected = PLAIN.predict_interval(NEW, level=level)
+        for own, wanted in zip(ends, expected, strict=True):
+            np.testing.assert_array_equal(own, wanted)
+
+
+def test_a_file_that_was_replaced_is_another_model(tmp_path, processes):
+    path = tmp_path / "model.lsgp"
+    other = LSGPRegressor().set_params(**FAST).fit(X, -Y[:, 0])
+    queries = da.from_array(NEW, chunks=(10, 2))
+    for model in (PLAIN, other):  # of as many bytes
+        model.save(path)
+        lazy = lsgp.distributed.predict(path, queries)
+        np.testing.assert_array_equal(lazy.compute(), model.predict(NEW))
+
+
+def test_a_file_that_is_replaced_after_the_question_is_refused(tmp_path):
+    path = tmp_path / "model.lsgp"
+    PLAIN.save(path)
+    lazy = lsgp.distributed.predict(path, da.from_array(NEW, chunks=(10, 2)))
+    transfer._open.clear()  # as in a worker that has yet to open it
+    LSGPRegressor().set_params(**FAST).fit(X, -Y[:, 0]).save(path)
+    with pytest.raises(ValueError, match=r"model\.lsgp was replaced since the prediction was"):
+        lazy.compute(scheduler="synchronous")
 
 
 def test_a_path_that_a_worker_does_not_see_is_named(tmp_path):
     path = tmp_path / "model.lsgp"
     PLAIN.save(path)
     lazy = lsgp.distributed.predict(path, da.from_array(NEW, chunks=(10, 2)))
-    carriage._open.clear()
+    transfer._open.clear()
     path.unlink()
     with pytest.raises(FileNotFoundError, match=r"model\.lsgp is not there on the worker"):
         lazy.compute(scheduler="synchronous")
@@ -166,15 +199,15 @@ def test_a_model_in_memory_is_sent_to_each_worker_once(processes):
     queries = da.from_array(NEW, chunks=(10, 2))
     for _ in range(2):
         np.testing.assert_array_equal(model.predict(queries).compute(), model.predict(NEW))
-    assert len(carriage._sent[model.ensemble_]) == 1
-    (future,) = carriage._sent[model.ensemble_].values()
+    assert len(transfer._sent[model.ensemble_].futures) == 1
+    (future,) = transfer._sent[model.ensemble_].futures.values()
     assert len(processes.who_has([future])[future.key]) == 2
     frame = dd.from_pandas(pd.DataFrame(NEW), npartitions=3)
     np.testing.assert_array_equal(model.predict(frame).compute(), model.predict(NEW))
 
 
 def test_other_processes_without_a_cluster_get_the_model_by_a_file():
-    held = carriage.Held(PLAIN, "token")
+    held = transfer.ModelInProcess(PLAIN, "token")
     opened = pickle.loads(pickle.dumps(held)).open()
     assert opened is not PLAIN
     np.testing.assert_array_equal(opened.predict(NEW), PLAIN.predict(NEW))
@@ -214,7 +247,7 @@ def test_a_task_uses_one_thread_of_the_core():
 
     ensemble = PLAIN.ensemble_
     shell = SimpleNamespace(n_jobs=8, verbose=1, predict=predict)
-    estimator = carriage.opened(shell, ensemble)
+    estimator = transfer.opened(shell, ensemble)
     assert (estimator.n_jobs, estimator.verbose) == (1, 0)
     assert shell.n_jobs == 8
 

@@ -11,11 +11,11 @@ import lsgp.distributed
 from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.backends import BACKENDS
 from lsgp.backends.contract import Resources
-from lsgp.distributed import parts as tasks
+from lsgp.distributed import rows as tasks
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.index import ClusterIndex
-from lsgp.distributed.parts import Rows
 from lsgp.distributed.regions import Boxes, Regions
+from lsgp.distributed.rows import Rows
 from lsgp.distributed.space import ClusterSpace
 from lsgp.distributed.store import Columns, RowStore
 from lsgp.inputs.settings import specify

@@ -35,10 +35,10 @@ from lsgp.cli.table import Column
 from lsgp.cli.tasks import task_of
 from lsgp.compute.files import replace_folder
 from lsgp.compute.text import count
-from lsgp.distributed.carriage import AtPath, Estimator
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.folder import MANIFEST
 from lsgp.distributed.model import DistributedModel
+from lsgp.distributed.transfer import Estimator, ModelPath
 from lsgp.inputs.encoding.text import MISSING
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def open_model(path: str) -> tuple[str | DistributedModel, Estimator]:
             raise CommandError(f"{path} is a folder without a model: it has no {MANIFEST}.")
         model = lsgp.distributed.DistributedModel.load(path)
         return model, model.estimator
-    return path, AtPath.of(path).open()
+    return path, ModelPath.of(path).open()
 
 
 def parts_of(

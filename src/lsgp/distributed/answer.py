@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How partitions answer a chunk of queries together: tasks, each a pure function.
 
-`route` sends each query to the partition of its region, `answer_home` predicts those whose
-neighborhoods lie there, `answer_others` sends what other partitions have for the rest, and
+`route` sends each query to the partition of its region, `answer_own` predicts those whose
+neighborhoods lie there, `find_for_others` sends what other partitions have for the rest, and
 `assemble` predicts these and puts all in order.
 """
 
@@ -14,17 +14,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.distributed.head import Head, PartModel
-from lsgp.distributed.index import padded_places
-from lsgp.distributed.lazy import Question, as_frame
-from lsgp.distributed.parts import Ask, Hits, flat, nearby, nearest_of_all, search
-from lsgp.distributed.regions import Boxes
+from lsgp.backends.contract import around
+from lsgp.distributed.head import Head, Partition
+from lsgp.distributed.lazy import Question
+from lsgp.distributed.neighbors import (
+    Hits,
+    hits_of,
+    limits_after,
+    nearby,
+    nearest_of_all,
+    padded,
+    pick,
+)
 from lsgp.distributed.solver import FoundSolver
 from lsgp.method.contract import LocalProblem
 from lsgp.search.contract import Neighborhoods, SearchRequest
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 Array = NDArray[np.float64]
 
@@ -32,14 +39,17 @@ Array = NDArray[np.float64]
 BLOCK = 8192
 
 
-class Piece(NamedTuple):
-    """Queries of a chunk that one partition answers first."""
+class Queries(NamedTuple):
+    """Queries of a chunk."""
 
     places: NDArray[np.int64]  # (q,) in the chunk
     X: Array  # (q, d) as given
 
+    def pick(self, which: NDArray[Any] | slice) -> Queries:
+        return Queries(self.places[which], self.X[which])
 
-class Brought(NamedTuple):
+
+class FoundRows(NamedTuple):
     """Neighbors that one partition has for queries, with their rows as a model has them."""
 
     hits: Hits  # whose queries are places in the chunk, and places those of the rows below
@@ -48,240 +58,182 @@ class Brought(NamedTuple):
     noise: NDArray[np.floating]
 
 
-class Request(NamedTuple):
-    """Queries that a partition is asked about for one of the models."""
+class Pending(NamedTuple):
+    """Queries whose neighborhoods reach into other partitions."""
 
-    places: NDArray[np.int64]  # (q,) in the chunk
-    ask: Ask
+    queries: Queries
+    requests: list[SearchRequest]  # of each model
+    limits: list[Array]  # (q,) squared distances beyond which nothing is wanted, for each model
+    is_reached: list[NDArray[np.bool_]]  # (P, q) whether a partition may have more, for each model
 
 
-Requests = dict[tuple[int, int], list[Request]]  # by partition and model
-
-
-class Home(NamedTuple):
-    """What a partition could say of its queries."""
+class BlockAnswer(NamedTuple):
+    """What a partition could say of a block of its queries."""
 
     places: NDArray[np.int64]  # of the queries that are answered
     answers: list[NDArray[Any]]
-    pending: Piece
-    brought: list[list[Brought]]  # for those, of each model
+    found: list[FoundRows]  # for those that are pending, of each model
 
 
-def route(X: NDArray[Any] | DataFrame, head: Head, is_checked: bool) -> list[Piece]:
+OwnAnswer = tuple[list[Pending], list[BlockAnswer]]
+
+
+def route(X: NDArray[Any] | DataFrame, head: Head, is_checked: bool) -> list[Queries]:
     """The queries of a chunk, by partition; checked, they are inputs of the models already."""
     checked: Array = X if is_checked else head.estimator._check_queries(X)
     part = head.part_of_region[head.regions.find(checked)]
     order = np.argsort(part, kind="stable")
-    ends = np.searchsorted(part[order], np.arange(len(head.sizes) + 1))
-    return [
-        Piece(own := order[ends[p] : ends[p + 1]], np.ascontiguousarray(checked[own]))
-        for p in range(len(head.sizes))
-    ]
+    ends = np.searchsorted(part[order], np.arange(1, len(head.sizes)))
+    return [Queries(own, np.ascontiguousarray(checked[own])) for own in np.split(order, ends)]
 
 
-def answer_home(
-    routed: Piece | Sequence[Piece], part: PartModel, number: int, head: Head, question: Question
-) -> tuple[Requests, Home]:
-    """Predict what its own rows suffice for, and say what others must be asked for the rest."""
-    piece = routed if isinstance(routed, Piece) else routed[number]
-    requests: Requests = {}
-    answered, answers, pending = [], [], []
-    brought: list[list[Brought]] = [[] for _ in head.models]
-    for start in range(0, len(piece.places), BLOCK):
-        block = Piece._make(values[start : start + BLOCK] for values in piece)
-        asks = _asks(block.X, head)
-        found = [nearby(part.numbers, None, part.index_of(k), own) for k, own in enumerate(asks)]
-        limits = [_limits(own, near) for own, near in zip(asks, found, strict=True)]
-        reached = [
-            _boxes(head, k).reached(own.queries, own.lengthscale, limits[k])
-            for k, own in enumerate(asks)
+def answer_own(
+    routed: Queries | Sequence[Queries],
+    part: Partition,
+    number: int,
+    head: Head,
+    question: Question,
+) -> OwnAnswer:
+    """Predict what a partition's rows suffice for, and say what others must be asked."""
+    queries = routed if isinstance(routed, Queries) else routed[number]
+    pending, answered = [], []
+    for start in range(0, len(queries.places), BLOCK):
+        block = queries.pick(slice(start, start + BLOCK))
+        requests = [_request(block.X, head, k, start) for k in range(len(head.models))]
+        near = [
+            nearby(part.numbers, None, part.index_of(k), request)
+            for k, request in enumerate(requests)
         ]
-        for each in reached:
-            each[number] = False
-        is_pending = np.any([each.any(axis=0) for each in reached], axis=0)
-        done = np.flatnonzero(~is_pending)
-        solvers = []
-        for k, fitted in enumerate(part.models):
-            _require_few(asks[k], found[k], start)
-            own_neighbors = np.ascontiguousarray(found[k].neighbors[done])
-            solvers.append(_solver(head, k, fitted.problem, own_neighbors))
-        if len(done):
-            answered.append(block.places[done])
-            answers.append(head.answer(question, solvers, block.X[done]))
-        if not is_pending.any():
-            continue
-        pending.append(Piece(block.places[is_pending], block.X[is_pending]))
-        for k, own in enumerate(asks):
-            mine = found[k].of_queries(is_pending)
-            brought[k].append(_bring(part, k, flat(mine, part.numbers), pending[-1].places))
-            for p in np.flatnonzero(reached[k].any(axis=1)):
-                which = np.flatnonzero(reached[k][p])
-                wanted = None if own.n_neighbors is None else limits[k]
-                asked = own._replace(limits=wanted).pick(which)
-                requests.setdefault((int(p), k), []).append(Request(block.places[which], asked))
-    return requests, Home(
-        np.concatenate([np.empty(0, np.int64), *answered]),
-        _join(answers),
-        _join_pieces([Piece(piece.places[:0], piece.X[:0]), *pending]),
-        brought,
-    )
+        limits, is_reached = [], []
+        for k, (request, own) in enumerate(zip(requests, near, strict=True)):
+            _require_few(request, own)
+            limits.append(limits_after(request, own.squares))
+            boxes = head.boxes_of(k)
+            is_reached.append(boxes.reached(request.queries, request.lengthscale, limits[k]))
+            is_reached[k][number] = False
+        is_pending = np.any([each.any(axis=0) for each in is_reached], axis=0)
+        done, rest = np.flatnonzero(~is_pending), np.flatnonzero(is_pending)
+        solvers = [
+            head.solver(k, fitted.problem, near[k].neighbors[done])
+            for k, fitted in enumerate(part.models)
+        ]
+        found = [
+            _with_rows(part, k, own.of_queries(rest), block.places[rest])
+            for k, own in enumerate(near)
+        ]
+        answers = head.answer(question, solvers, block.X[done]) if len(done) else []
+        answered.append(BlockAnswer(block.places[done], answers, found))
+        if len(rest):
+            pending.append(
+                Pending(
+                    block.pick(rest),
+                    [pick(request, rest) for request in requests],
+                    [each[rest] for each in limits],
+                    [each[:, rest] for each in is_reached],
+                )
+            )
+    return pending, answered
 
 
-def requests_of(answered: tuple[Requests, Home]) -> Requests:
+def pending_of(answered: OwnAnswer) -> list[Pending]:
+    """The queries that others are asked about."""
     return answered[0]
 
 
-def answer_others(
-    part: PartModel, number: int, head: Head, requests: Sequence[Requests]
-) -> list[list[Brought]]:
+def find_for_others(
+    part: Partition, number: int, head: Head, asked: Sequence[Sequence[Pending]]
+) -> list[list[FoundRows]]:
     """What a partition has for queries of others, of each model."""
-    found: list[list[Brought]] = [[] for _ in head.models]
-    for k in range(len(head.models)):
-        for asked in requests:
-            for places, ask in asked.get((number, k), []):
-                hits = search(part.numbers, None, part.index_of(k), ask)
-                if len(hits.query):
-                    found[k].append(_bring(part, k, hits, places))
+    found: list[list[FoundRows]] = [[] for _ in head.models]
+    for pending in (each for several in asked for each in several):
+        for k, request in enumerate(pending.requests):
+            which = np.flatnonzero(pending.is_reached[k][number])
+            if len(which):
+                limits = None if request.n_neighbors is None else pending.limits[k][which]
+                own = pick(request, which)
+                near = nearby(part.numbers, None, part.index_of(k), own, limits)
+                found[k].append(_with_rows(part, k, near, pending.queries.places[which]))
     return found
 
 
 def assemble(
-    answered: Sequence[tuple[Requests, Home]],
-    others: Sequence[list[list[Brought]]],
+    own: Sequence[OwnAnswer],
+    others: Sequence[list[list[FoundRows]]],
     head: Head,
     question: Question,
 ) -> list[NDArray[Any]]:
     """Predict the queries that needed several partitions, and put all in their order."""
-    homes = [home for _, home in answered]
-    places = [home.places for home in homes]
-    answers = [home.answers for home in homes]
-    pending = _join_pieces([home.pending for home in homes])
-    if len(pending.places):
-        solvers = []
-        for k, fitted in enumerate(head.models):
-            parts = [*(b for home in homes for b in home.brought[k])]
-            parts += [b for other in others for b in other[k]]
-            solvers.append(_merged(head, k, parts, pending.places, fitted.n_neighbors))
-        places.append(pending.places)
-        answers.append(head.answer(question, solvers, pending.X))
-    order = np.argsort(np.concatenate(places))
-    used = [own for own, where in zip(answers, places, strict=True) if len(where)]
-    if not used:
-        nothing = [
-            _solver(head, k, own.problem, np.empty((0, 0), np.int32))
-            for k, own in enumerate(head.models)
+    waiting = [pending.queries for asked, _ in own for pending in asked]
+    blocks = [block for _, answered in own for block in answered]
+    places = [block.places for block in blocks if len(block.places)]
+    answers = [block.answers for block in blocks if len(block.places)]
+    if waiting or not places:
+        d = head.boxes.low.shape[1]
+        none = Queries(np.empty(0, np.int64), np.empty((0, d)))
+        queries = Queries._make(map(np.concatenate, zip(none, *waiting, strict=True)))
+        solvers = [
+            _merged(
+                head,
+                k,
+                [block.found[k] for block in blocks] + [each for o in others for each in o[k]],
+                queries.places,
+            )
+            for k in range(len(head.models))
         ]
-        empty = np.empty((0, head.boxes.low.shape[1]))
-        return head.answer(question, nothing, empty)
-    return [np.concatenate(columns)[order] for columns in zip(*used, strict=True)]
-
-
-def assemble_array(
-    answered: Sequence[tuple[Requests, Home]],
-    others: Sequence[list[list[Brought]]],
-    head: Head,
-    question: Question,
-) -> NDArray[Any]:
-    """As a chunk of an array: the parts of the answer one behind the other."""
-    parts = assemble(answered, others, head, question)
-    return parts[0] if len(parts) == 1 else np.stack(parts)
-
-
-def assemble_frame(
-    answered: Sequence[tuple[Requests, Home]],
-    others: Sequence[list[list[Brought]]],
-    head: Head,
-    question: Question,
-    X: DataFrame,
-    columns: list[str],
-    is_series: bool,
-) -> DataFrame | Series:
-    """As a partition of a data frame, with the index of its queries."""
-    return as_frame(assemble(answered, others, head, question), X, columns, is_series)
+        places.append(queries.places)
+        answers.append(head.answer(question, solvers, queries.X))
+    order = np.argsort(np.concatenate(places))
+    return [np.concatenate(columns)[order] for columns in zip(*answers, strict=True)]
 
 
 # -- parts of them -------------------------------------------------------------------------------
 
 
-def _asks(X: Array, head: Head) -> list[Ask]:
-    """What each model searches for."""
-    asks = []
-    for fitted in head.models:
-        model, n_neighbors = fitted.model, fitted.n_neighbors
-        within = model.scaled_bandwidth if n_neighbors is None else None
-        size = None if n_neighbors is None else min(n_neighbors, head.n_rows)
-        asks.append(Ask(fitted.inputs_of(X), model.localizer_scale, size, within))
-    return asks
+def _request(X: Array, head: Head, k: int, first_query: int) -> SearchRequest:
+    """What a model searches for."""
+    fitted = head.models[k]
+    size = None if fitted.n_neighbors is None else min(fitted.n_neighbors, head.n_rows)
+    request = around(fitted.model, fitted.inputs_of(X), size)
+    return request._replace(first_query=first_query)
 
 
-def _limits(ask: Ask, near: Neighborhoods) -> Array:
-    """Squared distances within which other partitions may have more."""
-    if ask.n_neighbors is None:
-        assert ask.within is not None
-        return np.full(len(ask.queries), ask.within**2)
-    if near.squares.shape[1] < ask.n_neighbors:
-        return np.full(len(ask.queries), np.inf)
-    return near.squares[:, -1]
-
-
-def _boxes(head: Head, k: int) -> Boxes:
-    return head.boxes.transformed(head.models[k].transform)
-
-
-def _require_few(ask: Ask, near: Neighborhoods, first_query: int) -> None:
+def _require_few(request: SearchRequest, near: Neighborhoods) -> None:
     """Refuse a radius with more rows than a system may have."""
-    if ask.within is not None:
-        counts = np.count_nonzero(near.neighbors >= 0, axis=1)
-        request = SearchRequest(ask.queries, ask.lengthscale, None, radius=ask.within)
-        request._replace(first_query=first_query).require_few(counts)
+    if request.n_neighbors is None:
+        request.require_few(np.count_nonzero(near.neighbors >= 0, axis=1))
 
 
-def _solver(head: Head, k: int, problem: LocalProblem, neighbors: NDArray[np.int32]) -> FoundSolver:
-    own = head.models[k].solver
-    return FoundSolver(problem, own.index, own.n_neighbors, own.backend.name, neighbors)
-
-
-def _bring(part: PartModel, k: int, hits: Hits, places: NDArray[np.int64]) -> Brought:
-    """Hits of queries of these places, with their rows, each once."""
+def _with_rows(
+    part: Partition, k: int, near: Neighborhoods, places: NDArray[np.int64]
+) -> FoundRows:
+    """The neighbors of queries of these places, with their rows, each once."""
+    hits = hits_of(near, part.numbers)
     rows, own = np.unique(hits.place, return_inverse=True)
     problem = part.models[k].problem
     hits = hits._replace(query=places[hits.query], place=own.reshape(-1))
-    return Brought(hits, problem.X[rows], problem.y[rows], problem.noise[rows])
+    return FoundRows(hits, problem.X[rows], problem.y[rows], problem.noise[rows])
 
 
 def _merged(
-    head: Head,
-    k: int,
-    parts: Sequence[Brought],
-    places: NDArray[np.int64],
-    n_neighbors: int | None,
+    head: Head, k: int, parts: Sequence[FoundRows], places: NDArray[np.int64]
 ) -> FoundSolver:
-    """A solver of queries (of these places) from all that was brought for them."""
+    """A solver of queries (of these places) from all that was found for them."""
+    fitted = head.models[k]
+    own = fitted.problem
+    parts = [FoundRows(Hits(*np.empty((4, 0), int)), own.X[:0], own.y[:0], own.noise[:0]), *parts]
     starts = np.cumsum([0, *(len(part.X) for part in parts)])
-    moved = [
-        part.hits._replace(place=part.hits.place + start)
-        for part, start in zip(parts, starts[:-1], strict=True)
-    ]
     order = np.argsort(places)
-    hits = nearest_of_all(Hits.none(), moved, n_neighbors)
-    hits = hits._replace(query=order[np.searchsorted(places[order], hits.query)])
-    model = head.models[k].model
-    # By query, in which they stay in order.
-    stable = np.argsort(hits.query, kind="stable")
-    hits = Hits._make(values[stable] for values in hits)
-    width = n_neighbors
-    if width is None:
-        width = int(np.bincount(hits.query, minlength=1).max())
-    found = padded_places(hits, len(places), min(width, head.n_rows))
-    within = None if n_neighbors is not None else model.scaled_bandwidth
-    _require_few(Ask(found.distances, model.localizer_scale, n_neighbors, within), found, 0)
+    moved = [
+        part.hits._replace(
+            query=order[np.searchsorted(places[order], part.hits.query)],
+            place=part.hits.place + start,
+        )
+        for part, start in zip(parts, starts, strict=False)
+    ]
+    request = _request(np.empty((0, head.boxes.low.shape[1])), head, k, 0)
+    hits, rank = nearest_of_all(moved, len(places), request.n_neighbors)
+    width = request.n_neighbors or int(rank.max(initial=-1)) + 1
+    near = padded(hits, rank, hits.place, (len(places), width))
+    _require_few(request, near)
     X, y, noise = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
-    return _solver(head, k, LocalProblem(X, y, noise, model), found.neighbors)
-
-
-def _join(answers: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
-    return [np.concatenate(columns) for columns in zip(*answers, strict=True)]
-
-
-def _join_pieces(pieces: Sequence[Piece]) -> Piece:
-    return Piece._make(np.concatenate(columns) for columns in zip(*pieces, strict=True))
+    return head.solver(k, LocalProblem(X, y, noise, own.model), near.neighbors)

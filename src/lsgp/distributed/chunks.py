@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.class_weight import compute_sample_weight
 
-from lsgp.distributed.parts import N_SAMPLED, Rows
+from lsgp.distributed.rows import N_SAMPLED, Rows
 from lsgp.distributed.table import Raw
 from lsgp.inputs.encoding import ReadTable, TrainingTable, needs_encoding
 from lsgp.inputs.encoding.cells import cells_of, is_frame
@@ -20,6 +20,7 @@ from lsgp.inputs.encoding.contents import Contents
 from lsgp.inputs.encoding.facts import Facts
 from lsgp.inputs.encoding.table import declared_numbers
 from lsgp.inputs.labels import check_labels, encode_labels, one_hot
+from lsgp.inputs.rows import check_noise, check_weights
 
 Array = NDArray[np.float64]
 
@@ -56,7 +57,7 @@ class Survey(NamedTuple):
     contents: list[Contents] | None  # of a chunk that has more than numbers
 
 
-def survey(raw: Raw, coding: Coding, number: int) -> Survey:
+def survey(raw: Raw, coding: Coding) -> Survey:
     """Check a chunk, and say what is in it."""
     labels = counts = None
     if coding.is_of_labels and len(raw.X):
@@ -67,13 +68,13 @@ def survey(raw: Raw, coding: Coding, number: int) -> Survey:
     if coding.categorical is not None or needs_encoding(raw.X):
         found = contents(raw, coding)
     else:
-        drawn = sample(read(raw, coding._replace(classes=labels)), number)
+        drawn = sample(read(raw, coding._replace(classes=labels)))
     return Survey(len(own.y), len(raw.X), drawn, labels, counts, groups, found)
 
 
-def sample(rows: Rows, number: int) -> Array:
+def sample(rows: Rows) -> Array:
     """Inputs of some rows of a chunk, which regions are made from."""
-    chosen = np.random.default_rng(number).choice(rows.n, min(rows.n, N_SAMPLED), replace=False)
+    chosen = np.random.default_rng(rows.n).choice(rows.n, min(rows.n, N_SAMPLED), replace=False)
     return rows.X[np.sort(chosen)]
 
 
@@ -81,20 +82,14 @@ def read(raw: Raw, coding: Coding) -> Rows:
     """The rows of a chunk of numbers that count, numbered from 0."""
     X = check_array(raw.X, dtype=np.float64, order="C", ensure_min_samples=0, input_name="X")
     own = beside(raw, coding)
-    return rows_of(X[own.kept], own.y, own.noise, own.weight, own.groups)
-
-
-def rows_of(
-    X: Array, y: Array, noise: Array, weight: Array | None, groups: NDArray[np.int32] | None
-) -> Rows:
-    """Rows with these inputs (k, e), numbered from 0."""
-    return Rows(np.arange(len(X)), np.ascontiguousarray(X), y, noise, weight, groups)
+    inputs = np.ascontiguousarray(X[own.kept])
+    return Rows(np.arange(len(inputs)), inputs, own.y, own.noise, own.weight, own.groups)
 
 
 def beside(raw: Raw, coding: Coding) -> Beside:
     """Targets and the like of the rows that count."""
     n = len(raw.X)
-    weight = None if raw.weight is None else _values("sample_weight", raw.weight, n)
+    weight = None if raw.weight is None else check_weights(raw.weight, n)
     if coding.is_of_labels:
         labels = check_labels(np.asarray(raw.y))
         if coding.class_weight is not None:
@@ -110,7 +105,7 @@ def beside(raw: Raw, coding: Coding) -> Beside:
         y = np.ascontiguousarray(y.reshape(len(y), -1))
     if len(y) != n:
         raise ValueError(f"y has {len(y)} rows in a chunk of which X has {n}.")
-    noise = np.ones(n) if raw.noise is None else _values("noise_variance", raw.noise, n)
+    noise = np.ones(n) if raw.noise is None else check_noise(raw.noise, n)
     groups = None
     if raw.groups is not None:
         known = coding.groups if coding.groups is not None else np.unique(raw.groups)
@@ -120,26 +115,6 @@ def beside(raw: Raw, coding: Coding) -> Beside:
     kept = weight > 0
     groups = None if groups is None else groups[kept]
     return Beside(kept, y[kept], noise[kept], weight[kept], groups)
-
-
-def _values(name: str, values: ArrayLike, n: int) -> Array:
-    """One finite number per row, of which none is negative."""
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.ndim == 0:
-        numbers = np.full(n, numbers)
-    if numbers.shape != (n,):
-        raise ValueError(f"{name} has shape {numbers.shape} in a chunk of {n} rows of X.")
-    if not np.isfinite(numbers).all():
-        raise ValueError(
-            f"{name} has {np.count_nonzero(~np.isfinite(numbers))} values that are NaN or "
-            "infinite. Remove those rows."
-        )
-    if (numbers < 0).any() or (name == "noise_variance" and (numbers == 0).any()):
-        raise ValueError(
-            f"{name} has values from {numbers.min():g}. Weights may not be negative, and noise "
-            "variances must be positive."
-        )
-    return numbers
 
 
 # -- tables with more than numbers ---------------------------------------------------------------
@@ -180,4 +155,4 @@ def noise(raw: Raw, coding: Coding) -> Array:
 def encoded(inputs: Array, own: TrainingTable, variance: Array | None) -> Rows:
     """Rows with what their columns became."""
     variance = np.ones(own.n_rows) if variance is None else variance
-    return rows_of(inputs, own.y, variance, own.weight, own.groups)
+    return Rows(np.arange(own.n_rows), inputs, own.y, variance, own.weight, own.groups)

@@ -9,10 +9,12 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+import dask
+from dask.delayed import Delayed
 from distributed import Client, Future, wait
 
 from lsgp.compute.progress import progress_bar
-from lsgp.distributed.carriage import running_client
+from lsgp.distributed.transfer import running_client
 
 #: Seconds without any worker after which nobody is expected to come.
 PATIENCE = 15.0
@@ -55,6 +57,29 @@ class Cluster:
             function, *arguments, key=self.key(what), retries=N_RETRIES, pure=False
         )
 
+    def each(
+        self, what: str, function: Callable[..., Any], parts: Sequence[object], *arguments: object
+    ) -> list[Future]:
+        """A task for each of the parts, on a worker that has it."""
+        return [self.submit(what, function, part, *arguments) for part in parts]
+
+    def delay(
+        self, what: str, function: Callable[..., Any], chunks: Sequence[object], *arguments: object
+    ) -> list[Delayed]:
+        """What a function makes of each chunk of a collection, when it is asked for."""
+        with dask.annotate(lsgp=what, retries=N_RETRIES):
+            return [
+                dask.delayed(function)(chunk, *arguments, dask_key_name=self.key(what))
+                for chunk in chunks
+            ]
+
+    def compute(
+        self, what: str, function: Callable[..., Any], chunks: Sequence[object], *arguments: object
+    ) -> list[Future]:
+        """A task for each chunk of a collection."""
+        found: list[Future] = self.client.compute(self.delay(what, function, chunks, *arguments))
+        return found
+
     def send(self, value: object) -> Future:
         """Something that many tasks need, once to each worker that needs it.
 
@@ -63,23 +88,18 @@ class Cluster:
         return self.submit("send", _same, value)
 
     def finish(
-        self,
-        futures: Sequence[Future],
-        phase: str = "",
-        sizes: Callable[[int], int] | None = None,
-        total: int | None = None,
+        self, futures: Sequence[Future], phase: str = "", sizes: Sequence[int] | None = None
     ) -> None:
-        """Wait until all are done, and show how many rows a second are.
+        """Wait until all are done; where each has so many rows, show how many a second are.
 
-        ``sizes`` are the rows of each task. Whatever ends it, Ctrl-C too, cancels the tasks.
+        Whatever ends it, Ctrl-C too, cancels the tasks.
         """
-        pending = {future: k for k, future in enumerate(futures)}
+        pending = dict(zip(futures, sizes or [1] * len(futures), strict=True))
         alone_since: float | None = None
-        began = time.monotonic()
-        n_rows = 0
+        began, n_done, is_shown = time.monotonic(), 0, bool(phase) and self.verbose > 0
         with (
             self.cancels(futures),
-            progress_bar(phase, total or len(futures), bool(phase) and self.verbose > 0) as advance,
+            progress_bar(phase, sum(pending.values()), is_shown) as advance,
         ):
             while pending:
                 with contextlib.suppress(TimeoutError):
@@ -89,13 +109,10 @@ class Cluster:
                     if future.status != "finished":
                         future.result(timeout=PATIENCE)
                         raise NoWorkerError(f"{phase or future.key} was {future.status}.")
-                    size = sizes(pending.pop(future)) if sizes else pending.pop(future) * 0 + 1
-                    n_rows += size
-                    if sizes:
-                        seconds = max(time.monotonic() - began, 1e-9)
-                        advance(size, f"{phase}: {n_rows / seconds:,.0f} rows a second")
-                    else:
-                        advance(size)
+                    size = pending.pop(future)
+                    n_done += size
+                    rate = n_done / max(time.monotonic() - began, 1e-9)
+                    advance(size, f"{phase}: {rate:,.0f} rows a second" if sizes else phase)
                 alone_since = None if done else self._require_workers(alone_since, phase)
 
     def gather(self, futures: Sequence[Future], phase: str = "") -> list[Any]:

@@ -3,7 +3,7 @@
 
 One pass over the data for ranges and a sample (`reading`); a second cuts space into regions, and
 brings the rows of each together (`partitioning`). From then on rows stay where they are: statistics
-are joined from the partitions' own (`statistics`), tuning searches neighborhoods of a few
+are joined from those of the partitions (`rows`), tuning searches neighborhoods of a few
 thousand rows (`models`), and every partition builds the models that it chose.
 """
 
@@ -14,27 +14,26 @@ from typing import Any
 import dask
 import numpy as np
 from distributed import Client
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from lsgp.distributed.carriage import AnyPath
 from lsgp.distributed.cluster import Cluster
-from lsgp.distributed.head import build_part
-from lsgp.distributed.job import Job
+from lsgp.distributed.head import Head, build_partition
 from lsgp.distributed.lazy import Lazy
 from lsgp.distributed.model import DistributedModel
-from lsgp.distributed.models import head_of
+from lsgp.distributed.models import fit_models
 from lsgp.distributed.partitioning import partition
-from lsgp.distributed.reading import look_over, read_inputs
-from lsgp.distributed.statistics import source_of
+from lsgp.distributed.reading import Job, look_over, read_inputs
+from lsgp.distributed.space import ClusterRows
 from lsgp.distributed.table import GivenBeside, Table
+from lsgp.distributed.transfer import AnyPath
 from lsgp.ensemble.build import warn_if_slow
 from lsgp.inputs.coordinates import Sphere
-from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.reading import read_queries
 from lsgp.inputs.settings import specify
+from lsgp.inputs.specification import Specification
+from lsgp.inputs.target_scale import target_scale
+from lsgp.inputs.transforms import TargetScaler
 from lsgp.solvers.exact_system import LARGEST_EXACT
-
-Array = NDArray[np.float64]
 
 #: Of so few rows there may be exact GPs, which need all of them: they are gathered.
 MOST_GATHERED = LARGEST_EXACT
@@ -96,24 +95,47 @@ def fit(
     settings = estimator._copy()
     settings._check_settings()
     table = Table.of(X, y, sample_weight, noise_variance, groups)
-    classifier = settings if hasattr(estimator, "predict_proba") else None
+    cluster = Cluster(client, settings.verbose)
+    job = Job(settings, table, cluster, is_of_labels=hasattr(estimator, "class_weight"))
     is_per_input = isinstance(settings.input_transform, list | tuple)
     lengthscale = settings._flat()["lengthscale"]
     if (lengthscale is None or np.ndim(lengthscale) == 0) and not is_per_input:
         # Refuses before anything is read.
-        specify(settings._settings(), table.n_inputs, None, classifier is not None)
-    job = Job(settings, classifier, table, Cluster(client, settings.verbose))
+        specify(settings._settings(), table.n_inputs, None, job.is_of_labels)
     return _run(job, queries, n_partitions)
 
 
 def _run(job: Job, queries: object, n_partitions: int | None) -> DistributedModel:
+    estimator, cluster = job.estimator, job.cluster
     _name_inputs(job)
     known = look_over(job)
     if known.n <= MOST_GATHERED:
         return _fit_here(job, queries)
     _require_no_projection(job)
     inputs = read_inputs(job, known)
-    specification = specify(job.estimator._settings(), inputs.n_inputs, None, job.is_of_labels)
+    encoder, n_inputs = inputs.encoder, inputs.n_inputs
+    specification = specify(estimator._settings(), n_inputs, None, job.is_of_labels)
+    _require_exact_search(specification)
+    warn_if_slow(estimator.backend, specification.model)
+    where = None if queries is None else read_queries(estimator, queries, encoder)
+    partitioned = partition(job, known, inputs, n_partitions)
+    del inputs  # whose chunks the cluster may now forget
+    store, summary = partitioned.store, partitioned.summary
+    scaler = TargetScaler(summary.y.center, summary.y.unit)
+    if not job.is_of_labels:
+        ends = np.array([summary.y.low, summary.y.high])
+        scaler = target_scale(scaler, ends, specification, estimator.prior_mean, estimator.dtype)
+    groups = known.group_names if known.has_groups or partitioned.has_copies else None
+    rows = ClusterRows(store, summary, scaler, partitioned.mean_noise, groups)
+    estimator.ensemble_, units = fit_models(job, rows, specification, known.classes, encoder, where)
+    regions, part_of_region = partitioned.regions, partitioned.part_of_region
+    head = Head(estimator, units, regions, part_of_region, store.boxes, tuple(store.sizes))
+    built = cluster.each("build", build_partition, store.parts, cluster.send(head))
+    cluster.finish(built, "Building", store.sizes)
+    return DistributedModel(head, built)
+
+
+def _require_exact_search(specification: Specification) -> None:
     if specification.approximates:
         raise ValueError(
             "search='approximate' is for rows in the memory of one machine, and more than "
@@ -124,18 +146,6 @@ def _run(job: Job, queries: object, n_partitions: int | None) -> DistributedMode
             f"reach={specification.model.reach:g} is for rows in the memory of one machine, and "
             f"more than {MOST_GATHERED:,} stay on the cluster. Leave it out, or give reach=1."
         )
-    warn_if_slow(job.estimator.backend, specification.model)
-    where = None if queries is None else _check_queries(job, queries, inputs.encoder)
-    partitioned = partition(job, known, inputs, n_partitions)
-    source = source_of(job, known, partitioned, specification)
-    encoder = inputs.encoder
-    del inputs  # whose chunks the cluster may now forget
-    head = head_of(job, known, partitioned, source, specification, encoder, where)
-    cluster, store = job.cluster, partitioned.store
-    sent = cluster.send(head)
-    built = [cluster.submit("build", build_part, part, sent) for part in store.parts]
-    cluster.finish(built, "Building", sizes=lambda k: store.sizes[k], total=store.n)
-    return DistributedModel(head, built)
 
 
 def _require_no_projection(job: Job) -> None:
@@ -151,10 +161,6 @@ def _require_no_projection(job: Job) -> None:
             f"coordinates={given!r} is for rows in the memory of one machine, and more than "
             f"{MOST_GATHERED:,} stay on the cluster. Give {remedy} instead."
         )
-
-
-def _check_queries(job: Job, queries: object, encoder: Encoder | None) -> Array:
-    return read_queries(job.estimator, queries, encoder)
 
 
 def _name_inputs(job: Job) -> None:

@@ -9,20 +9,19 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from lsgp.distributed.carriage import Estimator
 from lsgp.distributed.lazy import Question
-from lsgp.distributed.parts import Rows
+from lsgp.distributed.neighbors import Numbers
 from lsgp.distributed.regions import Boxes, Regions
-from lsgp.distributed.solver import FoundSolver, no_index
+from lsgp.distributed.rows import Rows
+from lsgp.distributed.solver import FoundSolver, unsearched_index
+from lsgp.distributed.transfer import Estimator
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import EncodedRows
-from lsgp.inputs.transforms import InputTransform
-from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.contract import LocalProblem
 from lsgp.search.index import NeighborIndex, build_index
 from lsgp.solvers.local import LocalSolver
-from lsgp.solvers.solver import Solver
 
 Array = NDArray[np.float64]
 
@@ -31,7 +30,7 @@ Array = NDArray[np.float64]
 class Head:
     """What every task needs to know; small, whatever the number of rows."""
 
-    estimator: Estimator  # whose models have no rows
+    estimator: Estimator  # whose models have one row each, of zeros
     units: tuple[Array, ...]  # of the indexes of each model
     regions: Regions
     part_of_region: NDArray[np.int64]  # empty regions are answered by another one
@@ -46,7 +45,19 @@ class Head:
     def n_rows(self) -> int:
         return sum(self.sizes)
 
-    def answer(self, question: Question, solvers: Sequence[Solver], X: Array) -> list[NDArray[Any]]:
+    def boxes_of(self, k: int) -> Boxes:
+        """The boxes of the partitions in the inputs of a model."""
+        return self.boxes.transformed(self.models[k].transform)
+
+    def solver(self, k: int, problem: LocalProblem, neighbors: NDArray[np.integer]) -> FoundSolver:
+        """What solves queries by a model, from neighborhoods (q, m) in a problem at hand."""
+        own = self.models[k].solver
+        places = np.ascontiguousarray(neighbors, dtype=np.int32)
+        return FoundSolver(problem, own.index, own.n_neighbors, own.backend.name, places)
+
+    def answer(
+        self, question: Question, solvers: Sequence[FoundSolver], X: Array
+    ) -> list[NDArray[Any]]:
         """What the estimator says of inputs that these solvers can solve, on one thread."""
         estimator = copy.copy(self.estimator)
         estimator.n_jobs, estimator.verbose = 1, 0
@@ -58,46 +69,35 @@ class Head:
         return question.answer(estimator, EncodedRows(X))
 
 
-def empty_model(
-    transform: InputTransform,
-    model: LocalModel,
-    n_neighbors: int | None,
-    weight: float,
-    backend_name: str,
-    n_targets: int,
-    dtype: DTypeLike,
-) -> FittedModel:
-    """A model without rows."""
-    d = transform.n_features
-    problem = LocalProblem(
-        np.empty((0, d), dtype), np.empty((0, n_targets), dtype), np.empty(0, dtype), model
-    )
-    nothing = np.empty((0, 0), np.int32)
-    solver = FoundSolver(problem, no_index(np.ones(d)), n_neighbors, backend_name, nothing)
-    return FittedModel.build(transform, solver, weight)
+def without_rows(fitted: FittedModel, n_neighbors: int | None) -> FittedModel:
+    """The model with one row of zeros, because files have models of no fewer."""
+    own = fitted.problem
+    d, t, dtype = own.X.shape[1], own.y.shape[1], own.X.dtype
+    zeros = np.zeros((1, d), dtype), np.zeros((1, t), dtype)
+    problem = LocalProblem(*zeros, np.ones(1, dtype), own.model)
+    index, nothing = unsearched_index(np.ones(d)), np.empty((0, 0), np.int32)
+    solver = FoundSolver(problem, index, n_neighbors, fitted.solver.backend.name, nothing)
+    return FittedModel.build(fitted.transform, solver, fitted.weight)
 
 
-class PartModel(NamedTuple):
+class Partition(NamedTuple):
     """The rows of a partition as each of the models has them."""
 
-    numbers: NDArray[np.int64]  # (k,) in all of the data
+    numbers: Numbers  # (k,) in all of the data
     models: tuple[FittedModel, ...]
 
     def index_of(self, k: int) -> NeighborIndex:
         return cast(NeighborIndex, self.models[k].index)
 
 
-def build_part(rows: Rows, head: Head) -> PartModel:
+def build_partition(rows: Rows, head: Head) -> Partition:
     """What one machine does with all rows, with those of a partition."""
-    made: dict[tuple[bytes, ...], tuple[Array, NeighborIndex]] = {}
-    scaler = head.estimator.ensemble_.target_scaler
-    y = scaler.transform(rows.y)
+    made: dict[tuple[int, bytes], tuple[Array, NeighborIndex]] = {}
+    y = head.estimator.ensemble_.target_scaler.transform(rows.y)
     models = []
     for fitted, unit in zip(head.models, head.units, strict=True):
         # Models of one transform share its inputs and its index.
-        arrays = fitted.transform.to_arrays()
-        key: tuple[bytes, ...] = (repr(fitted.transform.kinds).encode(), unit.tobytes())
-        key += tuple(array.tobytes() for array in arrays.values())
+        key = id(fitted.transform), unit.tobytes()
         if key not in made:
             X = np.ascontiguousarray(fitted.transform.transform(rows.X), dtype=float)
             made[key] = X, build_index(X, unit)
@@ -108,4 +108,4 @@ def build_part(rows: Rows, head: Head) -> PartModel:
         size = None if fitted.n_neighbors is None else min(fitted.n_neighbors, len(own))
         solver = LocalSolver(problem, index, size, fitted.solver.backend.name)
         models.append(replace(fitted, solver=solver))
-    return PartModel(rows.numbers, tuple(models))
+    return Partition(rows.numbers, tuple(models))

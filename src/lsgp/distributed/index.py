@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Neighbor search among all partitions, exact: the neighbors, and the bits, of one index.
+"""Neighbor search among all partitions, exact: the neighbors that one index would find.
 
 A query is first answered by the partition whose box it is in or next to. Others are asked only if
 their box is nearer than the last neighbor found there: in few dimensions, few are.
@@ -7,25 +7,25 @@ their box is nearer than the last neighbor found there: in few dimensions, few a
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.distributed.parts import (
-    Ask,
-    Found,
+from lsgp.distributed.neighbors import (
     Hits,
-    Rows,
-    in_order,
-    make_index,
+    hits_of,
+    limits_after,
+    nearby,
     nearest_of_all,
-    rank_in_query,
-    search_rows,
+    padded,
+    pick,
 )
+from lsgp.distributed.rows import Rows
 from lsgp.distributed.store import RowStore
 from lsgp.inputs.transforms import InputTransform
 from lsgp.search.contract import Neighborhoods, SearchIndex, SearchRequest
+from lsgp.search.index import NeighborIndex, build_index
 from lsgp.search.metric import factor_between
 
 Array = NDArray[np.float64]
@@ -34,13 +34,12 @@ Array = NDArray[np.float64]
 class ClusterIndex:
     """An index of each partition, in one transform of the inputs: a `SearchIndex`."""
 
+    recall = 1.0
+
     def __init__(self, store: RowStore, transform: InputTransform, unit: Array) -> None:
         self.store, self.transform, self.unit = store, transform, unit
         self.boxes = store.boxes.transformed(transform)
-        cluster = store.cluster
-        self.parts = [
-            cluster.submit("index", make_index, part, transform, unit) for part in store.parts
-        ]
+        self.indexes = store.cluster.each("index", index_rows, store.parts, transform, unit)
 
     def in_unit(self, unit: Array) -> ClusterIndex:
         """The same rows, for searches in metrics near another unit."""
@@ -54,54 +53,56 @@ class ClusterIndex:
     def d(self) -> int:
         return len(self.unit)
 
-    @property
-    def recall(self) -> float:
-        return 1.0
-
     def describe(self) -> str:
         return (
             f"exact search (recall 1.0) among {self.n} points of {self.d} inputs, in "
-            f"{len(self.parts)} partitions"
+            f"{len(self.indexes)} partitions"
         )
 
     def search(self, request: SearchRequest) -> NDArray[np.int32]:
         return self.measure(request).neighbors
 
     def measure(self, request: SearchRequest) -> Neighborhoods:
+        """The neighbors, by their numbers in all of the data."""
         queries, lengthscale, n_neighbors = request[:3]
         factor_between(self.unit, lengthscale)
-        if not len(queries):
-            return padded(Hits.none(), 0, n_neighbors or 0)
-        ask = _ask(request)
         if n_neighbors is None:
             limits = np.full(len(queries), request.radius**2)
-            reached = self.boxes.reached(queries, lengthscale, limits)
-            hits = nearest_of_all(Hits.none(), self._answers(ask, reached), None)
+            found = self._ask(request, None, self.boxes.reached(queries, lengthscale, limits))
+            hits, rank = nearest_of_all(found, len(queries), None)
             counts = np.bincount(hits.query, minlength=len(queries))
             request.require_few(counts)
-            return padded(hits, len(queries), int(counts.max(initial=0)))
-        squares = self.boxes.squares(queries, lengthscale)
-        home = np.argmin(squares, axis=0)
-        at_home = np.arange(len(self.parts))[:, None] == home
-        first = in_order([Hits.none(), *self._answers(ask, at_home)])
-        limits = limits_of(first, len(queries), n_neighbors)
-        others = self.boxes.reached(queries, lengthscale, limits) & ~at_home
-        rest = self._answers(ask._replace(limits=limits), others)
-        hits = nearest_of_all(first, rest, n_neighbors)
-        return padded(hits, len(queries), n_neighbors)
+            return padded(hits, rank, hits.number, (len(queries), int(counts.max(initial=0))))
+        nearest = np.argmin(self.boxes.squares(queries, lengthscale), axis=0)
+        is_first = np.arange(len(self.indexes))[:, None] == nearest
+        first, shape = self._ask(request, None, is_first), (len(queries), n_neighbors)
+        hits, rank = nearest_of_all(first, *shape)
+        limits = limits_after(request, padded(hits, rank, hits.number, shape).squares)
+        others = self.boxes.reached(queries, lengthscale, limits) & ~is_first
+        hits, rank = nearest_of_all([*first, *self._ask(request, limits, others)], *shape)
+        return padded(hits, rank, hits.number, shape)
 
-    def _answers(self, ask: Ask, asked: NDArray[np.bool_]) -> list[Hits]:
-        """What the partitions answer that are asked, (P, q); their rows are kept for later."""
+    def _ask(
+        self, request: SearchRequest, limits: Array | None, is_asked: NDArray[np.bool_]
+    ) -> list[Hits]:
+        """What the partitions find that are asked (P, q); their rows are kept for later."""
         cluster, store = self.store.cluster, self.store
-        which = [(p, np.flatnonzero(asked[p])) for p in np.flatnonzero(asked.any(axis=1))]
-        futures = [
-            cluster.submit("search", search_rows, store.parts[p], self.parts[p], ask.pick(own))
-            for p, own in which
-        ]
-        found: list[Found] = cluster.gather(futures)
+        which = [(p, np.flatnonzero(is_asked[p])) for p in np.flatnonzero(is_asked.any(axis=1))]
+        found: list[Found] = cluster.gather(
+            [
+                cluster.submit(
+                    "search",
+                    search_rows,
+                    store.parts[p],
+                    self.indexes[p],
+                    pick(request, own),
+                    None if limits is None else limits[own],
+                )
+                for p, own in which
+            ]
+        )
         if found:
-            joined = Rows.join([each.rows for each in found])
-            store.keep(joined.pick(np.argsort(joined.numbers, kind="stable")))
+            store.keep(Rows.join([each.rows for each in found]).in_order())
         return [
             each.hits._replace(
                 query=own[each.hits.query], number=each.rows.numbers[each.hits.place]
@@ -121,41 +122,31 @@ class ClusterIndex:
         raise ValueError("Rows on a cluster have no single tree. Save the model instead.")
 
 
-def _ask(request: SearchRequest) -> Ask:
-    """What each partition is asked, which knows the groups of its own rows."""
-    rows, radius, _, groups = request.exclusions
-    rows_of_all = None if rows is None else rows.astype(np.int64)
-    within = request.radius if request.n_neighbors is None else None
-    queries = np.ascontiguousarray(request.queries)
-    lengthscale = np.asarray(request.lengthscale, dtype=float)
-    return Ask(queries, lengthscale, request.n_neighbors, within, None, rows_of_all, radius, groups)
+# -- tasks ---------------------------------------------------------------------------------------
 
 
-def limits_of(hits: Hits, n_queries: int, n_neighbors: int) -> Array:
-    """Squared distance of the last neighbor of each query; infinite if there are too few."""
-    limits = np.full(n_queries, np.inf)
-    is_last = rank_in_query(hits.query) == n_neighbors - 1
-    limits[hits.query[is_last]] = hits.square[is_last]
-    return limits
+class Found(NamedTuple):
+    """Neighbors, with their rows, each once: places are among these."""
+
+    hits: Hits
+    rows: Rows
 
 
-def padded(hits: Hits, n_queries: int, width: int) -> Neighborhoods:
-    """Neighbors as arrays (q, width), by their numbers in all of the data: of 64 bits."""
-    return _padded(hits, hits.number.astype(np.int64), n_queries, width)
+def index_rows(rows: Rows, transform: InputTransform, unit: Array) -> NeighborIndex:
+    """The index of a partition in one transform of the inputs."""
+    return build_index(np.ascontiguousarray(transform.transform(rows.X), dtype=float), unit)
 
 
-def padded_places(hits: Hits, n_queries: int, width: int) -> Neighborhoods:
-    """The same by their places among rows at hand."""
-    return _padded(hits, hits.place.astype(np.int32), n_queries, width)
-
-
-def _padded(
-    hits: Hits, values: NDArray[np.signedinteger], n_queries: int, width: int
-) -> Neighborhoods:
-    neighbors = np.full((n_queries, width), -1, values.dtype)
-    squares = np.full((n_queries, width), np.inf)
-    rank = rank_in_query(hits.query)
-    neighbors[hits.query, rank] = values
-    squares[hits.query, rank] = hits.square
-    # More than the core's 32 bits go no further than to those who fetch the rows.
-    return Neighborhoods(cast("NDArray[np.int32]", neighbors), squares)
+def search_rows(
+    rows: Rows, index: NeighborIndex, request: SearchRequest, limits: Array | None
+) -> Found:
+    """The neighbors of queries in a partition; without numbers, which the rows have."""
+    hits = hits_of(nearby(rows.numbers, rows.groups, index, request, limits), rows.numbers)
+    places, own = np.unique(hits.place, return_inverse=True)
+    # As small as can be: millions of them travel.
+    small = hits._replace(
+        query=hits.query.astype(np.int32),
+        number=hits.number[:0],
+        place=own.reshape(-1).astype(np.int32),
+    )
+    return Found(small, rows.pick(places))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Predictions of Dask arrays and data frames: lazy, chunk by chunk, with the bits of one machine.
+"""Predictions of Dask arrays and data frames: lazy, chunk by chunk, as one machine gives them.
 
 Chunks, divisions and the index of data frames are kept. Estimators call this when they are given
 such a collection; a saved model can be named by its path instead, which every worker then opens.
@@ -8,30 +8,26 @@ such a collection; a saved model can be named by its path instead, which every w
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
-from distributed import Future
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp.compute.blas import one_blas_thread
-from lsgp.distributed.carriage import (
+from lsgp.distributed.labeled import is_labeled, labeled, plain
+from lsgp.distributed.messages import hear, telling
+from lsgp.distributed.transfer import (
     AnyPath,
-    AtPath,
-    Carriage,
-    Carried,
     Estimator,
-    Sent,
-    carry,
+    ModelPath,
     opened,
     running_client,
+    transfer,
 )
-from lsgp.distributed.labeled import is_labeled, labeled, plain
-from lsgp.distributed.warned import hear, telling
 from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import target_names
@@ -40,7 +36,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from dask.dataframe import DataFrame as DaskFrame
     from dask.dataframe import Series as DaskSeries
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 #: What is predicted chunk by chunk, and what comes of it.
 Lazy: TypeAlias = "da.Array | DaskFrame | DaskSeries | xr.DataArray"
@@ -217,7 +213,7 @@ def predict_parts(
         raise TypeError("predict_parts is of regressors. Use predict_proba of a classifier.")
     chosen = tuple(parts)
     found = predict_lazily(model, X, "predict_parts", parts=chosen, level=level, kind=kind)
-    return dict(zip(chosen, as_tuple(found), strict=True))
+    return dict(zip(chosen, _as_tuple(found), strict=True))
 
 
 def predict_proba(model: Estimator | AnyPath, X: Lazy, return_std: bool = False) -> Any:
@@ -227,39 +223,106 @@ def predict_proba(model: Estimator | AnyPath, X: Lazy, return_std: bool = False)
 
 def predict_lazily(model: Estimator | AnyPath, X: object, method: str, **options: object) -> Any:
     """What a method of the estimator says of a Dask collection, lazily."""
-    question = ask(_known(model), method, **options)
-    if is_labeled(X):
-        parts = as_tuple(predict_lazily(model, plain(X), method, **options))
-        return bundle(method, with_labels(question, parts, X))
-    carriage = carry(model)
-    client = running_client()
-    if client is not None:
-        hear(client)
-    check_collection(_known(model), X)
-    question = question._replace(job=_name(X, question, carriage))
-    is_array = hasattr(X, "chunks")
-    return (of_array if is_array else of_frame)(X, question, carriage)
+    estimator = _known(model)
+    question = ask(estimator, method, **options)
+    check_collection(estimator, X)
+    sent = transfer(model)
+    name = name_of(X, question, sent.token)
+    own_model, ensemble = sent.arguments
+    arguments = {
+        "question": question._replace(job=name),
+        "model": own_model,
+        "ensemble": ensemble,
+    }
+
+    def answer_array(X: da.Array, chunks: Chunks) -> da.Array:
+        new_axes = [0, *range(2, len(chunks))]
+        common = {"dtype": question.dtype, "meta": np.empty((0,) * len(chunks), question.dtype)}
+        return X.map_blocks(
+            answer_chunk,
+            **arguments,
+            **common,
+            drop_axis=1,
+            new_axis=new_axes,
+            chunks=chunks,
+            name=name,
+        )
+
+    def answer_frame(X: DaskFrame, meta: DataFrame) -> DaskFrame:
+        return X.map_partitions(answer_partition, **arguments, meta=meta, token=name)
+
+    return collect(X, question, answer_array, answer_frame)
 
 
-def with_labels(question: Question, parts: Sequence[object], X: Lazy) -> list[Any]:
-    """The parts of an answer with the coordinates of an array of xarray."""
-    pairs = zip(parts, question.parts, strict=True)
-    return [labeled(own, X, question.columns, name) for own, name in pairs]
+def answer_chunk(
+    X: object, question: Question, model: object, ensemble: Ensemble | None
+) -> NDArray[Any]:
+    """The parts of the answer to a chunk, by the `arguments` of a `ModelTransfer`."""
+    return np.stack(question.answer(opened(model, ensemble), X))
 
 
-def as_tuple(found: object) -> tuple[Any, ...]:
+def answer_partition(
+    X: DataFrame, question: Question, model: object, ensemble: Ensemble | None
+) -> DataFrame:
+    """The answer to a partition of a data frame, likewise."""
+    return as_frame(question.answer(opened(model, ensemble), X), X, question)
+
+
+def name_of(X: Any, question: Question, token: str) -> str:
+    """The name of the tasks that answer a question about a collection."""
+    own = plain(X) if is_labeled(X) else X
+    source = getattr(own, "name", None) or own._name
+    return f"lsgp-{question.method}-{tokenize(source, question.method, question.options, token)}"
+
+
+def _as_tuple(found: object) -> tuple[Any, ...]:
     return tuple(found) if isinstance(found, tuple) else (found,)
 
 
 def _known(model: Estimator | AnyPath) -> Estimator:
     if isinstance(model, str | os.PathLike):
-        return AtPath.of(model).open()
+        return ModelPath.of(model).open()
     check_is_fitted(model)
     return model
 
 
-def check_collection(estimator: Estimator, X: da.Array | DaskFrame) -> None:
+# -- chunks ------------------------------------------------------------------------------------
+
+Chunks: TypeAlias = tuple[tuple[int, ...], ...]
+#: From queries (q, d) to all parts of the answer (p, q, ...), with these chunks.
+AnswerArray: TypeAlias = "Callable[[da.Array, Chunks], da.Array]"
+#: The same of a data frame: all parts side by side, as in the empty frame that is given.
+AnswerFrame: TypeAlias = "Callable[[DaskFrame, DataFrame], DaskFrame]"
+
+
+def collect(
+    X: Any, question: Question, answer_array: AnswerArray, answer_frame: AnswerFrame
+) -> Any:
+    """The answers to all chunks as collections like X, in the form that the method gives."""
+    client = running_client()
+    if client is not None:
+        hear(client)
+    own = plain(X) if is_labeled(X) else X
+    if hasattr(own, "chunks"):
+        if len(own.chunks[1]) > 1:
+            own = own.rechunk({1: -1})
+        n_parts = len(question.parts)
+        chunks = ((n_parts,), own.chunks[0], *((size,) for size in question.shape))
+        stacked = answer_array(own, chunks)
+        parts = [stacked[p] for p in range(n_parts)]
+    else:
+        none = np.empty((0, len(question.columns)), question.dtype)
+        meta = as_frame([none] * len(question.parts), own._meta.iloc[:0], question)
+        parts = _split(answer_frame(own, meta), question)
+    if is_labeled(X):
+        pairs = zip(parts, question.parts, strict=True)
+        parts = [labeled(part, X, question.columns, kind) for part, kind in pairs]
+    return bundle(question.method, parts)
+
+
+def check_collection(estimator: Estimator, X: Any) -> None:
     """Refuse at once what chunks would be refused for, with the same words."""
+    X = plain(X) if is_labeled(X) else X
     if not hasattr(X, "chunks"):
         meta = X._meta
         if not hasattr(meta, "columns"):
@@ -273,122 +336,27 @@ def check_collection(estimator: Estimator, X: da.Array | DaskFrame) -> None:
         raise ValueError(f"X is a Dask array of {X.ndim} dimensions. Give one of shape (q, d).")
 
 
-# -- chunks ------------------------------------------------------------------------------------
+def as_frame(parts: Sequence[NDArray[Any]], X: DataFrame, question: Question) -> DataFrame:
+    """The parts of an answer side by side, with the index of the queries."""
+    width = len(question.columns)
+    values = np.concatenate([part.reshape(len(X), width) for part in parts], axis=1)
+    names = question.columns if len(parts) == 1 else map(str, range(len(values.T)))
+    return X[[]].assign(**dict(zip(names, values.T, strict=True)))
 
 
-def of_array(X: da.Array, question: Question, carriage: Carried) -> Any:
-    """Dask arrays with the chunks of X (q, d)."""
-    if len(X.chunks[1]) > 1:
-        X = X.rechunk({1: -1})
-    n_parts, shape = len(question.parts), question.shape
-    chunks = (X.chunks[0], *((size,) for size in shape))
-    new_axis = list(range(1, 1 + len(shape)))
-    if n_parts > 1:
-        chunks, new_axis = ((n_parts,), *chunks), [0, *(axis + 1 for axis in new_axis)]
-    meta = np.empty((0,) * len(chunks), question.dtype)
-    stacked = X.map_blocks(
-        answer_chunk,
-        question=question,
-        **_arguments(carriage),
-        drop_axis=1,
-        new_axis=new_axis or None,
-        chunks=chunks,
-        dtype=question.dtype,
-        meta=meta,
-        name=_name(X, question, carriage),
-    )
-    return bundle(
-        question.method, [stacked] if n_parts == 1 else [stacked[k] for k in range(n_parts)]
-    )
-
-
-def answer_chunk(
-    X: NDArray[Any],
-    question: Question,
-    carriage: Estimator | Carriage,
-    ensemble: Ensemble | None = None,
-) -> NDArray[Any]:
-    """The parts of the answer to a chunk, one behind the other where there are several."""
-    parts = question.answer(opened(carriage, ensemble), X)
-    return parts[0] if len(parts) == 1 else np.stack(parts)
-
-
-def of_frame(X: DaskFrame, question: Question, carriage: Carried) -> Any:
-    """Dask series, or data frames of several columns, with the divisions of X."""
-    columns = frame_columns(question)
-    is_series = len(question.parts) == 1 and not question.shape
-    meta = make_meta(X._meta, columns, question.dtype)
-    answered = X.map_partitions(
-        answer_partition,
-        question=question,
-        columns=columns,
-        is_series=is_series,
-        **_arguments(carriage),
-        meta=meta[columns[0]] if is_series else meta,
-        token=_name(X, question, carriage),
-    )
-    return split_frame(answered, question, columns)
-
-
-def frame_columns(question: Question) -> list[str]:
-    """Names of the columns of all parts of the answer."""
+def _split(answered: DaskFrame, question: Question) -> list[Any]:
+    """A series or a data frame for each part of an answer that is side by side."""
     if len(question.parts) == 1:
-        return list(question.columns)
-    return [f"{column}_{part}" for part in question.parts for column in question.columns]
-
-
-def split_frame(answered: DaskFrame, question: Question, columns: list[str]) -> Any:
-    """A series or a data frame for each part of the answer, with the names of the targets."""
-    if len(question.parts) == 1:
-        return answered
-    parts, width = [], len(question.columns)
-    for k in range(len(question.parts)):
-        own = columns[k * width : (k + 1) * width]
+        return [answered if question.shape else answered[question.columns[0]]]
+    columns, width, parts = list(answered.columns), len(question.columns), []
+    for p in range(len(question.parts)):
+        own = columns[p * width : (p + 1) * width]
         if question.shape:
-            part = answered[own].rename(columns=dict(zip(own, question.columns, strict=True)))
+            names = dict(zip(own, question.columns, strict=True))
+            parts.append(answered[own].rename(columns=names))
         else:
-            part = answered[own[0]].rename(question.columns[0])
-        parts.append(part)
-    return bundle(question.method, parts)
-
-
-def make_meta(meta: DataFrame, columns: list[str], dtype: np.dtype[Any]) -> DataFrame:
-    """An empty data frame of these columns, with the index of another."""
-    empty = meta.iloc[:0][[]]
-    return empty.assign(**{name: np.empty(0, dtype) for name in columns})
-
-
-def answer_partition(
-    X: DataFrame,
-    question: Question,
-    columns: list[str],
-    is_series: bool,
-    carriage: Estimator | Carriage,
-    ensemble: Ensemble | None = None,
-) -> DataFrame | Series:
-    """The answer to a partition of a data frame."""
-    return as_frame(question.answer(opened(carriage, ensemble), X), X, columns, is_series)
-
-
-def as_frame(
-    parts: Sequence[NDArray[Any]], X: DataFrame, columns: list[str], is_series: bool
-) -> DataFrame | Series:
-    """The parts of an answer as columns, or as the only one, with the index of the queries."""
-    values = np.concatenate([part.reshape(len(X), -1) for part in parts], axis=1)
-    frame = X[[]].assign(**{name: values[:, k] for k, name in enumerate(columns)})
-    return frame[columns[0]] if is_series else frame
-
-
-def _arguments(carriage: Carried) -> dict[str, Estimator | Carriage | Future]:
-    """What a task is given of a model: futures must stand for themselves for Dask to see them."""
-    if isinstance(carriage, Sent):
-        return {"carriage": carriage.shell, "ensemble": carriage.ensemble}
-    return {"carriage": carriage}
-
-
-def _name(X: da.Array | DaskFrame, question: Question, carriage: Carried) -> str:
-    own = tokenize(getattr(X, "name", None) or X._name, question.method, question.options)
-    return f"lsgp-{question.method}-{tokenize(own, carriage.token)}"
+            parts.append(answered[own[0]].rename(question.columns[0]))
+    return parts
 
 
 def bundle(method: str, parts: Sequence[object]) -> Any:

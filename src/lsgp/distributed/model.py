@@ -6,11 +6,13 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Sequence
+from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import dask
 import dask.array as da
+import numpy as np
 from dask.base import tokenize
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
@@ -18,41 +20,40 @@ from distributed import Future
 from numpy.typing import NDArray
 
 from lsgp.compute.text import count
-from lsgp.distributed import answer
-from lsgp.distributed.carriage import AnyPath, Estimator, estimator_class, running_client
+from lsgp.distributed import answer as tasks
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.folder import (
     MANIFEST,
     WHOLE,
     new_folder,
-    part_name,
+    partition_name,
     read_head,
-    read_part,
+    read_partition,
     write_head,
-    write_part,
+    write_partition,
 )
 from lsgp.distributed.head import Head
-from lsgp.distributed.labeled import is_labeled, plain
 from lsgp.distributed.lazy import (
+    Chunks,
     LazyDistribution,
     Question,
-    as_tuple,
+    as_frame,
     ask,
     bundle,
     check_collection,
-    frame_columns,
-    make_meta,
+    collect,
+    name_of,
     predict_lazily,
-    split_frame,
-    with_labels,
 )
-from lsgp.distributed.warned import hear, heard
+from lsgp.distributed.messages import heard
+from lsgp.distributed.transfer import AnyPath, Estimator, estimator_class, running_client
 from lsgp.inputs.lazy import is_dask
 from lsgp.storage.estimator import saved_class
 from lsgp.tuning.result import TuningResult
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame as DaskFrame
+    from pandas import DataFrame
 
 T = TypeVar("T")
 
@@ -160,128 +161,81 @@ class DistributedModel:
         return self._predict("predict_log_proba", X)
 
     def _predict(self, method: str, X: Any, **options: object) -> Any:
-        question = ask(self.estimator, method, **options)
-        if not is_dask(X):
-            return self._predict_here(question, X)
         if self._whole is not None:
-            return predict_lazily(self._whole, X, method, **options)
-        if is_labeled(X):
-            parts = as_tuple(self._predict(method, plain(X), **options))
-            return bundle(method, with_labels(question, parts, X))
-        client = running_client()
-        if client is not None:
-            hear(client)
-        question = question._replace(job=uuid.uuid4().hex)
-        is_array = hasattr(X, "chunks")
-        if not is_array or X.ndim != 2 or X.shape[1] != self.estimator.n_features_in_:
+            if is_dask(X):
+                return predict_lazily(self._whole, X, method, **options)
+            question = ask(self._whole, method, **options)
+            return bundle(method, question.answer(self._whole, X))
+        question = ask(self.estimator, method, **options)._replace(job=uuid.uuid4().hex)
+        if is_dask(X):
             check_collection(self.estimator, X)
-        if not is_array:
-            return self._of_frame(X, question)  # of which Dask takes no annotations
-        with dask.annotate(lsgp=method):
-            return self._of_array(X, question)
-
-    def _predict_here(self, question: Question, X: object) -> Any:
-        """Of queries in memory, the answer itself."""
-        if self._whole is not None:
-            return bundle(question.method, question.answer(self._whole, X))
-        question = question._replace(job=uuid.uuid4().hex)
+            return self._lazy(X, question)
         queries = self.estimator._check_queries(X)
         chunked = da.from_array(queries, chunks=(CHUNK, -1), asarray=False)
-        with dask.annotate(lsgp=question.method):
-            lazy = self._of_array(chunked, question, is_checked=True)
-        return bundle(question.method, list(self._compute(as_tuple(lazy), question)))
+        parts = self._lazy(chunked, question, is_checked=True)
+        parts = parts if isinstance(parts, tuple) else (parts,)
+        return bundle(method, self._compute(parts, question.job))
 
-    def _compute(self, parts: Sequence[da.Array], question: Question) -> Sequence[NDArray[Any]]:
+    def _compute(self, parts: Sequence[da.Array], job: str) -> Sequence[NDArray[Any]]:
         client = running_client()
         if client is None:
             found: Sequence[NDArray[Any]] = dask.compute(*parts)
             return found
         # Which says so if no worker is left.
         cluster = Cluster(client, self.estimator.verbose)
-        with heard(client, question.job, parts[0].shape[0]):
+        with heard(client, job, parts[0].shape[0]):
             return cluster.gather(client.compute(list(parts)), "Predicting")
 
-    def _of_array(self, X: da.Array, question: Question, is_checked: bool = False) -> Any:
-        if len(X.chunks[1]) > 1:
-            X = X.rechunk({1: -1})
-        names = _names(X, question)
-        n_parts = len(question.parts)
-        assembled: list[Delayed] = []
-        layer: dict[object, object] = {}
-        for k, chunk in enumerate(X.to_delayed().reshape(-1)):
-            inputs = self._inputs(chunk, names, k, question, is_checked)
-            last = dask.delayed(answer.assemble_array)(
-                *inputs, dask_key_name=f"{names}-assemble-{k}"
-            )
-            assembled.append(last)
-            place = (0,) * (n_parts > 1) + (k,) + (0,) * len(question.shape)
-            layer[(names, *place)] = (_same, last.key)
-        chunks = (X.chunks[0], *((size,) for size in question.shape))
-        if n_parts > 1:
-            chunks = ((n_parts,), *chunks)
-        graph = HighLevelGraph.from_collections(names, layer, dependencies=assembled)
-        stacked = da.Array(graph, names, chunks, dtype=question.dtype)
-        parts = [stacked] if n_parts == 1 else [stacked[k] for k in range(n_parts)]
-        return bundle(question.method, parts)
-
-    def _of_frame(self, X: DaskFrame, question: Question) -> Any:
-        import dask.dataframe as dd
-
-        X = X.optimize()  # which may join partitions
-        names = _names(X, question)
-        columns = frame_columns(question)
-        is_series = len(question.parts) == 1 and not question.shape
-        meta = make_meta(X._meta, columns, question.dtype)
-        frames = []
-        for k, chunk in enumerate(X.to_delayed()):
-            inputs = self._inputs(chunk, names, k, question)
-            key = f"{names}-assemble-{k}"
-            frames.append(
-                dask.delayed(answer.assemble_frame)(
-                    *inputs, chunk, columns, is_series, dask_key_name=key
-                )
-            )
-        answered = dd.from_delayed(
-            frames,
-            meta=meta[columns[0]] if is_series else meta,
-            divisions=X.divisions if X.known_divisions else None,
-            verify_meta=False,
-        )
-        return split_frame(answered, question, columns)
-
-    def _inputs(
-        self, chunk: Delayed, names: str, k: int, question: Question, is_checked: bool = False
-    ) -> tuple[Any, ...]:
-        """What the last task of a chunk needs: what partitions say of its queries."""
-        head, parts = self._carried_head(), self._parts
-
-        def task(function: Callable[..., Any], what: str, *arguments: object) -> Delayed:
-            return dask.delayed(function)(*arguments, dask_key_name=f"{names}-{what}-{k}")
-
-        routed = task(answer.route, "route", chunk, head, is_checked)
-        answered, requests = [], []
-        for p, part in enumerate(parts):
-            piece = routed
-            if len(parts) > MOST_WHOLE:
-                piece = task(_item, f"piece-{p}", routed, p)
-            own = task(answer.answer_home, f"home-{p}", piece, part, p, head, question)
-            answered.append(own)
-            if len(parts) > 1:
-                requests.append(task(answer.requests_of, f"requests-{p}", own))
-        others = [
-            task(answer.answer_others, f"others-{p}", part, p, head, requests)
-            for p, part in enumerate(parts)
-        ]
-        if len(parts) == 1:
-            others = []
-        return answered, others, head, question
-
-    def _carried_head(self) -> Delayed:
-        """One task for the head, which all others ask for it."""
+    def _lazy(self, X: Any, question: Question, is_checked: bool = False) -> Any:
+        name = name_of(X, question, question.job)
+        asked = dask.delayed(question, name=f"{name}-question", traverse=False)
         if self._sent is None:
             key = f"lsgp-head-{uuid.uuid4().hex}"
             self._sent = dask.delayed(self._head, name=key, traverse=False)
-        return self._sent
+        head, parts = self._sent, self._parts
+
+        def task(function: Callable[..., Any], what: str, k: int, *arguments: object) -> Delayed:
+            return dask.delayed(function)(*arguments, dask_key_name=f"{name}-{what}-{k}")
+
+        def answer(chunk: Delayed, k: int) -> Delayed:
+            """What partitions say of the queries of a chunk, put together."""
+            routed = task(tasks.route, "route", k, chunk, head, is_checked)
+            own, pending = [], []
+            for p, part in enumerate(parts):
+                queries = routed
+                if len(parts) > MOST_WHOLE:
+                    queries = task(getitem, f"queries-{p}", k, routed, p)
+                own.append(task(tasks.answer_own, f"own-{p}", k, queries, part, p, head, asked))
+                pending.append(task(tasks.pending_of, f"pending-{p}", k, own[-1]))
+            others = [
+                task(tasks.find_for_others, f"others-{p}", k, part, p, head, pending)
+                for p, part in enumerate(parts)
+                if len(parts) > 1
+            ]
+            return task(tasks.assemble, "assemble", k, own, others, head, asked)
+
+        def answer_array(X: da.Array, chunks: Chunks) -> da.Array:
+            answers = [
+                task(np.stack, "stack", k, answer(chunk, k))
+                for k, chunk in enumerate(X.to_delayed().reshape(-1))
+            ]
+            rest = (0,) * len(question.shape)
+            layer = {(name, 0, k, *rest): (_same, each.key) for k, each in enumerate(answers)}
+            graph = HighLevelGraph.from_collections(name, layer, dependencies=answers)
+            return da.Array(graph, name, chunks, dtype=question.dtype)
+
+        def answer_frame(X: DaskFrame, meta: DataFrame) -> DaskFrame:
+            import dask.dataframe as dd
+
+            X = X.optimize()  # which may join partitions
+            frames = [
+                dask.delayed(as_frame)(answer(chunk, k), chunk, asked)
+                for k, chunk in enumerate(X.to_delayed())
+            ]
+            divisions = X.divisions if X.known_divisions else None
+            return dd.from_delayed(frames, meta=meta, divisions=divisions, verify_meta=False)
+
+        return collect(X, question, answer_array, answer_frame)
 
     # -- files -----------------------------------------------------------------------------
 
@@ -301,21 +255,23 @@ class DistributedModel:
             client = running_client()
             if client is None:
                 for p, part in enumerate(self._parts):
-                    write_part(dask.compute(part, scheduler="synchronous")[0], str(made), p)
+                    write_partition(
+                        dask.compute(part, scheduler="synchronous")[0], self._head, str(made), p
+                    )
             else:
-                self._write_parts(Cluster(client), made)
+                self._write_parts(Cluster(client), self._head, made)
             write_head(self._head, made)
 
-    def _write_parts(self, cluster: Cluster, made: Path) -> None:
+    def _write_parts(self, cluster: Cluster, head: Head, made: Path) -> None:
         mark = made / "mark"
         mark.write_text("")
         seen = cluster.client.run(os.path.exists, str(mark))
         mark.unlink()
         if seen and all(seen.values()):
-            parts = [_future(cluster, part) for part in self._parts]
+            parts, sent = [_future(cluster, part) for part in self._parts], cluster.send(head)
             cluster.finish(
                 [
-                    cluster.submit("save", write_part, part, str(made), p)
+                    cluster.submit("save", write_partition, part, sent, str(made), p)
                     for p, part in enumerate(parts)
                 ],
                 "Saving",
@@ -323,7 +279,7 @@ class DistributedModel:
             return
         for p, part in enumerate(self._parts):
             (own,) = cluster.gather([_future(cluster, part)])
-            write_part(own, str(made), p)
+            write_partition(own, head, str(made), p)
 
     @classmethod
     def load(cls, folder: AnyPath) -> Self:
@@ -337,27 +293,17 @@ class DistributedModel:
             estimator = estimator_class(saved_class(whole)).load(whole)
             return cls(None, [], estimator, path)
         head = read_head(path)
-        backend = head.estimator.backend  # type: ignore[attr-defined]
         stamp = os.stat(os.path.join(path, MANIFEST)).st_mtime_ns
         parts = []
         for p in range(len(head.sizes)):
-            own = os.path.join(path, part_name(p))
+            own = os.path.join(path, partition_name(p))
             key = f"lsgp-open-{tokenize(own, stamp)}-{p}"
-            parts.append(dask.delayed(read_part)(own, backend, dask_key_name=key))
+            parts.append(dask.delayed(read_partition)(own, dask_key_name=key))
         return cls(head, parts, None, path)
 
 
 def _same(value: T) -> T:
     return value
-
-
-def _item(values: Sequence[T], k: int) -> T:
-    return values[k]
-
-
-def _names(X: da.Array | DaskFrame, question: Question) -> str:
-    name = getattr(X, "name", None) or X._name
-    return f"lsgp-{question.method}-{tokenize(name, question.options, uuid.uuid4().hex)}"
 
 
 def _future(cluster: Cluster, part: Future | Delayed) -> Future:

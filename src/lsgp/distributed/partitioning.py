@@ -8,20 +8,18 @@ but write every piece to disk, and start anew as a whole if a worker is lost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from operator import getitem
 from typing import NamedTuple
 
-import dask
 import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
 
-from lsgp.distributed import parts as tasks
+from lsgp.distributed import rows as tasks
 from lsgp.distributed.cluster import Cluster
-from lsgp.distributed.job import Job
-from lsgp.distributed.parts import Summary
-from lsgp.distributed.reading import Inputs, Known
+from lsgp.distributed.reading import Inputs, Job, Known
 from lsgp.distributed.regions import Boxes, Regions
+from lsgp.distributed.rows import Summary
 from lsgp.distributed.store import RowStore
 from lsgp.inputs.rows import require_alike
 
@@ -46,21 +44,25 @@ def partition(job: Job, known: Known, inputs: Inputs, n_partitions: int | None) 
     if n_partitions is None:
         n_partitions = max(-(-known.n // ROWS_PER_PARTITION), cluster.n_threads)
     regions = _regions(inputs, int(n_partitions))
-    joined = _shuffle(cluster, inputs, regions, known.n)
+    joined = _shuffle(cluster, inputs, regions)
     n_classes = 0 if known.classes is None else len(known.classes)
-    futures = [cluster.submit("summary", Summary.of, part, n_classes) for part in joined]
-    own: list[Summary] = cluster.gather(futures, "Adding up")
-    store, summary = _store(cluster, joined, own), Summary.joined(own)
-    mean_noise = _mean_noise(summary) if job.table.has_noise else None
-    if summary.weight is not None:
-        ends = np.array([summary.weight.low[0], summary.weight.high[0]])
-        require_alike("sample_weight", ends, "Give rows that do not count the weight 0.")
-    settled = [cluster.submit("settle", tasks.settle, part, mean_noise) for part in store.parts]
-    store = RowStore(cluster, settled, store.sizes, store.boxes)
-    found = Partitioned(store, summary, regions, _part_of_region(own), mean_noise, False)
-    is_checked = job.estimator.objective is not None and not job.is_of_labels
-    has_more = known.coding.groups is not None
-    return _with_copies(job, found) if is_checked and not has_more else found
+    futures = cluster.each("summary", Summary.of, joined, n_classes)
+    summaries: list[Summary] = cluster.gather(futures, "Adding up")
+    summary = Summary.joined(summaries)
+    mean_noise = float(summary.noise.center[0]) if job.table.has_noise else None
+    _require_alike(summary)
+    filled = [p for p, each in enumerate(summaries) if each.n]
+    own, sizes = [summaries[p].X for p in filled], [summaries[p].n for p in filled]
+    boxes = Boxes(np.array([each.low for each in own]), np.array([each.high for each in own]))
+    parts = cluster.each("settle", tasks.settle, [joined[p] for p in filled], mean_noise)
+    has_copies = False
+    if job.estimator.objective is not None and not (job.is_of_labels or known.has_groups):
+        parts, has_copies = _with_copies(cluster, parts)
+    # A region without rows is answered by the partition before it.
+    is_filled = np.array([each.n > 0 for each in summaries])
+    part_of_region = np.maximum(np.cumsum(is_filled) - 1, 0)
+    store = RowStore(cluster, parts, sizes, boxes)
+    return Partitioned(store, summary, regions, part_of_region, mean_noise, has_copies)
 
 
 def _regions(inputs: Inputs, n_partitions: int) -> Regions:
@@ -71,59 +73,36 @@ def _regions(inputs: Inputs, n_partitions: int) -> Regions:
     return Regions.of_sample(np.concatenate(samples), n_partitions)
 
 
-def _shuffle(cluster: Cluster, inputs: Inputs, regions: Regions, n: int) -> list[Future]:
-    pieces: list[list[object]] = [[] for _ in range(regions.n_regions)]
-    with dask.annotate(lsgp="partition", retries=5):
-        for rows, first in zip(inputs.chunks, inputs.first, strict=True):
-            split = dask.delayed(tasks.split)(
-                rows, first, regions, dask_key_name=cluster.key("split")
-            )
-            for p, own in enumerate(pieces):
-                own.append(dask.delayed(tasks.piece)(split, p, dask_key_name=cluster.key("piece")))
-        joined: list[Future] = cluster.client.compute(
-            [
-                dask.delayed(tasks.join)(own, dask_key_name=cluster.key("partition"))
-                for own in pieces
-            ]
+def _shuffle(cluster: Cluster, inputs: Inputs, regions: Regions) -> list[Future]:
+    pieces = []
+    first = np.cumsum([0, *inputs.sizes]).tolist()
+    for rows, number in zip(inputs.chunks, first, strict=False):
+        (split,) = cluster.delay("split", tasks.split, [rows], number, regions)
+        pieces.append(
+            [cluster.delay("piece", getitem, [split], p)[0] for p in range(regions.n_regions)]
         )
-    per_part = n // max(1, len(joined))
-    cluster.finish(joined, "Partitioning", sizes=lambda _: per_part, total=n)
+    joined = cluster.compute("partition", tasks.join, list(zip(*pieces, strict=True)))
+    cluster.finish(joined, "Partitioning", [first[-1] // len(joined)] * len(joined))
     return joined
 
 
-def _mean_noise(summary: Summary) -> float:
-    noise = summary.noise
-    mean = float(noise.center[0])
+def _require_alike(summary: Summary) -> None:
+    """Refuse weights and noise of which some are too small beside others."""
+    noise, weight = summary.noise, summary.weight
     remedy = "Check the units of the rows that stand out."
-    require_alike("noise_variance", np.array([noise.low[0], noise.high[0]]) / mean, remedy)
-    return mean
+    ends = np.array([noise.low[0], noise.high[0]])
+    require_alike("noise_variance", ends / noise.center[0], remedy)
+    if weight is not None:
+        ends = np.array([weight.low[0], weight.high[0]])
+        require_alike("sample_weight", ends, "Give rows that do not count the weight 0.")
 
 
-def _with_copies(job: Job, whole: Partitioned) -> Partitioned:
+def _with_copies(cluster: Cluster, parts: list[Future]) -> tuple[list[Future], bool]:
     """With equal rows as groups, which tuning leaves out together: they prove nothing."""
-    cluster, store = job.cluster, whole.store
-    marked = [cluster.submit("copies", tasks.mark_copies, part) for part in store.parts]
-    counts = cluster.gather([cluster.submit("count", tasks.n_groups, part) for part in marked])
-    if not any(counts):
-        return whole
+    marked = cluster.each("copies", tasks.mark_copies, parts)
+    counts = cluster.gather(cluster.each("count", tasks.n_groups, marked))
     first = np.cumsum([0, *counts[:-1]]).tolist()
-    parts: list[object] = [
-        cluster.submit("copies", tasks.renumber_groups, part, number)
-        for part, number in zip(marked, first, strict=True)
-    ]
-    store = RowStore(cluster, parts, store.sizes, store.boxes)
-    return whole._replace(store=store, has_copies=True)
-
-
-def _store(cluster: Cluster, joined: Sequence[Future], own: Sequence[Summary]) -> RowStore:
-    """The partitions that have rows."""
-    filled = [p for p, each in enumerate(own) if each.n]
-    low, high = (np.array([getattr(own[p].X, side) for p in filled]) for side in ("low", "high"))
-    sizes = [own[p].n for p in filled]
-    return RowStore(cluster, [joined[p] for p in filled], sizes, Boxes(low, high))
-
-
-def _part_of_region(own: Sequence[Summary]) -> NDArray[np.int64]:
-    """The partition of each region; that before it where it is empty."""
-    is_filled = np.array([each.n > 0 for each in own])
-    return np.maximum(np.cumsum(is_filled) - 1, 0)
+    pairs = zip(marked, first, strict=True)
+    renumber = tasks.renumber_groups
+    found = [cluster.submit("copies", renumber, part, number) for part, number in pairs]
+    return (found, True) if any(counts) else (parts, False)

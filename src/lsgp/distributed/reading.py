@@ -7,10 +7,9 @@ and the encoder is fitted as on one machine, to rows that stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import dask
 import numpy as np
 from dask.delayed import Delayed
 from distributed import Future
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 from lsgp.distributed import chunks as tasks
 from lsgp.distributed.chunks import Coding, Survey
 from lsgp.distributed.cluster import Cluster
-from lsgp.distributed.job import Job
 from lsgp.distributed.spread import Spread
+from lsgp.distributed.table import Table
 from lsgp.inputs.encoding import Encoder, TableInParts, fit_parts
 from lsgp.inputs.encoding.columns import Reading
 from lsgp.inputs.encoding.contents import Contents
@@ -33,32 +32,42 @@ Array = NDArray[np.float64]
 MOST_DISTINCT = 5_000_000
 
 
+@dataclass(frozen=True)
+class Job:
+    """What is to be fitted, to what, and where."""
+
+    estimator: Any  # a copy of the user's, asked for what its own `fit` asks itself for
+    table: Table
+    cluster: Cluster
+    is_of_labels: bool
+
+
 class Known(NamedTuple):
     """What the first pass tells of all rows."""
 
     surveys: list[Survey]
     coding: Coding
-    n: int
     classes: NDArray[Any] | None
     group_names: tuple[str | int | float, ...]
+
+    @property
+    def n(self) -> int:
+        return sum(each.n for each in self.surveys)
+
+    @property
+    def has_groups(self) -> bool:
+        return self.coding.groups is not None
 
     @property
     def is_mixed(self) -> bool:
         """Whether the table has more than numbers."""
         return any(each.contents is not None for each in self.surveys)
 
-    @property
-    def first_numbers(self) -> list[int]:
-        """Numbers of the first rows of all chunks."""
-        first: list[int] = np.cumsum([0, *(each.n for each in self.surveys)])[:-1].tolist()
-        return first
-
 
 class Inputs(NamedTuple):
     """All rows that count, in chunks, with inputs that are numbers."""
 
     chunks: list[Delayed | Future]  # of Rows; those chunks that have any
-    first: list[int]  # numbers of their first rows
     sizes: list[int]
     samples: list[Array]  # of the inputs of each
     encoder: Encoder | None
@@ -70,31 +79,23 @@ class Inputs(NamedTuple):
 
 def look_over(job: Job) -> Known:
     """Read all chunks once."""
-    cluster, table = job.cluster, job.table
-    class_weight = None if job.classifier is None else job.classifier.class_weight
-    is_balanced = isinstance(class_weight, str)
+    cluster, chunks = job.cluster, job.table.chunks
+    weights = job.estimator.class_weight if job.is_of_labels else None
     coding = Coding(
         job.is_of_labels,
-        None if isinstance(class_weight, str) else class_weight,
+        None if isinstance(weights, str) else weights,
         categorical=job.estimator._listed_categories(),
     )
-    with dask.annotate(lsgp="survey", retries=5):
-        looked = cluster.client.compute(
-            [
-                dask.delayed(tasks.survey)(chunk, coding, k, dask_key_name=cluster.key("survey"))
-                for k, chunk in enumerate(table.chunks)
-            ]
-        )
+    looked = cluster.compute("survey", tasks.survey, chunks, coding)
     surveys: list[Survey] = cluster.gather(looked, "Reading")
     if not any(each.n for each in surveys):
-        raise ValueError(
-            f"There are no rows to learn from among {sum(s.n_given for s in surveys)}."
-        )
+        n_given = sum(each.n_given for each in surveys)
+        raise ValueError(f"There are no rows to learn from among {n_given}.")
     classes = None
     if job.is_of_labels:
         labels = [each.labels for each in surveys if each.labels is not None]
-        classes = classes_of(np.concatenate(labels), None)
-        if is_balanced:
+        classes = classes_of(np.concatenate(labels))
+        if isinstance(weights, str):
             coding = coding._replace(class_weight=_balanced(surveys, classes))
         coding = coding._replace(classes=classes)
     names: tuple[str | int | float, ...] = ()
@@ -105,10 +106,10 @@ def look_over(job: Job) -> Known:
             label if isinstance(label, str | int | float) else str(label)
             for label in distinct.tolist()
         )
-    return Known(surveys, coding, sum(each.n for each in surveys), classes, names)
+    return Known(surveys, coding, classes, names)
 
 
-def _balanced(surveys: Sequence[Survey], classes: NDArray[Any]) -> dict[Any, float]:
+def _balanced(surveys: list[Survey], classes: NDArray[Any]) -> dict[Any, float]:
     """As scikit-learn's "balanced": weights by which all classes count alike."""
     counts = np.zeros(len(classes))
     for each in surveys:
@@ -124,60 +125,38 @@ def _balanced(surveys: Sequence[Survey], classes: NDArray[Any]) -> dict[Any, flo
 def read_inputs(job: Job, known: Known) -> Inputs:
     """Chunks of rows with inputs that are numbers: as they are, or encoded."""
     filled = [k for k, each in enumerate(known.surveys) if each.n]
-    first, sizes = known.first_numbers, [known.surveys[k].n for k in filled]
-    starts = [first[k] for k in filled]
-    raws = [job.table.chunks[k] for k in filled]
+    sizes = [known.surveys[k].n for k in filled]
+    chunks = [job.table.chunks[k] for k in filled]
     if known.is_mixed:
-        return _encode(job, known, raws, starts, sizes)
-    with dask.annotate(lsgp="partition", retries=5):
-        own = [
-            dask.delayed(tasks.read)(raw, known.coding, dask_key_name=job.cluster.key("read"))
-            for raw in raws
-        ]
+        return _encode(job, known, chunks, sizes)
     samples = [each for k in filled if (each := known.surveys[k].sample) is not None]
-    return Inputs(own, starts, sizes, samples, None)
+    return Inputs(job.cluster.delay("read", tasks.read, chunks, known.coding), sizes, samples, None)
 
 
-def _encode(
-    job: Job, known: Known, raws: list[Delayed], starts: list[int], sizes: list[int]
-) -> Inputs:
+def _encode(job: Job, known: Known, chunks: list[Delayed], sizes: list[int]) -> Inputs:
     """Fit the encoder of one machine, and encode all rows."""
-    cluster = job.cluster
+    cluster, coding = job.cluster, known.coding
     readings = cluster.send(_readings(job, known))
-
-    def read(what: str, function: Callable[..., Any], *arguments: object) -> list[Future]:
-        with dask.annotate(lsgp="encode", retries=5):
-            made: list[Future] = cluster.client.compute(
-                [
-                    dask.delayed(function)(
-                        raw, known.coding, *arguments, dask_key_name=cluster.key(what)
-                    )
-                    for raw in raws
-                ]
-            )
-        return made
-
-    parts = _with_places(cluster, read("encode-read", tasks.given, readings))
+    parts = cluster.compute("encode-read", tasks.given, chunks, coding, readings)
+    parts = _with_places(cluster, parts)
     rows = TableInParts.of(Spread(cluster, parts, "Encoding"))
     encoder, inputs = fit_parts(rows, job.estimator._choose_plan(rows))
     assert isinstance(inputs, Spread)
-    noise: list[Future | None] = [None] * len(raws)
+    noise: list[Future | None] = [None] * len(parts)
     if job.table.has_noise:
-        noise = list(read("encode-noise", tasks.noise))
+        noise = list(cluster.compute("encode-noise", tasks.noise, chunks, coding))
     made = [
         cluster.submit("encoding-rows", tasks.encoded, *own)
         for own in zip(inputs.own, parts, noise, strict=True)
     ]
-    cluster.finish(made, "Encoding", sizes=lambda k: sizes[k], total=known.n)
-    samples = cluster.gather(
-        [cluster.submit("encoding-sample", tasks.sample, own, k) for k, own in enumerate(made)]
-    )
-    return Inputs(made, starts, sizes, samples, encoder)
+    cluster.finish(made, "Encoding", sizes)
+    samples = cluster.gather(cluster.each("encoding-sample", tasks.sample, made))
+    return Inputs(made, sizes, samples, encoder)
 
 
 def _with_places(cluster: Cluster, parts: list[Future]) -> list[Future]:
     """The parts of the rows, which know how many rows come before them, of each level too."""
-    counts = cluster.gather([cluster.submit("encoding-count", tasks.counts, own) for own in parts])
+    counts = cluster.gather(cluster.each("encoding-count", tasks.counts, parts))
     first, before, found = 0, [np.zeros_like(own) for own in counts[0][1]], []
     for part, (n, levels) in zip(parts, counts, strict=True):
         found.append(cluster.submit("encoding-place", tasks.placed, part, first, tuple(before)))
@@ -188,23 +167,13 @@ def _with_places(cluster: Cluster, parts: list[Future]) -> list[Future]:
 
 def _readings(job: Job, known: Known) -> list[Reading]:
     """How the cells of each column are read, by those of all partitions."""
-    cluster = job.cluster
-    missing = [k for k, each in enumerate(known.surveys) if each.contents is None and each.n_given]
-    looked = cluster.client.compute(
-        [
-            dask.delayed(tasks.contents)(
-                job.table.chunks[k], known.coding, dask_key_name=cluster.key("encode-contents")
-            )
-            for k in missing
-        ]
-    )
-    added = dict(zip(missing, cluster.gather(looked, "Encoding"), strict=True))
-    found: list[list[Contents]] = [
-        own
-        for k, each in enumerate(known.surveys)
-        if (own := added.get(k, each.contents)) is not None and each.n_given
-    ]
-    joined = _joined(found)
+    given = [k for k, each in enumerate(known.surveys) if each.n_given]
+    missing = [k for k in given if known.surveys[k].contents is None]
+    chunks = [job.table.chunks[k] for k in missing]
+    looked = job.cluster.compute("encode-contents", tasks.contents, chunks, known.coding)
+    added = dict(zip(missing, job.cluster.gather(looked, "Encoding"), strict=True))
+    contents = [added.get(k, known.surveys[k].contents) for k in given]
+    joined = _joined([own for own in contents if own is not None])
     declared = declared_numbers(known.coding.categorical, [each.name for each in joined])
     return [Reading.of(each, j in declared) for j, each in enumerate(joined)]
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import Systems
+from lsgp.distributed.neighbors import at_hand
 from lsgp.method.contract import LocalProblem, Predictions, join_targets
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import NeighborIndex, build_index
@@ -18,7 +19,7 @@ from lsgp.solvers.solver import Block
 Array = NDArray[np.float64]
 
 
-def no_index(unit: Array) -> NeighborIndex:
+def unsearched_index(unit: Array) -> NeighborIndex:
     """An index that nobody searches, where a solver must have one."""
     return build_index(np.zeros((1, len(unit))), unit)
 
@@ -70,9 +71,7 @@ class ClusterSolver(PartSolver):
     """Searches on the cluster, and solves here; its problem's arrays are `Columns`."""
 
     def _solve(self, queries: Array, neighbors: NDArray[np.int32], block: Block) -> Predictions:
-        rows, places = np.unique(neighbors, return_inverse=True)
-        n_pads = int(np.searchsorted(rows, 0))
-        found = np.maximum(places.reshape(neighbors.shape) - n_pads, -1).astype(np.int32)
-        X, y, noise = (column[rows[n_pads:]] for column in self.problem[:3])
+        rows, places = at_hand(neighbors)
+        X, y, noise = (column[rows] for column in self.problem[:3])
         here = LocalProblem(X, y, noise, self.problem.model)
-        return self._solve_with(here, queries, np.ascontiguousarray(found), block)
+        return self._solve_with(here, queries, places, block)

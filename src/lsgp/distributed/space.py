@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -16,9 +17,12 @@ from numpy.typing import DTypeLike, NDArray
 
 from lsgp.backends.contract import around
 from lsgp.distributed.index import ClusterIndex
-from lsgp.distributed.parts import Rows, Summary
+from lsgp.distributed.neighbors import at_hand
+from lsgp.distributed.rows import Rows, Summary
 from lsgp.distributed.store import Columns, RowStore
+from lsgp.inputs.labels import Labels, codes_of, prior_of
 from lsgp.inputs.projections import Kinds
+from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.inputs.transforms import InputTransform, TargetScaler, subsample
 from lsgp.inputs.transforms.fit import LARGEST_SAMPLE, transform_of
 from lsgp.method.contract import LocalModel
@@ -30,44 +34,38 @@ from lsgp.tuning.space import Sample, Space
 Array = NDArray[np.float64]
 
 
-class Sampled:
-    """Rows that are drawn and fetched when the first column of them is asked for."""
-
-    def __init__(self, store: RowStore) -> None:
-        self.store = store
-        self._X: Array | None = None
-
-    def column(self, j: int) -> Array:
-        if self._X is None:
-            n = self.store.n
-            chosen = subsample(n, LARGEST_SAMPLE)
-            self._X = self.store.fetch(np.arange(n) if chosen is None else chosen).X
-        return self._X[:, j]
-
-
 @dataclass(frozen=True, eq=False)
-class Source:
-    """Rows on a cluster with all that is known of them before tuning."""
+class ClusterRows:
+    """All rows, with what is known of them before tuning; few of them are fetched.
+
+    Its arrays look like those of all rows to whoever takes a few thousand.
+    """
 
     store: RowStore
     summary: Summary
-    sample: Sampled  # that ranks and powers are learnt from
     scaler: TargetScaler
-    has_groups: bool
+    mean_noise: float | None
+    group_names: tuple[object, ...] | None  # None without groups
+
+    @property
+    def n(self) -> int:
+        return self.store.n
 
     @property
     def d(self) -> int:
         return len(self.summary.X.center)
 
-    @property
-    def n_targets(self) -> int:
-        return len(self.summary.y.center)
+    @cached_property
+    def sample(self) -> Array:
+        """Inputs that ranks and powers are learnt from."""
+        chosen = subsample(self.n, LARGEST_SAMPLE)
+        return self.store.fetch(np.arange(self.n) if chosen is None else chosen).X
 
     def transform(self, kinds: Kinds) -> InputTransform:
-        return transform_of(self.summary.X, self.sample.column, kinds)
+        return transform_of(self.summary.X, lambda j: self.sample[:, j], kinds)
 
     def inputs(self, transform: InputTransform | None, dtype: DTypeLike = float) -> Array:
-        """The inputs of all rows, transformed; those that are taken are fetched."""
+        """The inputs of all rows, transformed."""
 
         def values(rows: Rows) -> NDArray[np.floating]:
             return rows.X if transform is None else transform.transform(rows.X)
@@ -78,37 +76,47 @@ class Source:
                 boxes = boxes.transformed(transform)
             return boxes.low.min(axis=0), boxes.high.max(axis=0)
 
-        shape = (self.store.n, self.d)
-        return cast(Array, Columns(self.store, shape, np.dtype(dtype), values, extremes))
+        return cast(Array, Columns(self.store, (self.n, self.d), np.dtype(dtype), values, extremes))
 
     def targets(self, dtype: DTypeLike = float) -> Array:
         """Scaled targets of all rows."""
-        shape = (self.store.n, self.n_targets)
-        found = self.columns(shape, lambda rows: self.scaler.transform(rows.y), dtype)
-        return cast(Array, found)
+        width = len(self.scaler.std)
+        return self._columns(lambda rows: self.scaler.transform(rows.y), dtype, width)
 
     def noise(self, dtype: DTypeLike = float) -> Array:
-        return cast(Array, self.columns((self.store.n,), lambda rows: rows.noise, dtype))
+        return self._columns(lambda rows: rows.noise, dtype)
 
-    def groups(self) -> NDArray[np.int32] | None:
-        if not self.has_groups:
+    @property
+    def groups(self) -> Groups | None:
+        if self.group_names is None:
             return None
-        found = self.columns((self.store.n,), _groups, np.int32)
-        return cast("NDArray[np.int32]", found)
+        numbers = self._columns(lambda rows: cast(Array, rows.groups), np.int32)
+        return Groups(cast("NDArray[np.int32]", numbers), self.group_names)
 
-    def columns(
-        self,
-        shape: tuple[int, ...],
-        of_rows: Callable[[Rows], NDArray[Any]],
-        dtype: DTypeLike,
-    ) -> NDArray[Any]:
-        """What looks like an array of all rows to whoever takes a few thousand of them."""
-        return cast("NDArray[Any]", Columns(self.store, shape, np.dtype(dtype), of_rows))
+    def training_rows(self) -> TrainingRows:
+        X, y, noise = self.inputs(None), self.targets(), self.noise()
+        return TrainingRows(X, y, None, noise, self.mean_noise, self.groups)
 
+    def labels(self) -> Labels:
+        """The labels of all rows."""
+        classes = self.summary.classes
+        mean_weight = classes.sum() / self.n
 
-def _groups(rows: Rows) -> NDArray[np.int32]:
-    assert rows.groups is not None, "only asked where there are groups"
-    return rows.groups
+        def weights(rows: Rows) -> Array:
+            return np.ones(rows.n) if rows.weight is None else rows.weight / mean_weight
+
+        codes = self._columns(lambda rows: codes_of(rows.y, len(classes)), np.int64)
+        return Labels(
+            cast("NDArray[np.int64]", codes),
+            self._columns(weights, float),
+            prior_of(classes / mean_weight),
+            self.scaler,
+        )
+
+    def _columns(
+        self, of_rows: Callable[[Rows], NDArray[Any]], dtype: DTypeLike, *width: int
+    ) -> Array:
+        return cast(Array, Columns(self.store, (self.n, *width), np.dtype(dtype), of_rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,22 +152,17 @@ class ClusterSpace(Space):
         return self.at_hand(sample)
 
     def at_hand(self, sample: Sample) -> tuple[Space, Sample]:
-        rows, places = np.unique(
-            np.append(sample.neighbors.reshape(-1), sample.targets), return_inverse=True
-        )
-        n_pads = int(np.searchsorted(rows, 0))
-        places = np.maximum(places.reshape(-1) - n_pads, -1)
-        n = len(sample.targets)
-        neighbors = places[:-n].reshape(sample.neighbors.shape)
-        moved = (np.ascontiguousarray(each, dtype=np.int32) for each in (places[-n:], neighbors))
-        return self.part(rows[n_pads:]), Sample(*moved)
+        # Targets stand before their neighbors.
+        rows, places = at_hand(np.column_stack([sample.targets, sample.neighbors]))
+        targets, neighbors = places[:, 0], np.ascontiguousarray(places[:, 1:])
+        return self.part(cast("NDArray[np.int32]", rows)), Sample(targets.copy(), neighbors)
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterData(Data):
     """Data whose rows lie on a cluster: families that want all rows in one place leave it."""
 
-    source: Source | None = None
+    source: ClusterRows | None = None
 
     @property
     def is_in_memory(self) -> bool:

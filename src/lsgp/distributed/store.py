@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.distributed.cluster import Cluster
-from lsgp.distributed.parts import Rows, take
 from lsgp.distributed.regions import Boxes
+from lsgp.distributed.rows import Rows, take
 
 Array = NDArray[np.float64]
 
@@ -70,8 +70,7 @@ class RowStore:
                 left = left[~is_here]
         if len(left):
             found.append(self.fetch(left))
-        joined = Rows.join(found)
-        return joined.pick(np.argsort(joined.numbers, kind="stable"))
+        return Rows.join(found).in_order()
 
     def fetch(self, wanted: NDArray[np.int64]) -> Rows:
         """Sorted numbers, each once, from the partitions that have them."""
@@ -79,8 +78,7 @@ class RowStore:
         # All partitions are asked: a list of who has which row would be as long as the data.
         asked = cluster.send(wanted) if len(self.parts) * len(wanted) > 1_000_000 else wanted
         found = cluster.gather([cluster.submit("take", take, part, asked) for part in self.parts])
-        joined = Rows.join(found)
-        rows = joined.pick(np.argsort(joined.numbers, kind="stable"))
+        rows = Rows.join(found).in_order()
         assert rows.n == len(wanted), "every row is in one partition"
         self.keep(rows)
         return rows

@@ -15,9 +15,10 @@ import dask.array as da
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.distributed.carriage import AnyPath
 from lsgp.distributed.lazy import Lazy
+from lsgp.distributed.transfer import AnyPath
 from lsgp.inputs.lazy import is_dask
+from lsgp.inputs.rows import names_of_targets
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame as DaskFrame
@@ -46,7 +47,6 @@ class Table(NamedTuple):
     target_names: list[str] | None
     target_shape: tuple[int, ...]
     has_noise: bool
-    has_weight: bool
 
     @classmethod
     def of(
@@ -68,19 +68,18 @@ class Table(NamedTuple):
                 "a folder of Parquet; for data in memory, call fit of the estimator."
             )
         beside = {"y": y, "weight": sample_weight, "noise": noise_variance, "groups": groups}
-        has = [beside[name] is not None for name in ("noise", "weight")]
         if not hasattr(X, "chunks"):
-            return _of_frame(X, beside, has)
+            return _of_frame(X, beside)
         if X.ndim != 2:
             raise ValueError(f"X is a Dask array of {X.ndim} dimensions. Give one of shape (n, d).")
         pieces = [_pieces(name, value, X) for name, value in [("X", X), *beside.items()]]
         chunks = [dask.delayed(Raw, pure=True)(*chunk) for chunk in zip(*pieces, strict=True)]
-        names = None if hasattr(y, "chunks") else _names(y)
+        names = None if hasattr(y, "chunks") else names_of_targets(y)
         shape = () if getattr(y, "ndim", 1) == 1 else (int(y.shape[1]),)
-        return cls(chunks, int(X.shape[1]), None, names, shape, *has)
+        return cls(chunks, int(X.shape[1]), None, names, shape, noise_variance is not None)
 
 
-def _of_frame(frame: DaskFrame, beside: dict[str, Any], has: list[bool]) -> Table:
+def _of_frame(frame: DaskFrame, beside: dict[str, Any]) -> Table:
     """Chunks of one data frame: several would be cut each in its own way."""
     taken = [name for value in beside.values() for name in _column_names(value)]
     missing = [name for name in taken if name not in frame.columns]
@@ -91,7 +90,7 @@ def _of_frame(frame: DaskFrame, beside: dict[str, Any], has: list[bool]) -> Tabl
         )
     inputs = [name for name in frame.columns if name not in taken]
     target = beside["y"]
-    names, is_table = _names(target), hasattr(target, "columns")
+    names, is_table = names_of_targets(target), hasattr(target, "columns")
     if _column_names(target):
         names, is_table = _column_names(target), not isinstance(target, str)
     roles: dict[str, Any] = {"X": inputs}
@@ -114,20 +113,16 @@ def _of_frame(frame: DaskFrame, beside: dict[str, Any], has: list[bool]) -> Tabl
             )
     if added:
         frame = frame.assign(**added)
-    is_column = {role: isinstance(value, str | list) for role, value in roles.items()}
-    chunks = [
-        dask.delayed(raw_of_frame, pure=True)(piece, roles, is_column)
-        for piece in frame.to_delayed()
-    ]
+    chunks = [dask.delayed(raw_of_frame, pure=True)(own, roles) for own in frame.to_delayed()]
     shape = (len(names or roles["y"]),) if is_table else ()
     input_names = inputs if all(isinstance(name, str) for name in inputs) else None
-    return Table(chunks, len(inputs), input_names, names, shape, *has)
+    return Table(chunks, len(inputs), input_names, names, shape, beside["noise"] is not None)
 
 
-def raw_of_frame(frame: DataFrame, roles: dict[str, Any], is_column: dict[str, bool]) -> Raw:
+def raw_of_frame(frame: DataFrame, roles: dict[str, Any]) -> Raw:
     """The columns of a partition, by their roles; a number stands for all rows."""
-    values = {role: frame[own] if is_column[role] else own for role, own in roles.items()}
-    return Raw(values["X"], values["y"], values["weight"], values["noise"], values["groups"])
+    is_of_columns = {role: isinstance(own, str | list) for role, own in roles.items()}
+    return Raw(**{r: frame[own] if is_of_columns[r] else own for r, own in roles.items()})
 
 
 def _column_names(value: object) -> list[str]:
@@ -136,13 +131,6 @@ def _column_names(value: object) -> list[str]:
     if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
         return list(value)
     return []
-
-
-def _names(values: object) -> list[str] | None:
-    found: list[Any] = [getattr(values, "name", None)]
-    if hasattr(values, "columns"):
-        found = list(values.columns)
-    return found if found and all(isinstance(name, str) and name for name in found) else None
 
 
 def _pieces(name: str, value: GivenBeside | None, X: da.Array) -> Sequence[Any]:

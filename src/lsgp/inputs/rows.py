@@ -85,20 +85,10 @@ def check_training_rows(
     n = len(X)
     noise, weight, mean_noise_variance = np.ones(n), None, None
     if noise_variance is not None:
-        noise = _row_values("noise_variance", noise_variance, n)
-        if (noise <= 0).any():
-            raise ValueError(
-                f"noise_variance has {np.count_nonzero(noise <= 0)} values that are not positive. "
-                "Give the variance of each observation's error, in the units of y²."
-            )
+        noise = check_noise(noise_variance, n)
     numbered = None if groups is None else number_groups(groups, n)
     if sample_weight is not None:
-        weight = _row_values("sample_weight", sample_weight, n)
-        if (weight < 0).any():
-            raise ValueError(
-                f"sample_weight has {np.count_nonzero(weight < 0)} negative values. A weight says "
-                "how many observations a row stands for."
-            )
+        weight = check_weights(sample_weight, n)
         kept = weight > 0
         if not kept.any():
             raise ValueError("sample_weight is zero in every row. Give at least one row a weight.")
@@ -116,6 +106,28 @@ def check_training_rows(
         require_alike("sample_weight", weight, "Give rows that do not count the weight 0.")
         noise = noise / weight
     return TrainingRows(X, y, weight, noise, mean_noise_variance, numbered)
+
+
+def check_noise(noise_variance: ArrayLike, n: int) -> Array:
+    """The noise variance of each of n rows, positive."""
+    noise = _row_values("noise_variance", noise_variance, n)
+    if (noise <= 0).any():
+        raise ValueError(
+            f"noise_variance has {np.count_nonzero(noise <= 0)} values that are not positive. "
+            "Give the variance of each observation's error, in the units of y²."
+        )
+    return noise
+
+
+def check_weights(sample_weight: ArrayLike, n: int) -> Array:
+    """The weight of each of n rows, not negative."""
+    weight = _row_values("sample_weight", sample_weight, n)
+    if (weight < 0).any():
+        raise ValueError(
+            f"sample_weight has {np.count_nonzero(weight < 0)} negative values. A weight says "
+            "how many observations a row stands for."
+        )
+    return weight
 
 
 def refuse_what_is_no_number(y: Any, estimator: str) -> None:

@@ -11,7 +11,7 @@ from dask.base import tokenize
 from numpy.typing import NDArray
 
 from lsgp.compute.blas import one_blas_thread
-from lsgp.distributed.carriage import Sent, carry, opened
+from lsgp.distributed.transfer import opened, transfer
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.maps.cells import MapQuestion
 from lsgp.maps.inputs import Cells, expand
@@ -31,11 +31,8 @@ def lazy_values(plan: MapPlan) -> Any:
         wanted = {dim: chunks[place] for dim, place in zip(source.dims, places, strict=True)}
         # Coordinates are indexes, which are never lazy, unless they are taken as plain values.
         inputs += [source.variable.to_base_variable().chunk(wanted).data, tuple(places)]
-    carriage = carry(plan.model)
-    held: dict[str, Any] = {"carriage": carriage}
-    if isinstance(carriage, Sent):
-        # Futures must stand for themselves for Dask to see them.
-        held = {"carriage": carriage.shell, "ensemble": carriage.ensemble}
+    sent = transfer(plan.model)
+    model, ensemble = sent.arguments
     own = tokenize(*(part.name for part in inputs[::2]), plan.question, chunks)
     return da.blockwise(
         _answer_chunk,
@@ -44,11 +41,12 @@ def lazy_values(plan: MapPlan) -> Any:
         question=plan.question,
         dims=grid.dims,
         other_dims=tuple(source.dims for source in plan.sources.others.values()),
-        **held,
+        model=model,
+        ensemble=ensemble,
         new_axes={n_dims: len(plan.variables)},
         dtype=np.dtype(plan.question.dtype),
         meta=np.empty((0,) * (n_dims + 1), plan.question.dtype),
-        name=f"lsgp-map-{tokenize(own, carriage.token)}",
+        name=f"lsgp-map-{tokenize(own, sent.token)}",
     )
 
 
@@ -57,7 +55,7 @@ def _answer_chunk(
     question: MapQuestion,
     dims: tuple[object, ...],
     other_dims: tuple[tuple[object, ...], ...],
-    carriage: object,
+    model: object,
     ensemble: Ensemble | None = None,
 ) -> NDArray[Any]:
     axes, others = parts[: len(dims)], parts[len(dims) :]
@@ -66,4 +64,4 @@ def _answer_chunk(
         tuple(expand(np.asarray(o), d, dims) for o, d in zip(others, other_dims, strict=True)),
     )
     with one_blas_thread():
-        return question.answer(opened(carriage, ensemble), cells)  # type: ignore[arg-type]
+        return question.answer(opened(model, ensemble), cells)  # type: ignore[arg-type]
