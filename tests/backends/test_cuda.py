@@ -21,7 +21,7 @@ from backend_checks import (
 )
 from bare import BARE
 from cases import DTYPES, Case, as_dtype, cases_of, make_instance
-from emulated_cupy import emulate, needs_compiler, needs_device, on_each_place
+from emulated_cupy import needs_compiler, needs_device, on_each_place
 
 from lsgp import LSGPRegressor
 from lsgp import backends as all_backends
@@ -141,9 +141,9 @@ def test_a_query_does_not_depend_on_its_company(cuda, dtype, n_targets):
 
 @needs_compiler
 @pytest.mark.parametrize("n_threads", [32, 128])
-def test_no_bit_depends_on_the_order_in_which_threads_run(monkeypatch, n_threads):
+def test_no_bit_depends_on_the_order_in_which_threads_run(emulated, n_threads):
     """Between barriers; also where several warps solve one system."""
-    cuda, library = emulate(monkeypatch, n_threads)
+    cuda, library = emulated(n_threads)
     for m, t, constant in ((70, 1, 0.7), (50, 4, 1e4), (19, 2, 0.7), (40, 1, 0.7)):
         case = Case("matern32", "smooth", "linear", "local", m, 3, t, False, False)
         instance = as_dtype(make_instance(case, n_queries=2), "float32")

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from backend_checks import TOLERANCES, assert_close
-from emulated_cupy import emulate, needs_compiler, needs_device
+from emulated_cupy import needs_compiler, needs_device
 
 import lsgp.backends as backends
 from lsgp import LSGPRegressor
@@ -287,8 +287,8 @@ def test_a_device_that_is_lost_is_not_gathered_for_any_more(monkeypatch):
 
 
 @needs_compiler
-def test_kernels_of_many_are_launched_before_anything_is_fetched(monkeypatch):
-    own, library = emulate(monkeypatch)
+def test_kernels_of_many_are_launched_before_anything_is_fetched(emulated):
+    own, library = emulated()
     assert own.score_many([]) == []
     few, many = requests_of(3, m=5), requests_of(9, n=100, m=12)
     for requests in (few, many):
@@ -302,8 +302,8 @@ def test_kernels_of_many_are_launched_before_anything_is_fetched(monkeypatch):
                 assert np.array_equal(left, right)
 
 
-def test_queues_side_by_side_follow_what_was_before_and_precede_what_comes(monkeypatch):
-    _, library = emulate(monkeypatch)
+def test_queues_side_by_side_follow_what_was_before_and_precede_what_comes(emulated):
+    _, library = emulated()
     before = library.cuda.get_current_stream()
     with streams.side_by_side(20) as queues:
         assert len(set(map(id, queues))) == streams.MOST_SIDE_BY_SIDE
