@@ -176,7 +176,7 @@ def test_what_was_fitted_on_a_device_loads_and_predicts_on_the_host(
     expected = model.predict(queries, return_std=True)
     model.save(tmp_path / "model.lsgp")
     monkeypatch.setattr(PlacedBackend, "why_not", lambda self: "there is none")
-    monkeypatch.setattr("lsgp.storage.records.is_here", lambda name: name == "cpu")
+    monkeypatch.setattr("lsgp.storage.estimator.is_here", lambda name: name == "cpu")
     with pytest.warns(UserWarning, match="saved on the backend 'cuda', which is not here"):
         loaded = LSGPRegressor.load(tmp_path / "model.lsgp")
     assert loaded.fitted_[0].solver.backend.name == "cpu"
