@@ -29,7 +29,7 @@ from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.method.shape import AS_THEY_ARE
+from lsgp.method.shape import UNCHANGED_SHAPE
 from lsgp.search.contract import SearchIndex
 from lsgp.search.suitability import suits
 from lsgp.solvers.choose import seconds_on_host
@@ -119,7 +119,7 @@ def _ensemble(
         mean_noise_variance=mean_noise,
         tuning=None if tuned is None else tuned.result,
         encoder=encoder,
-        shape=AS_THEY_ARE if tuned is None else tuned.result.shape,
+        shape=UNCHANGED_SHAPE if tuned is None else tuned.result.shape,
     )
 
 

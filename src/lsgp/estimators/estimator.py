@@ -47,7 +47,7 @@ from lsgp.inputs.settings import specify
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
 from lsgp.inputs.target_scale import target_scale
 from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
-from lsgp.method.shape import AS_THEY_ARE
+from lsgp.method.shape import UNCHANGED_SHAPE
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.tuning.data import Data
 from lsgp.tuning.outcome import Outcome
@@ -125,7 +125,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             tuning=None if tuned is None else tuned.result,
             groups=rows.groups,
             encoder=encoder,
-            shape=AS_THEY_ARE if tuned is None else tuned.result.shape,
+            shape=UNCHANGED_SHAPE if tuned is None else tuned.result.shape,
             # Trees of labels are pooled with the models.
             boosted=None if tuned is None or labels is not None else tuned.trees,
         )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lsgp.compute.warn import warn_user
 from lsgp.inputs.labels import Labels
 from lsgp.method.calibration import ScaleAndShape, calibrate_combination, widen_to_cover
-from lsgp.method.combination import combine, lean
+from lsgp.method.combination import blend_location, combine
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.link import log_pool
 from lsgp.method.parameters import NO_NOISE
@@ -223,7 +223,7 @@ def combined_of(judged: Sequence[Judged], weights: Array) -> PredictiveDistribut
     combined = combine([p for p, _ in models], [w / total for _, w in models])
     for c, w in pairs:
         if isinstance(c, Located):
-            combined = lean(combined, c.location, w)
+            combined = blend_location(combined, c.location, w)
     return combined
 
 

@@ -13,7 +13,7 @@ from lsgp.inputs.projections import Kinds
 from lsgp.method.contract import LocalModel
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.link import Link
-from lsgp.method.shape import AS_THEY_ARE, Shape
+from lsgp.method.shape import UNCHANGED_SHAPE, Shape
 
 Array = NDArray[np.float64]
 
@@ -104,7 +104,7 @@ class TuningResult:
     seconds: float
     is_complete: bool
     at_bounds: dict[str, int] = field(default_factory=dict)
-    shape: Shape = AS_THEY_ARE
+    shape: Shape = UNCHANGED_SHAPE
     boosted_share: float = 0.0
 
     def __repr__(self) -> str:
