@@ -163,7 +163,7 @@ class Ensemble:
         for fitted in self.models:
             for _, solver in fitted.solver.parts():
                 if isinstance(solver, ExactSolver):
-                    solver.let_go()
+                    solver.free_joint_system()
 
     def combine(
         self,

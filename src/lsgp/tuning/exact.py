@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import SystemSize
+from lsgp.backends.dense import matrix_bytes
 from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, Predictions, concatenate_results
@@ -19,8 +20,7 @@ from lsgp.method.parameters import finds_no_noise
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.search.lattice import shortest_on_levels
 from lsgp.solvers.evidence import BAD_EVIDENCE
-from lsgp.solvers.exact_system import ExactSystem, exact_bytes, largest_exact
-from lsgp.solvers.likeliest import (
+from lsgp.solvers.exact_fit import (
     LITTLE_GAIN,
     NEGLIGIBLE_GAIN,
     EvidenceProblem,
@@ -28,7 +28,8 @@ from lsgp.solvers.likeliest import (
     make_exact,
     with_shortest,
 )
-from lsgp.solvers.precision import in_due_precision
+from lsgp.solvers.exact_system import ExactSystem, largest_exact
+from lsgp.solvers.precision import choose_precision
 from lsgp.solvers.prices import cost_of_evidence, cost_of_exact
 from lsgp.tuning.budget import RUNGS, Budget, Rung
 from lsgp.tuning.data import USUAL_N_NEIGHBORS, Data, Problem
@@ -60,7 +61,7 @@ def room_for_exact(data: Data) -> int:
     size = SystemSize(m, data.d, data.y.shape[1], np.dtype(float), has_gradient=True)
     local = 2 * data.backend.workspace_bytes(size)
     free = data.backend.dense.room(data.resources.memory_budget, data.n)
-    return max(0, (free - local) // exact_bytes(data.n))
+    return max(0, (free - local) // matrix_bytes(data.n))
 
 
 def is_on_request(data: Data) -> bool:
@@ -192,7 +193,7 @@ class Exact(Family):
         began = time.monotonic()
         noise = float(data.rows.noise.min())
         may_round = not is_on_request(data)
-        model = in_due_precision(spec.model, data.n, noise, data.backend.dense, may_round)
+        model = choose_precision(spec.model, data.n, noise, data.backend.dense, may_round)
         job.clock.check(seconds_of_exact(data))
         system = ExactSystem.solve(spec.space.problem(model), data.backend.dense)
         return self.judge(data, spec._replace(model=model), system, problem.hold_out, began)
