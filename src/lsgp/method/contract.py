@@ -203,8 +203,8 @@ class LocalProblem(NamedTuple):
         parts = []
         for level in sorted(set(model.noise_levels)):
             columns = np.flatnonzero(np.array(model.noise_levels) == level)
-            own = model.replace(noise_variance=level * model.noise_variance, noise_levels=None)
-            parts.append((columns, LocalProblem(self.X, y[:, columns].copy(), self.noise, own)))
+            part = model.replace(noise_variance=level * model.noise_variance, noise_levels=None)
+            parts.append((columns, LocalProblem(self.X, y[:, columns].copy(), self.noise, part)))
         return parts
 
 

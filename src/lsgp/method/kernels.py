@@ -301,9 +301,9 @@ class KernelObject:
 
 
 class Composite(Kernel, ABC):
-    """A kernel of several correlations, with parameters of its own behind the lengthscales.
+    """A kernel of several correlations, with further parameters behind the lengthscales.
 
-    Exact GPs alone have one, and no backend but the reference.
+    Only exact GPs and the reference backend know these kernels.
     """
 
     formula = None
@@ -312,31 +312,31 @@ class Composite(Kernel, ABC):
     @property
     @abstractmethod
     def first_name(self) -> str:
-        """The correlation that a local model in its place has."""
+        """Name of the correlation that replaces this kernel in a local model."""
 
     @abstractmethod
     def of_inputs(self, inputs: NDArray[np.integer]) -> Composite:
-        """The same of some of the inputs."""
+        """Return the kernel of some of the inputs."""
 
     @abstractmethod
     def among_inputs(self, inputs: NDArray[np.integer], d: int) -> Composite:
-        """The same of d inputs, of which it has these, and with which the others do not vary."""
+        """Return the kernel of d inputs that depends on ``inputs`` as this one, on no others."""
 
     @property
     @abstractmethod
     def usual_logarithms(self) -> Array:
-        """The prior's medians of `own_logarithms`."""
+        """Medians of the prior of `own_logarithms`."""
 
     @abstractmethod
     def counted(self, groups: Groups | None) -> list[int]:
-        """Which of `own_logarithms` are parameters of their own: groups of inputs share some."""
+        """Indices of distinct parameters in `own_logarithms`; groups of inputs share parameters."""
 
     @abstractmethod
     def sum_slopes(self, z: Array, rows: Array, weights: Array) -> Array:
-        """Sums (q, t, d) over rows of weights (q, n, t) times slopes of correlations in z."""
+        """Sum weights (q, n, t) times derivatives of correlations in z over rows, (q, t, d)."""
 
 
-#: A kernel as a model has it: a name of `KERNELS`, a composite of them, or an object.
+#: A kernel as a field of a model: a name in `KERNELS`, a composite, or an object of scikit-learn.
 KernelSetting: TypeAlias = str | Composite | KernelLike
 
 

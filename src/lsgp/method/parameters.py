@@ -136,15 +136,15 @@ class Parameters:
 
     def bounds(self, model: LocalModel) -> list[tuple[float, float]]:
         kernel = model.correlation.bounds(self.groups_of(model), *LENGTHSCALE_BOUNDS)
-        own = self.bounds_of("lengthscale")
-        if own is not None:
+        given = self.bounds_of("lengthscale")
+        if given is not None:
             n = self.n_lengthscales(model) if model.correlation.is_stationary else len(kernel)
-            kernel[:n] = [(float(a), float(b)) for a, b in np.broadcast_to(own, (n, 2))]
+            kernel[:n] = [(float(a), float(b)) for a, b in np.broadcast_to(given, (n, 2))]
         return [*kernel, *(self._shared_bounds(name) for name in self.free_of(model))]
 
     def _shared_bounds(self, name: str) -> tuple[float, float]:
-        own = self.bounds_of(name)
-        return SHARED_BOUNDS[name] if own is None else (float(own[0, 0]), float(own[0, 1]))
+        given = self.bounds_of(name)
+        return SHARED_BOUNDS[name] if given is None else (float(given[0, 0]), float(given[0, 1]))
 
     def signal_range(self, model: LocalModel) -> tuple[float, float]:
         """Bounds of the log signal variance if all other hyperparameters stay."""
@@ -156,8 +156,8 @@ class Parameters:
         for name in ("noise_variance", "constant_variance"):
             value = getattr(model, name)
             if self._is_absolute(name) and value > 0:
-                own = self._shared_bounds(name)
-                low, high = max(low, own[0] - math.log(value)), min(high, own[1] - math.log(value))
+                least, most = self._shared_bounds(name)
+                low, high = max(low, least - math.log(value)), min(high, most - math.log(value))
         now = math.log(model.signal_variance)
         # Rounding may put a value at its bound slightly beyond.
         return (low, high) if low <= high else (now, now)

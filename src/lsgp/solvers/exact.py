@@ -67,8 +67,8 @@ class ExactSolver:
     def nbytes(self) -> int:
         dense = dense_for(self.problem.model, self.backend.dense)
         whole = dense.host_bytes(len(self.problem.X))
-        own = whole // 2 if self._is_single else whole
-        return own if self._joint_system is None else own + whole
+        single = whole // 2 if self._is_single else whole
+        return single if self._joint_system is None else single + whole
 
     @property
     def _is_single(self) -> bool:

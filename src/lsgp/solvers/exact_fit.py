@@ -108,8 +108,8 @@ def make_exact(
 def with_noise_of_targets(parameters: Parameters) -> Parameters:
     """Return parameters with the bounds of an exact GP, the noise in units of the targets."""
     signal = (SHARED_BOUNDS["signal_variance"][0], LARGEST_SIGNAL)
-    own = {"noise_variance": np.array([NOISE_BOUNDS]), "signal_variance": np.array([signal])}
-    return replace(parameters, own_bounds=own)
+    bounds = {"noise_variance": np.array([NOISE_BOUNDS]), "signal_variance": np.array([signal])}
+    return replace(parameters, own_bounds=bounds)
 
 
 def with_shortest(parameters: Parameters, shortest: Array) -> Parameters:
@@ -238,16 +238,18 @@ def negative_log_prior(model: LocalModel, groups: Groups | None = None) -> tuple
     size = model.noise_variance * model.signal_variance
     noise = 0.0 if size <= 0 else (math.log(size) - math.log(USUAL_NOISE)) / NOISE_SPREAD
     tail = 1.0 + noise**2 / NOISE_DOF
-    own = np.zeros(len(model.correlation.own_logarithms))
+    of_kernel = np.zeros(len(model.correlation.own_logarithms))
     if isinstance(model.correlation, Composite):
         kernel, counted = model.correlation, model.correlation.counted(groups)
-        own[counted] = (kernel.own_logarithms - kernel.usual_logarithms)[counted] / CONSTANT_SPREAD
-    value = 0.5 * (float(deviation @ deviation) + shift**2 + float(own @ own))
+        of_kernel[counted] = (kernel.own_logarithms - kernel.usual_logarithms)[
+            counted
+        ] / CONSTANT_SPREAD
+    value = 0.5 * (float(deviation @ deviation) + shift**2 + float(of_kernel @ of_kernel))
     value += 0.5 * (NOISE_DOF + 1.0) * math.log(tail)
-    gradient = np.zeros(d + len(own) + len(SHARED_PARAMETERS))
+    gradient = np.zeros(d + len(of_kernel) + len(SHARED_PARAMETERS))
     by_mean = shift / (MEAN_LENGTHSCALE_SPREAD * len(first))
     gradient[first] = deviation / LENGTHSCALE_SPREAD + by_mean
-    gradient[d : d + len(own)] = own / CONSTANT_SPREAD
+    gradient[d : d + len(of_kernel)] = of_kernel / CONSTANT_SPREAD
     # The noise in units of the targets is the product of both variances.
     by_noise = (1.0 + 1.0 / NOISE_DOF) * noise / tail / NOISE_SPREAD
     gradient[NOISE_ENTRY] = gradient[SIGNAL_ENTRY] = by_noise

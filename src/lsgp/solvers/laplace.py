@@ -144,11 +144,11 @@ class LaplaceGP:
 
     def log_proba(self, Z: Array) -> Array:
         """Log probabilities (q, C) at other inputs."""
-        k, own = self.covariance.between(self.Z, Z), self.covariance.at(Z)
+        k, prior_variance = self.covariance.between(self.Z, Z), self.covariance.at(Z)
         columns = []
         for mode in self.modes:
             V = solve_triangular(mode.factor, mode.root[:, None] * k, lower=True)
-            columns.append(_share(mode.gradient @ k, own - (V**2).sum(axis=0)))
+            columns.append(_share(mode.gradient @ k, prior_variance - (V**2).sum(axis=0)))
         return self._normalize(columns)
 
     def leave_one_out(self) -> Array:

@@ -152,8 +152,8 @@ class Posterior:
         center = math.log(prior.lengthscale * math.sqrt(d))
         logarithm = center + prior.mean_lengthscale_spread * u[:, :1]
         if d > 1 and not self.choices.is_isotropic:
-            own = u[:, 1 : self.n_groups + 1][:, list(self.groups)]
-            logarithm = logarithm + prior.lengthscale_spread * own
+            deviations = u[:, 1 : self.n_groups + 1][:, list(self.groups)]
+            logarithm = logarithm + prior.lengthscale_spread * deviations
         scales = np.exp(np.clip(logarithm, *LENGTHSCALE_BOUNDS))
         return np.ascontiguousarray(np.broadcast_to(scales, (len(u), d)))
 

@@ -130,9 +130,9 @@ class Data:
         not_tuned = NOT_TUNED
         if self.parameters.bounds_of("constant_variance") is not None:
             not_tuned = not_tuned - {"constant_variance"}  # it is a part of the kernel
-        own = replace(self.parameters, given=self.specification.given | not_tuned)
+        exact = replace(self.parameters, given=self.specification.given | not_tuned)
         is_known = self.rows.mean_noise_variance is not None
-        return with_noise_of_targets(own) if self.has_own_bounds and not is_known else own
+        return with_noise_of_targets(exact) if self.has_own_bounds and not is_known else exact
 
     @cached_property
     def copies(self) -> NDArray[np.int32] | None:

@@ -69,19 +69,19 @@ def is_on_request(data: Data) -> bool:
 
     The default localizer counts as no choice of weights, unless its decay is given.
     """
-    settings, own = data.specification, data.specification.model
-    is_plain = own.localizer == "rectangular" or (
-        own.localizer == DEFAULT_LOCALIZER and "localizer_decay" not in settings.given
+    settings, model = data.specification, data.specification.model
+    is_plain = model.localizer == "rectangular" or (
+        model.localizer == DEFAULT_LOCALIZER and "localizer_decay" not in settings.given
     )
     return (
         data.labels is None
         and settings.n_neighbors is not None
         and data.n <= settings.n_neighbors
         and is_plain
-        and own.correlation.formula is not None
-        and own.bandwidth is None
+        and model.correlation.formula is not None
+        and model.bandwidth is None
         and not settings.tunes_bandwidth
-        and not own.normalize
+        and not model.normalize
         and _is_possible(data)
     )
 
@@ -244,8 +244,8 @@ class Exact(Family):
         Empty when called again, with the models of the first call in ``found``.
         """
         data = problem.data
-        n_own = sum(c.family == self.name for c in found)
-        if not tuned or is_on_request(data) or n_own > len(self.ready(problem, tuned)):
+        n_exact = sum(c.family == self.name for c in found)
+        if not tuned or is_on_request(data) or n_exact > len(self.ready(problem, tuned)):
             return []
         grown = self._sums_and_warps(problem, tuned, job)
         if data.n <= ALWAYS_EXACT:

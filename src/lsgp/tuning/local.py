@@ -149,14 +149,14 @@ class Local(Family):
     ) -> list[Tuned]:
         """Tune the best models with larger neighborhoods that lower the loss even untuned."""
         data, rung = problem.data, problem.budget.rungs(problem.data.n)[-1]
-        own = sorted((c for c in found if isinstance(c, Contender)), key=lambda c: c.loss)
-        own = [c for c in own if c.family == self.name]
+        local = [c for c in found if isinstance(c, Contender) and c.family == self.name]
+        local.sort(key=lambda c: c.loss)
         lowest = min(c.loss for c in found)
-        if not own or data.objective.excess(own[0].loss, lowest) > STILL_PROMISING:
+        if not local or data.objective.excess(local[0].loss, lowest) > STILL_PROMISING:
             return []
-        tried = {(c.space.kinds, str(c.model.kernel), c.n_neighbors, c.model.reach) for c in own}
+        tried = {(c.space.kinds, str(c.model.kernel), c.n_neighbors, c.model.reach) for c in local}
         grown = []
-        for best in own[:N_GROWN]:
+        for best in local[:N_GROWN]:
             for spec in self._larger(data, best):
                 key = (spec.space.kinds, str(spec.model.kernel), spec.n_neighbors, spec.model.reach)
                 is_new = key not in tried or data.specification.tunes_bandwidth
@@ -238,8 +238,8 @@ def resized(data: Data, spec: Spec, n_neighbors: int) -> Spec:
 
 def _fresh(data: Data, model: LocalModel) -> LocalModel:
     """Return the model with which tuning began, with the noise of a tuned one."""
-    own = data.specification.model
-    fresh = own.replace(kernel=model.kernel, scale_dof=model.scale_dof)
+    start = data.specification.model
+    fresh = start.replace(kernel=model.kernel, scale_dof=model.scale_dof)
     if data.parameters.given & {"noise_variance", "signal_variance"}:
         return fresh
     # The variance of the targets is 1, the sum of noise and signal.

@@ -103,4 +103,4 @@ def _layered(
     for k, rows in enumerate(regions):
         is_member[k, rows] = 1.0
     pairs = zip(numbers, targets, strict=True)
-    return tuple(Layer(np.concatenate(own), number) for number, own in pairs), is_member
+    return tuple(Layer(np.concatenate(parts), number) for number, parts in pairs), is_member

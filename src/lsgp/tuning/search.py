@@ -133,11 +133,11 @@ def _work(
     """Estimate the nominal milliseconds of a search."""
     total, last = 0.0, 0.0
     for family in families:
-        own = [spec for spec in pool if spec.family == family.name]
+        specs = [spec for spec in pool if spec.family == family.name]
         for rung in rungs:
-            last = sum(family.work_of(problem, spec, rung) for spec in own)
+            last = sum(family.work_of(problem, spec, rung) for spec in specs)
             total += last
-            own = own[: rung.n_kept]
+            specs = specs[: rung.n_kept]
         total += GROWTH * last
     return total
 
@@ -195,12 +195,12 @@ class Search:
     ) -> tuple[Weighed, list[Judged]]:
         """Weigh the fit without queries and models tuned for queries, by held-out regions."""
         data, members = self.data, plain.members
-        own = [contender for contender, _ in members]
-        judged = self.judge_again(own, regions)
-        theirs = Workers(
+        contenders = [contender for contender, _ in members]
+        judged = self.judge_again(contenders, regions)
+        workers = Workers(
             replace(data, objective=objective), self.workers.clock, self.workers.advance
         )
-        specs = [c.spec for c in own if not c.candidate.is_integrated][:N_BEYOND]
+        specs = [c.spec for c in contenders if not c.candidate.is_integrated][:N_BEYOND]
         specs += self._specs_beyond(specs)
         # Far from the rows, predictions without a trend return to the mean of the targets.
         pool = list(specs)
@@ -208,11 +208,11 @@ class Search:
             bare = (s.model.replace(constant_variance=0.0, slope_variance=0.0) for s in specs)
             pool += [s._replace(model=model) for s, model in zip(specs, bare, strict=True)]
         budget = self.problem.budget
-        problem = Problem(theirs.data, regions, budget)
+        problem = Problem(workers.data, regions, budget)
         rung = budget.rungs(data.n)[1]._replace(n_kept=len(pool))
-        search = Search(theirs, list(self.families.values()), problem, (rung,))
+        search = Search(workers, list(self.families.values()), problem, (rung,))
         found = search.run(pool, grows=False, needs_trial=False) if pool else []
-        self.workers.is_complete = theirs.is_complete
+        self.workers.is_complete = workers.is_complete
         weights = np.array([weight for _, weight in members])
         known = (plain.calibration, regions, budget)
         weighed = weigh_beyond(data, judged, weights, _contenders(found), *known)
@@ -222,14 +222,13 @@ class Search:
         """Return models that families add for queries beyond the rows, and that are new."""
 
         def one(name: str, job: Job) -> list[Tuned]:
-            tuned = [each for each in self.tuned if each.spec.family == name]
+            tuned = _of_family(name, self.tuned)
             return self.families[name].beyond(self.problem, tuned, job)
 
         added: list[list[Tuned]] = []
         self.workers.run([partial(one, name) for name in self.families], added)
-        return [
-            t.spec for own in added for t in own if all(t.spec.model is not s.model for s in known)
-        ]
+        specs = [tuned.spec for part in added for tuned in part]
+        return [spec for spec in specs if all(spec.model is not s.model for s in known)]
 
     def judge_again(self, contenders: list[Contender], hold_out: HoldOut) -> list[Contender]:
         """Judge models on another hold-out, without tuning."""
@@ -269,15 +268,13 @@ class Search:
         """Return the best ``n_kept`` models of each family, best first."""
         kept = []
         for name in self.families:
-            own = [each for each in tuned if each.spec.family == name]
-            kept += sorted(own, key=lambda each: each.score)[:n_kept]
+            kept += sorted(_of_family(name, tuned), key=lambda each: each.score)[:n_kept]
         return kept
 
     def _ready(self, tuned: list[Tuned]) -> list[Tuned]:
         ready = []
         for name, family in self.families.items():
-            own = [each for each in tuned if each.spec.family == name]
-            ready += family.ready(self.problem, own)
+            ready += family.ready(self.problem, _of_family(name, tuned))
         return ready
 
     def _predict(self, tuned: list[Tuned], found: list[Judged]) -> None:
@@ -291,12 +288,15 @@ class Search:
 
     def _grow(self, tuned: list[Tuned], found: list[Judged]) -> list[Tuned]:
         def one(name: str, job: Job) -> list[Tuned]:
-            own = [each for each in tuned if each.spec.family == name]
-            return self.families[name].grow(self.problem, own, found, job)
+            return self.families[name].grow(self.problem, _of_family(name, tuned), found, job)
 
         grown: list[list[Tuned]] = []
         self.workers.run([partial(one, name) for name in self.families], grown)
-        return [each for own in grown for each in own]
+        return [each for part in grown for each in part]
+
+
+def _of_family(name: str, tuned: Sequence[Tuned]) -> list[Tuned]:
+    return [each for each in tuned if each.spec.family == name]
 
 
 def _contenders(found: Sequence[Judged]) -> list[Contender]:
