@@ -133,7 +133,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
     def _projection(
         self, rows: TrainingRows, encoder: Encoder | None, labels: Labels | None
     ) -> Projection | None:
-        """Return the projection of two coordinates of a place, if the settings ask for one."""
+        """Return the projection of two coordinates, if the settings ask for one."""
         names = column_names(self, rows.X.shape[1])
         return find_projection(
             self.coordinates,

@@ -241,9 +241,8 @@ def negative_log_prior(model: LocalModel, groups: Groups | None = None) -> tuple
     of_kernel = np.zeros(len(model.correlation.own_logarithms))
     if isinstance(model.correlation, Composite):
         kernel, counted = model.correlation, model.correlation.counted(groups)
-        of_kernel[counted] = (kernel.own_logarithms - kernel.usual_logarithms)[
-            counted
-        ] / CONSTANT_SPREAD
+        deviations = kernel.own_logarithms - kernel.usual_logarithms
+        of_kernel[counted] = deviations[counted] / CONSTANT_SPREAD
     value = 0.5 * (float(deviation @ deviation) + shift**2 + float(of_kernel @ of_kernel))
     value += 0.5 * (NOISE_DOF + 1.0) * math.log(tail)
     gradient = np.zeros(d + len(of_kernel) + len(SHARED_PARAMETERS))

@@ -230,7 +230,7 @@ class Exact(Family):
         return self.judge(problem.data, contender.spec, system, problem.hold_out, began)
 
     def ready(self, problem: Problem, tuned: list[Tuned]) -> list[Tuned]:
-        """Return all models that fit into memory; with many rows none, as `grow` tries them."""
+        """Return the best models that fit into memory; with many rows none, `grow` tries them."""
         data = problem.data
         if data.n <= ALWAYS_EXACT or is_on_request(data):
             return tuned[: max(1, room_for_exact(data) // 2)]

@@ -26,7 +26,7 @@ class Layer(NamedTuple):
 
     targets: Rows  # (k,)
     block: Rows | None = None  # (n,) rows with the same number are left out together; -1: alone
-    #: (n,) for each row as a target, nearer rows are left out; in units of each input transform.
+    #: (n,) radius around each row within which it leaves out rows, in units of an input transform.
     radius: Mapping[Kinds, Array] | None = None
 
     def exclusions(self, targets: Rows, kinds: Kinds) -> Exclusions:
