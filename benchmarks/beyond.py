@@ -39,8 +39,8 @@ from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.parameters import Parameters
 from lsgp.solvers.evidence import FLAT
+from lsgp.solvers.exact_fit import NOT_TUNED, EvidenceProblem, ExactGP
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.solvers.likeliest import NOT_TUNED, EvidenceProblem, ExactGP
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -353,7 +353,7 @@ def test_a_factor_on_a_lost_device_is_made_again_on_the_host():
     assert np.array_equal(found.mean, expected.mean)
     failing = fallback(DeviceError("the device is gone")).dense
     with pytest.warns(UserWarning, match="the device is gone"):
-        value, gradient = negative_log_evidence(problem, failing)
+        value, gradient, _ = negative_log_evidence(problem, failing)
     assert value == evidence[0]
     assert np.array_equal(gradient, evidence[1])
     failing = fallback(DeviceError("the device is gone")).dense

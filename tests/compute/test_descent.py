@@ -11,7 +11,7 @@ from spaces import make_space
 from lsgp.compute.descent import LONGEST_FIRST_STEP, descend_vector
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.solvers.objective import OBJECTIVES
-from lsgp.tuning.descent import in_fewest_digits
+from lsgp.tuning.descent import in_cheapest_precision
 from lsgp.tuning.hold_out import Layer
 
 BOUNDS = [(-20.0, 20.0)] * 4
@@ -93,9 +93,9 @@ def test_single_precision_is_used_where_it_says_the_same(apart, noise, is_single
     model = LocalModel("matern32", "smooth", np.full(3, 0.5), noise_variance=noise, scale_dof=10.0)
     space, rows = make_space(X, y[:, None]), np.arange(100, dtype=np.int32)
     sample = space.sample(model, Layer(rows), rows, 30)
-    found = in_fewest_digits(space, sample, model, OBJECTIVES["crps"])
+    found = in_cheapest_precision(space, sample, model, OBJECTIVES["crps"])
     assert found.X.dtype == (np.float32 if is_single else float)
     assert isinstance(found.problem(model), LocalProblem)
-    shifted = in_fewest_digits(replace(space, X=X + 1e7), sample, model, OBJECTIVES["crps"])
+    shifted = in_cheapest_precision(replace(space, X=X + 1e7), sample, model, OBJECTIVES["crps"])
     # Inputs far from zero are centered first.
     assert shifted.X.dtype == found.X.dtype

@@ -15,15 +15,15 @@ from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.inputs.transforms.yeo_johnson import differentiate_by_power, log_slope, yeo_johnson
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.parameters import Parameters
-from lsgp.solvers.evidence import evidence_of
-from lsgp.solvers.exact_system import ExactSystem
-from lsgp.solvers.likeliest import (
+from lsgp.solvers.evidence import negative_log_evidence
+from lsgp.solvers.exact_fit import (
     NOT_TUNED,
     ROUNDING_NOISE,
     EvidenceProblem,
     ExactGP,
     with_noise_of_targets,
 )
+from lsgp.solvers.exact_system import ExactSystem
 
 SMALL = 1e-6
 
@@ -117,9 +117,10 @@ def test_evidence_changes_as_rows_move(slope_variance):
     own = LocalProblem(X, y, np.ones(25), model(2, slope_variance=slope_variance))
     direction = rng.normal(size=X.shape)
     above, below = (
-        evidence_of(own._replace(X=X + sign * SMALL * direction)).value for sign in (1.0, -1.0)
+        negative_log_evidence(own._replace(X=X + sign * SMALL * direction)).value
+        for sign in (1.0, -1.0)
     )
-    found = float((evidence_of(own).by_rows * direction).sum())
+    found = float((negative_log_evidence(own).by_rows * direction).sum())
     assert found == pytest.approx((above - below) / (2.0 * SMALL), rel=1e-4)
 
 
@@ -187,7 +188,7 @@ def test_noise_is_no_less_than_rounding_where_signals_are_large(steep):
         constant_variance=1e6,
         slope_variance=0.0,
     )
-    without = evidence_of(LocalProblem(rows.X, rows.y, rows.noise, large), HOST)
+    without = negative_log_evidence(LocalProblem(rows.X, rows.y, rows.noise, large), HOST)
     assert not math.isfinite(without.value)
     start = ExactGP(large, np.empty(0), -math.inf)
     first, found = maximize(rows, start, 0), maximize(rows, start, 100)
@@ -196,4 +197,4 @@ def test_noise_is_no_less_than_rounding_where_signals_are_large(steep):
     for one in (first, found):
         own = LocalProblem(rows.X, rows.y, rows.noise, one.model)
         assert one.model.noise_variance >= ROUNDING_NOISE * len(inputs)
-        assert math.isfinite(evidence_of(own, HOST).value)
+        assert math.isfinite(negative_log_evidence(own, HOST).value)

@@ -23,7 +23,7 @@ from lsgp.method.calibration import (
 from lsgp.method.contract import LocalModel, Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.parameters import LARGEST_CALIBRATED_SIGNAL, SHARED_BOUNDS
-from lsgp.method.shape import AS_THEY_ARE
+from lsgp.method.shape import UNCHANGED_SHAPE
 
 SIGNAL_RANGE = (SHARED_BOUNDS["signal_variance"][0], LARGEST_CALIBRATED_SIGNAL)
 
@@ -320,8 +320,8 @@ def test_calibration_can_be_switched_off():
     assert scaled.scale_factor_ != 1.0
     assert plain.scale_factor_ == plain.tuning_.scale_factor == 1.0
     np.testing.assert_array_equal(plain.predict(X), scaled.predict(X))
-    assert plain.ensemble_.shape == plain.tuning_.shape == AS_THEY_ARE
-    assert scaled.ensemble_.shape == scaled.tuning_.shape != AS_THEY_ARE
+    assert plain.ensemble_.shape == plain.tuning_.shape == UNCHANGED_SHAPE
+    assert scaled.ensemble_.shape == scaled.tuning_.shape != UNCHANGED_SHAPE
     said = [model.predict_distribution(X) for model in (plain, scaled)]
     factor = scaled.scale_factor_ * scaled.ensemble_.shape.factor(said[0].scale / y.std())
     np.testing.assert_allclose(said[1].scale, factor * said[0].scale, rtol=1e-12)

@@ -17,9 +17,9 @@ from lsgp import Effort, Hyperparameters, LSGPRegressor, Sphere, _core
 from lsgp.backends.contract import Resources
 from lsgp.backends.grow import Bins, Grown, Growth, Watched, grow
 from lsgp.ensemble.predict import leave_one_out
-from lsgp.method.combination import lean
+from lsgp.method.combination import blend_location
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.shape import AS_THEY_ARE
+from lsgp.method.shape import UNCHANGED_SHAPE
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 from lsgp.solvers.grow_folds import grow_folds
 from lsgp.storage.model_file import ModelFileError
@@ -290,7 +290,7 @@ class TestChoice:
 class TestPredictions:
     def test_leaning_widens_where_both_disagree(self):
         own = PredictiveDistribution(np.zeros((2, 1)), np.ones((2, 1)), np.full(2, 5.0))
-        leaning = lean(own, np.array([[0.0], [4.0]]), 0.25)
+        leaning = blend_location(own, np.array([[0.0], [4.0]]), 0.25)
         np.testing.assert_allclose(leaning.mean[:, 0], [0.0, 1.0])
         np.testing.assert_allclose(leaning.scale[:, 0], [1.0, 2.0])
         np.testing.assert_array_equal(leaning.dof, own.dof)
@@ -318,7 +318,7 @@ class TestPredictions:
 
     def test_leave_one_out_leaves_trees_out_too(self, stepped):
         ensemble = stepped.ensemble_
-        bare = replace(ensemble, boosted=None, scale_factor=1.0, shape=AS_THEY_ARE)
+        bare = replace(ensemble, boosted=None, scale_factor=1.0, shape=UNCHANGED_SHAPE)
         rows, boosted, scaler = np.arange(30), ensemble.boosted, ensemble.target_scaler
         own = leave_one_out(ensemble, rows, Resources()).predicted.mean
         plain = leave_one_out(bare, rows, Resources()).predicted

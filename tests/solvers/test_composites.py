@@ -18,12 +18,12 @@ from lsgp.method.spectral import draw_waves
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.search.index import build_index
 from lsgp.solvers.choose import change_rows, choose_solver
-from lsgp.solvers.evidence import evidence_of
+from lsgp.solvers.evidence import negative_log_evidence
 from lsgp.solvers.exact import ExactSolver
+from lsgp.solvers.exact_fit import NOT_TUNED, negative_log_prior
 from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_query import query_system
 from lsgp.solvers.exact_system import ExactSystem
-from lsgp.solvers.likeliest import NOT_TUNED, negative_log_prior
 from lsgp.storage.records import ArrayStore, Reader, write_record
 
 EXACT = TOLERANCES["float64"]
@@ -136,17 +136,19 @@ def test_gradients_of_the_evidence_are_differences_of_it(kernel, groups, trend):
     vector = parameters.pack(problem.model)
 
     def value(changed):
-        return evidence_of(problem._replace(model=parameters.unpack(changed, problem.model))).value
+        return negative_log_evidence(
+            problem._replace(model=parameters.unpack(changed, problem.model))
+        ).value
 
-    found, step = evidence_of(problem), 1e-5
+    found, step = negative_log_evidence(problem), 1e-5
     expected = differences(value, vector, step)
     gradient = parameters.restrict(found.gradient, problem.model)
     np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-6)
     moved = problem.X.copy()
     moved[3, 1] += step
-    above = evidence_of(problem._replace(X=moved)).value
+    above = negative_log_evidence(problem._replace(X=moved)).value
     moved[3, 1] -= 2.0 * step
-    below = evidence_of(problem._replace(X=moved)).value
+    below = negative_log_evidence(problem._replace(X=moved)).value
     np.testing.assert_allclose(found.by_rows[3, 1], (above - below) / (2.0 * step), rtol=1e-4)
 
 
@@ -160,7 +162,7 @@ def test_evidence_is_the_density_of_the_targets(kernel):
     A *= model.signal_variance
     y = problem.y[:, 0]
     expected = 0.5 * (y @ np.linalg.solve(A, y) + np.linalg.slogdet(2.0 * math.pi * A)[1])
-    assert evidence_of(problem).value == pytest.approx(expected, rel=1e-10)
+    assert negative_log_evidence(problem).value == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("constant", [1e-300, 1e-5, 1e5, 1e300])
@@ -170,7 +172,7 @@ def test_extreme_constants_leave_finite_numbers(name, constant):
     problem, queries = problem_of(kernel)
     for width in (1.0, 1e-6, 1e6):
         own = problem.model.replace(lengthscale=width * problem.model.lengthscale)
-        found = evidence_of(problem._replace(model=own))
+        found = negative_log_evidence(problem._replace(model=own))
         assert math.isfinite(found.value)
         assert np.isfinite(found.gradient).all()
         assert np.isfinite(found.by_rows).all()
@@ -182,14 +184,14 @@ def test_extreme_constants_leave_finite_numbers(name, constant):
 @pytest.mark.parametrize("kernel", [sum_of(), *CHOSEN_FROM], ids=str)
 def test_nothing_is_read_that_was_not_written(kernel, monkeypatch):
     problem, queries = problem_of(kernel)
-    expected = evidence_of(problem), ExactSystem.solve(problem).predict(queries)
+    expected = negative_log_evidence(problem), ExactSystem.solve(problem).predict(queries)
 
     def poisoned(shape, dtype=float, **_):
         is_float = np.issubdtype(dtype, np.floating)
         return np.full(shape, np.inf if is_float else np.iinfo(dtype).max, dtype)
 
     monkeypatch.setattr(np, "empty", poisoned)
-    found = evidence_of(problem), ExactSystem.solve(problem).predict(queries)
+    found = negative_log_evidence(problem), ExactSystem.solve(problem).predict(queries)
     for after, before in zip(found, expected, strict=True):
         for own, other in zip(after, before, strict=True):
             np.testing.assert_array_equal(own, other)
@@ -266,7 +268,7 @@ def test_a_device_leaves_them_to_the_host(kernel):
 
     problem, _ = problem_of(kernel)
     assert ExactSystem.solve(problem, Device()).dense is HOST
-    assert math.isfinite(evidence_of(problem, Device()).value)
+    assert math.isfinite(negative_log_evidence(problem, Device()).value)
 
 
 def read_again(model):

@@ -142,7 +142,7 @@ def test_nothing_jumps_where_the_trend_leaves_the_matrix(slope):
         rows = instance.targets, instance.target_neighbors
         results.append((*predicted[:4], *cpu.score(ScoreRequest(problem, *rows, "crps"))[:2]))
         evidence = reference.marginal_likelihood(problem, *rows)
-        results[-1] += (evidence.loss, evidence.gradient, *negative_log_evidence(problem))
+        results[-1] += (evidence.loss, evidence.gradient, *negative_log_evidence(problem)[:2])
     assert problem.model.has_large_trend
     for before, after in zip(*results, strict=True):
         np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-10)

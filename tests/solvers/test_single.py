@@ -20,7 +20,7 @@ from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.precision import in_due_precision
+from lsgp.solvers.precision import choose_precision
 from lsgp.solvers.solver import Block
 
 N, D, NOISE = 700, 3, 0.05
@@ -225,7 +225,7 @@ def test_files_and_updates_keep_the_precision(tmp_path):
 
 def precise(model, n=5000, noise=1.0, is_fast=False, may_round=True):
     """The model as it is factored."""
-    return in_due_precision(model, n, noise, SimpleNamespace(is_fast=is_fast), may_round)
+    return choose_precision(model, n, noise, SimpleNamespace(is_fast=is_fast), may_round)
 
 
 def test_single_precision_is_taken_only_where_it_is_harmless_and_pays():

@@ -11,9 +11,10 @@ from threadpoolctl import threadpool_info
 from untuned import made
 
 from lsgp import Effort, LSGPRegressor
+from lsgp.backends.dense import matrix_bytes
 from lsgp.method.kernels import KERNELS
 from lsgp.solvers.exact import ExactSolver
-from lsgp.solvers.exact_system import FARTHEST, ExactSystem, exact_bytes
+from lsgp.solvers.exact_system import FARTHEST, ExactSystem
 
 
 def untuned(**options):
@@ -56,7 +57,7 @@ def test_threads_and_blocks_do_not_matter_and_pickles_stay_small():
     again = pickle.loads(pickle.dumps(model.set_params(n_jobs=2)))
     for value, wanted in zip(again.predict(queries, return_std=True), expected, strict=True):
         np.testing.assert_array_equal(value, wanted)
-    assert len(pickle.dumps(model)) < exact_bytes(700) / 10
+    assert len(pickle.dumps(model)) < matrix_bytes(700) / 10
 
 
 def predict_at_infinity(model):
@@ -160,7 +161,7 @@ def test_little_memory_does_without_it(tuned):
         input_transform="standardize",
         effort=Effort(n_points=50),
         random_state=0,
-        memory_budget=exact_bytes(600) - 1,
+        memory_budget=matrix_bytes(600) - 1,
     )
     fitted = model.fit(X[:600], y[:600]).fitted_
     assert not any(isinstance(f.solver, ExactSolver) for f in fitted)
@@ -178,7 +179,7 @@ def test_tuned_exact_gp_stays_one_when_rows_come_and_go(tuned):
     model.forget(np.arange(600, 690))
     assert model.n_neighbors_ == 600
     np.testing.assert_allclose(model.predict(X[690:]), tuned[0].predict(X[690:]), rtol=1e-9)
-    model.set_params(memory_budget=exact_bytes(600)).partial_fit(X[600:690], y[600:690])
+    model.set_params(memory_budget=matrix_bytes(600)).partial_fit(X[600:690], y[600:690])
     assert model.n_neighbors_ == 512
 
 
@@ -207,7 +208,7 @@ def test_normalized_localizers_have_no_exact_gp(tuned):
 @pytest.mark.parametrize("share", [1.2, 2.5, 6.0])
 def test_what_was_fitted_within_a_budget_predicts_within_it(tuned, n, share):
     _, X, y = tuned
-    budget = int(share * exact_bytes(n)) + 2_000_000
+    budget = int(share * matrix_bytes(n)) + 2_000_000
     model = LSGPRegressor(
         kernel="rbf",
         input_transform="standardize",

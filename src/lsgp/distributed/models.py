@@ -25,7 +25,7 @@ from lsgp.inputs.labels import Labels
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.method.shape import AS_THEY_ARE
+from lsgp.method.shape import UNCHANGED_SHAPE
 from lsgp.search.contract import SearchIndex
 from lsgp.search.suitability import suits
 from lsgp.solvers.choose import seconds_on_host
@@ -76,7 +76,7 @@ def fit_models(
         mean_noise_variance=rows.mean_noise,
         tuning=None if tuned is None else tuned.result,
         encoder=encoder,
-        shape=AS_THEY_ARE if tuned is None else tuned.result.shape,
+        shape=UNCHANGED_SHAPE if tuned is None else tuned.result.shape,
     )
     if classes is not None and tuned is not None:
         ensemble = classify_tuned(ensemble, tuned, classes, label_name)

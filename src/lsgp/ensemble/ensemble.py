@@ -17,9 +17,9 @@ from lsgp.ensemble.georeference import Georeference
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import Projection, TargetScaler
-from lsgp.method.combination import combine, lean
+from lsgp.method.combination import blend_location, combine
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.shape import AS_THEY_ARE, Shape
+from lsgp.method.shape import UNCHANGED_SHAPE, Shape
 from lsgp.search.copies import find_copies
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import change_backend
@@ -74,7 +74,7 @@ class Ensemble:
     classification: Classification | None = None
     encoder: Encoder | None = None
     georeference: Georeference | None = None
-    shape: Shape = AS_THEY_ARE
+    shape: Shape = UNCHANGED_SHAPE
     boosted: BoostedTrees | None = None
 
     def __repr__(self) -> str:
@@ -163,7 +163,7 @@ class Ensemble:
         for fitted in self.models:
             for _, solver in fitted.solver.parts():
                 if isinstance(solver, ExactSolver):
-                    solver.let_go()
+                    solver.free_joint_system()
 
     def combine(
         self,
@@ -192,7 +192,7 @@ class Ensemble:
         """Combined predictions, a share of the way to what the boosted trees say."""
         if self.boosted is None or aside is None:
             return combined
-        return lean(combined, aside, self.boosted.share)
+        return blend_location(combined, aside, self.boosted.share)
 
     def in_shape(self, values: Array) -> Array:
         """Values of all targets (q, t) as the targets were given, (q,) or (q, t)."""

@@ -221,9 +221,9 @@ def explain_one(
             if number == 0:
                 r = np.sqrt((system.z**2).sum(axis=1))
                 shares = np.empty((len(r), n_columns))
-                standing = fitted.solver.stand_for(system.rows)
-                own = standing.n_rows, standing.y
-                neighbors.append(Neighbors(standing.rows, r, system.weight, shares, *own))
+                units = fitted.solver.unit_info(system.rows)
+                own = units.n_rows, units.y
+                neighbors.append(Neighbors(units.rows, r, system.weight, shares, *own))
                 n_effective[i] = np.minimum(system.weight, 1.0).sum()
                 noise_unit[i] = system.noise_unit
             into = columns if len(levels) > 1 else [0]

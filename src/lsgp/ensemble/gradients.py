@@ -177,7 +177,7 @@ def _calibrate(
 
 
 def _lean(combined: _Differentiated, aside: Array, share: float) -> _Differentiated:
-    """`lsgp.method.combination.lean` and its derivative; that of trees is 0 but at their steps."""
+    """Blend as `lsgp.method.combination.blend_location`; trees are constant between their steps."""
     gap, between = aside - combined.mean, share * (1.0 - share)
     scale2 = combined.scale2 + between * gap**2
     by_scale2 = combined.scale2[:, :, None] * combined.by_log_scale2

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lsgp.backends.dense import matrix_bytes
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.labels import codes_of
@@ -18,7 +19,7 @@ from lsgp.method.contract import LocalProblem
 from lsgp.method.link import ClassRows
 from lsgp.search.contract import SearchIndex
 from lsgp.solvers.choose import change_rows
-from lsgp.solvers.exact_system import exact_bytes, largest_exact
+from lsgp.solvers.exact_system import largest_exact
 
 Array = NDArray[np.float64]
 
@@ -117,7 +118,7 @@ class _Sizes:
         self.n, self.policy = n, policy
         self.is_tuned = ensemble.tuning is not None
         n_exact = sum(self.is_exact(f) or f.solver.nbytes > 0 for f in ensemble.models)
-        needed = n_exact * exact_bytes(n)
+        needed = n_exact * matrix_bytes(n)
         dense = ensemble.heaviest.solver.backend.dense
         room = dense.room(policy.memory_budget, n) if n_exact else 0
         self.is_affordable = n <= largest_exact(dense) and needed <= room

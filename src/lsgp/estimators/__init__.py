@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The estimators that users fit: settings, validation, delegation, no more.
+"""The estimators that users fit: they hold settings, validate input and delegate all else.
 
-Imports every room below. `fitted` has settings, files, and what any estimator can do once it is
-fitted; `estimator` how they are fitted, and how rows come and go; `regressor` and `classifier`
-what is asked of numbers and of labels.
+Imports every room below. `fitted` has settings, files, and methods of any fitted estimator;
+`estimator` has fitting, and adding and removing rows; `regressor` and `classifier` have the
+predictions of numbers and of labels.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The scikit-learn estimator of labels: takes lists and data frames, explains errors."""
+"""The scikit-learn estimator of labels."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ Array = NDArray[np.float64]
 class LSGPClassifier(ClassifierMixin, LSGPEstimator):
     """Calibrated probabilities of classes from the neighborhood of every query.
 
-    Gaussian processes on the training points near the query predict the share of each class, all
-    classes from one factorization; links that are fitted to leave-one-out predictions by log loss
-    make probabilities of them, which are never 0 or 1. Models that differ in kernel, input
-    transform and neighborhood, and with few rows models of all rows, are pooled with the weights
-    that predict held-out labels best.
+    Gaussian processes on the training points near the query predict the share of each class, with
+    one factorization for all classes. Links, fitted to leave-one-out predictions by log loss, turn
+    shares into probabilities, which are never 0 or 1. Models that differ in kernel, input transform
+    and neighborhood, and with few rows models of all rows, are pooled with the weights that predict
+    held-out labels best.
 
     [settings]
 
@@ -62,18 +62,18 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
     fitted_ : tuple of FittedModel
         The models that are pooled, heaviest first.
     lengthscales_ : array of shape (n_models, d)
-        Of the models, heaviest first, in the units of the (transformed) inputs. What predictions
-        depend on is `importance()`.
+        Lengthscales of the models, heaviest first, in the units of the (transformed) inputs. They
+        do not tell which inputs matter; see `importance()`.
     recall_ : float
         Share of the true neighbors that searches find, measured on training rows; 1 if exact.
     tuning_ : TuningResult or None
-        What was tried and how it scored; None if nothing was tuned.
+        Models that were tried, and their scores; None if nothing was tuned.
     encoding_ : list of dict
-        What became of each column of a table with texts, dates or missing values; else empty.
+        Encoding of each column of a table with texts, dates or missing values; else empty.
     n_features_in_ : int
-        Number of inputs: of columns, whatever they became.
+        Number of inputs, that is of columns before encoding.
     feature_names_in_ : array of shape (d,)
-        Names of the inputs, where X was a data frame.
+        Names of the inputs, if X was a data frame.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
     class_weight: Any
 
     def _settings(self) -> dict[str, Any]:
-        # One-hot columns are tuned by squared errors, and their links by log loss.
+        # One-hot columns are tuned by squared errors; links are fitted by log loss.
         objective = None if self.objective is None else "squared_error"
         return {**super()._settings(), "objective": objective, "prior_mean": "auto"}
 
@@ -117,12 +117,11 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         y : array-like of shape (n,)
             Labels of any one type. With a single class, its probability is 1 everywhere.
         sample_weight : array-like of shape (n,), default=None
-            How many observations a row stands for.
+            Number of observations that each row represents.
         groups : array-like of shape (n,), default=None
             Tuning predicts each point without its whole group.
         queries : array-like of shape (q, d), default=None
-            Where predictions will be made: checked, and not used, as there are no regions of
-            labels to hold out.
+            Queries of later predictions: checked, but not used for labels.
 
         Returns
         -------
@@ -152,7 +151,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         X : array-like of shape (k, d)
         y : array-like of shape (k,)
         classes : array-like of shape (C,), default=None
-            All labels that may ever come, at the first call; those of its rows by default.
+            All possible labels, at the first call; by default the labels of its rows.
         sample_weight : array-like of shape (k,), default=None
 
         Examples
@@ -230,7 +229,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         return self
 
     def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> Array:
-        # Of two classes, one column: whether a row is of the second.
+        # Two classes have one column, which is 1 for rows of the second class.
         codes, held_codes = (
             part.y[:, 0] if part.y.shape[1] == 1 else part.y.argmax(axis=1) for part in (rows, held)
         )
@@ -245,7 +244,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         return classification_of(self.ensemble_).classes
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The likeliest label of each query, (q,).
+        """Return the most probable label of each query, (q,).
 
         Examples
         --------
@@ -260,14 +259,14 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         return np.asarray(self.classes_[np.argmax(log_proba, axis=1)])
 
     def predict_proba(self, X: ArrayLike, return_std: bool = False) -> Any:
-        """Probabilities of the classes, which sum to 1 and are never 0 or 1.
+        """Return probabilities of the classes, which sum to 1 and are never 0 or 1.
 
         Parameters
         ----------
         X : array-like of shape (q, d)
         return_std : bool
-            Whether the standard deviation of the probabilities themselves is wanted: what is not
-            known of them, because there are few rows near the query or the members disagree.
+            Whether to return the standard deviation of the probabilities themselves. It is large if
+            there are few rows near the query, or if the models disagree.
 
         Returns
         -------
@@ -291,7 +290,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         return np.exp(predict_log_proba(self._ready(), X, self._resources()))
 
     def predict_log_proba(self, X: ArrayLike) -> Array:
-        """Logarithms of `predict_proba`, (q, C)."""
+        """Return logarithms of the probabilities of `predict_proba`, (q, C)."""
         if is_dask(X):
             return self._lazily("predict_log_proba", X)
         X = self._check_queries(X)
@@ -305,9 +304,9 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         Parameters
         ----------
         n_points : int, default=None
-            Size of a random sample of the training points; None: all of them.
+            Size of a random sample of the training points; None for all of them.
         random_state : int, RandomState instance or None
-            For the sample.
+            Determines the sample.
 
         Returns
         -------
@@ -327,7 +326,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         return leave_one_out_classes(self._ready(), rows, self._resources())
 
     def calibration(self, X: ArrayLike, y: ArrayLike) -> ClassAssessment:
-        """Accuracy and calibration of the probabilities for X against the labels y.
+        """Assess accuracy and calibration of the probabilities for X against the labels y.
 
         Examples
         --------
@@ -347,15 +346,15 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         return assess_classes(log_proba, codes, classification_of(self.ensemble_).class_names)
 
     def explain(self, X: ArrayLike, exclude: ArrayLike | None = None) -> ClassExplanation:
-        """Neighbors of each query, their classes, and how far each moved the probabilities.
+        """Explain each query by its neighbors, their classes, and their shifts of probabilities.
 
-        Solved one query at a time in double precision: for a few queries of interest.
+        Queries are solved one at a time in double precision, so this is for a few queries.
 
         Parameters
         ----------
         X : array-like of shape (q, d)
         exclude : integer array-like of shape (q,), default=None
-            A training row for each query that it is predicted without, -1 for none.
+            For each query, a training row that its prediction leaves out; -1 for none.
 
         Returns
         -------

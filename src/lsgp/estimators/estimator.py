@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How estimators are fitted, and how rows come and go afterwards."""
+"""Fitting estimators, and adding and removing rows afterwards."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from lsgp.inputs.settings import specify
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
 from lsgp.inputs.target_scale import target_scale
 from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
-from lsgp.method.shape import AS_THEY_ARE
+from lsgp.method.shape import UNCHANGED_SHAPE
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.tuning.data import Data
 from lsgp.tuning.outcome import Outcome
@@ -55,27 +55,26 @@ from lsgp.tuning.search import tune
 
 Array = NDArray[np.float64]
 
-#: Encodings are chosen by quick fits if tuning has this many seconds: up to four take about a
-#: second each.
+#: Encodings are chosen by up to four quick fits if ``max_time`` has at least this many seconds.
 LEAST_TIME_TO_CHOOSE = 10.0
-#: Share of the time for tuning that each of about ten quick fits has to find an angle.
+#: Share of ``max_time`` for each of about ten quick fits that choose an angle.
 ANGLE_TIME = 0.05
 
 
 class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
-    """What all estimators share.
+    """Base of the estimators: fitting, and adding and removing rows.
 
-    `ensemble_` is assigned last and at once: an estimator is either what it was or what it became,
-    also after Ctrl-C or an error.
+    `ensemble_` is assigned last, in one statement, so that an estimator stays unchanged after
+    Ctrl-C or an error.
     """
 
     def _become(self, fitted: LSGPEstimator) -> Self:
-        """Be what a fitted copy of this estimator is, in one step."""
+        """Take over all attributes of a fitted copy of this estimator, in one statement."""
         self.__dict__ = fitted.__dict__
         return self
 
     def _copy(self) -> Self:
-        """The same estimator, for `fit` to work on."""
+        """Return a shallow copy for `fit` to work on."""
         return copy.copy(self)
 
     def _build(
@@ -88,9 +87,9 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         labels: Labels | None = None,
         encoder: Encoder | None = None,
     ) -> tuple[Ensemble, Outcome | None]:
-        """Tune what is not given, and index the rows.
+        """Tune the hyperparameters that are not given, and index the rows.
 
-        Of labels, the targets are one-hot, and scaled as the labels say.
+        Targets of labels are one-hot, and have the scaler of the labels.
         """
         settings = self._settings()
         projection = self._projection(rows, encoder, labels)
@@ -106,7 +105,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             specification = with_known_noise(specification, rows.mean_noise_variance, scaler)
         names = getattr(self, "feature_names_in_", None)
         tuned: Outcome | None = None
-        # Leaving one of two rows out leaves nothing to learn from.
+        # Leave-one-out needs more than two rows.
         is_known = labels is not None and labels.n_classes == 1
         if self.objective is not None and len(rows.X) > 2 and not is_known:
             tuned = self._tune(specification, rows, scaler, queries, progress, labels)
@@ -125,8 +124,8 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             tuning=None if tuned is None else tuned.result,
             groups=rows.groups,
             encoder=encoder,
-            shape=AS_THEY_ARE if tuned is None else tuned.result.shape,
-            # Trees of labels are pooled with the models.
+            shape=UNCHANGED_SHAPE if tuned is None else tuned.result.shape,
+            # Trees of labels are pooled with the models instead.
             boosted=None if tuned is None or labels is not None else tuned.trees,
         )
         return ensemble, tuned
@@ -134,7 +133,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
     def _projection(
         self, rows: TrainingRows, encoder: Encoder | None, labels: Labels | None
     ) -> Projection | None:
-        """What becomes of two inputs that mean something together only."""
+        """Return the projection of two coordinates, if the settings ask for one."""
         names = column_names(self, rows.X.shape[1])
         return find_projection(
             self.coordinates,
@@ -145,14 +144,14 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         )
 
     def _angle_of(self, rows: TrainingRows, pair: tuple[int, int], labels: Labels | None) -> float:
-        """The angle of the lowest leave-one-out loss, by quick fits of this estimator."""
+        """Return the angle with the lowest leave-one-out loss of quick fits of this estimator."""
         if self.objective is None:
             raise ValueError(
                 f"{self.coordinates!r} has an angle that tuning chooses, but objective=None tunes "
                 "nothing. Give angle= and ratio=, or an objective."
             )
         quick = quick_copy(self, self._flat())
-        # The same samples for all that are compared.
+        # All compared fits draw the same samples.
         seed = check_random_state(copy.deepcopy(self.random_state)).randint(2**31)
         limit = None if self.max_time is None else ANGLE_TIME * self.max_time
         quick.set_params(random_state=int(seed), max_time=limit)
@@ -168,12 +167,12 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             return choose_angle(loss)
 
     def _listed_categories(self) -> Any:
-        """Columns that are said to be categories; None if none are."""
+        """Columns that are given as categories; None if they are not given."""
         given = self.categorical_features
         return None if isinstance(given, str) and given == "auto" else given
 
     def _encode(self, table: ReadTable, rows: TrainingRows) -> tuple[Encoder, TrainingRows]:
-        """Inputs of training rows, of which so far the numbers are known, (n, 1)."""
+        """Fit an encoder to the training rows, and replace row numbers (n, 1) by encoded inputs."""
         kept = table.take(rows.X[:, 0].astype(np.int64))
         given = TableInParts.of(
             OnePart(TrainingTable(kept, rows.y, rows.weight, rows.group_numbers))
@@ -182,7 +181,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         return encoder, rows._replace(X=inputs)
 
     def _choose_plan(self, rows: TableInParts) -> EncodingPlan:
-        """How columns are encoded, by quick fits of this estimator where there is a choice."""
+        """Choose the encodings of columns, by quick fits of this estimator if there is a choice."""
         lengthscale = self._flat()["lengthscale"]
         is_one = lengthscale is None or np.ndim(lengthscale) == 0
         is_open = is_one and isinstance(self.input_transform, str)
@@ -194,7 +193,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> Array:
-        """Losses of held-out rows by a model of others, (k,); inputs are encoded."""
+        """Fit to encoded rows, and return the losses (k,) of held-out rows."""
 
     def _tune(
         self,
@@ -230,7 +229,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         noise_variance: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Add rows, whose targets y (k, t) and inputs are checked; without those, of a table."""
+        """Add rows with checked targets y (k, t) and inputs; without inputs, X is a table."""
         if inputs is None:
             return self._add_encoded(X, y, sample_weight, noise_variance, groups)
         rows = self._check_more_rows(inputs, y, sample_weight, noise_variance, groups)
@@ -238,7 +237,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
 
     def _add_rows(self, rows: TrainingRows) -> Self:
         self._check_places(rows.X)
-        # At once, and last: a failure, or a prediction in another thread, sees the old models.
+        # In one statement at the end: after a failure, and in other threads, old models remain.
         self.ensemble_ = update.add_rows(self.ensemble_, rows, self._policy())
         return self
 
@@ -250,7 +249,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         noise_variance: ArrayLike | None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Add rows of a table that is encoded; categories may have new levels."""
+        """Encode the rows of a table and add them; categories may have new levels."""
         encoder = self.ensemble_.encoder
         assert encoder is not None
         numbers = np.arange(len(y), dtype=float)[:, None]
@@ -258,10 +257,11 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         kept = rows.X[:, 0].astype(np.int64)
         weight = np.zeros(len(y))
         weight[kept] = 1.0 if rows.weight is None else rows.weight
-        own = np.full(len(y), -1, np.int32)
+        numbers_of_groups = np.full(len(y), -1, np.int32)
         if rows.group_numbers is not None:
-            own[kept] = rows.group_numbers
-        grown, inputs = encoder.extend(X, y, weight, None if rows.groups is None else own)
+            numbers_of_groups[kept] = rows.group_numbers
+        group_numbers = None if rows.groups is None else numbers_of_groups
+        grown, inputs = encoder.extend(X, y, weight, group_numbers)
         rows = rows._replace(X=self._check_places(np.ascontiguousarray(inputs[kept])))
         added = update.add_rows(self.ensemble_, rows, self._policy())
         self.ensemble_ = replace(added, encoder=grown)
@@ -275,7 +275,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         noise_variance: ArrayLike | None,
         groups: ArrayLike | None = None,
     ) -> TrainingRows:
-        """Rows to add to a fitted estimator, whose targets y (k, t) are checked."""
+        """Check rows to add to a fitted estimator; their targets y (k, t) are checked already."""
         if (noise_variance is None) != (self.ensemble_.mean_noise_variance is None):
             was, now = ("not ", "") if noise_variance is not None else ("", "not ")
             raise ValueError(
@@ -297,9 +297,8 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
     def forget(self, rows: ArrayLike) -> Self:
         """Remove training rows, without tuning again.
 
-        The rows that stay are numbered anew in their order, as if the others had never been
-        given. Row numbers are those of `loo` and `explain`: rows of zero sample weight do not
-        count.
+        The remaining rows are numbered anew in their order. Row numbers are those of `loo` and
+        `explain`: rows of zero sample weight do not count.
 
         Parameters
         ----------

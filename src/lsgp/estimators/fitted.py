@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings, files, and what a fitted estimator can do, whatever it predicts."""
+"""Settings, files, and the methods of fitted estimators of both numbers and labels."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ from lsgp.tuning.result import TuningResult
 
 Array = NDArray[np.float64]
 
-#: Inputs whose effects are shown unless some are asked for.
+#: Number of inputs whose effects are returned by default.
 N_STRONGEST = 6
 
 
 class FittedEstimator(BaseEstimator):
-    """Settings, and an ensemble once it is fitted: all of what it learnt is `ensemble_`.
+    """An estimator with its settings; after `fit`, `ensemble_` holds everything learnt.
 
     `lsgp.inputs.estimator_settings` has a record of each setting.
     """
 
-    _kind: ClassVar[str]  # whose settings: also of a class that is derived from it
+    _kind: ClassVar[str]  # name of the class that defines the settings, also for derived classes
 
     kernel: GivenKernel
     n_neighbors: int | str
@@ -83,15 +83,15 @@ class FittedEstimator(BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        own = settings_of(cls.__name__)
-        if own:
+        settings = settings_of(cls.__name__)
+        if settings:
             cls._kind = cls.__name__
-            add_settings(cls, own)
+            add_settings(cls, settings)
 
     def set_params(self, **params: Any) -> Self:
         """Change settings, also fields of their objects: ``localizer__bandwidth=0.5``.
 
-        The object is replaced by a new one; None and a word count as one without other fields.
+        The object is replaced by a new one; None and a word count as one with default fields.
 
         Examples
         --------
@@ -126,16 +126,16 @@ class FittedEstimator(BaseEstimator):
         specify(self._settings(), n_inputs, is_of_labels=self._kind == CLASSIFIER)
 
     def _settings(self) -> dict[str, Any]:
-        """The settings that say what a local model is."""
+        """The settings that define the models."""
         settings: dict[str, object] = self.get_params(deep=False)
         return settings
 
     def _flat(self) -> dict[str, Any]:
-        """All settings, the fields of objects by names of their own."""
+        """All settings, with the fields of objects as settings of their own."""
         return flatten(self._settings())
 
     def _budget(self) -> Budget:
-        """What the effort comes to, with what is given by hand in its place."""
+        """The budget of the effort, with the numbers that users gave in their places."""
         flat = self._flat()
         budget = BUDGETS[flat["effort"]]._replace(seconds=self.max_time)
         if flat["n_points"] is not None:
@@ -155,18 +155,17 @@ class FittedEstimator(BaseEstimator):
         )
 
     def save(self, path: Path) -> None:
-        """Write the fitted estimator to one file, from which `load` makes it again.
+        """Write the fitted estimator to one file, which `load` reads.
 
         Parameters
         ----------
         path : str or path
-            A file that is there is replaced when the new one is complete, and not touched
-            when saving fails.
+            An existing file is replaced when the new one is complete, and kept if saving fails.
 
         Notes
         -----
         The file is in the safetensors format: arrays, and settings as JSON. It holds no code.
-        Kernels of one's own, beside those of scikit-learn, need pickle or joblib instead.
+        Models with kernel classes of your own, beside those of scikit-learn, need pickle or joblib.
 
         Examples
         --------
@@ -187,20 +186,20 @@ class FittedEstimator(BaseEstimator):
 
     @classmethod
     def load(cls, path: Path, *, check_arrays: bool = True) -> Self:
-        """The estimator that `save` wrote; its predictions are the same to the last bit.
+        """Read an estimator that `save` wrote; its predictions are the same to the last bit.
 
         Parameters
         ----------
         path : str or path
         check_arrays : bool
-            Whether the arrays are compared with their checksum, for which all of the file is
-            read once, at some gigabytes per second. Otherwise it is read where it is needed.
+            Whether to compare the arrays with their checksum, which reads the whole file once.
+            Otherwise, parts of it are read when they are needed.
 
         Returns
         -------
         estimator
-            Its training rows and their index stay in the file and are read from there: do not
-            change the file in place while the estimator is in use. Saving over it is safe.
+            Its training rows and their index are memory-mapped: do not change the file in place
+            while the estimator is in use. Saving to the same path is safe.
 
         Raises
         ------
@@ -220,7 +219,7 @@ class FittedEstimator(BaseEstimator):
         return estimator
 
     def _ready(self, n_queries: int | None = None) -> Ensemble:
-        """The ensemble, on the backend that the settings ask for now, for so many queries."""
+        """Return the ensemble on the backend of the current settings, for ``n_queries``."""
         fitted = self._learnt.dtype.name
         if self.dtype != fitted:
             raise ValueError(
@@ -234,17 +233,17 @@ class FittedEstimator(BaseEstimator):
         refuse_device_arrays(X)
         if isinstance(X, view.EncodedRows):
             if not np.isfinite(X.inputs).all():
-                check_numbers(self, X.inputs)  # says what is wrong
+                check_numbers(self, X.inputs)  # raises the error
             return self._check_places(X.inputs)
         return self._check_places(read_queries(self, X, self.ensemble_.encoder))
 
     @staticmethod
     def _telling(X: object) -> AbstractContextManager[None]:
-        """What fails on the device that X is on is told, also beside what a backend does there."""
+        """Name X in errors of its device, also in errors outside of a backend."""
         return telling(f"Work on X, {kind_of(X).name},")
 
     def _enter(self, X: Any) -> tuple[Ensemble, Array]:
-        """The ensemble, and queries that are checked: where they are, if it predicts there."""
+        """Return the ensemble and checked queries, which stay on a device if it predicts there."""
         arrays = kind_of(X)
         check_is_fitted(self)
         if arrays.is_on_cuda:
@@ -257,16 +256,16 @@ class FittedEstimator(BaseEstimator):
         return self._ready(len(queries)), queries
 
     def _check_there(self, X: NDArray[Any]) -> Array:
-        """`_check_queries` of an array on a device: of all its numbers, one comes to the host."""
+        """As `_check_queries` for an array on a device; only one number is copied to the host."""
         is_table = X.ndim == 2 and X.dtype.kind in "biuf"
         queries = X.astype(np.float64, order="C", copy=False) if is_table else X
         if not (is_table and bool(np.isfinite(queries).all())):
-            check_numbers(self, on_host(X))  # says what is wrong
-        check_numbers(self, np.empty((0, X.shape[1])))  # number and names of the columns
+            check_numbers(self, on_host(X))  # raises the error
+        check_numbers(self, np.empty((0, X.shape[1])))  # checks number and names of the columns
         return self._check_places(queries)
 
     def _check_places(self, X: Array) -> Array:
-        """Inputs that the projection of two of them is defined for."""
+        """Return the inputs if the projection of coordinates is defined for them, else raise."""
         projection = self.ensemble_.projection
         if projection is not None:
             projection.check(X, self._input_names(self.ensemble_.encoder, X.shape[1]))
@@ -276,15 +275,15 @@ class FittedEstimator(BaseEstimator):
         return column_names(self, n_inputs) if encoder is None else encoder.inputs
 
     def _lazily(self, method: str, X: object, **options: object) -> Any:
-        """What the method says of a Dask collection, when it is asked for."""
-        # Here, because it imports Dask, which whoever gives such a collection has.
+        """Return the lazy result of a method for a Dask collection."""
+        # Imported here, because Dask is optional.
         from lsgp.distributed.lazy import predict_lazily
 
         check_is_fitted(self)
         return predict_lazily(self, X, method, **options)
 
     def _some_rows(self, n_points: int | None, random_state: RandomState) -> NDArray[np.int64]:
-        """Numbers of training rows: a random sample of so many, in order, or all of them."""
+        """Draw ``n_points`` numbers of training rows, in order; None for all of them."""
         n = self._learnt.n_rows
         if n_points is None or n_points >= n:
             return np.arange(n)
@@ -310,7 +309,7 @@ class FittedEstimator(BaseEstimator):
 
     @property
     def recall_(self) -> float:
-        """Share of the true neighbors that the search finds, of the model that finds the fewest."""
+        """Share of the true neighbors that the search finds, the least among the models."""
         return min(fitted.index.recall for fitted in self._learnt.models)
 
     @property
@@ -337,21 +336,20 @@ class FittedEstimator(BaseEstimator):
     def lengthscales_(self) -> Array:
         """Lengthscales of the models, (n_models, d), heaviest first, of transformed inputs.
 
-        Of the two inputs on a sphere, the one that they have together, in kilometers.
+        Two inputs on a sphere share one, in kilometers.
 
-        Of the metric that neighborhoods are found in: small differences in an input with a short
-        one matter. A long one does not say that an input does nothing, because the local trend
-        may carry it: see `importance`. With a scikit-learn kernel of its own lengthscales, these
-        say nothing about the kernel's.
+        They define the metric of neighborhoods: small differences matter in an input with a short
+        lengthscale. An input with a long one may still matter through the local trend; see
+        `importance`. A kernel object of scikit-learn has lengthscales of its own, which are not
+        these.
         """
         return np.array([fitted.lengthscale_of_inputs for fitted in self.fitted_], dtype=float)
 
     @property
     def encoding_(self) -> list[dict[str, Any]]:
-        """What became of each column of a table with more than numbers; empty for others.
+        """The encoding of each column of a table with more than numbers; else empty.
 
-        For each column its name, its kind, what became of it, its inputs, how many levels it has
-        and what share of it is missing.
+        For each column: its name, kind, encoding, inputs, number of levels, and missing share.
 
         Examples
         --------
@@ -364,19 +362,19 @@ class FittedEstimator(BaseEstimator):
         return describe_encoding(self._learnt)
 
     def importance(self, n_points: int | None = None) -> Importance:
-        """How much predictions depend on each input, with standard errors.
+        """Estimate how much predictions depend on each input, with standard errors.
 
-        One input at a time is shuffled among training rows, and each row is predicted without
-        itself. What the mean squared error rises by, in variances of y, is the importance of the
-        input: permutation importance in the units of R², on leave-one-out predictions. Of two
-        inputs that say the same, either can stand in for the other, and both have little. It
-        is about predictions, not about causes.
+        This is permutation importance of leave-one-out predictions, in the units of R². One input
+        at a time is shuffled among training rows, and each row is predicted without itself. The
+        importance is the increase of the mean squared error, in variances of y. Two inputs with the
+        same information can replace each other, so both have a low importance. Importance is about
+        predictions, not about causes.
 
         Parameters
         ----------
         n_points : int, default=None
-            Training rows that are predicted; None: up to 1,000, fewer where that takes long. The
-            same rows every time.
+            Number of training rows that are predicted. None: up to 1,000, fewer if that takes long;
+            the same rows every time.
 
         Returns
         -------
@@ -395,7 +393,7 @@ class FittedEstimator(BaseEstimator):
         return importance(self._ready(), self._resources(), n_points)
 
     def importance_frame(self, library: str = "pandas") -> Any:
-        """`importance` with the names of the inputs, the most important first.
+        """Return `importance` as a data frame, the most important input first.
 
         Parameters
         ----------
@@ -418,21 +416,20 @@ class FittedEstimator(BaseEstimator):
         target: int | str = 0,
         n_points: int | None = None,
     ) -> list[Effect]:
-        """How the predicted mean changes along inputs: accumulated local effects.
+        """Compute how the predicted mean changes along inputs: accumulated local effects.
 
-        Each training row is moved a little along the input, with its others as they are, and the
-        changes of the prediction are accumulated over the range of the input: no row goes
-        where no data are.
+        Each training row is moved a little along one input, and the changes of its prediction are
+        accumulated over the range of the input. So no prediction is far from the data.
 
         Parameters
         ----------
         inputs : sequence of int or str, default=None
-            By number or name; None: the six most important, most important first. Of a date, its
-            cycles have names too: "day: weekday".
+            Numbers or names. None: the six most important, most important first. Cycles of a date
+            have names of their own: "day: weekday".
         target : int or str
-            Which target, if there are several.
+            Number or name of the target, if there are several.
         n_points : int, default=None
-            Training rows that are moved; None: up to 1,000, fewer where that takes long.
+            Number of training rows that are moved. None: up to 1,000, fewer if that takes long.
 
         Returns
         -------
@@ -460,10 +457,10 @@ class FittedEstimator(BaseEstimator):
         return tags
 
     def describe(self) -> str:
-        """What was fitted, as text: models and their shares, score, and which inputs matter how.
+        """Describe the fit as text: models and their shares, score, and effects of inputs.
 
-        The strongest inputs have their effect drawn, from their smallest value to their largest
-        (see `importance` and `effects`).
+        The effects of the most important inputs are drawn from their smallest value to their
+        largest (see `importance` and `effects`).
 
         Examples
         --------
@@ -482,7 +479,7 @@ class FittedEstimator(BaseEstimator):
         return describe(self._learnt, type(self).__name__, self._resources())
 
     def _html(self) -> str:
-        """scikit-learn's own HTML, and below it what was fitted."""
+        """Return the HTML of scikit-learn, and below it a description of the fit."""
         html: str = estimator_html_repr(self)
         if not hasattr(self, "ensemble_"):
             return html
@@ -490,7 +487,7 @@ class FittedEstimator(BaseEstimator):
 
     @property
     def _repr_html_(self) -> Any:
-        # As in scikit-learn: there only if the user wants diagrams.
+        # As in scikit-learn, the attribute exists only if users want diagrams.
         if get_config()["display"] != "diagram":
             raise AttributeError("_repr_html_ needs sklearn.set_config(display='diagram').")
         return self._html

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The scikit-learn estimator of numbers: takes lists and data frames, explains errors."""
+"""The scikit-learn estimator of numbers."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
 
     Each prediction is made by a small exact Gaussian process on the training points near
     the query, smoothly down-weighted with their distance, so its cost does not grow with
-    the size of the training set. What is not given is tuned, or has a default when
-    ``objective=None``.
+    the size of the training set. Hyperparameters that are not given are tuned, or have defaults
+    with ``objective=None``.
 
     [settings]
 
@@ -55,24 +55,25 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     n_neighbors_ : int or None
         Size of its neighborhoods; None with a fixed bandwidth.
     scale_factor_ : float
-        Factor on the scale of predictions by which tuning makes their intervals cover.
+        Factor on the scale of predictions, with which tuning calibrated their intervals.
     lengthscales_ : array of shape (n_models, d)
-        Of the models, heaviest first, in the units of the (transformed) inputs; of a sum of two
-        correlations, the long ones. What predictions depend on is `importance()`.
+        Lengthscales of the models, heaviest first, in the units of the (transformed) inputs; the
+        long ones of a sum of two correlations. They do not tell which inputs matter; see
+        `importance()`.
     mean_noise_variance_ : float or None
         Mean of the noise variances given to `fit`.
     recall_ : float
         Share of the true neighbors that searches find, measured on training rows; 1 if exact.
     tuning_ : TuningResult or None
-        What was tried and how it scored; None if nothing was tuned.
+        Models that were tried, and their scores; None if nothing was tuned.
     target_names_ : list of str or None
-        Names of the columns of y, where it was a data frame or a series.
+        Names of the columns of y, if it was a data frame or a series.
     encoding_ : list of dict
-        What became of each column of a table with texts, dates or missing values; else empty.
+        Encoding of each column of a table with texts, dates or missing values; else empty.
     n_features_in_ : int
-        Number of inputs: of columns, whatever they became.
+        Number of inputs, that is of columns before encoding.
     feature_names_in_ : array of shape (d,)
-        Names of the inputs, where X was a data frame.
+        Names of the inputs, if X was a data frame.
 
     Examples
     --------
@@ -110,21 +111,21 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         y : array-like of shape (n,) or (n, t)
             Several columns share the neighborhoods and one factorization.
         sample_weight : array-like of shape (n,), default=None
-            How many observations a row stands for: its noise variance is divided by it. None is
-            one for each, to the bit. A weight of 2 is two equal rows: exactly where all rows are
-            neighbors, nothing is tuned and the signal variance is global, otherwise within
-            chance. Tuning and `loo` predict a row without its copies, which prove nothing.
+            Number of observations that each row represents, which divides its noise variance. None
+            is the same as ones, to the bit. A weight of 2 is the same as two equal rows: exactly,
+            if all rows are neighbors, nothing is tuned and the signal variance is global, else up
+            to random samples. Tuning and `loo` predict a row without its copies.
         noise_variance : array-like of shape (n,), default=None
-            Known error variance of each observation, in the units of y². Their pattern is
-            kept; their level is tuned like the noise, or used as it is if nothing is tuned.
-            Several targets of different spread have different noise relative to it, and each
-            a factorization of its own.
+            Known error variance of each observation, in the units of y². Ratios between rows are
+            kept. Their level is tuned like the noise, or used as given if nothing is tuned. Several
+            targets with different variances have different noise levels, which need a
+            factorization each.
         groups : array-like of shape (n,), default=None
             Tuning and `loo` predict each point without its whole group.
         queries : array-like of shape (q, d), default=None
-            Where predictions will be made. Where they lie beyond the data, models are judged by
-            regions of rows that are held out, and those of the fit without queries compete with
-            some that are tuned for such distances. Queries among the data change nothing.
+            Queries of later predictions. If they lie beyond the data, models are judged by held-out
+            regions of rows, and models that are tuned for such distances compete with the models of
+            the fit without queries. Queries among the data change nothing.
 
         Returns
         -------
@@ -170,13 +171,12 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     ) -> LSGPRegressor:
         """Add training rows, without tuning again.
 
-        Hyperparameters, input transforms and the scaling of y stay as they are; predictions
-        are those of a model with the same ones on all of the rows. The rows are numbered on
-        from those there are. On an estimator that is not fitted this is `fit`. Categories may
-        have new levels; what levels do to the target goes on with the rows.
+        Hyperparameters, input transforms and the scaling of y do not change; predictions are those
+        of such a model on all rows. New rows are numbered after the existing rows. An estimator
+        that is not fitted calls `fit`. Categories may have new levels, and statistics of levels are
+        updated by the new rows.
 
-        Call `fit` with all of the data now and then when what it learnt no longer fits them:
-        `loo` tells.
+        When the errors of `loo` increase, call `fit` with all of the data.
 
         Parameters
         ----------
@@ -185,8 +185,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         sample_weight, noise_variance : array-like of shape (k,), default=None
             As in `fit`; ``noise_variance`` if and only if it was given there.
         groups : array-like of shape (k,), default=None
-            As in `fit`, for `loo`: equal labels are one group with the rows that are there. Rows
-            that came without groups belong to none.
+            As in `fit`, for `loo`: rows join existing groups of the same label. Rows that were
+            added without groups belong to none.
 
         Examples
         --------
@@ -230,17 +230,17 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         *,
         kind: str = "observation",
     ) -> Any:
-        """Mean of the predictive distribution, and its standard deviation or covariance on request.
+        """Predict the mean of each query, on request with standard deviations or covariances.
 
         Parameters
         ----------
         X : array-like of shape (q, d)
-            Or a Dask array or data frame: then the result is lazy, with its chunks. Of a CuPy
-            array, or a tensor on a device, the results are there too.
+            A Dask array or data frame gives a lazy result with the same chunks. A CuPy array, or a
+            tensor on a device, gives results on that device.
         return_std : bool
         return_cov : bool
-            Whether to return the covariance of the queries' errors, instead of their standard
-            deviations, whose squares are its diagonal; for a few thousand queries at most.
+            Whether to return the covariance matrix of the queries' errors; for a few thousand
+            queries at most.
         kind : {"observation", "latent"}
             Whether the standard deviation is that of a new observation, noise included, or
             of the latent function.
@@ -290,7 +290,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     def predict_distribution(
         self, X: ArrayLike, *, kind: str = "observation"
     ) -> PredictiveDistribution:
-        """Predictive distribution of each query, with its density, quantiles and scores [E7].
+        """Return the predictive distribution of each query, with density, quantiles, scores [E7].
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         Returns
         -------
         PredictiveDistribution
-            Of a Dask collection, its parts: ``mean``, ``scale`` and ``dof``.
+            For a Dask collection, lazy arrays ``mean``, ``scale`` and ``dof``.
 
         Examples
         --------
@@ -323,7 +323,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     def predict_interval(
         self, X: ArrayLike, level: ArrayLike = 0.9, *, kind: str = "observation"
     ) -> tuple[Array, Array]:
-        """Lower and upper ends of central intervals of one probability, or of several.
+        """Return lower and upper ends of central intervals of one or several probabilities.
 
         Parameters
         ----------
@@ -364,7 +364,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         return low, high
 
     def calibration(self, X: ArrayLike, y: ArrayLike) -> Calibration:
-        """Accuracy and calibration of the predictions for X against the observations y.
+        """Assess accuracy and calibration of the predictions for X against the observations y.
 
         Parameters
         ----------
@@ -387,19 +387,19 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     def predict_average(
         self, areas: Iterable[ArrayLike], return_std: bool = False, neighborhood: str = "auto"
     ) -> Any:
-        """Average of the latent function over areas, and its standard deviation on request.
+        """Predict averages of the latent function over areas, on request with their deviations.
 
-        An area is given by points that are spread over it: a cell by a small grid, a polygon by
-        the cells of a map that lie in it.
+        An area is given by points that are spread over it: a cell by a small grid, a polygon by the
+        cells of a map within it.
 
         Parameters
         ----------
         areas : array-like of shape (a, p, d), or list of a arrays of shape (p, d)
         return_std : bool
         neighborhood : {"auto", "area", "point"}
-            Whether an area is predicted from the neighborhood of its center, as in block kriging,
-            or each of its points from its own. "auto" does the first for areas that are small
-            against their neighborhoods, which is faster.
+            "area" predicts an area from the neighborhood of its center, as in block kriging;
+            "point" predicts each of its points from the point's own neighborhood. "auto" chooses
+            "area", which is faster, for areas that are small relative to their neighborhoods.
 
         Returns
         -------
@@ -434,10 +434,10 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         return_std: bool = False,
         n_points: int = 4,
     ) -> Any:
-        """Average of the latent function over blocks around points: block kriging.
+        """Predict averages of the latent function over blocks around points: block kriging.
 
-        Each block is a grid of ``n_points`` by ``n_points`` cells, whose centers are averaged
-        over, and is predicted from the neighborhood of its own center.
+        Each block is the average over the centers of ``n_points`` by ``n_points`` cells, and is
+        predicted from the neighborhood of its own center.
 
         Parameters
         ----------
@@ -447,7 +447,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
             Size of the blocks in each input, in its units; 0 for inputs that are not averaged over.
         return_std : bool
         n_points : int
-            Cells in each direction of positive size.
+            Number of cells in each input with a positive size.
 
         Returns
         -------
@@ -478,13 +478,13 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         *,
         kind: str = "observation",
     ) -> Array:
-        """Draw functions from the posterior, and look at them at the queries.
+        """Draw functions from the posterior, and evaluate them at the queries.
 
-        Draws have the means, standard deviations and quantiles that are predicted, and belong
-        together from query to query. A draw is a function: with the same ``random_state`` it has
-        the same values wherever it is looked at again, so a map can be drawn tile by tile. For any
-        number of queries; a kernel that is an object of scikit-learn is drawn from its
-        covariance, as `predict` returns it: for a few thousand at most.
+        Draws have the predicted means, standard deviations and quantiles, and the correlations
+        between queries. A draw is a function: with the same ``random_state``, it has the same value
+        at a query in every call, so that a map can be drawn tile by tile. There is no limit on the
+        number of queries, except with a kernel object of scikit-learn: its draws use the covariance
+        of `predict`, for a few thousand queries at most.
 
         Parameters
         ----------
@@ -492,8 +492,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         n_samples : int
         random_state : int, RandomState instance or None
         kind : {"observation", "latent"}
-            Whether the draws are of observations, with noise that is new at each query, or of the
-            latent function.
+            Whether to draw observations, with independent noise at each query, or the latent
+            function.
 
         Returns
         -------
@@ -518,21 +518,21 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     def predict_gradient(
         self, X: ArrayLike, return_std: bool = False, *, kind: str = "observation"
     ) -> Any:
-        """Derivative of the predicted mean, and of the standard deviation, in the inputs.
+        """Differentiate the predicted mean, and the standard deviation on request, in the inputs.
 
-        In the units of y per unit of each input, at a fixed neighborhood. An input that is
-        constant in the training data has derivative 0. The derivative of a standard deviation
-        that is infinite (2 degrees of freedom or fewer) is NaN. "matern12" has a kink at every
-        training point, where the mean of both sides is given. Kernel objects of scikit-learn
-        have no derivative of their own: theirs is by central differences, the rest is not. Of a
-        table with more than numbers, categories, dates and cells that are missing have none: NaN.
+        Derivatives are in the units of y per unit of each input, at a fixed neighborhood. An input
+        that is constant in the training data has derivative 0. The derivative of an infinite
+        standard deviation (2 degrees of freedom or fewer) is NaN. "matern12" has a kink at every
+        training point, where the mean of both one-sided derivatives is returned. Kernel objects of
+        scikit-learn are differentiated by central differences. Categories, dates and missing cells
+        of a table have derivative NaN.
 
         Parameters
         ----------
         X : array-like of shape (q, d)
         return_std : bool
         kind : {"observation", "latent"}
-            Which standard deviation, as in `predict`.
+            Kind of the standard deviation, as in `predict`.
 
         Returns
         -------
@@ -560,20 +560,20 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     ) -> LeaveOneOutResult:
         """Predict training points from their neighbors without themselves.
 
-        Where `fit` was given ``groups``, each without its whole group.
+        If `fit` was given ``groups``, each point is predicted without its whole group.
 
         Parameters
         ----------
         n_points : int, default=None
-            Size of a random sample of the training points; None: all of them.
+            Size of a random sample of the training points; None for all of them.
         random_state : int, RandomState instance or None
-            For the sample.
+            Determines the sample.
 
         Returns
         -------
         LeaveOneOutResult
-            Row numbers, observations, predictions and their calibration. Rows of zero
-            weight were never part of the model, and do not count.
+            Row numbers, observations, predictions and their calibration. Rows of zero weight are
+            not part of the model, and do not count.
 
         Examples
         --------
@@ -588,19 +588,19 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         return leave_one_out(self._ready(), rows, self._resources())
 
     def explain(self, X: ArrayLike, exclude: ArrayLike | None = None) -> Explanation:
-        """Neighbors of each query, what each contributes to the mean, and how far the data are.
+        """Explain each query by its neighbors, their contributions to the mean, and distances.
 
-        Solved one query at a time in double precision, and exact GPs with the digits of their
-        predictions: for a few queries of interest rather than for all of a large file.
+        Queries are solved one at a time, local models in double precision and exact GPs in the
+        precision of their predictions, so this is for a few queries.
 
         Parameters
         ----------
         X : array-like of shape (q, d)
         exclude : integer array-like of shape (q,), default=None
-            A training row for each query that it is predicted without, -1 for none, and where
-            `fit` was given ``groups``, without its group: with
-            ``result = model.loo()``, ``model.explain(X[result.rows], exclude=result.rows)``
-            explains the leave-one-out predictions.
+            For each query, a training row that its prediction leaves out, -1 for none; if `fit` was
+            given ``groups``, the row's whole group. With ``result = model.loo()``,
+            ``model.explain(X[result.rows], exclude=result.rows)`` explains the leave-one-out
+            predictions.
 
         Returns
         -------
@@ -623,11 +623,11 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         return explain(self._ready(), X, exclude)
 
     def local_log_marginal_likelihood(self, X: ArrayLike) -> Array:
-        """Log marginal likelihood of the neighborhood of each query, as the paper has it.
+        """Compute the log marginal likelihood of the neighborhood of each query, as in the paper.
 
-        log p(y_I | X_I) = −½ y_Iᵀ A⁻¹ y_I − ½ log det A − ½ m log 2π, A = K + σ²W⁻¹ of the m
-        neighbors of positive weight, in the units of y; of the heaviest model, with its global
-        signal variance. One query at a time in double precision.
+        log p(y_I | X_I) = −½ y_Iᵀ A⁻¹ y_I − ½ log det A − ½ m log 2π, with A = K + σ²W⁻¹ of the m
+        neighbors of positive weight, in the units of y. It is that of the heaviest model with its
+        global signal variance, computed one query at a time in double precision.
 
         Parameters
         ----------
@@ -654,9 +654,8 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
     ) -> Array:
         """Draw functions from the prior localized at the query x0, at the points X.
 
-        They are samples of the latent function times the square root of its weight at x0, in
-        the units of y and around its mean: what the model believes near x0 before it has seen
-        a target.
+        They are samples of the latent function times the square root of the localizer's weight
+        around x0, in the units of y and around its mean.
 
         Parameters
         ----------

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Formulas, and the tuples that travel between rooms; imports nothing of lsgp."""
+"""Formulas, and the named tuples between rooms; imports nothing of lsgp."""

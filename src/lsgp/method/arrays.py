@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays where they are: in NumPy on this machine, or in CuPy on a device.
+"""Conversions of arrays that leave them where they are: NumPy on the host, or CuPy on a device.
 
-NumPy's functions work on arrays of CuPy as on its own, and answer in kind (NEP 13 and 18): formulas
-are written once. What does not carry over are conversions, which would bring the numbers here, and
-which CuPy refuses. In their place are these. Arrays in different places do not mix; single numbers
-go with all. In signatures, arrays of a device are NDArrays too.
+NumPy's functions accept arrays of CuPy and return arrays of CuPy (NEP 13 and 18), so formulas are
+written once. `numpy.asarray` does not: it would copy the numbers to the host, and CuPy refuses
+that. The functions here take its place. Arrays of the host and of a device cannot be combined;
+scalars can be combined with both. Signatures say NDArray for arrays of a device too.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Kind = TypeVar("Kind", bound=NDArray[Any])
 
 
 def is_on_device(values: object) -> bool:
-    """Whether it is an array of CuPy, on a device.
+    """Whether an object is an array of CuPy.
 
-    Tensors of torch have the interface of CUDA too, those of the host among them.
+    The interface of CUDA alone does not tell: tensors of torch on the host have it too.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def is_on_device(values: object) -> bool:
 
 
 def floats(values: Any) -> Float:
-    """As `numpy.asarray` in double precision, of arrays where they are."""
+    """Convert to double precision as `numpy.asarray` does, but leave an array on its device."""
     if is_on_device(values):
         moved: Float = values.astype(np.float64, copy=False)
         return moved
@@ -43,12 +43,12 @@ def floats(values: Any) -> Float:
 
 
 def on_host(array: Kind) -> Kind:
-    """The same numbers on this machine; what is here already, as it is."""
+    """Copy an array of a device to the host; arrays of the host are returned unchanged."""
     return array.get() if is_on_device(array) else array  # type: ignore[attr-defined]
 
 
 def beside(array: Kind, other: NDArray[Any]) -> Kind:
-    """Numbers of this machine where the other array is."""
+    """Copy an array of the host to where ``other`` is."""
     if is_on_device(other) and not is_on_device(array):
         return np.asarray(array, like=other)  # type: ignore[return-value]
     return array

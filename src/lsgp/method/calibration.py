@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calibration of scales by leave-one-out predictions.
+"""Calibration of predictive scales by leave-one-out predictions.
 
-Of one model: signal variance and degrees of freedom by log density. The means do not depend on
-either, so predictions are made once, and the two numbers are fitted to their errors. Of the
-combination of models: one factor, and the shape of its distributions, by log density too.
+For one model, the signal variance and the degrees of freedom maximize the log density. The means
+depend on neither, so the model predicts once and both numbers are fitted to the errors. For a
+combination of models, one factor and the shape of the distributions maximize the log density.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from scipy.special import digamma, gammaln
 from lsgp.method.contract import LocalModel, Predictions
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.parameters import SHARED_BOUNDS
-from lsgp.method.shape import AS_THEY_ARE, Shape
+from lsgp.method.shape import UNCHANGED_SHAPE, Shape
 
 Array = NDArray[np.float64]
 
-#: So many independent targets show half of what calibration does to the combination: held-out
-#: errors of few rows, which the models were tuned on as well, are no proof.
+#: With this many independent targets, half of the fitted calibration is applied. Held-out errors
+#: of few rows, which tuned the models as well, are weak evidence.
 N_HALF_PROVEN = 400
 #: The CRPS of held-out targets may rise by this fraction to gain log density.
 MOST_CRPS_LOST = 0.01
-#: Level of the intervals that regions must cover, and the largest factor that makes them.
+#: Level of the intervals that must cover the targets of regions, and the largest factor for it.
 COVERED_LEVEL, LARGEST_FACTOR = 0.9, 10.0
 #: Bounds of the logarithm of the factor, of the tail and of the contrast.
 SHAPE_BOUNDS = ((-2.3, 2.3), (-0.95, 1.0), (-0.5, 1.0))
-#: Degrees of freedom from which on slopes in them are those of the Gaussian.
+#: From this many degrees of freedom on, derivatives in them use the limit of the Gaussian.
 NEARLY_GAUSSIAN = 1e4
-#: Standardized errors beyond, whose fourth powers would overflow, count as these in slopes.
+#: Standardized errors are clipped to this in derivatives, whose fourth powers would overflow.
 FARTHEST = 1e60
-#: Scales, as quantiles of those that were compared, between which the contrast is learnt.
+#: The contrast is learnt between these quantiles of the scales of the held-out predictions.
 CONTRAST_RANGE = (0.02, 0.98)
 
 
@@ -48,9 +48,10 @@ def calibrate(
     given: frozenset[str],
     signal_range: tuple[float, float],
 ) -> tuple[LocalModel, Predictions]:
-    """The model and its predictions with the scale that makes the observations likeliest.
+    """Fit a model's signal variance and degrees of freedom to held-out errors.
 
-    ``signal_range`` is that of the logarithm of the signal variance.
+    Returns the changed model and its changed predictions. ``signal_range`` bounds the logarithm
+    of the signal variance; hyperparameters in ``given`` stay.
     """
     free = [name for name in ("signal_variance", "scale_dof") if name not in given]
     is_local = math.isfinite(model.scale_dof)
@@ -59,7 +60,7 @@ def calibrate(
     relative = predictions.relative_variance(model.noise_of(noise))
     squared_error = (observed - predictions.mean) ** 2 / relative
     if not is_local:
-        # The likeliest variance of Gaussian errors is their mean square.
+        # The mean square maximizes the likelihood of Gaussian errors.
         low, high = np.exp(signal_range)
         signal = float(np.clip(squared_error.mean(), low, high))
         scale = np.full_like(predictions.scale, signal)
@@ -90,7 +91,7 @@ def calibrate(
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
-        # By the gradient alone: along a bound, a step may gain next to nothing before the end.
+        # Stop by the gradient alone: along a bound, a step may gain little far from the optimum.
         options={"maxiter": 100, "ftol": 0.0, "gtol": 1e-6},
     )
     changed = rescale(found.x)
@@ -100,11 +101,11 @@ def calibrate(
 
 
 def _student_loss(squared_error: Array, total: Array, dof: Array) -> tuple[float, float, float]:
-    """Mean negative log density of Student-t errors, but for a constant, and its derivatives.
+    """Mean negative log density of Student-t errors up to a constant, and its derivatives.
 
-    ``total`` (q, t) is the squared scale times ``dof`` (q, 1), the numerator of [E6]; errors are
-    relative to what it is multiplied by. The derivatives are in a shift of all totals, and of
-    all degrees of freedom.
+    ``total`` (q, t) is the numerator of [E6], the squared scale times ``dof`` (q, 1), and
+    ``squared_error`` (q, t) is relative to the variance that multiplies the scale. The derivatives
+    are those in a shift of all totals and in a shift of all degrees of freedom.
     """
     ratio = squared_error / total
     logarithm = np.log1p(ratio)
@@ -116,32 +117,32 @@ def _student_loss(squared_error: Array, total: Array, dof: Array) -> tuple[float
 
 
 class ScaleAndShape(NamedTuple):
-    """What calibration does to the combination of models."""
+    """The calibration of a combination of models: a factor on all scales, and a shape."""
 
     factor: float = 1.0
-    shape: Shape = AS_THEY_ARE
+    shape: Shape = UNCHANGED_SHAPE
 
     def apply(self, predicted: PredictiveDistribution) -> PredictiveDistribution:
         shaped = self.shape.apply(predicted)
         return PredictiveDistribution(shaped.mean, self.factor * shaped.scale, shaped.dof)
 
     def shrunk(self, share: float) -> ScaleAndShape:
-        """With a share of what it does."""
+        """The calibration with its effect reduced to a share, 0 for none and 1 for all of it."""
         return ScaleAndShape(self.factor**share, self.shape.shrunk(share))
 
 
 def calibrate_combination(
     predicted: PredictiveDistribution, observed: Array, n_independent: float
 ) -> ScaleAndShape:
-    """The factor on all scales and the shape that make held-out observations likeliest.
+    """Fit the factor and the shape that maximize the log density of held-out observations.
 
-    Shrunk towards nothing where few independent targets show it, and further until the CRPS of
-    these targets is at most 1 % higher than without.
+    The result is shrunk when there are few independent targets, and further until the CRPS of
+    these targets is at most 1 % higher than without calibration.
     """
     is_positive = predicted.scale > 0
     if not is_positive.any() or not np.isfinite(predicted.mean).all():
         return ScaleAndShape()
-    found = _likeliest(predicted, observed, is_positive)
+    found = _maximize_density(predicted, observed, is_positive)
     share = n_independent**2 / (n_independent**2 + N_HALF_PROVEN**2)
     most = (1.0 + MOST_CRPS_LOST) * float(np.mean(predicted.crps(observed)))
     for smaller in (1.0, 0.75, 0.5, 0.25):
@@ -152,9 +153,10 @@ def calibrate_combination(
 
 
 def widen_to_cover(predicted: PredictiveDistribution, observed: Array) -> ScaleAndShape:
-    """The factor with which 90 % intervals cover held-out targets, if they cover too few.
+    """Return the factor with which 90 % intervals cover 90 % of the held-out targets; at least 1.
 
-    For regions, whose targets err together: they are no proof that intervals are too wide.
+    Used for regions. Errors of targets of one region are correlated, so small errors are no
+    evidence that intervals are too wide.
     """
     half_width = predicted.interval(COVERED_LEVEL)[1] - predicted.mean
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -163,7 +165,7 @@ def widen_to_cover(predicted: PredictiveDistribution, observed: Array) -> ScaleA
     return ScaleAndShape(float(np.clip(factor, 1.0, LARGEST_FACTOR)))
 
 
-def _likeliest(
+def _maximize_density(
     predicted: PredictiveDistribution, observed: Array, is_positive: NDArray[np.bool_]
 ) -> ScaleAndShape:
     logarithms = np.log(predicted.scale[is_positive])
@@ -190,7 +192,7 @@ def _likeliest(
         value = changed.logpdf(observed)[is_positive].mean()
         return -float(value), -np.array([slope.mean() for slope in slopes])
 
-    # From one side of the kink that the loss has at a tail of 0, and from the other.
+    # The loss has a kink at a tail of 0: start on either side.
     starts = (np.array([-0.1, 0.2, 0.0]), np.array([0.1, -0.2, 0.0]))
     found = [
         minimize(loss, each, jac=True, method="L-BFGS-B", bounds=SHAPE_BOUNDS) for each in starts
@@ -200,15 +202,15 @@ def _likeliest(
 
 
 def _log_density_slopes(
-    predicted: PredictiveDistribution, of: NDArray[np.bool_], observed: Array
+    predicted: PredictiveDistribution, mask: NDArray[np.bool_], observed: Array
 ) -> tuple[Array, Array]:
-    """Of log densities, by the logarithm of the scale and by the inverse degrees of freedom.
+    """Derivatives of log densities in the log scale and in the inverse degrees of freedom.
 
-    Of those distributions that are asked for, each at what was observed.
+    One each for the distributions in ``mask``, at the values ``observed``.
     """
-    z = (observed - predicted.mean[of]) / predicted.scale[of]
+    z = (observed - predicted.mean[mask]) / predicted.scale[mask]
     z = np.clip(z, -FARTHEST, FARTHEST)
-    dof = predicted.dof[of]
+    dof = predicted.dof[mask]
     nu = np.minimum(dof, NEARLY_GAUSSIAN)
     finite = np.minimum(dof, 1e15)
     by_scale = (finite + 1.0) * z * z / (finite + z * z) - 1.0
@@ -216,6 +218,6 @@ def _log_density_slopes(
     share = ratio / (1.0 + ratio)
     by_dof = digamma(0.5 * (nu + 1.0)) - digamma(0.5 * nu) - np.log1p(ratio)
     by_dof = 0.5 * (by_dof + ((nu + 1.0) * share - 1.0) / nu)
-    # Towards the Gaussian, the two logarithms and all else cancel but for this.
+    # The limit for infinite degrees of freedom, where the terms above cancel.
     gaussian = 0.25 * (z**4 - 2.0 * z * z - 1.0)
     return by_scale, np.where(dof < NEARLY_GAUSSIAN, -nu * nu * by_dof, gaussian)

@@ -2,10 +2,10 @@
 """Combining the predictions of several models into one.
 
 Models that differ in kernel or input transform often score alike and err differently. Their
-combination is one Student-t again: location is the mean of the locations; the squared scale
-is the geometric mean of the squared scales, so that one cautious model does not drown the
-others, plus the variance of the locations, so that disagreement widens the prediction; the
-degrees of freedom are the harmonic mean.
+combination is again one Student-t. Its location is the mean of the locations. Its squared scale is
+the geometric mean of the squared scales, so that one cautious model does not drown the others,
+plus the variance of the locations, so that disagreement widens the prediction. Its degrees of
+freedom are the harmonic mean.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Array = NDArray[np.float64]
 def combine(
     predicted: Sequence[PredictiveDistribution], weights: Sequence[float] | Array
 ) -> PredictiveDistribution:
-    """One distribution for each query from those of several models; weights sum to 1."""
+    """Combine the distributions of several models into one per query; weights sum to 1."""
     if len(predicted) == 1:
         return predicted[0]
     pairs = list(zip(weights, predicted, strict=True))
     mean = cast(Array, sum(w * p.mean for w, p in pairs))
-    # Relative to the largest scale, so that no square leaves the range of the numbers.
+    # Relative to the largest scale, so that no square overflows or underflows.
     largest = reduce(np.maximum, [np.maximum(p.scale, np.abs(p.mean - mean)) for p in predicted])
     largest = np.where(largest > 0, largest, 1.0)
     log_scale = sum(w * np.log(np.maximum(p.scale / largest, 1e-150)) for w, p in pairs)
@@ -42,12 +42,13 @@ def combine(
     return PredictiveDistribution(mean, scale, np.where(dof > 1e299, np.inf, dof))
 
 
-def lean(
+def blend_location(
     predicted: PredictiveDistribution, location: Array, share: float
 ) -> PredictiveDistribution:
-    """[B1] Predictions whose locations go a share of the way to others, of no scale.
+    """[B1] Move the locations of predictions a share of the way to other locations.
 
-    As if those were of a model with the same scale: where both disagree, the prediction is wider.
+    The other locations come without a scale. The result is the combination with a model of the
+    same scale: the prediction is wider where both disagree.
     """
     gap = location - predicted.mean
     scale = np.hypot(predicted.scale, math.sqrt(share * (1.0 - share)) * gap)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The contract between the rooms: what local systems are made of, and what is known of them.
+"""The contract between the rooms: models and rows as inputs, predictions and scores as results.
 
 Every backend implements the same equations (labels [E1] to [E8], see the method page of the
-documentation) over these tuples; `lsgp.backends.contract` says which functions it has. Arrays are
-C-contiguous and of one dtype; the estimator takes care of that, backends refuse anything else.
+documentation) over these tuples; `lsgp.backends.contract` lists its functions. Arrays are
+C-contiguous and of one dtype. The estimator takes care of that; backends refuse anything else.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ STATUS_JITTERED = 1
 STATUS_NOT_POSITIVE_DEFINITE = 2
 #: An input of the local system is NaN or infinite.
 STATUS_NOT_FINITE = 3
-#: Too many digits were lost. Backends solve such systems again, with more digits and with the
-#: trend apart: nobody else sees this code.
+#: Too many digits were lost. Backends solve such systems again, in double precision and with the
+#: trend apart, so this code never leaves them.
 STATUS_IMPRECISE = 4
 #: The neighbors do not determine a trend that has no prior.
 STATUS_UNDETERMINED = 5
@@ -48,7 +48,7 @@ LAST_JITTER = 1e-4
 
 
 def jitters(first: float = 0.0) -> Iterator[float]:
-    """None at first, unless it is said how much, then more and more of it, by powers of ten."""
+    """Yield the jitters to try in turn: ``first``, then larger ones by powers of ten."""
     yield first
     jitter = max(FIRST_JITTER, 10.0 * first)
     while jitter < 2.0 * LAST_JITTER:
@@ -56,18 +56,17 @@ def jitters(first: float = 0.0) -> Iterator[float]:
         jitter *= 10.0
 
 
-#: In which metric the localizer's distances are.
+#: The metric of the localizer's distances: scaled by the lengthscales, or that of the inputs.
 LOCALIZER_METRICS = ("scaled", "inputs")
 
-#: A trend of more prior variance is kept apart from the matrix [E10], whose digits it would take:
-#: with noise 1e-10 the mean is off by 5e-8 at this variance, 5e-6 at 1e4 and 8e-2 at 1e12. It is
-#: above the bounds of tuning, so that tuned trends, which cost nothing in the matrix, stay there.
+#: A trend of larger prior variance is kept out of the matrix [E10], where it would cost digits. The
+#: limit is above the bounds of tuning, because smaller trends are cheaper within the matrix.
 LARGEST_TREND_IN_MATRIX = 100.0
 
 #: The loss that `score` returns, by name, in the order of the native core's codes.
 OBJECTIVES = ("crps", "log_density", "squared_error")
 
-#: Names of the hyperparameters that follow the kernel's own in the vector theta.
+#: Names of the hyperparameters that follow those of the kernel in the vector theta.
 SHARED_PARAMETERS = (
     "signal_variance",
     "noise_variance",
@@ -79,7 +78,7 @@ SHARED_PARAMETERS = (
 
 
 class ModelChanges(TypedDict, total=False):
-    """Fields of a `LocalModel`, some of them, as `LocalModel.replace` takes them."""
+    """Keyword arguments of `LocalModel.replace`: any fields of a `LocalModel`."""
 
     kernel: KernelSetting
     localizer: str
@@ -102,15 +101,15 @@ class ModelChanges(TypedDict, total=False):
 class LocalModel:
     """The hyperparameters that all local GPs share.
 
-    ``kernel`` is a name from `lsgp.method.kernels`, a product of them, or a scikit-learn kernel
-    object, which then holds its own lengthscales and is evaluated on the inputs as they are
-    (reference backend only). ``lengthscale`` always defines the metric of the
-    neighborhood. ``scale_dof`` is infinite for a global scale. ``bandwidth`` is None
-    when adaptive, else a radius in the units of the inputs. ``localizer_metric`` says in
-    which metric neighbors are near and weights fall: "scaled" by the lengthscale, or that of
-    the "inputs" as they are (reference backend only), in which the paper's ball is. An infinite
-    ``constant_variance`` or ``slope_variance`` is an unknown trend, without a prior, as in
-    ordinary and universal kriging.
+    ``kernel`` is a name from `lsgp.method.kernels`, a sum of two, or a scikit-learn kernel object,
+    which then holds its own lengthscales and is evaluated on unscaled inputs (reference backend
+    only). ``lengthscale`` always defines the metric of the neighborhood. ``scale_dof`` is infinite
+    for a global scale. ``bandwidth`` is None when adaptive, else a radius in the units of the
+    inputs. ``localizer_metric`` is the metric of neighborhoods and weights: "scaled" by the
+    lengthscale, or that of the unscaled "inputs" (reference backend only), as in the paper. An
+    infinite ``constant_variance`` or ``slope_variance`` is an unknown trend without a prior, as in
+    ordinary and universal kriging. Variances of noise, constant and slope are relative to
+    ``signal_variance``.
     """
 
     kernel: KernelSetting
@@ -125,42 +124,42 @@ class LocalModel:
     bandwidth: float | None = None
     normalize: bool = False
     localizer_metric: str = "scaled"
-    #: What the noise variance is multiplied by for each target, where they differ.
+    #: Multiplier of the noise variance for each target; None if all targets have the same noise.
     noise_levels: tuple[float, ...] | None = None
-    #: How many times as far as that many nearest rows a neighborhood goes; beyond 1, far rows
-    #: stand together [E9].
+    #: Radius of a neighborhood relative to that of its ``n_neighbors`` nearest rows. Beyond
+    #: 1, far rows enter as groups [E9].
     reach: float = 1.0
-    #: Whether an exact GP is factored in single precision: tuning says so where noise allows for it
-    #: (`tuning/prices.py`). Nothing else reads it.
+    #: Whether an exact GP is factored in single precision (`solvers/precision.py`).
     is_single: bool = False
 
     def noise_of(self, noise: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Noise variance of rows with these multipliers (q,): (q,), or (q, t) with levels."""
+        """Noise variances, (q,) or with levels (q, t), of rows with these multipliers (q,)."""
         variance = self.noise_variance * noise
         return variance if self.noise_levels is None else np.outer(variance, self.noise_levels)
 
     @property
     def localizer_scale(self) -> NDArray[np.float64]:
-        """What inputs are divided by in the metric of the localizer, (d,)."""
+        """Divisors (d,) of the inputs in the metric of the localizer."""
         scale = np.asarray(self.lengthscale, dtype=float)
         return scale if self.localizer_metric == "scaled" else np.ones_like(scale)
 
     @property
     def localizer_unit(self) -> float:
-        """What a distance in that metric is multiplied by to be one in the units of the inputs.
+        """Factor from distances in the localizer's metric to units of the inputs.
 
-        With one lengthscale per input, a ball becomes the ellipsoid of the same volume.
+        It is the geometric mean of the lengthscales: a ball of the metric is then an ellipsoid with
+        the volume of a ball of the inputs.
         """
         return float(np.exp(np.mean(np.log(self.localizer_scale))))
 
     @property
     def correlation(self) -> Kernel:
-        """What the kernel computes, and which parameters it has."""
+        """The kernel as a `Kernel`, which computes correlations and packs parameters."""
         return kernel_of(self.kernel)
 
     @property
     def kernel_name(self) -> str:
-        """The kernel, where it is one by its name: backends that know no others ask for it."""
+        """The name of the kernel, for backends that know named kernels only."""
         assert isinstance(self.kernel, str), f"{self.kernel} has no name"
         return self.kernel
 
@@ -171,12 +170,12 @@ class LocalModel:
 
     @property
     def is_coarse(self) -> bool:
-        """Whether far rows stand together [E9]: with a fixed bandwidth, all rows are neighbors."""
+        """Whether far rows enter as groups [E9]; never with a fixed bandwidth."""
         return self.reach > 1.0 and self.bandwidth is None
 
     @property
     def has_large_trend(self) -> bool:
-        """Whether the trend must be kept apart from the matrix [E10], for the sake of digits."""
+        """Whether the trend must be kept out of the matrix [E10], where it would cost digits."""
         return bool(max(self.constant_variance, self.slope_variance) > LARGEST_TREND_IN_MATRIX)
 
     @property
@@ -189,7 +188,7 @@ class LocalModel:
 
 
 class LocalProblem(NamedTuple):
-    """Training data and the model that all local systems are built from."""
+    """Training rows and the model: the inputs of all local systems."""
 
     X: NDArray[np.floating]  # (n, d)
     y: NDArray[np.floating]  # (n, t)
@@ -197,27 +196,27 @@ class LocalProblem(NamedTuple):
     model: LocalModel
 
     def by_noise_level(self) -> list[tuple[NDArray[np.intp], LocalProblem]]:
-        """Columns of y whose noise is alike, and the problem of these alone."""
+        """Split by noise level: columns of y with equal noise, and the problem of those columns."""
         model, y = self.model, self.y
         if model.noise_levels is None:
             return [(np.arange(y.shape[1]), self)]
         parts = []
         for level in sorted(set(model.noise_levels)):
             columns = np.flatnonzero(np.array(model.noise_levels) == level)
-            own = model.replace(noise_variance=level * model.noise_variance, noise_levels=None)
-            parts.append((columns, LocalProblem(self.X, y[:, columns].copy(), self.noise, own)))
+            part = model.replace(noise_variance=level * model.noise_variance, noise_levels=None)
+            parts.append((columns, LocalProblem(self.X, y[:, columns].copy(), self.noise, part)))
         return parts
 
 
 class Predictions(NamedTuple):
-    """What one local solve says about each query, where it is; status is on the host."""
+    """Results of the local solve of each query, on its device; status is always on the host."""
 
     mean: NDArray[np.floating]  # (q, t) [E4]
     variance: NDArray[np.floating]  # (q,) latent, relative to the scale [E5]; (q, t) if they differ
     scale: NDArray[np.floating]  # (q, t) s² of the query [E6]
     dof: NDArray[np.floating]  # (q,) degrees of freedom, infinite for a Gaussian [E6]
     status: NDArray[np.int32]  # (q,)
-    #: (q,) what the noise of an observation at the query is multiplied by [E7]; None: 1.
+    #: (q,) multiplier of the noise of an observation at the query [E7]; None: 1.
     noise_unit: NDArray[np.floating] | None = None
 
     @classmethod
@@ -227,42 +226,42 @@ class Predictions(NamedTuple):
         return cls(mean, variance, scale, dof, np.empty(q, np.int32), np.ones(q))
 
     def beside(self, queries: NDArray[np.floating]) -> Predictions:
-        """The same where queries are that were brought to the host."""
+        """Copy predictions of the host to the device of the queries, if they are on one."""
         mean, variance, scale, dof = (beside(part, queries) for part in self[:4])
         unit = None if self.noise_unit is None else beside(self.noise_unit, queries)
         return Predictions(mean, variance, scale, dof, self.status, unit)
 
     def relative_variance(self, noise: NDArray[np.floating] | float) -> NDArray[np.float64]:
-        """[E7] τ² + σ² of observations with this noise (q,), (q, t) or one for all; (q, 1 or t)."""
+        """[E7] τ² + σ², (q, 1) or (q, t), for noise variances of shape (q,), (q, t) or ()."""
         variance = floats(self.variance)
-        own = beside(np.asarray(noise, dtype=float), variance)
-        columns = own if own.ndim == 2 else own.reshape(-1, 1)
+        noise = beside(np.asarray(noise, dtype=float), variance)
+        columns = noise if noise.ndim == 2 else noise.reshape(-1, 1)
         if self.noise_unit is not None:
             columns = columns * self.noise_unit[:, None]
         return (variance if variance.ndim == 2 else variance[:, None]) + columns
 
 
 class QueryGradients(NamedTuple):
-    """Derivatives of `Predictions` in the inputs of the queries, which keep their neighborhoods."""
+    """Derivatives of `Predictions` in the queries, with neighborhoods held fixed."""
 
     mean: NDArray[np.floating]  # (q, t, d)
     variance: NDArray[np.floating]  # (q, d); (q, t, d) if they differ
     scale: NDArray[np.floating]  # (q, t, d)
     dof: NDArray[np.floating]  # (q, d)
-    noise_unit: NDArray[np.floating]  # (q, d) of its logarithm
+    noise_unit: NDArray[np.floating]  # (q, d) derivative of its logarithm
 
     @classmethod
     def empty(cls, q: int, t: int, d: int, dtype: np.dtype | type = np.float64) -> QueryGradients:
-        """Room for them."""
+        """Uninitialized arrays for q queries, t targets and d inputs."""
         shapes = ((q, t, d), (q, d), (q, t, d), (q, d), (q, d))
         return cls(*(np.empty(shape, dtype) for shape in shapes))
 
 
 class Coefficients(NamedTuple):
-    """What the mean of each query is made of: [E4] is a weighted sum of the neighbors' targets."""
+    """Coefficients of the neighbors' targets, whose weighted sum is each query's mean [E4]."""
 
-    beta: NDArray[np.float64]  # (q, m) factor of a neighbor's target [E3]; 0 if it is out
-    weight: NDArray[np.float64]  # (q, m) the localizer's; 0 if it is out
+    beta: NDArray[np.float64]  # (q, m) of a neighbor's target [E3]; 0 outside the neighborhood
+    weight: NDArray[np.float64]  # (q, m) of the localizer; 0 outside the neighborhood
     variance: NDArray[np.float64]  # (q,) latent, relative to the scale [E5]
     status: NDArray[np.int32]  # (q,)
 
@@ -271,14 +270,14 @@ class Scores(NamedTuple):
     """Leave-one-out loss of each target, and its gradient in log hyperparameters."""
 
     loss: NDArray[np.floating]  # (q,)
-    gradient: NDArray[np.floating]  # (q, p), order: kernel's own, then SHARED_PARAMETERS
+    gradient: NDArray[np.floating]  # (q, p), order: those of the kernel, then SHARED_PARAMETERS
     status: NDArray[np.int32]  # (q,)
 
 
 def join_targets(
     columns: Sequence[NDArray[np.intp]], predictions: Sequence[Predictions]
 ) -> Predictions:
-    """Predictions of all targets, from those of some columns each."""
+    """Join predictions of disjoint sets of columns to predictions of all targets."""
     order = np.argsort(np.concatenate(columns)).tolist()
     owners = np.repeat(np.arange(len(columns)), [len(part) for part in columns])[order].tolist()
     return predictions[0]._replace(
@@ -292,7 +291,7 @@ def join_targets(
 def join_gradients(
     columns: Sequence[NDArray[np.intp]], gradients: Sequence[QueryGradients]
 ) -> QueryGradients:
-    """As `join_targets`, of the derivatives."""
+    """Join derivatives of disjoint sets of columns, as `join_targets` joins predictions."""
     order = np.argsort(np.concatenate(columns))
     variances = [
         np.repeat(g.variance[:, None, :], len(part), axis=1)
@@ -309,13 +308,13 @@ Result = TypeVar("Result", Predictions, QueryGradients, Coefficients, Scores)
 
 
 def reorder_results(results: Result, order: NDArray[np.integer]) -> Result:
-    """Predictions, or Scores, of the queries in another order."""
+    """Return results with the queries in another order."""
     parts = {name: part[order] for name, part in results._asdict().items() if part is not None}
     return results._replace(**parts)
 
 
 def concatenate_results(blocks: Sequence[Result]) -> Result:
-    """Join the Predictions, or the Scores, of consecutive blocks of queries."""
+    """Join the results of consecutive blocks of queries."""
     first = blocks[0]
     names = [name for name, part in first._asdict().items() if part is not None]
     parts = {name: np.concatenate([getattr(block, name) for block in blocks]) for name in names}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a model says about its queries: one Student-t or Gaussian distribution each.
+"""Predictive distributions of queries: one Student-t or Gaussian each.
 
 Everything is computed from z = (y - mean) / scale, so that the scale is never squared, and
 with the degrees of freedom nu per query [E6], [E7]; nu = inf is the Gaussian.
@@ -20,14 +20,15 @@ from lsgp.method.arrays import beside, floats, is_on_device, on_host
 from lsgp.method.contract import Predictions
 
 Float = NDArray[np.float64]
-#: Of one axis, as NumPy takes it.
+#: An index into one axis, as NumPy accepts it.
 Index: TypeAlias = (
     SupportsIndex | slice | EllipsisType | Sequence[int] | NDArray[np.integer] | NDArray[np.bool_]
 )
 
 #: Beyond this |z| every term has reached its limit; a finite bound avoids inf - inf.
 LARGEST_Z = 1e300
-#: Of millions of queries, intermediate arrays of so many at a time stay in the cache.
+#: Standard deviations are computed for this many queries at a time, so that intermediate arrays
+#: stay in the cache.
 ROWS_AT_ONCE = 1 << 14
 #: Below this distance of nu from 1, the CRPS needs the derivative instead of the difference.
 NEAR_ONE = 2e-3
@@ -48,8 +49,8 @@ class PredictiveDistribution:
     dof : float or array of shape (q,) or of the shape of `mean`, default=inf
         Degrees of freedom; infinite for a Gaussian.
     is_jittered : bool or array of shape (q,), default=False
-        Whether the local system of a query could only be solved with jitter, which is more noise
-        than the model has.
+        Whether the local system of a query could only be solved with jitter, that is with more
+        noise than the model has.
 
     Examples
     --------
@@ -75,7 +76,7 @@ class PredictiveDistribution:
             dof = dof[:, np.newaxis]  # one per query, shared by its targets
         if mean.ndim == 2 and scale.ndim == 1:
             scale = scale[:, np.newaxis]
-        if not is_on_device(mean):  # nobody but lsgp makes those, and each look would wait for it
+        if not is_on_device(mean):  # reading values back would wait for the device
             _require_positive(scale, dof)
         object.__setattr__(self, "mean", mean)
         for name, value in (("scale", scale), ("dof", dof)):
@@ -107,7 +108,7 @@ class PredictiveDistribution:
         return len(self.mean)
 
     def __getitem__(self, index: Index | tuple[Index, ...]) -> PredictiveDistribution:
-        """The distributions of some queries; indexed as NumPy indexes the first axis."""
+        """Select distributions by an index into queries, or into queries and targets."""
         first = index[0] if isinstance(index, tuple) else index
         return PredictiveDistribution(
             self.mean[index], self.scale[index], self.dof[index], self.is_jittered[first]
@@ -156,7 +157,7 @@ class PredictiveDistribution:
             )
             standard = np.where(np.isinf(self.dof), gauss, student)
             value = standard - np.log(self.scale)
-        # A point mass: all of the density at the location.
+        # A point mass has no density elsewhere.
         return np.where((self.scale == 0) & (z != 0), -np.inf, value)[()]
 
     def pdf(self, y: ArrayLike) -> Float:
@@ -187,7 +188,7 @@ class PredictiveDistribution:
         # From the lower tail, where 1 - level is still exact, and symmetric by construction.
         tail = 0.5 * (1.0 - _check_level(level))
         z = _standard_ppf(tail.reshape(tail.shape + (1,) * self.mean.ndim), on_host(self.dof))
-        z = beside(z, self.mean)  # a device has no quantiles of a Student-t
+        z = beside(z, self.mean)  # CuPy has no quantiles of a Student-t
         return self._quantile(z), self._quantile(-z)
 
     def _quantile(self, z: Float) -> Float:
@@ -257,7 +258,7 @@ def interval_score(y: ArrayLike, low: ArrayLike, high: ArrayLike, level: float) 
 
 
 def _require_positive(scale: Float, dof: Float) -> None:
-    """Refuse what no distribution has; NaN passes: systems that could not be solved have it."""
+    """Raise ValueError for negative scales or dof; NaN, of systems without a solution, passes."""
     if np.any(scale < 0):
         raise ValueError(
             f"scale must not be negative, but its smallest value is {np.nanmin(scale):g}. "
@@ -278,7 +279,7 @@ def _check_level(level: ArrayLike) -> Float:
 
 
 def _finite_dof(dof: Float) -> Float:
-    """`dof` with a harmless value where the Gaussian branch is taken anyway."""
+    """Replace infinite `dof`, for which callers take the Gaussian branch, by 1."""
     return np.where(np.isinf(dof), 1.0, dof)
 
 
@@ -309,7 +310,7 @@ def _log1p_square(u: Float) -> Float:
 def _log_gamma_half_ratio(b: Float) -> Float:
     """log(Gamma(b + 1/2) / Gamma(b)).
 
-    The difference of two log gammas loses all digits for large b: Stirling's series there.
+    The difference of two log gammas loses all digits for large b, where Stirling's series is used.
     """
     large = np.maximum(b, 20.0)
     s = 1.0 / (large * large)
@@ -364,10 +365,10 @@ def _std(scale: Float, dof: Float) -> Float:
 def distribution_of(
     predictions: Predictions, noise_variance: NDArray[np.floating] | float
 ) -> PredictiveDistribution:
-    """[E7] from what local systems say.
+    """[E7] Predictive distributions from the solutions of local systems.
 
-    ``noise_variance``, relative to the signal's, is that of the observations, (q,), (q, t) or one
-    for all; 0 for the latent function.
+    ``noise_variance`` is the observations' noise variance relative to the signal variance: (q,),
+    (q, t) or a scalar; 0 for the latent function.
     """
     scale = np.sqrt(predictions.scale * predictions.relative_variance(noise_variance))
     return PredictiveDistribution(predictions.mean, scale, predictions.dof)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Correlation functions rho of the scaled distance, by name, and what a model asks of a kernel.
+"""Correlation functions rho of the scaled distance, by name, and the interface of kernels.
 
 Each formula is a function of the *squared* distance ``r2`` in the scaled metric, and returns
 its value and its derivative with respect to ``r2``. All have value 1 at distance 0.
 The native core computes the same formulas from ``_core/formulas.h``.
 
-A kernel is one of these by its name, whose parameters are the lengthscales of the metric, a
-`Composite` of them (`lsgp.method.sum_kernel`), or an object of
-scikit-learn, which has parameters of its own: `kernel_of` makes each a `Kernel`, and nobody else
-asks which it is.
+Users give a kernel as the name of a formula, as a sum of two (`lsgp.method.sum_kernel`), or as a
+kernel object of scikit-learn. `kernel_of` makes each a `Kernel`, so that other code need not
+distinguish them. The parameters of a named kernel are the lengthscales of the metric; the others
+have parameters of their own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scipy.spatial.distance import cdist
 
 Array = NDArray[np.floating]
 ValueAndDerivative = tuple[Array, Array]
-#: Number of each input's group, or nothing.
+#: The number of each input's group (d,); empty if lengthscales are given.
 Groups = tuple[int, ...]
 
 
@@ -37,7 +37,7 @@ def rbf(r2: Array) -> ValueAndDerivative:
 def matern12(r2: Array) -> ValueAndDerivative:
     """rho = exp(-r), the exponential kernel.
 
-    Its derivative in r² is infinite at 0, where it only ever multiplies a zero: 0 stands there.
+    Its derivative in r² is infinite at 0, where it only ever multiplies 0; 0 is returned there.
     """
     r = np.sqrt(r2)
     value = np.exp(-r)
@@ -59,9 +59,9 @@ def matern52(r2: Array) -> ValueAndDerivative:
 
 
 def spherical(r2: Array) -> ValueAndDerivative:
-    """rho = 1 - 3/2 r + 1/2 r³ up to r = 1, and 0 beyond: the variogram's range is where it ends.
+    """rho = 1 - 3/2 r + 1/2 r³ up to r = 1, the range of the variogram, and 0 beyond.
 
-    Positive definite in up to three dimensions. Its derivative is infinite at 0, as of `matern12`.
+    Positive definite in up to three dimensions. Its derivative at 0 is treated as in `matern12`.
     """
     inside = np.minimum(r2, 1.0)
     r, rest = np.sqrt(inside), 1.0 - inside
@@ -79,11 +79,11 @@ KERNELS: dict[str, Callable[[Array], ValueAndDerivative]] = {
     "spherical": spherical,
 }
 
-#: Those that tuning chooses from. The spherical one is for users who ask for it: its second
-#: derivative jumps at its end, and so do gradients of a leave-one-out loss.
+#: Kernels that tuning chooses from. The spherical one must be asked for: its second derivative is
+#: discontinuous at r = 1, and so are gradients of a leave-one-out loss.
 CHOSEN_FROM = ("rbf", "matern12", "matern32", "matern52")
 
-#: Inputs up to which a kernel is positive definite, where there is a limit.
+#: The largest number of inputs for which a kernel is positive definite, where there is a limit.
 MOST_INPUTS = {"spherical": 3}
 
 #: Step of the central differences of scikit-learn kernels, relative to the lengthscale.
@@ -96,19 +96,19 @@ def first_of_groups(groups: Groups) -> list[int]:
 
 
 class KernelLike(Protocol):
-    """What is asked of a kernel object, as scikit-learn's are."""
+    """The part of the interface of scikit-learn's kernel objects that is used here."""
 
     @property
     def n_dims(self) -> int:
-        """Number of its free log parameters."""
+        """Number of free log parameters."""
 
     @property
     def theta(self) -> Array:
-        """Those, (k,)."""
+        """Values of the free log parameters, (k,)."""
 
     @property
     def bounds(self) -> Array:
-        """Of those, (k, 2)."""
+        """Bounds of the free log parameters, (k, 2)."""
 
     @overload
     def __call__(self, X: Array, Y: Array | None = None) -> Array: ...
@@ -118,42 +118,43 @@ class KernelLike(Protocol):
     ) -> tuple[Array, Array]: ...
 
     def diag(self, X: Array) -> Array:
-        """Of the matrix of points with themselves, (p,)."""
+        """The diagonal (p,) of the covariance matrix of points."""
 
     def clone_with_theta(self, theta: Array) -> KernelLike:
-        """The same but for its parameters."""
+        """A copy with these log parameters."""
 
 
 class Kernel(Protocol):
-    """What a local model asks of its kernel.
+    """The interface of a local model's kernel.
 
-    ``groups`` says how the lengthscales of the metric vary in tuning: the number of each input's
-    group (d,), whose inputs share one; empty if they are given. Groups are numbered as they come.
+    Points come unscaled (``X``) and divided by the lengthscales (``z``). ``groups`` (d,) numbers
+    the groups of inputs that share a lengthscale in tuning, in the order of their first inputs; it
+    is empty if the lengthscales are given.
     """
 
     @property
     def formula(self) -> Callable[[Array], ValueAndDerivative] | None:
-        """Of the squared scaled distance; None if the kernel is of something else."""
+        """The function of the squared scaled distance; None for other kernels."""
 
     @property
     def is_stationary(self) -> bool:
-        """Whether it is of differences of scaled inputs alone: then `cross` needs no others."""
+        """Whether the kernel depends on differences of scaled inputs alone: `cross` ignores X."""
 
     @property
     def own_logarithms(self) -> Array:
-        """Its log parameters behind the lengthscales, if an evidence has a gradient in them."""
+        """Log parameters behind the lengthscales in which the evidence has a gradient."""
 
     def n_parameters(self, d: int) -> int:
-        """Number of log parameters that a gradient has entries for."""
+        """Number of the kernel's entries in a gradient."""
 
     def correlate(self, X: Array, z: Array, with_derivatives: bool) -> tuple[Array, Array]:
-        """Matrix (p, p) of points, as they are and scaled, and its derivatives (p, p, k)."""
+        """Correlation matrix (p, p) of points, and its derivatives (p, p, k)."""
 
     def cross(self, X: Array, z: Array, X_other: Array, z_other: Array) -> Array:
-        """Correlations (p, r) of points with others, as they are and scaled."""
+        """Correlations (p, r) of points with other points."""
 
     def by_metric(self, gradient: Array) -> Array:
-        """A gradient in the log lengthscales of the metric (d,) as one in the own parameters."""
+        """Convert a gradient in the log lengthscales of the metric (d,) to the kernel's entries."""
 
     def differentiate(
         self, X: Array, query: Array, z: Array, lengthscale: Array
@@ -161,24 +162,24 @@ class Kernel(Protocol):
         """Derivatives in the query of its correlation with X, (m, d), and with itself, (d,)."""
 
     def pack(self, lengthscale: Array, groups: Groups) -> Array:
-        """The free log parameters."""
+        """Return the vector of free log parameters."""
 
     def unpack(
         self, vector: Array, lengthscale: Array, groups: Groups
     ) -> tuple[KernelSetting, Array]:
-        """The kernel, as a setting, and the lengthscales with these free log parameters."""
+        """Return the kernel setting and the lengthscales with these free log parameters."""
 
     def restrict(self, gradient: Array, groups: Groups) -> Array:
-        """The entries of a gradient that belong to the free log parameters."""
+        """Convert a gradient in all log parameters to one in the free log parameters."""
 
     def bounds(self, groups: Groups, low: float, high: float) -> list[tuple[float, float]]:
-        """Of the free log parameters; ``low`` and ``high`` are those of log lengthscales."""
+        """Bounds of the free log parameters; ``low`` and ``high`` bound log lengthscales."""
 
     def n_lengthscales(self, groups: Groups) -> int:
-        """How many of the free parameters, the first ones, are log lengthscales."""
+        """Number of log lengthscales, the first of the free log parameters."""
 
     def is_like(self, other: KernelSetting) -> bool:
-        """Whether another kernel, as a setting, is this one but for its parameters."""
+        """Whether another kernel setting differs from this kernel in parameters alone."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ class Stationary:
 
 @dataclass(frozen=True)
 class KernelObject:
-    """A kernel of scikit-learn, evaluated on the inputs as they are."""
+    """A kernel object of scikit-learn, evaluated on the unscaled inputs."""
 
     kernel: KernelLike
 
@@ -264,7 +265,7 @@ class KernelObject:
         return np.asarray(self.kernel(X, X_other))
 
     def by_metric(self, gradient: Array) -> Array:
-        # Its own lengthscales are not those of the metric, which stay as they are.
+        # The kernel has lengthscales of its own, and those of the metric are not tuned.
         return np.zeros(self.kernel.n_dims)
 
     def differentiate(
@@ -300,9 +301,9 @@ class KernelObject:
 
 
 class Composite(Kernel, ABC):
-    """A kernel of several correlations, with parameters of its own behind the lengthscales.
+    """A kernel of several correlations, with further parameters behind the lengthscales.
 
-    Exact GPs alone have one, and no backend but the reference.
+    Only exact GPs and the reference backend know these kernels.
     """
 
     formula = None
@@ -311,36 +312,36 @@ class Composite(Kernel, ABC):
     @property
     @abstractmethod
     def first_name(self) -> str:
-        """The correlation that a local model in its place has."""
+        """Name of the correlation that replaces this kernel in a local model."""
 
     @abstractmethod
     def of_inputs(self, inputs: NDArray[np.integer]) -> Composite:
-        """The same of some of the inputs."""
+        """Return the kernel of some of the inputs."""
 
     @abstractmethod
     def among_inputs(self, inputs: NDArray[np.integer], d: int) -> Composite:
-        """The same of d inputs, of which it has these, and with which the others do not vary."""
+        """Return the kernel of d inputs that depends on ``inputs`` as this one, on no others."""
 
     @property
     @abstractmethod
     def usual_logarithms(self) -> Array:
-        """The prior's medians of `own_logarithms`."""
+        """Medians of the prior of `own_logarithms`."""
 
     @abstractmethod
     def counted(self, groups: Groups | None) -> list[int]:
-        """Which of `own_logarithms` are parameters of their own: groups of inputs share some."""
+        """Indices of distinct parameters in `own_logarithms`; groups of inputs share parameters."""
 
     @abstractmethod
     def sum_slopes(self, z: Array, rows: Array, weights: Array) -> Array:
-        """Sums (q, t, d) over rows of weights (q, n, t) times slopes of correlations in z."""
+        """Sum weights (q, n, t) times derivatives of correlations in z over rows, (q, t, d)."""
 
 
-#: A kernel as a model has it: a name of `KERNELS`, a composite of them, or an object.
+#: A kernel as a field of a model: a name in `KERNELS`, a composite, or an object of scikit-learn.
 KernelSetting: TypeAlias = str | Composite | KernelLike
 
 
 def kernel_of(setting: KernelSetting) -> Kernel:
-    """What a kernel is: given by its name, as a composite, or as an object of scikit-learn."""
+    """Return the `Kernel` of a setting: of a name, a sum, or an object of scikit-learn."""
     if isinstance(setting, Composite):
         return setting
     return Stationary(setting) if isinstance(setting, str) else KernelObject(setting)

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From latent values of classes to their probabilities, and back to what moved them.
+"""The link from latent values of classes to class probabilities.
 
-A model of one-hot targets says of each query where the share of each class lies and how sure of it
-it is. Such a location may be negative or above 1; the link makes it a probability:
+A model of one-hot targets predicts the share of each class with a mean and a variance. The mean may
+be negative or above 1; the link makes it a probability:
 
 [C1] width    ε_c² = e₀² + e₁² v_c
 [C2] logit    L_c = a asinh(μ_c / 2ε_c) + b_c
 [C3] member   p = (1 − λ) softmax(L) + λ π
 [C4] pool     q ∝ exp(Σ_k ω_k log p_k)
 
-a asinh(μ / 2ε) is a log μ where μ is much larger than the width ε, linear in μ where it is much
-smaller, and monotone below 0: clipped logarithms of means and the plain softmax are its ends. Where
-the latent is uncertain, v is large, the width too, and logits are close together: a temperature for
-each query. With λ > 0 and π > 0 no probability is 0, nor 1 where there are two classes.
+a asinh(μ / 2ε) is a log μ up to a constant where μ is much larger than the width ε, linear in μ
+where it is much smaller, and monotone below 0. Its limits are clipped logarithms of means and the
+plain softmax. Where the latent variance v is large, so is the width, and logits are close together:
+each query has a temperature of its own. With λ > 0 and π > 0 no probability is 0, and none is 1 if
+there are two classes or more.
 """
 
 from __future__ import annotations
@@ -28,26 +29,26 @@ from scipy.special import log_softmax, logsumexp
 
 Array = NDArray[np.float64]
 
-#: Numbers of a link before its biases: log a, log e₀, log e₁, log λ.
+#: Length of a link's vector before the biases: log a, log e₀, log e₁, log λ.
 N_SHAPE = 4
-#: The smallest latent variance, in units of probability: rounding may leave none.
+#: The smallest latent variance, in units of probability: rounding may leave less.
 LEAST_VARIANCE = 1e-12
-#: Normal priors of a link's (log a, log e0, log e1), as strong as one row: a softmax of logarithms,
-#: with a width of a few percent.
+#: Normal priors of a link's (log a, log e0, log e1), which weigh as much as one row. The medians
+#: are a softmax of logarithms with a width of a few percent.
 LINK_CENTER, LINK_SPREAD = (0.0, -3.0, -2.3), (1.5, 2.0, 2.0)
-#: Where the logarithm of the class prior's share starts.
+#: The logarithm of the class prior's share with which the fit starts.
 LINK_START_PRIOR_SHARE = -6.9
-#: Each bias is held to 0 by half a row, and within this bound.
+#: Penalty of each squared bias, in rows, and the bound of biases.
 BIAS_PRIOR, BIAS_BOUND = 0.5, 10.0
-#: Bounds of log a, log e0, log e1 and log λ: the class prior has at most a third.
+#: Bounds of log a, log e0, log e1 and log λ; the share of the class prior is at most e⁻¹.
 LINK_BOUNDS = ((-3.0, 4.0), (-6.0, 4.0), (-8.0, 5.0), (-12.0, -1.0))
-#: The class prior has at least k / (n + k) of a link that was fitted to n rows, less what that is
-#: at the second number, and nothing from there on.
+#: The least share of the class prior in a link that was fitted to n rows falls like k / (n + k),
+#: shifted so that it is 0 from MANY_FOR_LINK rows on; k is FEW_FOR_LINK.
 FEW_FOR_LINK, MANY_FOR_LINK = 5.0, 250
 
 
 class ClassRows(NamedTuple):
-    """The labels of rows."""
+    """Labels and weights of rows, and the class prior."""
 
     codes: NDArray[np.int64]  # (n,) from 0 to C - 1
     weight: Array  # (n,)
@@ -55,16 +56,16 @@ class ClassRows(NamedTuple):
 
 
 class Latent(NamedTuple):
-    """What one model says about the shares of the classes at each query."""
+    """One model's prediction of the shares of the classes at each query."""
 
     mean: Array  # (q, C)
-    variance: Array  # (q, C) of the latent function: without noise
+    variance: Array  # (q, C) of the latent function, without noise
 
 
 def latent_of(mean: Array, scale: Array, n_classes: int) -> Latent:
-    """Latent of all classes from the location and the scale, (q, t), of the columns solved for.
+    """Return the latent of all classes from the mean and the scale, (q, t), of modeled columns.
 
-    Of two classes only the second is: the other mirrors it.
+    Of two classes, only the second one is modeled; the first has one minus its share.
     """
     variance = np.maximum(scale**2, LEAST_VARIANCE)
     if n_classes == 2:
@@ -110,7 +111,7 @@ class Link:
 
     @classmethod
     def of_vector(cls, vector: Array, prior: Array) -> Link:
-        """From logarithms of the first numbers, and the biases behind them."""
+        """Return the link of a vector: logarithms of the first four numbers, then the biases."""
         a, e0, e1, share = np.exp(vector[:N_SHAPE]).tolist()
         return cls(a, e0, e1, share, np.array(vector[N_SHAPE:]), prior)
 
@@ -125,27 +126,27 @@ class Link:
         return mix_with_prior(log_softmax(logits, axis=1), self.prior_share, self.prior)
 
     def by_mean(self, latent: Latent) -> Array:
-        """Derivative of each logit in its own mean, dL_c / dμ_c, (q, C)."""
+        """Derivative of each logit in the mean of its class, dL_c / dμ_c, (q, C)."""
         width2, u = self.widen(latent)
         return self.slope / (2.0 * np.sqrt(width2 * (1.0 + u * u)))
 
     def softmax_share(self, latent: Latent) -> Array:
-        """What of each probability is the softmax's, r_c = (1 − λ) s_c / p_c, (q, C)."""
+        """Share of the softmax in each probability, r_c = (1 − λ) s_c / p_c, (q, C)."""
         return 1.0 - np.exp(np.log(self.prior_share * self.prior) - self.log_proba(latent))
 
     def logit_variance(self, latent: Latent) -> Array:
-        """Variance of the logits, by their derivative: (dL/dμ)² v, (q, C)."""
+        """Linearized variance of the logits, (dL/dμ)² v, (q, C)."""
         return self.by_mean(latent) ** 2 * latent.variance
 
 
 def mix_with_prior(log_share: Array, prior_share: float, prior: Array) -> Array:
-    """[C3] of log probabilities (q, C)."""
+    """[C3] Mix log probabilities (q, C) of a softmax with the class prior."""
     return np.logaddexp(np.log1p(-prior_share) + log_share, np.log(prior_share * prior))
 
 
 @dataclass(frozen=True, eq=False)
 class LinearLogits:
-    """Logistic regression on inputs that are scaled: logits are W z + b, then [C3]."""
+    """A fitted logistic regression on scaled inputs: logits W z + b, then [C3]."""
 
     coefficients: Array  # (C, d)
     intercept: Array  # (C,)
@@ -158,7 +159,7 @@ class LinearLogits:
 
 
 def log_pool(log_p: Sequence[Array], weights: Sequence[float] | Array) -> Array:
-    """[C4] of the log probabilities of members, (q, C) each; weights sum to 1."""
+    """[C4] Pool the log probabilities of members, (q, C) each; weights sum to 1."""
     total = np.sum([w * p for w, p in zip(weights, log_p, strict=True)], axis=0)
     return np.asarray(total - logsumexp(total, axis=1, keepdims=True))
 
@@ -168,10 +169,10 @@ def link_loss(
 ) -> tuple[float, Array]:
     """Mean log loss of labels, and its gradient in (log a, log e₀, log e₁, log λ, b).
 
-    ``weight`` (q,) sums to 1. With s = softmax(L), p_y = (1 − λ) s_y + λ π_y, and what of that is
-    the softmax's, r = (1 − λ) s_y / p_y:
+    ``weight`` (q,) sums to 1. With s = softmax(L), p_y = (1 − λ) s_y + λ π_y, and the softmax's
+    share in it, r = (1 − λ) s_y / p_y:
 
-    [C5]  ∂/∂L_c = r (s_c − [c = y]) ;  ∂/∂b_c the same ;  ∂/∂log a = Σ_c ∂/∂L_c a asinh u_c ;
+    [C5]  ∂/∂L_c = r (s_c − [c = y]) ;  ∂/∂b_c = ∂/∂L_c ;  ∂/∂log a = Σ_c ∂/∂L_c a asinh u_c ;
           ∂/∂ε_c² = −∂/∂L_c a u_c / (2 ε_c² √(1 + u_c²)) ;
           ∂/∂log e₀ = 2 e₀² Σ_c ∂/∂ε_c² ;  ∂/∂log e₁ = 2 e₁² Σ_c v_c ∂/∂ε_c² ;
           ∂/∂log λ = λ (s_y − π_y) / p_y.
@@ -198,12 +199,12 @@ def link_loss(
 
 
 def default_link(prior: Array) -> Link:
-    """Where the fit of a link starts, and where it stays if there is nothing to fit it to."""
+    """Return the link with which a fit starts, and which is used if there is nothing to fit."""
     return Link.of_vector(_start(len(prior)), prior)
 
 
 def fit_link(latent: Latent, codes: NDArray[np.integer], weight: Array, prior: Array) -> Link:
-    """[C1] to [C3] by the log loss of labels whose latents were predicted without them."""
+    """Fit [C1] to [C3] to the log loss of labels, whose latents are leave-one-out predictions."""
     n = len(codes)
     share = weight / weight.sum()
     center, spread = np.array(LINK_CENTER), np.array(LINK_SPREAD)
@@ -225,7 +226,7 @@ def fit_link(latent: Latent, codes: NDArray[np.integer], weight: Array, prior: A
         options={"maxiter": 200},
     )
     link = Link.of_vector(found.x, prior)
-    # Not while it is fitted: what is left would be the surer, to make up for it.
+    # Raised after the fit: a fit with this share would make the softmax surer to compensate.
     return replace(link, prior_share=max(link.prior_share, least_prior_share(n)))
 
 
@@ -234,7 +235,7 @@ def _start(n_classes: int) -> Array:
 
 
 def least_prior_share(n: int) -> float:
-    """The least λ of [C3] of a link that was fitted to n rows."""
+    """Return the least λ of [C3] for a link that was fitted to n rows."""
 
     def share(k: int) -> float:
         return FEW_FOR_LINK / (k + FEW_FOR_LINK)
@@ -245,7 +246,7 @@ def least_prior_share(n: int) -> float:
 def logistic_loss(
     vector: Array, Z: Array, codes: NDArray[np.integer], weight: Array, penalty: float
 ) -> tuple[float, Array]:
-    """Summed log loss of logistic regression with a ridge, and its gradient in (W, b), raveled."""
+    """Summed log loss of logistic regression with a ridge, and its gradient in (W, b), flat."""
     n_classes = len(vector) // (Z.shape[1] + 1)
     W, b = np.split(vector.reshape(n_classes, -1), [Z.shape[1]], axis=1)
     log_s = log_softmax(Z @ W.T + b[:, 0], axis=1)

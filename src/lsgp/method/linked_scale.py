@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One scale for inputs that are coordinates of one place."""
+"""A common scale for inputs that are coordinates of one place."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
 
-#: Inputs that a projection is of, and directions in which its outputs vary: a surface has two.
+#: A place on a surface has two coordinates: a projection takes two inputs, and its outputs, however
+#: many, vary in two directions.
 N_PROJECTED = 2
 
 
 def scale_together(scale: Float, is_linked: NDArray[np.bool_]) -> Float:
-    """Standard deviations (e,), of linked columns one for all: that of two directions.
+    """Replace the standard deviations (e,) of linked columns by a common one.
 
-    Infinite, as of constant columns, where all of them are constant.
+    The common one is that of each of two directions with the same total variance. It is infinite,
+    as for a constant column, where all linked columns are constant.
     """
     if not is_linked.any():
         return scale
@@ -23,6 +25,6 @@ def scale_together(scale: Float, is_linked: NDArray[np.bool_]) -> Float:
     largest = float(deviations.max())
     common = np.inf
     if largest > 0:
-        # Nothing is squared in its own units.
+        # Relative to the largest, so that no square overflows or underflows.
         common = largest * float(np.sqrt(((deviations / largest) ** 2).sum() / N_PROJECTED))
     return np.where(is_linked, common, scale)

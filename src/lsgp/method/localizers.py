@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Localizers: the weight k(u) of a training point at relative distance u = r/h.
 
-Each is a function of ``s`` = u² and of the decay kappa, and returns the weight, its
-derivative with respect to ``s``, and its derivative with respect to kappa. Outside the
-bandwidth (u > 1) the weight is 0: `evaluate` sees to that for all of them. The native
-core computes the same formulas from ``_core/formulas.h``.
+Each is a function of ``s`` = u² and of the decay kappa, and returns the weight, its derivative
+with respect to ``s``, and its derivative with respect to kappa. The formulas hold within the
+bandwidth (u <= 1); `evaluate` sets the weight to 0 outside. The native core computes the same
+formulas from ``_core/formulas.h``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 WeightAndDerivatives = tuple[Array, Array, Array]
 
-#: Hilbert's 1/u is cut here, so that a query on top of a training point stays finite.
+#: Hilbert's 1/u is constant below this u², so that a query at a training point has a finite weight.
 SMALLEST_HILBERT_U2 = 1e-12
 
 

@@ -28,7 +28,7 @@ def squared_error(error: float, variance: float, dof: float) -> Loss:
 
 
 def log_density(error: float, variance: float, dof: float) -> Loss:
-    """Negative log density of the Gaussian, or of the Student-t."""
+    """Negative log density of the Gaussian (infinite ``dof``) or of the Student-t."""
     if math.isinf(dof):
         z2 = error**2 / variance
         return Loss(
@@ -57,10 +57,10 @@ def log_density(error: float, variance: float, dof: float) -> Loss:
 
 
 def crps(error: float, variance: float, dof: float) -> Loss:
-    """Continuous ranked probability score of the Gaussian of equal variance.
+    """Continuous ranked probability score of the Gaussian with the variance of the predictive.
 
-    For the Student-t this keeps the derivative in ``dof`` elementary; fewer than 2.5
-    degrees of freedom count as 2.5.
+    A Gaussian in place of the Student-t keeps the derivative in ``dof`` elementary; fewer than
+    2.5 degrees of freedom count as 2.5.
     """
     excess = max(dof - 2.0, 0.5)
     inflation = 1.0 if math.isinf(dof) else dof / excess

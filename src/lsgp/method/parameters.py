@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hyperparameters as the vector of logarithms that an optimizer works on."""
+"""The free hyperparameters of a model as the vector of logarithms that is optimized."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ SHARED_BOUNDS = {
     "scale_dof": (0.7, 7.0),
 }
 
-#: A logarithm this near a bound is at it.
+#: A logarithm within this distance of a bound counts as at the bound.
 AT_BOUND = 1e-6
 
-#: Largest log signal variance that calibration sets. It is beyond the range of tuning: squared
-#: errors fix the ratios of variances alone, and the signal may be e¹⁶ times the noise.
+#: The largest log signal variance that calibration sets. It is beyond the range of tuning: squared
+#: errors determine ratios of variances only, and the signal may be e¹⁶ times the noise.
 LARGEST_CALIBRATED_SIGNAL = 40.0
-#: A noise variance below this fraction of that of the targets is none: its standard deviation is
-#: less than 1/700 of theirs.
+#: A noise variance below this fraction of the targets' variance counts as no noise: its standard
+#: deviation is less than 1/700 of theirs.
 NO_NOISE = 2e-6
 
 
 def finds_no_noise(model: LocalModel) -> bool:
     """Whether a tuned noise is so small that the targets are a function of the inputs.
 
-    Relative to the variance of the targets, which is 1 in scaled units: that of the signal may be
-    many times as large where a function is smooth.
+    The noise is compared with the variance of the targets, which is 1 in scaled units. The signal
+    variance may be many times as large where a function is smooth.
     """
     return 0.0 < model.noise_variance * model.signal_variance <= NO_NOISE
 
@@ -55,12 +55,12 @@ class Parameters:
 
     given: frozenset[str]
     is_isotropic: bool = False
-    #: Of inputs that have one lengthscale together; None: each has its own.
+    #: Groups of inputs that share a lengthscale; None: each input has its own.
     groups: Groups | None = None
-    #: Instead of the usual bounds, (k, 2) each. Those of the noise and of the constant are of
-    #: variances as they are, and so are the entries of the vector then.
+    #: Bounds (k, 2) that replace the usual ones, by name. Bounds of the noise and of the constant
+    #: are those of absolute variances, not relative to the signal; the vector then has those too.
     own_bounds: Mapping[str, Array] | None = None
-    #: Whether a noise that is given stays as it is, and not its ratio to a signal that is tuned.
+    #: Whether a given noise stays fixed when the signal is tuned, instead of their ratio.
     holds_noise: bool = False
 
     def bounds_of(self, name: str) -> Array | None:
@@ -71,7 +71,7 @@ class Parameters:
         return is_relative and self.bounds_of(name) is not None
 
     def free_of(self, model: LocalModel) -> list[str]:
-        """Names of the free shared hyperparameters; a zero or infinite one is switched off."""
+        """Names of the free shared hyperparameters; zero and infinite ones are switched off."""
         return [
             name
             for name in SHARED_PARAMETERS
@@ -79,7 +79,7 @@ class Parameters:
         ]
 
     def groups_of(self, model: LocalModel) -> Groups:
-        """Which lengthscales vary together: the number of each one's group; none if given."""
+        """The number of each lengthscale's group (d,); empty if the lengthscales are given."""
         if "lengthscale" in self.given:
             return ()
         d = len(model.lengthscale)
@@ -102,7 +102,7 @@ class Parameters:
         kernel, lengthscale = model.correlation.unpack(
             vector[:n_kernel], model.lengthscale, self.groups_of(model)
         )
-        # By names that are known when it runs, so that no one type holds for them.
+        # Any, because the names are known at run time only.
         changes: dict[str, Any] = {
             name: math.exp(value) for name, value in zip(free, vector[n_kernel:], strict=True)
         }
@@ -115,7 +115,7 @@ class Parameters:
         return model.replace(kernel=kernel, lengthscale=lengthscale, **changes)
 
     def restrict(self, gradient: Array, model: LocalModel) -> Array:
-        """The entries of a backend's gradient that belong to the vector."""
+        """Convert a backend's gradient in all log hyperparameters to one in the vector."""
         n_all = len(gradient) - len(SHARED_PARAMETERS)
         kernel = model.correlation.restrict(gradient[:n_all], self.groups_of(model))
         free = self.free_of(model)
@@ -125,7 +125,7 @@ class Parameters:
             if name in free
         }
         if "signal_variance" in shared:
-            # A larger signal makes what stays as it is smaller relative to it.
+            # With a larger signal, variances that stay fixed are smaller relative to it.
             shared["signal_variance"] -= sum(
                 shared[name] for name in free if self._is_absolute(name)
             )
@@ -136,19 +136,19 @@ class Parameters:
 
     def bounds(self, model: LocalModel) -> list[tuple[float, float]]:
         kernel = model.correlation.bounds(self.groups_of(model), *LENGTHSCALE_BOUNDS)
-        own = self.bounds_of("lengthscale")
-        if own is not None:
+        given = self.bounds_of("lengthscale")
+        if given is not None:
             n = self.n_lengthscales(model) if model.correlation.is_stationary else len(kernel)
-            kernel[:n] = [(float(a), float(b)) for a, b in np.broadcast_to(own, (n, 2))]
+            kernel[:n] = [(float(a), float(b)) for a, b in np.broadcast_to(given, (n, 2))]
         return [*kernel, *(self._shared_bounds(name) for name in self.free_of(model))]
 
     def _shared_bounds(self, name: str) -> tuple[float, float]:
-        own = self.bounds_of(name)
-        return SHARED_BOUNDS[name] if own is None else (float(own[0, 0]), float(own[0, 1]))
+        given = self.bounds_of(name)
+        return SHARED_BOUNDS[name] if given is None else (float(given[0, 0]), float(given[0, 1]))
 
     def signal_range(self, model: LocalModel) -> tuple[float, float]:
-        """Of the logarithm of the signal variance, if nothing else of the model changes."""
-        if self.holds_noise:  # its ratio to the signal would change
+        """Bounds of the log signal variance if all other hyperparameters stay."""
+        if self.holds_noise:  # the noise would change with the signal
             return (math.log(model.signal_variance),) * 2
         low, high = self._shared_bounds("signal_variance")
         if self.bounds_of("signal_variance") is None:
@@ -156,16 +156,16 @@ class Parameters:
         for name in ("noise_variance", "constant_variance"):
             value = getattr(model, name)
             if self._is_absolute(name) and value > 0:
-                own = self._shared_bounds(name)
-                low, high = max(low, own[0] - math.log(value)), min(high, own[1] - math.log(value))
+                least, most = self._shared_bounds(name)
+                low, high = max(low, least - math.log(value)), min(high, most - math.log(value))
         now = math.log(model.signal_variance)
-        # What is at its bound may be beyond it by rounding.
+        # Rounding may put a value at its bound slightly beyond.
         return (low, high) if low <= high else (now, now)
 
     def at_bounds(self, model: LocalModel) -> list[str]:
-        """Names of the free hyperparameters at a bound, as often as they are."""
+        """Names of the free hyperparameters at a bound, one for each such entry of the vector."""
         n_kernel = len(self.pack(model)) - len(self.free_of(model))
-        # Groups of inputs share some of a kernel's own.
+        # Inputs of a group also share parameters of the kernel's own.
         has_own = len(model.correlation.own_logarithms) > 0
         n_own = n_kernel - self.n_lengthscales(model) if has_own else 0
         names = ["lengthscale"] * (n_kernel - n_own) + ["constant"] * n_own + self.free_of(model)
@@ -175,16 +175,16 @@ class Parameters:
         ]
 
     def cut_off(self, model: LocalModel) -> list[str]:
-        """Names of the free hyperparameters that a bound keeps from where they would go.
+        """Names of the free hyperparameters whose bound may exclude a better value.
 
-        Beyond the other bounds there is nothing: no noise, no signal, no slope, an input that does
-        not matter, a Gaussian instead of a Student-t. A smooth function has any signal variance
-        that is large enough.
+        That is the lower bound of lengthscales alone. The other bounds are close to a limit: no
+        noise, no signal, no slope, an input without effect, a Gaussian instead of a Student-t. And
+        for a smooth function, all signal variances that are large enough are about as good.
         """
         shortest = math.exp(LENGTHSCALE_BOUNDS[0] + AT_BOUND)
         is_short = bool((model.lengthscale <= shortest).any())
         return ["lengthscale"] if is_short and "lengthscale" in self.at_bounds(model) else []
 
     def n_lengthscales(self, model: LocalModel) -> int:
-        """How many entries of the vector, the first ones, are log lengthscales."""
+        """Number of log lengthscales, the first entries of the vector."""
         return model.correlation.n_lengthscales(self.groups_of(model))

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The shape of predictive distributions: what calibration may change beside one factor.
+"""The shape of predictive distributions: two numbers that calibration fits beside a factor.
 
 Errors of combined models often have heavier tails than their Student-t, or differ more in size from
-query to query than their scales do. Both stay within the Student-t family, so that quantiles,
-densities, scores, draws and intervals remain those of one distribution:
+query to query than their scales do. Both corrections stay within the Student-t family, so that
+quantiles, densities, scores, draws and intervals belong to one distribution:
 
-- the *tail* moves the inverse degrees of freedom towards those of the heaviest tails (above 0) or
-  of the Gaussian (below 0);
-- the *contrast* c multiplies each scale by (s / typical)^c, s being that of an observation there.
+- the *tail* moves the inverse degrees of freedom towards the heaviest tails (above 0) or towards
+  the Gaussian (below 0);
+- the *contrast* c multiplies each scale by (s / typical)^c, where s is the scale of an observation
+  at the query.
 
-Where no noise was found, observations and the function are the same thing: what a model then calls
-noise is part of its error, and intervals of the function have it too.
+If tuning found no noise, an observation is a value of the function. The noise of a model is then
+part of its error, and intervals of the function include it.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ from lsgp.method.distribution import PredictiveDistribution
 
 Array = NDArray[np.float64]
 
-#: Inverse degrees of freedom of the heaviest tails that calibration gives: the variance is then 2.5
-#: times the squared scale. With .4, standard deviations on the protein table were too large by
-#: 40 %, for a log density better by .005.
+#: Inverse degrees of freedom of the heaviest tails that calibration allows: the variance is then
+#: 2.5 times the squared scale. Heavier tails gain little log density, and make standard deviations
+#: much too large.
 HEAVIEST_INVERSE_DOF = 0.3
 
 
 class Shape(NamedTuple):
-    """What is done to the combined Student-t distributions of all queries.
+    """Changes of tail and contrast, applied to the combined distributions of all queries.
 
     Attributes
     ----------
     tail : float
-        From -1, all Gaussian, over 0, as the models say, to 1, all of the heaviest tails.
+        -1 makes all distributions Gaussian, 0 changes nothing, 1 gives all the heaviest tails.
     contrast : float
-        Exponent of the scale of an observation, relative to the typical one.
+        Exponent of the scale of an observation, relative to the typical scale.
     log_typical, log_smallest, log_largest : float
-        Logarithms of scales, in the scaled units of the targets: of the typical one, and of those
-        beyond which the contrast grows no further, as nothing has shown that it does.
+        Logarithms of scales, in the scaled units of the targets: of the typical scale, and of the
+        range in which the contrast was fitted. Scales outside count as its ends.
     is_noisy : bool
         Whether observations differ from the function.
     """
@@ -54,11 +55,11 @@ class Shape(NamedTuple):
     is_noisy: bool = True
 
     def shrunk(self, share: float) -> Shape:
-        """With a share of what it does."""
+        """The shape with its effect reduced to a share, 0 for none and 1 for all of it."""
         return self._replace(tail=share * self.tail, contrast=share * self.contrast)
 
     def factor(self, scale: Array) -> Array:
-        """What a scale is multiplied by where an observation has this one; in scaled units."""
+        """Factor on the scales of queries whose observations have this scale (scaled units)."""
         if self.contrast == 0.0:
             return np.ones_like(scale)
         with np.errstate(divide="ignore"):
@@ -66,27 +67,27 @@ class Shape(NamedTuple):
         return np.exp(self.contrast * (logarithm - self.log_typical))
 
     def elasticity(self, scale: Array) -> Array:
-        """Derivative of the factor's logarithm by that of the scale."""
+        """Derivative of the logarithm of `factor` in the logarithm of the scale."""
         with np.errstate(divide="ignore"):
             logarithm = np.log(scale)
         is_within = (logarithm > self.log_smallest) & (logarithm < self.log_largest)
         return np.where(is_within, self.contrast, 0.0)
 
     def inverse_dof(self, inverse: Array) -> Array:
-        """Of the calibrated distributions, from those of the combined ones."""
+        """Inverse degrees of freedom after calibration, from those before."""
         if self.tail <= 0.0:
             return (1.0 + self.tail) * inverse
         heavier = inverse + self.tail * (HEAVIEST_INVERSE_DOF - inverse)
         return np.maximum(inverse, heavier)
 
     def inverse_dof_slope(self, inverse: Array) -> Array:
-        """Derivative of `inverse_dof`."""
+        """Derivative of `inverse_dof` in its argument."""
         if self.tail <= 0.0:
             return np.full(np.shape(inverse), 1.0 + self.tail)
         return np.where(inverse < HEAVIEST_INVERSE_DOF, 1.0 - self.tail, 1.0)
 
     def inverse_dof_by_tail(self, inverse: Array) -> Array:
-        """Derivative of `inverse_dof` by the tail; at 0, of lighter tails."""
+        """Derivative of `inverse_dof` in the tail; at a tail of 0, the one from below."""
         if self.tail <= 0.0:
             return inverse
         return np.maximum(HEAVIEST_INVERSE_DOF - inverse, 0.0)
@@ -94,9 +95,10 @@ class Shape(NamedTuple):
     def apply(
         self, predicted: PredictiveDistribution, observed: PredictiveDistribution | None = None
     ) -> PredictiveDistribution:
-        """The calibrated distributions, in scaled units.
+        """Apply the shape to distributions in scaled units.
 
-        ``observed`` are those of observations at the same queries, where ``predicted`` are others.
+        ``observed`` are the distributions of observations at the same queries; None if
+        ``predicted`` are these already.
         """
         if observed is not None and not self.is_noisy:
             predicted = observed
@@ -110,5 +112,5 @@ class Shape(NamedTuple):
         )
 
 
-#: Distributions as the models say.
-AS_THEY_ARE = Shape()
+#: The shape that changes nothing.
+UNCHANGED_SHAPE = Shape()

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions drawn from the prior, as sums of waves: a kernel is the transform of a density.
+"""Functions drawn from the prior as sums of waves (random Fourier features).
 
 By Bochner's theorem a stationary correlation is rho(h) = E cos(w·h) of random frequencies w, so
 
     f(z) = Σ_j s_j (a_j cos(w_j·z) + b_j sin(w_j·z)),   a_j, b_j standard normal,
 
-has that covariance over frequencies, and is Gaussian given them. What data leave open of a function
-is its high frequencies, of which the kernel's density has few: with frequencies drawn from it, an
-error between close neighbors would be made of a handful of waves. So they are drawn from a mixture
-of the same density at finer and finer scales, and the amplitudes s_j make up for it.
+has that covariance over random frequencies, and is Gaussian given the frequencies. Data determine
+the low frequencies of a function and leave the high ones open. The kernel's density has few high
+frequencies: with frequencies drawn from it, the error between close neighbors would consist of a
+handful of waves. So frequencies are drawn from a mixture of the density at finer and finer scales,
+and the amplitudes s_j are importance weights.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ from lsgp.method.sum_kernel import SumKernel
 
 Array = NDArray[np.float64]
 
-#: Waves at each scale, a power of two as Sobol's points ask for.
+#: Waves at each scale; Sobol points need a power of two.
 WAVES_PER_SCALE = 512
-#: From one scale to the next finer one.
+#: Ratio of each scale to the next coarser one.
 SCALE_STEP = 0.5
 MOST_SCALES = 12
-#: Points for which all waves are computed at a time: they stay in the cache.
+#: Points for which all waves are computed at a time, so that they stay in the cache.
 _POINTS_AT_A_TIME = 240
-#: Points of one product of matrices: a multiple of what libraries of any processor have in a tile.
+#: Rows of one matrix product: a multiple of the tiles of BLAS libraries on any processor.
 _TILE = 48
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The density of the frequencies of a kernel, and another one to draw them from."""
+    """The spectral density of a kernel, and the Student-t from which frequencies are drawn."""
 
-    dof: float  # of the Student-t that is drawn from; infinite: normal
-    log_density: Callable[[Array], Array]  # of frequencies (k, e)
+    dof: float  # of the Student-t; infinite for the normal distribution
+    log_density: Callable[[Array], Array]  # spectral density of frequencies (k, e)
     scale: float = 1.0  # of the widest Student-t
-    n_dimensions: int | None = None  # e, where it is not that of the inputs
+    n_dimensions: int | None = None  # e; None for the number of inputs
 
 
 def _student(dof: float) -> Spectrum:
@@ -62,23 +63,25 @@ def _log_student(w: Array, dof: float) -> Array:
 
 
 def _log_spherical(w: Array) -> Array:
-    """Of the spherical kernel in three dimensions: it is the overlap of two balls of diameter 1.
+    """Log spectral density of the spherical kernel in three dimensions.
 
-    So its density is the squared transform of a ball, over (2 pi)³ times the ball's volume.
+    The kernel is the overlap of two balls of diameter 1, so its density is the squared Fourier
+    transform of a ball, over (2 pi)³ times the ball's volume.
     """
     size = np.sqrt((w * w).sum(axis=1))
-    u = 0.5 * size  # of radius 1/2
+    u = 0.5 * size  # the radius is 1/2
     small = u < 0.05
     safe = np.where(small, 1.0, u)
-    # 3 (sin u - u cos u) / u³, by its series near 0, where digits are lost.
+    # 3 (sin u - u cos u) / u³; by its series near 0, where the difference cancels.
     wave = np.where(small, 1.0 - u * u / 10.0, 3.0 * (np.sin(safe) - safe * np.cos(safe)) / safe**3)
     volume = math.pi / 6.0
     with np.errstate(divide="ignore"):
         return np.asarray(2.0 * np.log(np.abs(wave)) + math.log(volume / (2.0 * math.pi) ** 3))
 
 
-#: By the kernel's name. That of a Matérn kernel of smoothness nu is a Student-t of 2 nu. The
-#: spherical kernel in a plane is that of a plane in space; its density falls as that of `matern12`.
+#: Spectrum of each kernel, by name. The density of a Matérn kernel of smoothness nu is a Student-t
+#: with 2 nu degrees of freedom. Waves of the spherical kernel in fewer than three dimensions are
+#: those in space, cut by a plane or a line; its density falls off like that of `matern12`.
 SPECTRA: dict[str, Spectrum] = {
     "rbf": _student(math.inf),
     "matern12": _student(1.0),
@@ -90,17 +93,17 @@ SPECTRA: dict[str, Spectrum] = {
 
 @dataclass(frozen=True)
 class Waves:
-    """Frequencies that several functions share."""
+    """Frequencies and amplitudes from which any number of functions are drawn."""
 
     frequency: Array  # (k, d)
     amplitude: Array  # (k,)
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """A function: its coefficients of cosines and sines, (2, k)."""
+        """Draw a function, as its coefficients of cosines and sines (2, k)."""
         return self.amplitude * rng.standard_normal((2, len(self.amplitude)))
 
     def evaluate(self, z: Array, functions: Array) -> Array:
-        """Values (p, c) at scaled points (p, d) of functions (c, 2, k)."""
+        """Evaluate functions (c, 2, k) at scaled points (p, d); returns values (p, c)."""
         values = np.empty((len(z), len(functions)))
         for start in range(0, len(z), _POINTS_AT_A_TIME):
             part = slice(start, min(start + _POINTS_AT_A_TIME, len(z)))
@@ -108,17 +111,17 @@ class Waves:
         return values
 
     def _evaluate_tiles(self, z: Array, functions: Array) -> Array:
-        """The same of points that are few, to bits that do not depend on which others there are.
+        """As `evaluate` for few points; each value is the same to the bit whatever the others.
 
-        Libraries add up the last rows of a matrix, which fill no tile, in an order of their own,
-        and all rows of a small one in another: so all matrices have the same shape.
+        BLAS libraries sum the rows of an incomplete tile, and of small matrices, in another order.
+        So points are padded until all matrices have the same shape.
         """
         n_full = -(-len(z) // _TILE) * _TILE
         phase = np.zeros((n_full, len(self.amplitude)))
         for along, frequency in zip(z.T, self.frequency.T, strict=True):
             phase[: len(z)] += along[:, None] * frequency
         if len(functions) == 1:
-            # One wave of a shifted phase instead of two.
+            # One cosine with a shifted phase instead of a cosine and a sine.
             cosine, sine = functions[0]
             phase -= np.arctan2(sine, cosine)
             found = _multiply_tiles(np.cos(phase, out=phase), np.hypot(cosine, sine)[:, None])
@@ -129,7 +132,7 @@ class Waves:
 
 
 def _multiply_tiles(rows: Array, columns: Array) -> Array:
-    """The product of matrices, by tiles of rows."""
+    """Multiply two matrices, one tile of rows at a time."""
     tiles = [rows[k : k + _TILE] @ columns for k in range(0, len(rows), _TILE)]
     return np.concatenate(tiles)
 
@@ -137,9 +140,9 @@ def _multiply_tiles(rows: Array, columns: Array) -> Array:
 def draw_waves(
     kernel: str | Composite, n_inputs: int, finest: float, rng: np.random.Generator
 ) -> Waves:
-    """Waves of a kernel, down to the ``finest`` scale, in lengthscales, that matters."""
+    """Draw waves of a kernel, down to the ``finest`` scale that matters, in lengthscales."""
     if isinstance(kernel, SumKernel):
-        return _draw_waves_of_both(kernel, n_inputs, finest, rng)
+        return _draw_waves_of_sum(kernel, n_inputs, finest, rng)
     assert isinstance(kernel, str), f"{kernel} has no waves"
     spectrum = SPECTRA[kernel]
     d = spectrum.n_dimensions or n_inputs
@@ -152,13 +155,13 @@ def draw_waves(
     return Waves(np.ascontiguousarray(frequency[:, :n_inputs]), np.exp(0.5 * log_weight))
 
 
-def _draw_waves_of_both(
+def _draw_waves_of_sum(
     kernel: SumKernel, n_inputs: int, finest: float, rng: np.random.Generator
 ) -> Waves:
-    """Waves of each of the two, whose variances add up."""
+    """Draw waves of both correlations of a sum; their variances add up."""
     s, ratios = kernel.share, np.array(kernel.ratios)
     one = draw_waves(kernel.names[0], n_inputs, finest, rng)
-    # In lengthscales of the other, the finest scale is that of the input that these are longest of.
+    # The finest scale in lengthscales of the second: that of the input with the largest ratio.
     other = draw_waves(kernel.names[1], n_inputs, finest / ratios.max(), rng)
     return Waves(
         np.concatenate([one.frequency, other.frequency / ratios]),
@@ -169,13 +172,13 @@ def _draw_waves_of_both(
 def _scales(spectrum: Spectrum, finest: float) -> Array:
     n_scales = 1 + int(np.clip(np.ceil(np.log(finest) / np.log(SCALE_STEP)), 0, MOST_SCALES - 1))
     if math.isinf(spectrum.dof):
-        # Its density has nothing at finer scales.
+        # The density of the Gaussian kernel vanishes at finer scales.
         n_scales = min(n_scales, 3)
     return np.asarray(spectrum.scale * SCALE_STEP ** np.arange(n_scales))
 
 
 def _draw_student(dof: float, d: int, rng: np.random.Generator) -> Array:
-    """Evenly spread points of a Student-t, (WAVES_PER_SCALE, d)."""
+    """Draw quasi-random points of a Student-t, (WAVES_PER_SCALE, d)."""
     points = qmc.Sobol(d + 1, rng=rng).random(WAVES_PER_SCALE)
     points = np.clip(points, 1e-12, 1.0 - 1e-12)
     normal = special.ndtri(points[:, :d])

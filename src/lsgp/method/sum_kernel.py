@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A kernel that is a sum of two correlations: what varies over long distances, and over short ones.
+"""A kernel that is a sum of two correlations, one with long and one with short lengthscales.
 
-In the language of variograms, two nested structures. What varies slowly is known far beyond the
-rows, and what varies fast is not: with one lengthscale for both, one of the two is wrong.
+In the language of variograms, these are two nested structures. A function that varies slowly is
+known far beyond the rows, and one that varies fast is not: no single lengthscale suits both.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from lsgp.method.kernels import (
     first_of_groups,
 )
 
-#: Of the logarithm of the constant, and of those of the ratios.
+#: Bounds of the logarithm of the constant, and of the logarithms of the ratios.
 CONSTANT_BOUNDS, RATIO_BOUNDS = (-7.0, 5.0), (-6.0, 3.0)
 #: The prior's median of the logarithm of a ratio: the short lengthscales are a seventh of the long.
 USUAL_LOG_RATIO = -2.0
-#: Where the constant starts.
+#: The constant with which tuning starts.
 FIRST_CONSTANT = 0.5
 
 
@@ -35,8 +35,8 @@ FIRST_CONSTANT = 0.5
 class SumKernel(Composite):
     """[E12] rho = (rho_1(|z|) + c rho_2(|z / q|)) / (1 + c), each rho_i by its name.
 
-    The lengthscales are those of the first; q_j is what they are multiplied by in the second. Exact
-    GPs alone have it, and no backend but the reference.
+    The lengthscales of the metric are those of the first correlation; the second has q_j times as
+    long ones. Only exact GPs and the reference backend know this kernel.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class SumKernel(Composite):
 
     @classmethod
     def usual(cls, names: tuple[str, str], d: int) -> SumKernel:
-        """Where tuning starts."""
+        """The kernel of d inputs with which tuning starts."""
         return cls(names, FIRST_CONSTANT, (float(np.exp(USUAL_LOG_RATIO)),) * d)
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class SumKernel(Composite):
 
     @property
     def share(self) -> float:
-        """Of the second, in the variance."""
+        """Share of the second correlation in the variance."""
         return self.constant / (1.0 + self.constant)
 
     @property
@@ -90,7 +90,7 @@ class SumKernel(Composite):
         return [0, *(1 + j for j in first)]
 
     def _scaled(self, z: Array) -> Array:
-        """Points as the second correlation sees them."""
+        """Points in the metric of the second correlation."""
         return z / np.array(self.ratios)
 
     def correlate(self, X: Array, z: Array, with_derivatives: bool) -> tuple[Array, Array]:
@@ -108,7 +108,7 @@ class SumKernel(Composite):
         return self._slopes(z, z_other)[0]
 
     def _slopes(self, z: Array, z_other: Array) -> tuple[Array, Array, Array]:
-        """Correlations (p, r), and what they change by in the squared distances of both."""
+        """Correlations (p, r), and their derivatives in both squared distances."""
         s = self.share
         one, by_one = KERNELS[self.names[0]](cdist(z, z_other, "sqeuclidean"))
         scaled = cdist(self._scaled(z), self._scaled(z_other), "sqeuclidean")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The trend apart [E10]: a trend that is put back after the correlations alone were solved.
+"""The separate trend [E10]: a trend that is added after the correlations alone were solved.
 
-In the matrix, a trend of large prior variance takes the digits of everything else, and one of
-infinite variance cannot be there at all. Apart, it is d + 1 unknowns: the coefficients of the basis
-H = (1, z), of prior variances B. With C the inverse of the correlations with noise, rho the
-correlations with the query, and h0 = (1, 0) the basis at the query, where it is centered,
+In the matrix, a trend of large prior variance costs digits of everything else, and one of infinite
+variance is impossible. Separately, it has d + 1 unknowns: the coefficients of the basis H = (1, z),
+with prior variances B. With C the inverse of the correlations with noise, rho the correlations with
+the query, and h0 = (1, 0) the basis at the query, where it is centered,
 
     P = HᵀC H + B⁻¹,   theta = P⁻¹HᵀC y,   kappa = P⁻¹e,   e = h0 - HᵀC rho,
 
@@ -14,7 +14,7 @@ and the local solve is
     mean = theta_0 + rhoᵀ alpha,   latent variance = rho_00 - rhoᵀC rho + eᵀkappa,
     yᵀA⁻¹y = (y - H theta)ᵀ alpha + thetaᵀB⁻¹theta.
 
-These are [E3] to [E6] with A = C⁻¹ + H B Hᵀ, by Woodbury's identity; with infinite B they are
+These are [E3] to [E6] with A = C⁻¹ + H B Hᵀ, by Woodbury's identity. With infinite B they are
 ordinary and universal kriging.
 """
 
@@ -29,23 +29,26 @@ from lsgp.method.contract import LocalModel
 
 Array = NDArray[np.floating]
 
-#: Without a prior, a column whose pivot of P is below this, relative to its diagonal, is implied by
-#: the others. Far above rounding, so that backends agree on it; a query loses less than 2e-6 of
-#: the prior variance by it, since it may depend on the column by less than the rounding.
+#: A column without a prior whose pivot of P is below this, relative to its diagonal, counts as a
+#: linear combination of the others. This is far above rounding, so that backends agree, and so low
+#: that dropping the column changes predictions by next to nothing.
 KNOWN_PIVOT = 1e-10
 
 
 class TrendBasis(NamedTuple):
-    """The columns of H that the model's trend has."""
+    """The basis of the model's trend: the columns of H with a positive prior variance."""
 
     H: Array  # (m, a)
     precision: Array  # (a,) of the coefficients, 1 / B; 0 without a prior
     at_query: Array  # (a,) h0
-    inputs: NDArray[np.int64]  # (a,) the input that a column is the slope in; -1 for the constant
+    inputs: NDArray[np.int64]  # (a,) the input of each slope; -1 for the constant
 
 
 def trend_basis(model: LocalModel, z: Array, center: Array | None = None) -> TrendBasis:
-    """With h0 = (1, center) where the query stands for an area, whose center (d,) that is."""
+    """The basis at neighbors z (m, d), which are centered at the query.
+
+    The mean of an area's points, relative to the query, is ``center`` (d,): then h0 = (1, center).
+    """
     m, d = z.shape
     variance = np.concatenate([[model.constant_variance], np.full(d, model.slope_variance)])
     columns = np.flatnonzero(variance > 0)
@@ -55,7 +58,7 @@ def trend_basis(model: LocalModel, z: Array, center: Array | None = None) -> Tre
 
 
 class TrendPosterior(NamedTuple):
-    """[E10] of one local system."""
+    """[E10] Posterior of the trend's coefficients in one local system."""
 
     basis: TrendBasis
     theta: Array  # (a, t)
@@ -71,25 +74,25 @@ class TrendPosterior(NamedTuple):
         return np.asarray(self.basis.precision @ self.theta**2)
 
     def by_variance(self, weights: Array) -> tuple[float, Array]:
-        """Sums of ``weights`` (a,) times precision: over the constant, and for each slope (d,)."""
+        """Products of ``weights`` (a,) and precision: of the constant, and of each slope (d,)."""
         scaled = weights * self.basis.precision
         is_slope = self.basis.inputs >= 0
         return float(scaled[~is_slope].sum()), scaled[is_slope]
 
     def log_evidence_part(self, lengthscale: Array) -> float:
-        """½ log |P B|, by which ½ log |A| is more than that of the correlations with noise.
+        """½ log |P B|, the difference between ½ log |A| and that of the correlations with noise.
 
-        Without a prior it is that of the restricted likelihood, for slopes in the inputs
-        themselves: those in z = x / l would favor long lengthscales.
+        Without a prior, it is the term of the restricted likelihood for slopes in x. Slopes in
+        z = x / l would favor long lengthscales.
         """
         is_free = (self.basis.precision == 0) & (self.basis.inputs >= 0)
         by_unit = np.log(lengthscale[self.basis.inputs[is_free]]).sum()
         return 0.5 * self.log_determinant + float(by_unit)
 
     def evidence_by_variance(self, signal_variance: float) -> tuple[float, Array]:
-        """[E11] Gradient of the negative log evidence in log B: constant, and each slope.
+        """[E11] Gradient of the negative log evidence in log B: of the constant, and each slope.
 
-        B HᵀA⁻¹H = 1 - P⁻¹B⁻¹; without a prior nothing depends on its variance.
+        Uses B HᵀA⁻¹H = 1 - P⁻¹B⁻¹; it is 0 for coefficients without a prior.
         """
         precision = self.basis.precision
         has_prior = precision > 0
@@ -98,7 +101,7 @@ class TrendPosterior(NamedTuple):
         return self.by_variance(0.5 * (largest - np.diag(self.inverse_precision) - misfit))
 
     def slopes(self, coefficients: Array, n_inputs: int) -> Array:
-        """The slopes (d, ...) among coefficients (a, ...); 0 for a trend without slopes."""
+        """Select the slopes (d, ...) of coefficients (a, ...); 0 for a trend without slopes."""
         is_slope = self.basis.inputs >= 0
         if not is_slope.any():
             return np.zeros((n_inputs, *coefficients.shape[1:]))
@@ -106,10 +109,11 @@ class TrendPosterior(NamedTuple):
 
 
 def solve_trend(basis: TrendBasis, gram: Array, moment: Array, of_query: Array) -> TrendPosterior:
-    """From HᵀC H (a, a), HᵀC y (a, t) and HᵀC rho (a,).
+    """Solve for the trend from HᵀC H (a, a), HᵀC y (a, t) and HᵀC rho (a,).
 
-    A column that others imply has no pivot. With a prior its pivot is the prior's precision, which
-    none is below; without, its coefficient is unknown, and is left out.
+    The pivot of a column that is a linear combination of others is 0 up to rounding. With a prior,
+    the pivot is at least the prior's precision. Without one, the coefficient is unknown, and the
+    column is left out.
     """
     a = len(basis.precision)
     e = basis.at_query - of_query

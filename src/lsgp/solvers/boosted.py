@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Boosted trees beside the local models: where targets jump, steps fit better than any kernel.
 
-They say where an observation lies, not how far from there it may be: they move the location of a
-prediction a share of the way to theirs (`lsgp.method.combination.lean`), and its scale stays that
-of the models, wider where both disagree.
+Trees predict a location without a scale. A prediction of the models moves a share of the way to it,
+and becomes wider where both disagree (`lsgp.method.combination.blend_location`).
 
-There is one fit for each fold of the rows, of all others, so that every row has a prediction by
-trees that have not seen it. Queries have the mean of all fits.
+There is one fit for each fold of the rows, to all rows outside the fold. So every row is predicted
+by trees that have not seen it. Queries are predicted by the mean of all fits.
 """
 
 from __future__ import annotations
@@ -20,48 +19,51 @@ from lsgp.backends.leaves import Nodes
 
 Array = NDArray[np.float64]
 
-#: The fold of rows that no fit has seen.
+#: The fold number of rows that no fit has seen.
 UNSEEN = -1
 
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """Fits of all rows but a fold each, in the inputs as they are and in scaled targets."""
+    """One fit per fold, to the rows outside it, with unscaled inputs and scaled targets."""
 
     nodes: Nodes
-    baseline: Array  # (folds, t): what the trees of a fit are added to
-    share: float  # of them in the location of a prediction
-    folds: NDArray[np.int32]  # (n,) of the rows of models
-    held_out: Array  # (n, t): what the fit without a row's fold says of it
+    baseline: Array  # (folds, t) constant of each fit, to which its trees are added
+    share: float  # of the trees in the location of a prediction
+    folds: NDArray[np.int32]  # (n,) fold of each row
+    held_out: Array  # (n, t) prediction of each row by the fit without its fold
 
     @property
     def n_trees(self) -> int:
         return len(self.nodes.roots)
 
     def by_fold(self, X: Array) -> Array:
-        """What each fit says of queries, (q, folds, t)."""
+        """Predictions of queries by each fit, (q, folds, t)."""
         return self.nodes.sums(X).reshape(len(X), *self.baseline.shape) + self.baseline
 
     def locate(self, X: Array) -> Array:
-        """Of queries, (q, t)."""
+        """Predictions of queries by the mean of all fits, (q, t)."""
         return np.asarray(self.by_fold(X).mean(axis=1))
 
     def locate_without(self, X: Array, rows: NDArray[np.integer]) -> Array:
-        """Of queries, (q, t), each by fits that have not seen one row of ``rows`` (q,); -1: all."""
+        """Predictions of queries (q, t), each by fits that have not seen the row ``rows`` (q,).
+
+        A row of -1 stands for none: all fits predict.
+        """
         folds = np.where(rows < 0, UNSEEN, self.folds[rows])
-        located = np.empty((len(X), self.baseline.shape[1]))
+        t = self.baseline.shape[1]
+        located = np.empty((len(X), t))
         for fold in np.unique(folds).tolist():
-            own = np.flatnonzero(folds == fold)
-            located[own] = self.locate(X[own]) if fold == UNSEEN else self._by_one(fold, X[own])
+            queries = np.flatnonzero(folds == fold)
+            if fold == UNSEEN:
+                located[queries] = self.locate(X[queries])
+            else:
+                trees = self.nodes.only(t * fold, t * (fold + 1))
+                located[queries] = trees.sums(X[queries]) + self.baseline[fold]
         return located
 
-    def _by_one(self, fold: int, X: Array) -> Array:
-        """What the fit without a fold says of queries, (q, t)."""
-        t = self.baseline.shape[1]
-        return self.nodes.only(t * fold, t * (fold + 1)).sums(X) + self.baseline[fold]
-
     def with_rows(self, X: Array) -> BoostedTrees:
-        """With more rows, which no fit has seen."""
+        """The same trees for more rows, which no fit has seen."""
         unseen = np.full(len(X), UNSEEN, dtype=np.int32)
         return replace(
             self,
@@ -70,5 +72,5 @@ class BoostedTrees:
         )
 
     def keep_rows(self, kept: NDArray[np.bool_]) -> BoostedTrees:
-        """Without the other rows; the trees stay as they are."""
+        """The same trees for some of the rows, given by a mask (n,)."""
         return replace(self, folds=self.folds[kept], held_out=self.held_out[kept])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which solver a model needs, and what a fit takes without a device: asked here alone."""
+"""The choice of the solver for a model, and the time that a fit takes on the host."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.nodes import LazyNodes
 from lsgp.solvers.solver import Solver
 
-#: Seconds that local models take one core in a default fit of this many rows, and of more.
+#: Seconds on one core that local models take in a default fit of MANY_ROWS rows or more.
 SECONDS_OF_LOCAL, MANY_ROWS = 40.0, 4000
-#: Cubed rows that the host factors in a second, which several threads do not share.
+#: Cubed number of rows per second of factorizations on the host, which use one thread.
 CUBED_PER_SECOND = 5.4e10
 
 
 def choose_solver(
     problem: LocalProblem, index: SearchIndex, n_neighbors: int | None, backend: Backend
 ) -> Solver:
-    """The exact solver where all rows are neighbors of every query with weight 1.
+    """Return the solver for a model.
 
-    The coarse one where units reach for more rows than they are. One for each level of noise where
-    targets differ in it.
+    The exact solver if all rows are neighbors of every query with weight 1, the coarse one if far
+    rows enter as groups, and one solver per noise level if targets differ in it.
     """
     if problem.model.noise_levels is not None:
         return LeveledSolver(
@@ -45,7 +45,7 @@ def choose_solver(
         and model.bandwidth is None
         and not model.normalize
         and n_neighbors is not None
-        # What was fitted on a device is predicted anywhere, if it takes long and much memory.
+        # The limit of devices: a host can predict too, with more time and memory.
         and n <= min(n_neighbors, LARGEST_EXACT_FAST)
     )
     if is_exact:
@@ -53,7 +53,7 @@ def choose_solver(
         return ExactSolver(problem, index, n_neighbors, backend.name)
     if model.is_coarse and n_neighbors is not None and n > n_neighbors:
         return CoarseSolver(problem, index, n_neighbors, backend.name, LazyNodes(problem))
-    # What only exact GPs have natively may be of more rows than these take, after updates.
+    # Only exact GPs have sums of kernels natively, and updates may add rows beyond their limit.
     name = backend.name if backend.knows(model.correlation) else reference.name
     return LocalSolver(problem, index, n_neighbors, name)
 
@@ -65,7 +65,10 @@ def change_rows(
     n_neighbors: int | None,
     may_extend: bool,
 ) -> Solver:
-    """The solver that a model needs with other rows; ``may_extend`` a factor by rows behind."""
+    """Return the solver for a model whose rows changed.
+
+    ``may_extend`` allows an exact solver to extend its factor by rows that were appended.
+    """
     changed = choose_solver(problem, index, n_neighbors, solver.backend)
     if not (isinstance(changed, ExactSolver) and isinstance(solver, ExactSolver)):
         return changed
@@ -74,7 +77,7 @@ def change_rows(
 
 
 def change_backend(solver: Solver, backend: Backend) -> Solver:
-    """The same model solved by another backend; itself if that is the one it has."""
+    """Return a solver of the same model with this backend."""
     if solver.backend is backend:
         return solver
     problem = backend.prepare(solver.problem)
@@ -82,7 +85,7 @@ def change_backend(solver: Solver, backend: Backend) -> Solver:
 
 
 def seconds_on_host(n: int, work: float, n_threads: int) -> float:
-    """What a fit takes without a device, roughly: short ones are not worth one."""
+    """Estimate the seconds of a fit on the host: a device does not pay off for short fits."""
     local = SECONDS_OF_LOCAL * work * min(1.0, n / MANY_ROWS) / n_threads
-    # Of more rows, no exact GP is tried.
+    # With more rows, no exact GP is tried.
     return local if n > work * LARGEST_EXACT else local + n**3 / CUBED_PER_SECOND

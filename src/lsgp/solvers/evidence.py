@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The evidence of an exact GP: the log marginal likelihood of all rows, and its gradient."""
+"""The evidence of an exact GP: the log marginal likelihood of all rows, with derivatives."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from lsgp.method.trend import solve_trend, trend_basis
 
 Array = NDArray[np.float64]
 
-#: Evidence, a sum over all rows, of what cannot be factored.
+#: Negative log evidence of a matrix that has no factor.
 BAD_EVIDENCE = 1e10
-#: Variance of an exact GP's constant, relative to that of the signal. Its slope is centered at the
-#: mean of the rows and that of a local model at the query: with a flat constant it is the same.
+#: Variance of an exact GP's constant, relative to the signal variance. Its slope is centered at the
+#: mean of the rows, and that of a local model at the query; a nearly flat prior of the constant
+#: makes both models agree.
 FLAT = 50.0
 
 
@@ -31,18 +32,8 @@ class Evidence(NamedTuple):
     by_rows: Array  # (n, d) in the inputs of the rows
 
 
-def negative_log_evidence(problem: LocalProblem, dense: Dense = HOST) -> tuple[float, Array]:
-    """Negative log marginal likelihood of all rows, mean over the targets, and its gradient.
-
-    The gradient is in log hyperparameters, in the order of `Scores`. The trend is centered at
-    the mean of the rows.
-    """
-    found = evidence_of(problem, dense)
-    return found.value, found.gradient
-
-
-def evidence_of(problem: LocalProblem, dense: Dense = HOST) -> Evidence:
-    """As `negative_log_evidence`, and its derivatives in the inputs of the rows."""
+def negative_log_evidence(problem: LocalProblem, dense: Dense = HOST) -> Evidence:
+    """Compute the negative log evidence of a problem, with the trend centered at the row mean."""
     X, y, noise, model = problem
     n, n_targets = y.shape
     s2 = model.signal_variance
@@ -74,7 +65,7 @@ def evidence_of(problem: LocalProblem, dense: Dense = HOST) -> Evidence:
     if by_basis is not None:
         by_constant, by_slopes = trend.evidence_by_variance(s2)
         if by_slopes.size:
-            # Of A = C⁻¹ + H B Hᵀ in H: A⁻¹H B, which is C H P⁻¹, less what the targets say.
+            # Derivative in H through A = C⁻¹ + H B Hᵀ: A⁻¹H B = C H P⁻¹, minus the misfit's part.
             by_H = by_basis[0] - alpha @ trend.theta.T / (s2 * n_targets)
             by_z += by_H[:, basis.inputs >= 0]
     else:
@@ -91,6 +82,6 @@ def evidence_of(problem: LocalProblem, dense: Dense = HOST) -> Evidence:
         0.0,
         0.0,
     ]
-    # All are centered, so that a row moves the others too.
+    # The mean of the rows is subtracted, so each row also shifts all others.
     by_rows = (by_z - by_z.mean(axis=0)) / model.lengthscale
     return Evidence(value, np.concatenate([by_kernel, shared]), by_rows)

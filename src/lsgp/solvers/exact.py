@@ -30,16 +30,16 @@ from lsgp.solvers.exact_gradient import differentiate
 from lsgp.solvers.exact_query import query_system
 from lsgp.solvers.exact_system import ExactSystem, LeftOut
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver, Standing
+from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver, UnitInfo
 
 Array = NDArray[np.float64]
 
 
 class ExactSolver:
-    """Solves from one system of all rows, which is made when first needed, and once.
+    """Solves from one system of all rows, which is factored once, on first use.
 
-    That takes seconds for many rows, so it is kept here; what can be made again, and is large, is
-    neither pickled nor copied.
+    The factor is kept because it takes seconds for many rows. It is neither pickled nor copied,
+    because it is large and can be computed again.
     """
 
     def __init__(
@@ -67,15 +67,15 @@ class ExactSolver:
     def nbytes(self) -> int:
         dense = dense_for(self.problem.model, self.backend.dense)
         whole = dense.host_bytes(len(self.problem.X))
-        own = whole // 2 if self._is_single else whole
-        return own if self._joint_system is None else own + whole
+        single = whole // 2 if self._is_single else whole
+        return single if self._joint_system is None else single + whole
 
     @property
     def _is_single(self) -> bool:
-        """Whether the factor is in single precision, as far as it is known."""
-        system = self._system
-        is_asked_for = self.problem.model.is_single
-        return is_asked_for if system is None else isinstance(system.factor, SingleFactor)
+        """Whether the factor is, or is planned to be, in single precision."""
+        if self._system is None:
+            return self.problem.model.is_single
+        return isinstance(self._system.factor, SingleFactor)
 
     @property
     def keeps_factor(self) -> bool:
@@ -95,9 +95,9 @@ class ExactSolver:
 
     @property
     def joint_system(self) -> ExactSystem:
-        """The same in double precision, for what holds of several queries at once.
+        """The system in double precision, for covariances between queries.
 
-        Differences of covariances would not have enough digits.
+        Differences of covariances need more digits than predictions.
         """
         if not self.problem.model.is_single:
             return self.system
@@ -108,13 +108,13 @@ class ExactSolver:
                     self._joint_system = ExactSystem.solve(problem, self.backend.dense)
             return self._joint_system
 
-    def let_go(self) -> None:
-        """Of the system for joint predictions, which is made again when there is room for it."""
+    def free_joint_system(self) -> None:
+        """Free the memory of `joint_system`, which is computed again on its next use."""
         with self._lock:
             self._joint_system = None
 
     def extend(self, previous: ExactSolver) -> ExactSolver:
-        """The same solver, from what another one has solved of its first rows."""
+        """Return this solver with a factor extended from that of a solver of its first rows."""
         with one_blas_thread():
             system = previous.system.extend(self.problem)
         return ExactSolver(self.problem, self.index, self.n_neighbors, self.backend_name, system)
@@ -135,7 +135,7 @@ class ExactSolver:
         return Plan(self.backend.dense.block_size, resources.n_threads, len(self.problem.X))
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
-        # Threads are those of the blocks: n_jobs, and the same sums whatever it is.
+        # Blocks run in threads (n_jobs); one BLAS thread in each makes sums independent of n_jobs.
         with one_blas_thread():
             narrow = on_host(queries).astype(self.problem.X.dtype, copy=False)
             return self._note(self.system.predict(narrow, mean_only), block).beside(queries)
@@ -153,7 +153,7 @@ class ExactSolver:
             if groups is None:
                 return self._note(self.system.leave_out(rows), block)
             parts = []
-            # Rows in the order of the groups, each of which is left out once.
+            # Rows sorted by group, so that each group is left out once.
             order = np.argsort(groups[rows], kind="stable")
             edges = np.flatnonzero(np.diff(groups[rows[order]])) + 1
             for places in np.split(order, edges) if len(rows) else [order]:
@@ -162,7 +162,7 @@ class ExactSolver:
             return self._note(solved, block)
 
     def _leave_group_out(self, rows: NDArray[np.int32], groups: NDArray[np.int32]) -> Predictions:
-        """Rows of one group, predicted from the others; those of none (-1) each without itself."""
+        """Predict rows of one group from all other rows; of group -1, each row without itself."""
         if not len(rows) or groups[rows[0]] < 0:
             return self.system.leave_out(rows)
         members = np.flatnonzero(groups == groups[rows[0]])
@@ -170,7 +170,7 @@ class ExactSolver:
             return self.system.leave_out(rows)
         kept = self._left_out
         if kept is None or not np.array_equal(kept.members, members):
-            # A large group goes on in the next block.
+            # Kept, because a large group continues in the next block.
             kept = self._left_out = self.system.without(members)
         return self.system.leave_group_out(rows, kept)
 
@@ -196,13 +196,13 @@ class ExactSolver:
 
     def work(self, n_queries: int) -> float:
         n, d = self.problem.X.shape
-        # A column of the inverse for the row, correlations (an exponential is about 20) for each.
+        # A column of the inverse, and a row of correlations per query (an exponential is about 20).
         return float(n * n + n_queries * n * (3 * d + 20))
 
     def _note(self, solved: Predictions, block: Block) -> Predictions:
         n = len(self.problem.X)
         neighbors = np.broadcast_to(np.arange(n, dtype=np.int32), (len(solved.status), n))
-        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        block.note(solved.status, self.problem, neighbors)
         return solved
 
     def systems(
@@ -217,13 +217,13 @@ class ExactSolver:
             without = np.array([row]) if row >= 0 else np.empty(0, np.int64)
             if row >= 0 and groups is not None and groups[row] >= 0:
                 without = np.flatnonzero(groups == groups[row])
-            with one_blas_thread():  # the sums of predictions, to the last digit
+            with one_blas_thread():  # to the last digit as `predict`
                 system = query_system(self.system, query, without)
             failures.note(i, np.array([system.status]), self.problem, system.rows[None])
             yield system.rows, system
 
-    def stand_for(self, units: NDArray[np.integer]) -> Standing:
-        return Standing.of_rows(self.problem, units)
+    def unit_info(self, units: NDArray[np.integer]) -> UnitInfo:
+        return UnitInfo.of_rows(self.problem, units)
 
     def describe(self) -> str:
         return "all rows"
@@ -234,17 +234,17 @@ class ExactSolver:
 
 @dataclass(frozen=True)
 class ExactSmoother:
-    """From the one factor, of which a query's coefficients would be as many as there are rows.
+    """Smooths with the factor of all rows, without forming each query's coefficients.
 
-    The trend's basis is smoothed beside the values: what is left of it multiplies the trend.
+    The trend's basis is smoothed beside the values; its error gives the factors of the trend.
     """
 
-    system: ExactSystem  # whose targets are the values, and behind them the basis
+    system: ExactSystem  # whose targets are the values, then the basis
     n_values: int
 
     @classmethod
-    def build(cls, system: ExactSystem, given: RowValues) -> ExactSmoother:
-        values = given.function + given.noise
+    def build(cls, system: ExactSystem, row_values: RowValues) -> ExactSmoother:
+        values = row_values.function + row_values.noise
         basis = np.column_stack([np.ones(system.n), system.z])
         return cls(system.with_targets(np.column_stack([values, basis])), values.shape[1])
 

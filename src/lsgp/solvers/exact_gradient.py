@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Derivatives in the query of predictions from the system of all rows, many queries at a time.
+"""Derivatives of an exact GP's predictions in the queries, many queries at a time.
 
-As `lsgp.backends.query_gradient`, where all weights are 1 and nothing moves but the correlations
-with the query and the center of the trend.
+The special case of `lsgp.backends.query_gradient` in which all weights are 1: only the correlations
+with the query and the center of the trend depend on the query.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def differentiate(system: ExactSystem, queries: Array) -> tuple[Predictions, Que
     z = np.where(are_finite(z)[:, None], z, 0.0)
     for start in range(0, q, TILE):
         part = slice(start, min(start + TILE, q))
-        # The last tile is padded, so that nothing depends on how many queries come together.
+        # The last tile is padded, so that results do not depend on the number of queries.
         tile = np.zeros((TILE, d))
         tile[: part.stop - start] = z[part]
         mean, variance, misfit = _differentiate_tile(system, tile)
@@ -46,16 +46,16 @@ def differentiate(system: ExactSystem, queries: Array) -> tuple[Predictions, Que
 
 
 def _differentiate_tile(system: ExactSystem, z: Array) -> tuple[Array, Array, Array]:
-    """Of mean (q, t, d), variance (q, d) and misfit (q, t, d) at scaled queries (q, d)."""
+    """Derivatives of mean (q, t, d), variance (q, d) and misfit (q, t, d) at scaled queries."""
     model, d = system.problem.model, z.shape[1]
     k, sum_slopes = correlate_with_slopes(model, z, system.z)
     T = system.centering(z)
     trend = system.trend(T, system.gram, system.moment)
     rest = system.at_center() - np.einsum("qp,qpa->qa", k @ system.by_trend, T)
     theta, kappa = trend.mean, trend.solve(rest[:, :, None])
-    # [E10] The solutions of each query's own system.
+    # [E10] alpha and beta of each query.
     alpha = system.alpha - system.by_trend @ (T @ theta)  # (q, n, t)
-    beta = system.multiply(k.T).T[:, :, None] + system.by_trend @ (T @ kappa)  # (q, n, 1)
+    beta = system.factor.solve(k.T).T[:, :, None] + system.by_trend @ (T @ kappa)  # (q, n, 1)
     slope = np.zeros((len(z), d, theta.shape[2])), np.zeros((len(z), d, 1))
     if model.slope_variance > 0:
         slope = theta[:, -d:], -kappa[:, -d:]

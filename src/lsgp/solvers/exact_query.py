@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The system of one query of an exact GP, as the reference backend solves it: to be explained."""
+"""The local system of one query of an exact GP, which explanations of a prediction need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 def query_system(
     exact: ExactSystem, query: Array, left_out: NDArray[np.integer] | None = None
 ) -> LocalSystem:
-    """The system of one query (d,), perhaps without rows."""
+    """Return the local system of one query (d,), without the rows ``left_out``."""
     problem = exact.problem
     point = exact.scale(query[None])
     if exact.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
@@ -28,7 +28,7 @@ def query_system(
     correlation = exact.factor.correlate(point)[0]
     T = exact.centering(point)
     gram, moment = exact.gram, exact.moment
-    solved = np.column_stack([exact.multiply(correlation), exact.alpha, exact.by_trend])
+    solved = np.column_stack([exact.factor.solve(correlation), exact.alpha, exact.by_trend])
     rows, t = np.arange(exact.n, dtype=np.int32), exact.alpha.shape[1]
     is_whole = left_out is None or not len(left_out)
     if left_out is not None and not is_whole:
@@ -44,7 +44,7 @@ def query_system(
     rest = exact.at_center() - k @ by_trend
     explained = k @ by_k[:, 0]
     if is_whole and problem.model.is_single:
-        # That of predictions, which has fewer digits.
+        # As in `ExactSystem.predict`, with the digits of single precision.
         explained = exact.products(point, mean_only=False)[0][0]
     variance = 1.0 - explained + trend.variance(rest[None])[0]
     theta, kappa = trend.mean[0], trend.solve(rest[None, :, None])[0, :, 0]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The system of all rows, factored once for all queries: where a local model is an exact GP.
+"""The system of all rows, factored once for all queries, if a local model is an exact GP.
 
 With the rectangular localizer and all rows as neighbors, the local systems of all queries differ
 in their trend alone, whose slope is centered at the query. The correlations are factored without
-it, and the trend is put back for each query [E10], which is a system of d + 1 unknowns (universal
+the trend, which is then added for each query [E10] by a system of d + 1 unknowns (universal
 kriging, with a prior if that is proper). So the equations are those of the local solve, [E1] to
-[E6], and not an approximation of them; leaving out a row needs no other factor either.
+[E6], without approximation. Leaving out rows uses the same factor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.dense import Dense, InverseFactor, matrix_bytes
+from lsgp.backends.dense import Dense, InverseFactor
 from lsgp.backends.dense_host import HOST, are_finite, correlate, dense_for
 from lsgp.backends.local_system import SMALLEST_VARIANCE
 from lsgp.method import contract
@@ -28,29 +28,27 @@ from lsgp.solvers.refinement import solve_refined
 
 Array = NDArray[np.float64]
 
-#: With more rows, factoring takes too long, and the inverse factor too much memory: on a host,
+#: With more rows, factoring on the host takes too long, and the inverse factor too much memory.
 LARGEST_EXACT = 10_000
-#: and on a device, which does n³ two hundred times as fast.
+#: The same limit on a device, which factors much faster.
 LARGEST_EXACT_FAST = 40_000
-#: Entries of the trends' matrices that are worked on at a time: a few hundred kilobytes.
+#: Entries of the trends' matrices that are computed at a time, so that they stay in the cache.
 NUMBERS_AT_A_TIME = 1 << 16
-#: The trend is centered no farther from the rows, in lengthscales.
+#: Largest distance of the trend's center from the rows, in lengthscales.
 FARTHEST = 1e4
-
-exact_bytes = matrix_bytes
 
 
 def largest_exact(dense: Dense) -> int:
-    """Rows up to which an exact GP is worth trying."""
+    """Return the largest number of rows for which an exact GP is tried."""
     return LARGEST_EXACT_FAST if dense.is_fast else LARGEST_EXACT
 
 
 @dataclass(frozen=True)
 class ExactSystem:
-    """C is the inverse of the correlations with noise; H the trend's basis, (1, z)."""
+    """A factored exact GP: C is the inverse of the correlations with noise, and H = (1, z)."""
 
     problem: LocalProblem
-    center: Array  # (d,) of z, for the sake of rounding
+    center: Array  # (d,) subtracted from the rows, to lose fewer digits
     z: Array  # (n, d)
     factor: InverseFactor
     alpha: Array  # (n, t) C y
@@ -59,13 +57,13 @@ class ExactSystem:
     moment: Array  # (d + 1, t) HᵀC y
     misfit: Array  # (t,) yᵀC y
     status: int
-    jitter: float  # on the diagonal
+    jitter: float  # added to the diagonal
     dense: Dense
-    rest: Array  # (n, d + 1 + t) what rounding leaves of H and of y
+    rest: Array  # (n, d + 1 + t) residuals of the solves for H and y, due to rounding
 
     @property
     def inverse_factor(self) -> Array:
-        """(n, n), lower triangular."""
+        """The inverse of the Cholesky factor (n, n), lower triangular, on the host."""
         return self.factor.to_host()
 
     @property
@@ -86,10 +84,10 @@ class ExactSystem:
                 if system.is_consistent:
                     return system
                 jitter = max(contract.FIRST_JITTER, 10.0 * system.jitter)
-                del system, inverted  # there may be no room for two
+                del system, inverted  # memory may not suffice for two
 
     def extend(self, problem: LocalProblem) -> ExactSystem:
-        """The system of these rows and of more behind them, from the factor that there is."""
+        """Return the system of a problem with more rows behind these, by extending the factor."""
         new = slice(self.n, len(problem.X))
         added = self.scale(problem.X[new])
         factor = None
@@ -103,9 +101,10 @@ class ExactSystem:
 
     @property
     def is_consistent(self) -> bool:
-        """Whether rounding changes predictions of the rows by less than their noise; or no factor.
+        """Whether rounding changes predictions of the rows by less than their noise.
 
-        That is relative to the scale that the targets have, if the signal's is smaller.
+        The noise is relative to the signal variance, or to the scale of the targets if that is
+        larger. Always true if there is no factor.
         """
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE or not self.rest.any():
             return True
@@ -117,7 +116,7 @@ class ExactSystem:
             scale = np.abs(self.misfit - trend.explained[0]) / self.n
             allowed = np.maximum(scale, self.problem.model.signal_variance)
             is_more = np.mean(missed**2, axis=0) > allowed * max(noise, SMALLEST_VARIANCE)
-        return not is_more.any()  # nor of what is not finite, which no jitter mends
+        return not is_more.any()  # also true for NaN, which no jitter would mend
 
     @classmethod
     def _of_factor(
@@ -152,7 +151,7 @@ class ExactSystem:
         )
 
     def predict(self, queries: Array, mean_only: bool = False) -> Predictions:
-        """As `predict` of a backend, from all rows; the variance is what takes the time."""
+        """Predict queries from all rows, as `Backend.predict`; most of the time is the variance."""
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(queries))
         z = self.scale(queries)
@@ -161,23 +160,21 @@ class ExactSystem:
         k_by_factor2, k_by_alpha, k_by_trend = self.products(z, mean_only)
         T = self.centering(z)
         trend = self.trend(T, self.gram, self.moment)
-        # How far the trend's basis at the query is from what the correlations predict of it.
+        # The trend's basis at the query, minus its prediction by the correlations.
         rest = self.at_center() - np.einsum("qp,qpa->qa", k_by_trend, T)
-        mean = k_by_alpha + np.einsum("qa,qat->qt", rest, trend.mean)
-        variance = 1.0 - k_by_factor2 + trend.variance(rest)
-        status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
-        status = np.where(is_finite, status, contract.STATUS_NOT_FINITE)
-        misfit = self.misfit - trend.explained
-        return self._predictions(mean, variance, misfit, self.n, status)
+        variance = 1.0 - k_by_factor2
+        solved = self._with_trend(trend, rest, k_by_alpha, variance, self.misfit, self.n)
+        status = np.where(is_finite, solved.status, np.int32(contract.STATUS_NOT_FINITE))
+        return solved._replace(status=status)
 
     def with_targets(self, y: Array) -> ExactSystem:
-        """The same system of other targets (n, t)."""
+        """Return the system with other targets (n, t), which has the same factor."""
         problem = self.problem._replace(y=y)
         state = self.dense, self.center, self.z, self.factor, self.status, self.jitter
         return self._of_factor(problem, *state)
 
     def predict_areas(self, centers: Array, points: Array) -> Predictions:
-        """As `predict`, of averages over points (q, p, d), with the trend centered at centers."""
+        """Predict averages over points (q, p, d), with the trend centered at ``centers``."""
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(centers))
         parts = [self._predict_area(*area) for area in zip(centers, points, strict=True)]
@@ -193,17 +190,15 @@ class ExactSystem:
         trend = self.trend(T, self.gram, self.moment)
         at_area = np.concatenate([[1.0], (z - z_center).mean(axis=0)])[self._trend_variance > 0]
         rest = at_area - (k @ self.by_trend @ T[0])[None]
-        mean = (k @ self.alpha)[None] + np.einsum("qa,qat->qt", rest, trend.mean)
-        solved = self.factor.half(k)
-        variance = np.array([prior - solved @ solved]) + trend.variance(rest)
-        status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
-        return self._predictions(mean, variance, self.misfit - trend.explained, self.n, status)
+        half = self.factor.half(k)
+        variance = np.array([prior - half @ half])
+        return self._with_trend(trend, rest, (k @ self.alpha)[None], variance, self.misfit, self.n)
 
     def covariance(self, queries: Array) -> Array:
-        """[J1] of all pairs of queries (q, q): what is left of the prior, and of the trend.
+        """[J1] Covariance of the errors of all pairs of queries, (q, q).
 
-        With kappa of [E10], the correlations have rho - kᵀC k + kappaᵀHᵀC H kappa of it, and the
-        trend has kappaᵀB⁻¹kappa.
+        With kappa of [E10], the correlations contribute rho - kᵀC k + kappaᵀHᵀC H kappa, and the
+        trend contributes kappaᵀB⁻¹kappa.
         """
         z = self.scale(queries)
         k = self.factor.correlate(z)
@@ -219,30 +214,28 @@ class ExactSystem:
         return np.asarray(total + uncentered @ self.gram @ uncentered.T + by_prior @ by_prior.T)
 
     def leave_out(self, rows: NDArray[np.integer]) -> Predictions:
-        """Predictions of training rows, each from all of the others."""
+        """Predict training rows, each from all other rows."""
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE or not len(rows):
             return self._unsolved(len(rows))
-        # The trends of a block of rows fit into the cache; those of all rows would not.
+        # In blocks of rows, whose trends fit into the cache.
         size = max(1, NUMBERS_AT_A_TIME // self.gram.size)
         parts = [self._leave_out(rows[k : k + size]) for k in range(0, len(rows), size)]
         predictions: Predictions = contract.concatenate_results(parts)
         return predictions
 
     def _leave_out(self, rows: NDArray[np.integer]) -> Predictions:
-        own, alpha = self.factor.diagonal(rows)[:, None], self.alpha[rows]
+        diagonal, alpha = self.factor.diagonal(rows)[:, None], self.alpha[rows]
         T = self.centering(self.z[rows])
         trend = self.trend(T, *self._without(rows))
-        rest = np.einsum("qp,qpa->qa", self.by_trend[rows] / own, T)
-        y = np.asarray(self.problem.y[rows], dtype=float)
-        mean = y - alpha / own + np.einsum("qa,qat->qt", rest, trend.mean)
+        rest = np.einsum("qp,qpa->qa", self.by_trend[rows] / diagonal, T)
+        mean = np.asarray(self.problem.y[rows], dtype=float) - alpha / diagonal
         noise = self.problem.model.noise_variance * self.problem.noise[rows].astype(float)
-        variance = 1.0 / own[:, 0] - noise - self.jitter + trend.variance(rest)
-        misfit = self.misfit - alpha**2 / own - trend.explained
-        status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
-        return self._predictions(mean, variance, misfit, self.n - 1, status)
+        variance = 1.0 / diagonal[:, 0] - noise - self.jitter
+        misfit = self.misfit - alpha**2 / diagonal
+        return self._with_trend(trend, rest, mean, variance, misfit, self.n - 1)
 
     def predict_without(self, queries: Array, rows: NDArray[np.integer]) -> Predictions:
-        """Means at queries, each without one of the rows; variances mean nothing."""
+        """Means at queries, each without one of the rows; variances are not valid."""
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(queries))
         z = self.scale(queries)
@@ -251,7 +244,7 @@ class ExactSystem:
         k = self.factor.correlate(z)
         distinct, position = np.unique(rows, return_inverse=True)
         columns = self.factor.inverse_columns(distinct)
-        # What leaving the row out takes from C y and C H, as in `exact_query`.
+        # Leaving the row out changes C y and C H by a rank-one term, as in `exact_query`.
         share = np.einsum("qn,nq->q", k, columns[:, position]) / self.factor.diagonal(rows)
         k_by_alpha = k @ self.alpha - share[:, None] * self.alpha[rows]
         k_by_trend = k @ self.by_trend - share[:, None] * self.by_trend[rows]
@@ -263,9 +256,9 @@ class ExactSystem:
         return self._predictions(mean, np.ones(len(z)), np.zeros_like(mean), self.n - 1, status)
 
     def without(self, members: NDArray[np.integer]) -> LeftOut:
-        """What predictions of these rows, all of them left out, need (`leave_group_out`)."""
-        own = self.factor.columns(members)
-        block = own.T @ own
+        """Return the system without a group of rows, for `leave_group_out`."""
+        columns = self.factor.columns(members)
+        block = columns.T @ columns
         solved = np.linalg.solve(
             block,
             np.column_stack([np.eye(len(block)), self.alpha[members], self.by_trend[members]]),
@@ -283,9 +276,9 @@ class ExactSystem:
         )
 
     def leave_group_out(self, rows: NDArray[np.integer], left_out: LeftOut) -> Predictions:
-        """Predictions of rows of a group, from all rows that are not in it.
+        """Predict rows of a group from all rows outside the group.
 
-        As in `leave_out`, with the block of C of the group in place of its diagonal element.
+        As `leave_out`, with the group's block of C in place of a diagonal element.
         """
         if self.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
             return self._unsolved(len(rows))
@@ -293,33 +286,25 @@ class ExactSystem:
         T = self.centering(self.z[rows])
         trend = self.trend(T, left_out.gram, left_out.moment)
         rest = np.einsum("qp,qpa->qa", left_out.by_trend[places], T)
-        y = np.asarray(self.problem.y[rows], dtype=float)
-        mean = y - left_out.by_alpha[places] + np.einsum("qa,qat->qt", rest, trend.mean)
+        mean = np.asarray(self.problem.y[rows], dtype=float) - left_out.by_alpha[places]
         noise = self.problem.model.noise_variance * self.problem.noise[rows].astype(float)
-        variance = left_out.variance[places] - noise - self.jitter + trend.variance(rest)
-        misfit = left_out.misfit - trend.explained
-        status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
-        return self._predictions(mean, variance, misfit, self.n - len(left_out.members), status)
-
-    # -- parts of them ---------------------------------------------------------------------
+        variance = left_out.variance[places] - noise - self.jitter
+        n_left = self.n - len(left_out.members)
+        return self._with_trend(trend, rest, mean, variance, left_out.misfit, n_left)
 
     def scale(self, queries: NDArray[np.floating]) -> Array:
-        """Queries in the metric of the system, around its center."""
+        """Center and scale queries as the rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             return (np.asarray(queries, dtype=float) - self.center) / self.problem.model.lengthscale
 
-    def multiply(self, column: Array) -> Array:
-        """C times a column, or several."""
-        return self.factor.solve(column)
-
     def _without(self, rows: NDArray[Any]) -> tuple[Array, Array]:
         """`gram` and `moment` without each of the rows, (q, d + 1, d + 1) and (q, d + 1, t)."""
-        u, own = self.by_trend[rows][:, :, None], self.factor.diagonal(rows)[:, None, None]
-        gram = self.gram - u * u.transpose(0, 2, 1) / own
-        return gram, self.moment - u * self.alpha[rows][:, None, :] / own
+        u, diagonal = self.by_trend[rows][:, :, None], self.factor.diagonal(rows)[:, None, None]
+        gram = self.gram - u * u.transpose(0, 2, 1) / diagonal
+        return gram, self.moment - u * self.alpha[rows][:, None, :] / diagonal
 
     def products(self, z: Array, mean_only: bool) -> tuple[Array, Array, Array]:
-        """Of the correlations k with the rows: kᵀC k (q,), kᵀC y (q, t), kᵀC H (q, d + 1)."""
+        """kᵀC k (q,), kᵀC y (q, t) and kᵀC H (q, d + 1), of the correlations k with the rows."""
         right = np.column_stack([self.alpha, self.by_trend])
         squares, products = self.factor.products(z, right, mean_only)
         t = self.alpha.shape[1]
@@ -327,15 +312,15 @@ class ExactSystem:
 
     @cached_property
     def _trend_variance(self) -> Array:
-        """Prior variance of the coefficient of each column of H, (d + 1,)."""
+        """Prior variances of the coefficients of H, (d + 1,)."""
         model = self.problem.model
         slopes = np.full(self.z.shape[1], model.slope_variance)
         return np.concatenate([[model.constant_variance], slopes])
 
     def centering(self, z: Array) -> Array:
-        """What turns H into the trend's basis centered at the points z, (q, d + 1, a)."""
+        """Matrices (q, d + 1, a) that turn H into the trend's basis centered at points z (q, d)."""
         q, d = z.shape
-        # Farther away nothing changes any more, but for rounding.
+        # A center farther away would change nothing except rounding.
         largest = np.abs(z).max(axis=1, keepdims=True, initial=FARTHEST)
         z = z * (FARTHEST / largest)
         T = np.broadcast_to(np.eye(1 + d), (q, 1 + d, 1 + d)).copy()
@@ -349,6 +334,7 @@ class ExactSystem:
         return at_center[self._trend_variance > 0]
 
     def trend(self, T: Array, gram: Array, moment: Array) -> QueryTrends:
+        """[E10] Posterior of the trend for the centering T, from HᵀC H and HᵀC y."""
         variance = self._trend_variance
         T_transposed = T.transpose(0, 2, 1)
         precision = T_transposed @ gram @ T
@@ -363,6 +349,24 @@ class ExactSystem:
         columns = np.full((q, self.alpha.shape[1]), np.nan)
         status = np.full(q, self.status, np.int32)
         return Predictions(columns, unknown, columns, unknown, status, np.ones(q))
+
+    def _with_trend(
+        self,
+        trend: QueryTrends,
+        rest: Array,
+        mean: Array,
+        variance: Array,
+        misfit: Array,
+        n_rows: int,
+    ) -> Predictions:
+        """[E10] Add the trend to predictions of the correlations alone, from ``n_rows`` rows.
+
+        ``rest`` (q, a) is the trend's basis at each query minus its prediction by the correlations.
+        """
+        mean = mean + np.einsum("qa,qat->qt", rest, trend.mean)
+        status = np.where(trend.determines(rest), self.status, contract.STATUS_UNDETERMINED)
+        misfit = misfit - trend.explained
+        return self._predictions(mean, variance + trend.variance(rest), misfit, n_rows, status)
 
     def _predictions(
         self, mean: Array, variance: Array, misfit: Array, m: int, status: NDArray[Any]
@@ -380,12 +384,12 @@ class ExactSystem:
 
 
 def _on_diagonal(problem: LocalProblem, jitter: float) -> Array:
-    """What is added to the correlations there, (n,)."""
+    """Noise and jitter on the diagonal of the correlations, (n,)."""
     return problem.model.noise_variance * problem.noise.astype(float) + jitter
 
 
 class LeftOut(NamedTuple):
-    """A group of rows that is left out, and the system without it; B is its block of C."""
+    """The system without a group of rows; B is the group's block of C."""
 
     members: NDArray[np.integer]  # (g,) rows, ascending
     variance: Array  # (g,) diagonal of the inverse of B

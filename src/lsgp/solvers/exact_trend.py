@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The trend of an exact system, put back for each query [E10]: many systems of d + 1 unknowns."""
+"""The trend of an exact GP at each query [E10]: many systems of d + 1 unknowns."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class QueryTrends:
-    """Posterior of the trend's coefficients, for each query."""
+    """Posterior of the trend's coefficients for each query, with the trend centered there."""
 
     precision: Array  # (q, a, a)
     mean: Array  # (q, a, t)
-    explained: Array  # (q, t) what the trend takes from the misfit
+    explained: Array  # (q, t) by which the trend reduces the misfit
     by_solver: Callable[[Array, Array], Array]
 
     def solve(self, right: Array) -> Array:
@@ -28,18 +28,18 @@ class QueryTrends:
         return self.by_solver(self.precision, right)
 
     def variance(self, basis: Array) -> Array:
-        """Of the linear combinations (q, a) of the coefficients."""
+        """Posterior variance of linear combinations (q, a) of the coefficients, (q,)."""
         return np.asarray((basis * self.solve(basis[:, :, None])[:, :, 0]).sum(axis=1))
 
     def determines(self, basis: Array) -> NDArray[np.bool_]:
-        """Whether linear combinations (q, a) depend on no coefficient that nothing is known of."""
+        """Whether the rows or the prior determine linear combinations (q, a) of coefficients."""
         again = (self.precision @ self.solve(basis[:, :, None]))[:, :, 0]
         unit = np.sqrt(np.diagonal(self.precision, axis1=1, axis2=2)) + np.abs(basis)
         return np.asarray((np.abs(again - basis) <= 1e-6 * unit).all(axis=1))
 
 
 def solve_with_prior(precision: Array, right: Array) -> Array:
-    """Solutions of many small systems, the shortest ones where rounding made one singular."""
+    """Solve many small systems; if rounding made one singular, by least squares."""
     try:
         return np.asarray(np.linalg.solve(precision, right), dtype=float)
     except np.linalg.LinAlgError:
@@ -47,7 +47,7 @@ def solve_with_prior(precision: Array, right: Array) -> Array:
 
 
 def solve_free(precision: Array, right: Array) -> Array:
-    """As `solve_with_prior`, without one: rows may determine a part of the coefficients alone."""
+    """Solve many small systems without a prior, whose rows may determine some coefficients only."""
     diagonal = np.diagonal(precision, axis1=1, axis2=2)
     unit = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     scaled = precision * unit[:, :, None] * unit[:, None, :]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Status codes of many local systems, gathered into one error or warning that names the first."""
+"""Status codes of many local systems, collected into one error or warning that names the first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lsgp.compute.warn import warn_user
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
 
-#: What to do about a system that was not solved.
+#: What users can do, by status; a larger noise variance for all others.
 _REMEDIES = {
     contract.STATUS_NOT_FINITE: "Check the scale of the inputs against the lengthscale.",
     contract.STATUS_UNDETERMINED: (
@@ -21,7 +21,7 @@ _REMEDIES = {
 
 
 class Failures:
-    """Queries whose local system could not be solved, or not as it is, gathered over blocks."""
+    """Collects the queries, over all blocks, whose system failed or needed jitter."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -36,7 +36,7 @@ class Failures:
         problem: LocalProblem,
         neighbors: RowsOfQueries,
     ) -> None:
-        """Take in a block: status (q,) and neighbors (q, m) of the queries from ``start`` on."""
+        """Add a block: status (q,) and neighbors (q, m) of the queries from ``start`` on."""
         if status.max(initial=contract.STATUS_OK) == contract.STATUS_OK:
             return
         jittered = np.flatnonzero(status == contract.STATUS_JITTERED)
@@ -55,6 +55,7 @@ class Failures:
             self.first = (query, int(status[failed[0]]), n_duplicates)
 
     def raise_if_any(self, n_queries: int, model: LocalModel) -> None:
+        """Raise one LinAlgError for all systems that were not solved."""
         if self.first is None:
             return
         query, status, n_duplicates = self.first
@@ -67,14 +68,14 @@ class Failures:
         )
 
     def is_jittered(self, n_queries: int) -> NDArray[np.bool_]:
-        """Of each query (q,), whether one of its systems needed jitter."""
+        """Whether a system of each query needed jitter, (q,)."""
         mask = np.zeros(n_queries, dtype=bool)
         for queries in self._jittered:
             mask[queries] = True
         return mask
 
     def warn_if_jittered(self, n_queries: int, model: LocalModel) -> None:
-        """One warning for all systems that were solved with more noise than the model has."""
+        """Issue one warning for all systems that were solved with more noise than the model's."""
         if self.first_jittered is None:
             return
         query, n_duplicates = self.first_jittered

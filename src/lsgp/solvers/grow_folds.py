@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Boosted trees for each fold of the rows: every row has trees that have not seen it."""
+"""Growing boosted trees for each fold of the rows, so that every row has trees without it."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 
 Array = NDArray[np.float64]
 
-#: Leaves of a tree that are tried, and between how many rows there are for each of them.
+#: Numbers of leaves that are tried, and the least and largest number of rows per leaf.
 LEAVES, ROWS_PER_LEAF = (8, 31, 127), (50, 1000)
-#: Rows in a leaf, at least.
+#: Least number of rows in a leaf.
 FEWEST_IN_LEAF = 4
-#: Trees that may be grown since a fold that they do not see was predicted best, and their step.
+#: Growing stops after so many trees without a better prediction of the held-out fold; step size.
 PATIENCE, LEARNING_RATE = 50, 0.1
-#: Classes of labels, at most: each has trees of its own.
+#: Largest number of classes, because each class has trees of its own.
 MOST_CLASSES = 10
-#: Held-out rows of a fold by which the number of trees is chosen.
+#: Number of held-out rows of a fold by which the number of trees is chosen.
 N_WATCHED = 4096
 
 
 class FoldFit(NamedTuple):
-    """Trees of all rows but those of a fold."""
+    """Trees fitted to all rows outside a fold."""
 
-    of_targets: tuple[Grown, ...]
-    errors: Array  # (n_trees,) mean square of the held-out errors, or log loss, of so many trees
+    by_target: tuple[Grown, ...]
+    errors: Array  # (n_trees,) held-out mean squared error, or log loss, by the number of trees
 
 
 class _Rows(NamedTuple):
-    """The rows that are in a fold, binned: where inputs are parted says nothing of targets."""
+    """The rows that belong to folds, with binned inputs; bins do not depend on targets."""
 
     y: Array  # (k, t)
     weight: Array | None  # (k,)
@@ -56,23 +56,24 @@ def grow_folds(
     n_threads: int = 1,
     has_labels: bool = False,
 ) -> BoostedTrees:
-    """Trees of targets (n, t), without each fold; ``check`` is called now and then.
+    """Fit trees to targets (n, t) without each fold; ``check`` is called regularly to interrupt.
 
-    Of labels, targets are 0 or 1, and trees are of their log odds.
+    With ``has_labels``, targets are 0 or 1, and the trees predict log odds.
     """
-    dealt = np.flatnonzero(folds != UNSEEN)
-    bins = Bins.of(X[dealt], LEAVES[-1])
-    own = None if weight is None else weight[dealt]
-    rows = _Rows(y[dealt], own, folds[dealt], bins, bins.number(X[dealt]), has_labels)
+    in_folds = np.flatnonzero(folds != UNSEEN)
+    bins = Bins.of(X[in_folds], LEAVES[-1])
+    weight = None if weight is None else weight[in_folds]
+    binned = bins.number(X[in_folds])
+    rows = _Rows(y[in_folds], weight, folds[in_folds], bins, binned, has_labels)
     numbers = np.unique(rows.folds).tolist()
-    # The first fold says how large trees are.
-    sizes = [_growth(n_trees, n) for n in leaves_of(len(dealt))]
+    # The number of leaves is chosen on the first fold.
+    sizes = [_growth(n_trees, n) for n in leaves_of(len(in_folds))]
     tried = [_fit_without(rows, numbers[0], growth, check) for growth in sizes]
     best = int(np.argmin([fit.errors.min() for fit in tried]))
 
     def fit_others(start: int, stop: int) -> list[FoldFit]:
-        own = numbers[1 + start : 1 + stop]
-        return [_fit_without(rows, fold, sizes[best], check) for fold in own]
+        block = numbers[1 + start : 1 + stop]
+        return [_fit_without(rows, fold, sizes[best], check) for fold in block]
 
     others = run_blocks(fit_others, len(numbers) - 1, 1, n_threads)
     fits = [tried[best], *(fit for part in others for fit in part)]
@@ -80,7 +81,7 @@ def grow_folds(
 
 
 def leaves_of(n: int) -> list[int]:
-    """Leaves of a tree that are tried for so many rows."""
+    """Return the numbers of leaves that are tried for n rows."""
     least, most = ROWS_PER_LEAF
     if n > most * LEAVES[-1]:
         return [LEAVES[-1]]
@@ -94,16 +95,16 @@ def _growth(n_trees: int, n_leaves: int) -> Growth:
 def _fit_without(rows: _Rows, fold: int, growth: Growth, check: Callable[[], None]) -> FoldFit:
     is_seen = rows.folds != fold
     held_out = np.flatnonzero(~is_seen)
-    # Far from each other: files may be sorted.
+    # Evenly spaced, because files may be sorted.
     some = np.linspace(0, len(held_out) - 1, min(len(held_out), N_WATCHED)).astype(np.intp)
     watched = held_out[np.unique(some)]
     weight = None if rows.weight is None else rows.weight[is_seen]
     if rows.has_labels:
         known = Watched(rows.numbers[watched], rows.y[watched])
-        own = np.ones(int(is_seen.sum())) if weight is None else weight
-        y = rows.y[is_seen]
-        of_columns = grow_log_odds(growth, rows.bins, rows.numbers[is_seen], y, own, known, check)
-        return FoldFit(of_columns, of_columns[0].errors)
+        weight = np.ones(int(is_seen.sum())) if weight is None else weight
+        numbers, y = rows.numbers[is_seen], rows.y[is_seen]
+        by_target = grow_log_odds(growth, rows.bins, numbers, y, weight, known, check)
+        return FoldFit(by_target, by_target[0].errors)
     fits = tuple(
         grow(
             growth,
@@ -122,9 +123,9 @@ def _fit_without(rows: _Rows, fold: int, growth: Growth, check: Callable[[], Non
 def _assemble(
     X: Array, y: Array, folds: NDArray[np.int64], fits: Sequence[FoldFit]
 ) -> BoostedTrees:
-    """The trees of all folds as one, as many as suit the rows that each has not seen."""
+    """Join the fits of all folds, cut to the number of trees with the least held-out error."""
     n_trees = int(np.argmin(_mean_errors([fit.errors for fit in fits]))) + 1
-    grown = [each for fit in fits for each in fit.of_targets]
+    grown = [each for fit in fits for each in fit.by_target]
     trees = BoostedTrees(
         nodes=join([each.nodes.first(n_trees) for each in grown]),
         baseline=np.array([each.baseline for each in grown]).reshape(len(fits), -1),
@@ -133,13 +134,13 @@ def _assemble(
         held_out=np.empty_like(y),
     )
     for start in range(0, len(X), N_WATCHED):
-        own = slice(start, start + N_WATCHED)
-        rows = np.arange(len(X))[own]
-        trees.held_out[own] = trees.locate_without(X[own], rows)
+        part = slice(start, start + N_WATCHED)
+        rows = np.arange(len(X))[part]
+        trees.held_out[part] = trees.locate_without(X[part], rows)
     return trees
 
 
 def _mean_errors(errors: Sequence[Array]) -> Array:
-    """Of fits with as many trees as the shortest of them has."""
+    """Mean errors of several fits, for each number of trees that all of them have."""
     shortest = min(map(len, errors))
     return np.asarray(np.mean([error[:shortest] for error in errors], axis=0))

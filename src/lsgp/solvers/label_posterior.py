@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""GP classifiers of few rows with their hyperparameters integrated out, by Laplace's evidence."""
+"""GP classifiers of few rows whose hyperparameters are averaged, weighted by Laplace's evidence."""
 
 from __future__ import annotations
 
@@ -15,72 +15,75 @@ from lsgp.solvers.posterior import N_MEMBERS, Choices, Kinds, Posterior, draw_pr
 
 Array = NDArray[np.float64]
 
-#: Median and spread of the log odds' variance, and the variance of their constant.
+#: Prior median and spread of the log odds' variance, and the variance of their constant.
 AMPLITUDE, AMPLITUDE_SPREAD, CONSTANT = 1.0, 1.5, 1.5
-#: Classes, at most: each has a mode of its own.
+#: Largest number of classes, because each class has a mode of its own.
 MOST_CLASSES = 10
-#: Draws from the prior, and from how many rows on half as many do.
+#: Number of draws from the prior; with more than MANY_ROWS rows, half as many.
 N_DRAWS, MANY_ROWS = 256, 64
 
 
 class Drawn(NamedTuple):
-    """Hyperparameters that stand for a part of their posterior."""
+    """A weighted draw of hyperparameters from their posterior."""
 
-    covariance: Covariance  # of the log odds, in the units of an input transform
-    x: int  # which transform
+    covariance: Covariance  # of the log odds, in the units of the input transform
+    x: int  # number of the input transform
     weight: float
 
 
 class LabelPosterior(Posterior):
-    """Laplace's log evidence of many hyperparameters at a time."""
+    """The posterior of the hyperparameters of classifiers, by Laplace's evidence."""
 
     def __init__(self, choices: Choices, columns: Array, weight: Array, clock: Clock) -> None:
         super().__init__(choices, columns, np.ones(len(columns)), clock)
         self.weight = weight
-        self.constant = 0.0  # that of the log odds is beside their amplitude
+        self.constant = 0.0  # `log_evidence` adds CONSTANT instead
 
     def amplitudes(self, u: Array) -> Array:
-        """(k,) variances of the log odds, but for their constant."""
+        """Variances (k,) of the log odds without their constant."""
         return np.asarray(AMPLITUDE * np.exp(AMPLITUDE_SPREAD * u[:, self.n_groups + 1]))
 
     def log_evidence(self, u: Array, kind: Kinds) -> Array:
-        """(k,), half of the sum over the classes: two of them mirror each other, and count once."""
+        """Log evidence (k,): of a single column, or half of the sum over all columns.
+
+        The columns of two classes mirror each other, and count once.
+        """
         values = np.empty(len(u))
         for i in range(len(u)):
             self.clock.check()
-            own = slice(i, i + 1)
-            K = self.amplitudes(u[own]) * self.covariances(u[own], kind[own])[0] + CONSTANT
+            one = slice(i, i + 1)
+            K = self.amplitudes(u[one]) * self.covariances(u[one], kind[one])[0] + CONSTANT
             modes = [find_mode(K, column, self.weight) for column in self.y.T]
             values[i] = sum(mode.log_evidence for mode in modes) / min(2, len(modes))
         return np.where(np.isfinite(values), values, -BAD_EVIDENCE)
 
     def covariance(self, u: Array, kind: int) -> Covariance:
-        """[C8] of one draw, in the units of its transform."""
-        own = self.member(u, kind).model
+        """[C8] Covariance of one draw, in the units of its transform."""
+        model = self.member(u, kind).model
         amplitude = float(self.amplitudes(u[None])[0])
-        lengthscale = np.asarray(own.lengthscale, dtype=float)
-        return Covariance(str(own.kernel), lengthscale, own.slope_variance, amplitude, CONSTANT)
+        lengthscale = np.asarray(model.lengthscale, dtype=float)
+        return Covariance(str(model.kernel), lengthscale, model.slope_variance, amplitude, CONSTANT)
 
 
 def integrate_labels(
     choices: Choices, columns: Array, weight: Array, rng: np.random.Generator, clock: Clock
 ) -> list[Drawn]:
-    """Hyperparameters that stand for their posterior, with weights that sum to 1.
+    """Draw hyperparameters from their posterior, with weights that sum to 1.
 
-    ``columns`` (n, t) are 1 where a row has the class of the column, and ``weight`` is (n,).
+    ``columns`` (n, t) are 1 for rows of the column's class, else 0; ``weight`` (n,) is of rows.
     """
     posterior = LabelPosterior(choices, columns, weight, clock)
     n_draws = N_DRAWS if len(columns) <= MANY_ROWS else N_DRAWS // 2
     u, kind = draw_prior(posterior.n_dimensions, choices.kind_weights, n_draws, rng)
     log_evidence = posterior.log_evidence(u, kind)
-    # The middles of equal parts of the weights, sorted: few members that cover all of them.
+    # Midpoints of equal parts of the sorted weights: few members that represent all draws.
     order = np.lexsort((posterior.amplitudes(u), kind))
     edges = np.cumsum(np.exp(log_evidence - log_evidence.max())[order])
     middles = (np.arange(N_MEMBERS) + 0.5) / N_MEMBERS
     chosen = order[np.searchsorted(edges, middles * edges[-1])]
     drawn = []
     for i, count in zip(*np.unique(chosen, return_counts=True), strict=True):
-        own = int(kind[i])
-        covariance = posterior.covariance(u[i], own)
-        drawn.append(Drawn(covariance, own // len(choices.kernels), float(count) / N_MEMBERS))
+        number = int(kind[i])
+        covariance = posterior.covariance(u[i], number)
+        drawn.append(Drawn(covariance, number // len(choices.kernels), float(count) / N_MEMBERS))
     return drawn

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact GP classification of few rows by Laplace's approximation, one class against the others.
+"""Exact GP classification of few rows by Laplace's approximation, each class against the others.
 
 The log odds f of a class are a GP of all rows, f ~ N(0, K) with
 
 [C8]  K = a (ρ(r²) + s zᵀz') + c ,   p(y = 1 | f) = σ(f),
 
-z the scaled inputs, s the slope's variance and c that of the constant. Its posterior is taken as
+z the scaled inputs, s the slope's variance and c the constant's. Its posterior is approximated by
 the normal distribution at the mode f̂, where K⁻¹f̂ = g := w (y − σ(f̂)), w the weights of the rows,
 with the curvature W = w σ(f̂)(1 − σ(f̂)). With B = I + W^½ K W^½,
 
 [C9]  log Z = −½ f̂ᵀg + Σ w log σ(±f̂) − ½ log |B| ;
       μ(x) = k(x)ᵀg ,  v(x) = k(x, x) − k(x)ᵀ W^½ B⁻¹ W^½ k(x) ,  p(x) = σ(μ / √(1 + πv/8)).
 
-Without its own row, the marginal variance v̂ at a row becomes ṽ = v̂ / (1 − v̂W), and its mean f̂ − ṽg.
-Of more than two classes, each has a GP of its own with the same hyperparameters, and the
-probabilities of belonging to each are divided by their sum.
+Leaving a row out changes its marginal variance v̂ to ṽ = v̂ / (1 − v̂W), and its mean to f̂ − ṽg.
+With more than two classes, each has a GP of its own with the same hyperparameters, and their
+probabilities are divided by their sum.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from lsgp.method.link import mix_with_prior
 
 Array = NDArray[np.float64]
 
-#: Steps of Newton's method, and the change of log odds at which it ends.
+#: Largest number of Newton steps, and the change of log odds at which they end.
 MOST_STEPS, SMALLEST_STEP = 30, 1e-6
-#: No row is so sure that it has no curvature.
+#: Lower bound of the curvature W.
 SMALLEST_CURVATURE = 1e-9
 
 
 class Covariance(NamedTuple):
-    """[C8] Hyperparameters of the log odds."""
+    """[C8] Hyperparameters of the log odds, and their covariances."""
 
     kernel: str
     lengthscale: Array  # (d,)
@@ -51,21 +51,22 @@ class Covariance(NamedTuple):
     constant_variance: float
 
     def between(self, A: Array, B: Array) -> Array:
+        """Prior covariances (p, q) of rows A (p, d) and B (q, d)."""
         za, zb = A / self.lengthscale, B / self.lengthscale
         formula = kernel_of(self.kernel).formula
-        assert formula is not None, "a kernel of the distance"
+        assert formula is not None, "classifiers need a kernel of the distance"
         rho = formula(cdist(za, zb, "sqeuclidean"))[0]
         return self.amplitude * (rho + self.slope_variance * (za @ zb.T)) + self.constant_variance
 
     def at(self, A: Array) -> Array:
-        """Prior variance of each row."""
+        """Prior variances of rows A."""
         z = A / self.lengthscale
         slopes = self.slope_variance * (z**2).sum(axis=1)
         return self.amplitude * (1.0 + slopes) + self.constant_variance
 
 
 class Mode(NamedTuple):
-    """Of one class against the others."""
+    """The mode of one class's log odds against the others."""
 
     f: Array  # (n,) log odds
     gradient: Array  # (n,) g
@@ -75,7 +76,7 @@ class Mode(NamedTuple):
 
 
 def find_mode(K: Array, y: Array, weight: Array, start: Array | None = None) -> Mode:
-    """[C9] Newton's method on the log posterior of y (n,) of zeros and ones, which has one mode."""
+    """[C9] Find the only mode of the log posterior for labels y (n,) of 0 or 1, by Newton steps."""
     n, sign = len(y), 2.0 * y - 1.0
     f = np.zeros(n) if start is None else start
     for _ in range(MOST_STEPS):
@@ -106,7 +107,7 @@ class LaplaceGP:
     weight: Array  # (n,)
     prior: Array  # (C,)
     prior_share: float  # [C3]
-    modes: tuple[Mode, ...]  # of each class; of two classes that of the second
+    modes: tuple[Mode, ...]  # of each class; with two classes, of the second only
 
     @classmethod
     def fit(
@@ -119,10 +120,10 @@ class LaplaceGP:
         prior_share: float,
         start: LaplaceGP | None = None,
     ) -> LaplaceGP:
-        """Find the modes, from those of similar hyperparameters on if there are any."""
+        """Find the modes, starting from those of ``start`` if it is given."""
         wanted = [1] if len(prior) == 2 else list(range(len(prior)))
         starts = [None] * len(wanted) if start is None else [mode.f for mode in start.modes]
-        # Whoever fits it again has the same bits, however many threads BLAS has.
+        # One BLAS thread, so that refits agree to the bit whatever the number of threads.
         with one_blas_thread():
             K = covariance.between(Z, Z)
             modes = tuple(
@@ -132,26 +133,26 @@ class LaplaceGP:
         return cls(covariance, Z, codes, weight, prior, prior_share, modes)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The modes follow from the rest, and their factors are large.
-        known = (self.codes, self.weight, self.prior, self.prior_share)
-        return LaplaceGP.fit, (self.covariance, self.Z, *known)
+        # Modes are fitted again after unpickling, because their factors are large.
+        labels = (self.codes, self.weight, self.prior, self.prior_share)
+        return LaplaceGP.fit, (self.covariance, self.Z, *labels)
 
     @property
     def log_evidence(self) -> float:
-        """Mean over the classes, of two that of both."""
+        """Mean log evidence of the modes."""
         return float(np.mean([mode.log_evidence for mode in self.modes]))
 
     def log_proba(self, Z: Array) -> Array:
         """Log probabilities (q, C) at other inputs."""
-        k, own = self.covariance.between(self.Z, Z), self.covariance.at(Z)
+        k, prior_variance = self.covariance.between(self.Z, Z), self.covariance.at(Z)
         columns = []
         for mode in self.modes:
             V = solve_triangular(mode.factor, mode.root[:, None] * k, lower=True)
-            columns.append(_share(mode.gradient @ k, own - (V**2).sum(axis=0)))
+            columns.append(_share(mode.gradient @ k, prior_variance - (V**2).sum(axis=0)))
         return self._normalize(columns)
 
     def leave_one_out(self) -> Array:
-        """Log probabilities (n, C) of the rows, each without itself."""
+        """Leave-one-out log probabilities (n, C) of the rows."""
         K, columns = self.covariance.between(self.Z, self.Z), []
         for mode in self.modes:
             V = solve_triangular(mode.factor, mode.root[:, None] * K, lower=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The solver of several targets whose noise differs: one solver for each level of it."""
+"""The solver of several targets whose noise differs: one solver for each noise level."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from lsgp.method.contract import (
 )
 from lsgp.search.contract import SearchIndex
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.solver import Block, RowValues, Smoother, Solver, Standing
+from lsgp.solvers.solver import Block, RowValues, Smoother, Solver, UnitInfo
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class LeveledSolver:
-    """A matrix [E2] has one noise: targets of another need a factor of their own.
+    """One solver per noise level: the matrix [E2] has one noise, and so has its factor.
 
-    Neighborhoods and weights are the same for all.
+    Neighborhoods and weights are the same for all levels.
     """
 
     problem: LocalProblem  # of all targets
-    levels: tuple[tuple[NDArray[np.intp], Solver], ...]  # columns of y, and who solves them
+    levels: tuple[tuple[NDArray[np.intp], Solver], ...]  # columns of y, and their solver
 
     def parts(self) -> tuple[tuple[NDArray[np.intp], Solver], ...]:
         return self.levels
@@ -63,7 +63,7 @@ class LeveledSolver:
         return self._first.keeps_factor
 
     def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
-        # One level after the other: the one of the most targets needs the most memory.
+        # Levels are solved in turn; the one with the most targets needs the most memory.
         _, solver = max(self.levels, key=lambda level: len(level[0]))
         return solver.plan(n_queries, resources, gradient)
 
@@ -88,10 +88,10 @@ class LeveledSolver:
         return self._join([s.predict_areas(centers, points, block) for _, s in self.levels])
 
     def covariance(self, queries: Array, block: Block) -> Array:
-        raise AssertionError("each level has errors of its own: ask the parts")
+        raise AssertionError("use the solvers in parts(): errors differ between noise levels")
 
     def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
-        raise AssertionError("each level has errors of its own: ask the parts")
+        raise AssertionError("use the solvers in parts(): errors differ between noise levels")
 
     def work(self, n_queries: int) -> float:
         return sum(solver.work(n_queries) for _, solver in self.levels)
@@ -106,14 +106,14 @@ class LeveledSolver:
         left_out: NDArray[np.int32] | None = None,
         groups: NDArray[np.int32] | None = None,
     ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:
-        raise AssertionError("each level has systems of its own: ask the parts")
+        raise AssertionError("use the solvers in parts(): systems differ between noise levels")
 
-    def stand_for(self, units: NDArray[np.integer]) -> Standing:
+    def unit_info(self, units: NDArray[np.integer]) -> UnitInfo:
         y = np.empty((len(units), self.problem.y.shape[1]))
         for columns, solver in self.levels:
-            own = solver.stand_for(units)
-            y[:, columns] = own.y
-        return own._replace(y=y)
+            info = solver.unit_info(units)
+            y[:, columns] = info.y
+        return info._replace(y=y)
 
     def describe(self) -> str:
         return self._first.describe()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The local solver: a neighborhood for every query, and a small system of it."""
+"""The local solver: a neighborhood for every query, and a small system of its rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from lsgp.backends import backend_named
 from lsgp.backends.contract import Backend, Plan, Resources, Systems, SystemSize, around
@@ -19,22 +20,22 @@ from lsgp.search.contract import SearchIndex, SearchRequest
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.solvers import errors
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver, Standing
+from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver, UnitInfo
 
 Array = NDArray[np.float64]
 
-#: Rows within a fixed bandwidth, before anyone has looked.
+#: Assumed number of rows within a fixed bandwidth in estimates of time.
 GUESSED_WITHIN = 200
 
 
 @dataclass(frozen=True, eq=False)
 class LocalSolver:
-    """Solves by the backend, from the neighborhoods that the index finds."""
+    """Solves on the backend, from the neighborhoods that the index finds."""
 
     problem: LocalProblem
     index: SearchIndex
     n_neighbors: int | None  # None with a fixed bandwidth
-    backend_name: str  # a name can be pickled, a module cannot
+    backend_name: str  # a name, because modules cannot be pickled
 
     @property
     def backend(self) -> Backend:
@@ -46,8 +47,14 @@ class LocalSolver:
 
     @property
     def units(self) -> LocalProblem:
-        """What neighborhoods are numbers into: the rows."""
+        """The problem whose rows the neighborhoods number."""
         return self.problem
+
+    def row_coefficients(
+        self, units: NDArray[np.int32], beta: Array
+    ) -> tuple[NDArray[np.int32], csr_array]:
+        """Training rows (r,) that contribute to any query, and their coefficients (q, r)."""
+        return errors.sparse_coefficients(units, beta)
 
     @property
     def keeps_factor(self) -> bool:
@@ -76,19 +83,19 @@ class LocalSolver:
         neighbors, dtype = self._search(centers, block, NO_EXCLUSIONS), self.problem.X.dtype
         at, within = (np.ascontiguousarray(places, dtype) for places in (centers, points))
         solved = self.backend.predict(Systems(self.units, at, neighbors, within))
-        block.failures.note(block.first_query, solved.status, self.units, neighbors)
+        block.note(solved.status, self.units, neighbors)
         return solved
 
     def coefficients(self, queries: Array, block: Block) -> tuple[NDArray[np.int32], Coefficients]:
-        """Neighbors (q, m) of the queries, and what their targets are multiplied by."""
+        """Neighbors (q, m) of the queries, and the coefficients of their targets."""
         neighbors = self._search(queries, block, NO_EXCLUSIONS)
         solved = self.backend.coefficients(Systems(self.units, queries, neighbors))
-        block.failures.note(block.first_query, solved.status, self.units, neighbors)
+        block.note(solved.status, self.units, neighbors)
         return neighbors, solved
 
     def covariance(self, queries: Array, block: Block) -> Array:
-        rows, solved = self.coefficients(queries, block)
-        return errors.error_covariance(self.units, queries, rows, solved.beta)
+        neighbors, solved = self.coefficients(queries, block)
+        return errors.error_covariance(self.units, queries, neighbors, solved.beta)
 
     def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
         return LocalSmoother(self, values_of)
@@ -118,25 +125,25 @@ class LocalSolver:
     def _predict(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
         request = self._request(queries, block, exclusions)
         solved, neighbors = self.backend.predict_at(self.problem, self.index, request)
-        block.failures.note(block.first_query, solved.status, self.problem, neighbors)
+        block.note(solved.status, self.problem, neighbors)
         return solved
 
     def _predict_found(self, queries: Array, block: Block, exclusions: Exclusions) -> Predictions:
-        """In two steps, for those whose search or rows are not the backend's."""
-        own = on_host(queries)
-        return self._solve(own, self._search(own, block, exclusions), block).beside(queries)
+        """Search first, then solve: for solvers that do not search on the backend."""
+        here = on_host(queries)
+        return self._solve(here, self._search(here, block, exclusions), block).beside(queries)
 
     def _solve(self, queries: Array, neighbors: NDArray[np.int32], block: Block) -> Predictions:
         narrow = queries.astype(self.problem.X.dtype, copy=False)
         solved = self.backend.predict(Systems(self.units, narrow, neighbors))
-        block.failures.note(block.first_query, solved.status, self.units, neighbors)
+        block.note(solved.status, self.units, neighbors)
         return solved
 
     def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
         neighbors = self._search(queries, block, NO_EXCLUSIONS)
         narrow = queries.astype(self.problem.X.dtype, copy=False)
         solved, gradients = self.backend.differentiate(Systems(self.units, narrow, neighbors))
-        block.failures.note(block.first_query, solved.status, self.units, neighbors)
+        block.note(solved.status, self.units, neighbors)
         return solved, gradients
 
     def systems(
@@ -153,8 +160,8 @@ class LocalSolver:
             failures.note(i, np.array([system.status]), self.units, neighbors[i : i + 1])
             yield rows, system
 
-    def stand_for(self, units: NDArray[np.integer]) -> Standing:
-        return Standing.of_rows(self.problem, units)
+    def unit_info(self, units: NDArray[np.integer]) -> UnitInfo:
+        return UnitInfo.of_rows(self.problem, units)
 
     def describe(self) -> str:
         if self.n_neighbors is None:
@@ -169,19 +176,19 @@ class LocalSolver:
 
 @dataclass(frozen=True)
 class LocalSmoother:
-    """From the coefficients of each query's own system."""
+    """Smooths with the coefficients of each query's local system."""
 
     solver: LocalSolver
     values_of: Callable[[NDArray[np.int32]], RowValues]
 
     def smooth(self, queries: Array, block: Block) -> Smoothed:
-        problem = self.solver.problem
-        rows, solved = self.solver.coefficients(queries, block)
-        distinct, B = errors.sparse_coefficients(rows, solved.beta)
-        given = self.values_of(distinct)
-        unit = np.sqrt(noise_unit(problem, queries, rows))[:, None]
+        problem = self.solver.units
+        neighbors, solved = self.solver.coefficients(queries, block)
+        rows, B = self.solver.row_coefficients(neighbors, solved.beta)
+        values = self.values_of(rows)
+        unit = np.sqrt(noise_unit(problem, queries, neighbors))[:, None]
         return Smoothed(
-            B @ given.function + unit * (B @ given.noise),
-            errors.trend_errors(problem, queries, rows, solved.beta),
-            errors.error_variance(problem, queries, rows, solved),
+            B @ values.function + unit * (B @ values.noise),
+            errors.trend_errors(problem, queries, neighbors, solved.beta),
+            errors.error_variance(problem, queries, neighbors, solved),
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Models of the log odds of labels, and what fits of them without a fold make of its rows."""
+"""Models of the log odds of labels: their fits, and their held-out predictions by folds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lsgp.solvers.laplace import LaplaceGP
 Array = NDArray[np.float64]
 Rows = NDArray[np.integer]
 
-#: Share of the class prior in probabilities: 1 in 1000 is the surest that logistic regression is.
+#: Share of the class prior in the probabilities of logistic regression.
 PRIOR_SHARE = 1e-3
-#: Folds that fits are judged on.
+#: Number of folds by which fits are judged.
 N_FOLDS = 5
 
 
 def fit_logistic(Z: Array, known: ClassRows, ridge: float) -> LinearLogits:
-    """Logistic regression of inputs (n, d) that are scaled, with a ridge on its coefficients."""
+    """Fit a logistic regression to scaled inputs (n, d), with a ridge on its coefficients."""
     n_classes, d = len(known.prior), Z.shape[1]
     found = minimize(
         logistic_loss,
@@ -39,11 +39,11 @@ def fit_logistic(Z: Array, known: ClassRows, ridge: float) -> LinearLogits:
 def logistic_held_out(
     Z: Array, known: ClassRows, ridge: float, rows: Rows, folds: NDArray[np.int64]
 ) -> Array:
-    """Log probabilities of some rows, (k, C), each by a fit without the rows of its fold."""
+    """Log probabilities (k, C) of ``rows``, each by a logistic regression without its fold."""
 
     def fit(seen: NDArray[np.bool_]) -> Callable[[Array], Array]:
-        own = ClassRows(known.codes[seen], known.weight[seen], known.prior)
-        return fit_logistic(Z[seen], own, ridge).log_proba
+        labels = ClassRows(known.codes[seen], known.weight[seen], known.prior)
+        return fit_logistic(Z[seen], labels, ridge).log_proba
 
     return _held_out(fit, Z, known.prior, rows, folds)
 
@@ -51,11 +51,11 @@ def logistic_held_out(
 def laplace_held_out(
     gp: LaplaceGP, Z: Array, known: ClassRows, rows: Rows, folds: NDArray[np.int64]
 ) -> Array:
-    """Log probabilities of some rows, (k, C), each by a fit without the rows of its fold."""
+    """Log probabilities (k, C) of ``rows``, each by a GP without its fold."""
 
     def fit(seen: NDArray[np.bool_]) -> Callable[[Array], Array]:
-        own = known.codes[seen], known.weight[seen], gp.prior, gp.prior_share
-        return LaplaceGP.fit(gp.covariance, Z[seen], *own).log_proba
+        labels = known.codes[seen], known.weight[seen], gp.prior, gp.prior_share
+        return LaplaceGP.fit(gp.covariance, Z[seen], *labels).log_proba
 
     return _held_out(fit, Z, known.prior, rows, folds)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes of rows as observations [E9], which local systems take as they take rows."""
+"""Nodes, groups of rows that act as single observations in local systems [E9]."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from lsgp.search.coarse import CoarseTree, build_coarse_tree
 
 Array = NDArray[np.float64]
 
-#: Whose noise is computed at once: what it takes on the way stays in the cache of a core.
+#: Nodes whose noise is computed at a time, so that intermediate arrays stay in the cache of a core.
 NODES_AT_A_TIME = 16384
-#: Rows of the nodes that are tuning targets in place of single rows, which are mostly noise where
-#: coarse units pay.
+#: Rows per node when nodes replace rows as tuning targets. Where coarse units pay off, single
+#: rows are mostly noise.
 TARGET_NODE = 16
 
 
 class Nodes(NamedTuple):
-    """The nodes of a problem's rows, in the metric of its localizer."""
+    """The tree of a problem's rows in the metric of its localizer, and targets of its nodes."""
 
     tree: CoarseTree
     y: Array  # (n_nodes, t) means of the targets
@@ -41,19 +41,19 @@ class Nodes(NamedTuple):
         return self.tree.n
 
     def noise(self, model: LocalModel, nodes: NDArray[np.integer]) -> Array:
-        """[E9] v = 1 / Σ (1/vᵢ) + δ / σ² of nodes (k,): that of their mean, and of their spread."""
+        """[E9] Noise v = 1 / Σ (1/vᵢ) + δ / σ² of nodes (k,), from their rows and spread."""
         distinct, places = np.unique(nodes, return_inverse=True)
         return self._noise(model, distinct)[places]
 
     def _noise(self, model: LocalModel, nodes: slice | NDArray[np.integer]) -> Array:
         tree, formula = self.tree, model.correlation.formula
-        assert formula is not None, "reach is for kernels of a distance"
+        assert formula is not None, "coarse units need a kernel of the distance"
         in_lengthscales = tree.variances[nodes] * (tree.unit / model.lengthscale) ** 2
         spread = spread_variance(formula, in_lengthscales, tree.same[nodes])
         return np.asarray(1.0 / tree.shares[nodes] + spread / model.noise_variance)
 
     def behind(self, problem: LocalProblem, n_threads: int = 1) -> LocalProblem:
-        """The problem with all nodes as observations behind its rows."""
+        """Return the problem with all nodes as further observations behind its rows."""
 
         def noise_of(start: int, stop: int) -> Array:
             return self._noise(problem.model, slice(start, stop))
@@ -68,7 +68,7 @@ class Nodes(NamedTuple):
         return problem._replace(X=X, y=y, noise=noise)
 
     def take(self, problem: LocalProblem, units: NDArray[np.integer]) -> LocalProblem:
-        """The problem of these units alone (k,), as often as they are named."""
+        """Return the problem of some units (k,), which may repeat."""
         is_node = units >= self.n_rows
         rows, nodes = np.where(is_node, 0, units), units[is_node] - self.n_rows
         X, y, noise = (np.ascontiguousarray(array[rows]) for array in problem[:3])
@@ -77,7 +77,7 @@ class Nodes(NamedTuple):
         return problem._replace(X=X, y=y, noise=noise)
 
     def shares_of(self, units: NDArray[np.int32]) -> csr_array:
-        """Shares (k, n) of all rows in the means of units."""
+        """Shares (k, n) of the rows in the means of units."""
         tree, is_node = self.tree, units >= self.n_rows
         begins, ends = tree.spans(np.where(is_node, units - self.n_rows, 0))
         begins = np.where(is_node, begins, 0)
@@ -86,19 +86,18 @@ class Nodes(NamedTuple):
         unit_of = np.repeat(np.arange(len(units)), sizes)
         places = np.arange(offsets[-1]) - offsets[unit_of] + begins[unit_of]
         rows = np.where(is_node[unit_of], tree.order.ravel()[places], units[unit_of])
-        own = tree.row_shares[rows]
         total = np.where(is_node, tree.shares[np.where(is_node, units - self.n_rows, 0)], 1.0)
-        shares = np.where(is_node[unit_of], own / total[unit_of], 1.0)
+        shares = np.where(is_node[unit_of], tree.row_shares[rows] / total[unit_of], 1.0)
         return csr_array((shares, rows, offsets), shape=(len(units), self.n_rows))
 
     def sizes(self, units: NDArray[np.integer]) -> NDArray[np.int64]:
-        """How many rows units (k,) stand for."""
+        """Number of rows in each unit (k,)."""
         is_node = units >= self.n_rows
         begins, ends = self.tree.spans(np.where(is_node, units - self.n_rows, 0))
         return np.where(is_node, ends - begins, 1)
 
     def middles(self, units: NDArray[np.integer]) -> NDArray[np.int64]:
-        """The row of each unit (k,) that is nearest to its mean: of a row, itself."""
+        """The row of each unit (k,) that is nearest to the unit's mean."""
         tree, middles = self.tree, units.astype(np.int64)
         for k in np.flatnonzero(units >= self.n_rows):
             node = int(units[k]) - self.n_rows
@@ -110,7 +109,7 @@ class Nodes(NamedTuple):
 
 
 def has_same_spread(model: LocalModel, other: LocalModel) -> bool:
-    """Whether nodes of one metric have the same noise for both, whatever else differs."""
+    """Whether nodes built in one metric have the same noise under both models."""
     return (
         model.correlation.formula is other.correlation.formula
         and model.noise_variance == other.noise_variance
@@ -119,21 +118,21 @@ def has_same_spread(model: LocalModel, other: LocalModel) -> bool:
 
 
 class LazyNodes:
-    """Nodes that are made when first needed, and once; they are neither pickled nor copied."""
+    """Nodes that are built once, on first use; they are neither pickled nor copied."""
 
     def __init__(self, problem: LocalProblem) -> None:
         self.problem = problem
         self._lock = ForkableLock()
-        self._made: tuple[Nodes, LocalProblem] | None = None
+        self._built: tuple[Nodes, LocalProblem] | None = None
 
     @property
-    def made(self) -> tuple[Nodes, LocalProblem]:
-        """The nodes, and the problem with them behind its rows."""
+    def built(self) -> tuple[Nodes, LocalProblem]:
+        """The nodes, and the problem with the nodes behind its rows."""
         with self._lock:
-            if self._made is None:
+            if self._built is None:
                 nodes = Nodes.build(self.problem)
-                self._made = nodes, nodes.behind(self.problem)
-            return self._made
+                self._built = nodes, nodes.behind(self.problem)
+            return self._built
 
     def __getstate__(self) -> dict[str, Any]:
         return {"problem": self.problem}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Objectives: what tuning minimizes, and how models and combinations are compared by it."""
+"""Objectives: the losses that tuning minimizes, and comparisons of models by them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Array = NDArray[np.float64]
 
 #: Loss of a model with a local system that cannot be solved: bad, but finite for the optimizer.
 BAD_LOSS = 1e6
-#: Losses below are those of perfect predictions: their logarithm must be finite.
+#: Lower bound of losses, so that the logarithm of a perfect prediction's loss is finite.
 LEAST_LOSS = 1e-300
-#: One-hot targets of more classes than this are projected to fewer columns where models are
-#: optimized: the squared error of random combinations with signs is that of all, on average.
+#: Models of more than MOST_COLUMNS classes are optimized on N_PROJECTED projections of the one-hot
+#: targets. On average, projections on random signs have the squared error of all columns.
 MOST_COLUMNS, N_PROJECTED = 12, 8
 
 
 class Scorer(Protocol):
-    """What computes losses and their gradients: a backend, or a queue in front of a device."""
+    """Computes losses and their gradients: a backend, or a queue in front of a device."""
 
     def plan(self, size: SystemSize, n_queries: int, resources: Resources) -> Plan: ...
 
@@ -44,9 +44,9 @@ class Objective:
     Attributes
     ----------
     name : str
-        As users give it.
+        The value of the setting ``objective``.
     score_name : str
-        As people read it, in the units of the targets.
+        Name of the score in the units of the targets, for reports.
     is_slow : bool
         Whether only the reference backend computes it.
     fixes : frozenset of str
@@ -54,10 +54,10 @@ class Objective:
     calibrates_scale : bool
         Whether it leaves the scale of predictions open, to be calibrated by their density.
     kernels : tuple of str or None
-        Kernels that are worth trying; None: all that the settings leave open.
+        Kernels that are worth trying; None for all that the settings leave open.
     judges_predictions : bool
-        Whether it is a score of held-out predictions, so that models can be combined by it. If
-        not, it chooses one model, as it is.
+        Whether it scores held-out predictions, so that models can be combined by it. If not, it
+        selects one model, without calibration.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Objective:
 
     @property
     def loss_name(self) -> str:
-        """What a loss is called, in scaled units."""
+        """Name of the loss in scaled units."""
         plain = self.name.replace("_", " ")
         return f"leave-one-out {plain}" if self.judges_predictions else self.score_name
 
@@ -82,14 +82,14 @@ class Objective:
         scorer: Scorer,
         resources: Resources,
     ) -> Scores:
-        """Loss and gradient of each target, on threads; failures stay status codes."""
+        """Compute loss and gradient of each target in threads; failures remain status codes."""
 
         def score(part: LocalProblem) -> Scores:
-            return self.score_alike(part, targets, neighbors, scorer, resources)
+            return self._score_level(part, targets, neighbors, scorer, resources)
 
         return _score_by_level(problem, score)
 
-    def score_alike(
+    def _score_level(
         self,
         problem: LocalProblem,
         targets: NDArray[np.int32],
@@ -97,7 +97,7 @@ class Objective:
         scorer: Scorer,
         resources: Resources,
     ) -> Scores:
-        """The same where all columns of y have one noise level."""
+        """As `score` of a problem with one noise level."""
         width, n = max(neighbors.shape[1], 1), len(targets)
         plan = scorer.plan(SystemSize.of(problem, width, has_gradient=True), n, resources)
         request = ScoreRequest(problem, targets, neighbors, self.name)
@@ -110,7 +110,7 @@ class Objective:
         return scores
 
     def losses(self, predicted: PredictiveDistribution, observed: Array) -> Array:
-        """Loss of each target, (q,), mean over the columns of y."""
+        """Loss of each target, mean over the columns of y, (q,)."""
         raise AssertionError(f"{self.name} has no losses")
 
     def judge(
@@ -121,31 +121,31 @@ class Objective:
         targets: NDArray[np.int32],
         neighbors: NDArray[np.int32],
     ) -> Array:
-        """Loss of each target, (q,), that a local model is judged by."""
+        """Loss of each target by which a local model is judged, (q,)."""
         return self.losses(predicted, observed)
 
     def criterion(self, losses: Array, errors: Array) -> tuple[float, Array, Array]:
-        """What combinations are chosen by, and its slopes in the losses (q,) and errors (q, t).
+        """Criterion of combinations, and its gradients in the losses (q,) and errors (q, t).
 
-        In logarithms, so that a difference of .01 is one percent whatever the units.
+        It is a logarithm, so that a difference of .01 is one percent in any units.
         """
         mean = max(float(losses.mean()), LEAST_LOSS)
         return math.log(mean), np.full(len(losses), 1.0 / (mean * len(losses))), 0.0 * errors
 
     def excess(self, loss: float, lowest: float) -> float:
-        """How much worse a loss is than another, as a fraction."""
+        """How much worse a loss is than the lowest, as a fraction."""
         return math.log(max(loss, LEAST_LOSS) / max(lowest, LEAST_LOSS))
 
     def unit(self, loss: float) -> float:
-        """The loss itself, for whatever is to be relative to it; 1 where losses have no zero."""
+        """Unit of differences of losses: the loss itself, or 1 if losses have no natural zero."""
         return abs(loss)
 
     def in_units(self, loss: float, std: float) -> float:
-        """A loss of scaled targets, for targets of this standard deviation."""
+        """Convert a loss of scaled targets to the units of targets with this deviation."""
         return loss * std
 
     def describe_units(self, n_targets: int) -> str:
-        """The unit of a loss, as it follows the number; empty if it has none."""
+        """Describe the unit of a loss, to follow its number; empty if it has none."""
         return " in the units of y" if n_targets == 1 else " in the standard deviations of y"
 
 
@@ -154,7 +154,7 @@ class Crps(Objective):
         return np.asarray(predicted.crps(observed)).mean(axis=1)
 
     def criterion(self, losses: Array, errors: Array) -> tuple[float, Array, Array]:
-        """Mean of the logarithms of CRPS and RMSE: the CRPS alone hardly notices large errors."""
+        """Mean of the logarithms of CRPS and RMSE; the CRPS alone hardly penalizes large errors."""
         value, by_losses, _ = super().criterion(losses, errors)
         square = max(float(np.mean(errors**2)), LEAST_LOSS)
         by_errors = 0.5 * errors / (square * errors.size)
@@ -187,7 +187,7 @@ class LogDensity(Objective):
 
 
 class MarginalLikelihood(LogDensity):
-    """The paper's: of the neighborhood of each target, rather than of the target."""
+    """The paper's objective: the likelihood of each target's neighborhood, not of the target."""
 
     def judge(
         self,
@@ -202,7 +202,7 @@ class MarginalLikelihood(LogDensity):
 
         return np.asarray(_score_by_level(problem, score).loss, dtype=float)
 
-    def score_alike(
+    def _score_level(
         self,
         problem: LocalProblem,
         targets: NDArray[np.int32],
@@ -214,7 +214,7 @@ class MarginalLikelihood(LogDensity):
 
 
 class LogLoss(Objective):
-    """Of labels: models are optimized by squared errors of one-hot columns, judged by log loss."""
+    """Log loss of labels. Models are optimized by squared errors of one-hot columns."""
 
     def score(
         self,
@@ -239,7 +239,7 @@ class LogLoss(Objective):
 
 
 def _score_by_level(problem: LocalProblem, score: Callable[[LocalProblem], Scores]) -> Scores:
-    """The mean over the columns of y; columns of one noise level are scored together."""
+    """Mean scores over the columns of y, which are scored together for each noise level."""
     parts = [(len(columns), score(part)) for columns, part in problem.by_noise_level()]
     if len(parts) == 1:
         return parts[0][1]
@@ -253,7 +253,7 @@ def _score_by_level(problem: LocalProblem, score: Callable[[LocalProblem], Score
 
 @cache
 def _signs(n_columns: int) -> Array:
-    """Random signs (n_columns, N_PROJECTED), the same every time: E (rᵀe)² = Σ e_c²."""
+    """Fixed random signs (n_columns, N_PROJECTED); they have E (rᵀe)² = Σ e_c²."""
     rng = np.random.default_rng(0)
     return rng.choice([-1.0, 1.0], size=(n_columns, N_PROJECTED))
 
@@ -263,13 +263,13 @@ OBJECTIVES: dict[str, Objective] = {
     for objective in (
         Crps("crps", "leave-one-out CRPS"),
         LogDensity("log_density", "leave-one-out negative log density", calibrates_scale=False),
-        # Means do not depend on the scale: calibration alone sets it.
+        # Means do not depend on the scale, which only calibration sets.
         SquaredError(
             "squared_error",
             "leave-one-out root mean squared error",
             fixes=frozenset({"signal_variance", "scale_dof"}),
         ),
-        # The paper's is for a given bandwidth and localizer.
+        # The paper maximizes it for a given bandwidth and localizer.
         MarginalLikelihood(
             "marginal_likelihood",
             "negative log marginal likelihood of neighborhoods per row",
@@ -278,16 +278,17 @@ OBJECTIVES: dict[str, Objective] = {
             calibrates_scale=False,
             judges_predictions=False,
         ),
-        # Labels are steps: smoother kernels never had a share.
+        # Labels are steps, for which smoother kernels do not pay.
         LogLoss("log_loss", "leave-one-out log loss", kernels=("matern12", "matern32")),
     )
 }
 
 
 def objective_of(setting: str, has_queries: bool) -> Objective:
-    """What the setting asks for; "auto" depends on whether the queries are known.
+    """Return the objective of a setting; "auto" depends on whether the queries are known.
 
-    With exclusion radii, targets differ widely in difficulty: log density is blind to that scale.
+    With known queries, targets leave out rows within different radii and differ much in difficulty.
+    Differences of log densities do not depend on the size of errors.
     """
     if setting == "auto":
         setting = "log_density" if has_queries else "crps"

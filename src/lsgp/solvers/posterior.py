@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact GPs of few rows with their hyperparameters integrated out, instead of chosen.
+"""Exact GPs of few rows, averaged over the posterior of their hyperparameters.
 
-Few rows are about as likely under many hyperparameters, and whichever are chosen predict too
+Few rows have about the same evidence under many hyperparameters, and a single choice predicts too
 surely. Log hyperparameters have normal priors here; kernel and input transform have prior weights.
-Particles start at quasi-random points of the prior and go to the posterior by tempering
+Particles start at quasi-random points of the prior and move to the posterior by tempering
 (sequential Monte Carlo). Between resamplings they move on elliptical slices (Murray, Adams and
-MacKay 2010), which need neither gradients nor step sizes; the ellipses take the shape of the
-cloud of particles. The signal variance is integrated analytically: [E6] with all weights 1, so
-that every member is a Student-t. What comes out is a short list of exact GPs of equal weight.
+MacKay 2010), which need neither gradients nor step sizes; the ellipses adapt to the covariance of
+the particles. The signal variance is integrated analytically: [E6] with all weights 1, so that
+every member is a Student-t. The result is a short list of exact GPs of equal weight.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ from lsgp.solvers.evidence import BAD_EVIDENCE, FLAT
 Array = NDArray[np.float64]
 Kinds = NDArray[np.intp]
 
-#: The ellipses are wider than the cloud of particles, so that these can spread, and no axis is
-#: shorter than this variance, of the prior's 1.
+#: The covariance of the ellipses is that of the particles times INFLATION, so that particles can
+#: spread, plus SHRINKAGE times the prior's, so that no axis vanishes.
 INFLATION, SHRINKAGE = 1.2, 0.05
-#: A slice that was shrunk so often ends where it began.
+#: A particle stays in place after so many shrinkings of its slice.
 MOST_SHRINKINGS = 12
-#: Smallest share of particles that a tempering step leaves effective.
+#: Least effective share of the particles after a tempering step.
 EFFECTIVE = 0.5
 #: Slices after each tempering step, and after the last.
 N_MOVES, N_LAST_MOVES = 2, 4
-#: Exact GPs that stand for the posterior.
+#: Number of exact GPs that represent the posterior.
 N_MEMBERS = 16
-#: Degrees of freedom of the prior of the signal variance around the variance of the targets, which
-#: are centered at their own mean.
+#: Degrees of freedom of the prior of the signal variance, whose center is the variance of the
+#: targets about their mean.
 SCALE_DOF = 1.0
-#: Rows at which another input transform than standardizing is half as likely as that.
+#: With this many rows, the prior weight of other input transforms is half that of standardizing.
 N_TRANSFORM = 20
-#: Added to the diagonal, relative to the variance of the constant.
+#: Added to the diagonal, relative to the sum of the prior variances of the rows.
 JITTER = 1e-12
-#: Larger than any square: the corner of a bordered matrix stays positive.
+#: Corner of a bordered matrix, so large that the factor's last pivots stay positive.
 CORNER = 1e200
 
 
 class Prior(NamedTuple):
-    """Normal priors of the logarithms that are integrated over: medians and spreads.
+    """Medians and spreads of the normal priors of log hyperparameters.
 
-    In units of standardized inputs and of the signal variance.
+    Lengthscales are in standard deviations of inputs, variances relative to the signal variance.
     """
 
-    lengthscale: float = math.exp(0.3)  # times sqrt(d): of the mean log lengthscale
+    lengthscale: float = math.exp(0.3)  # times sqrt(d), of the geometric mean lengthscale
     mean_lengthscale_spread: float = 1.0
-    lengthscale_spread: float = 1.0  # of each about their mean
+    lengthscale_spread: float = 1.0  # of each lengthscale about the geometric mean
     noise_variance: float = 0.01
     noise_spread: float = 3.0
     slope_variance: float = 0.5
@@ -72,20 +72,20 @@ PRIOR = Prior()
 
 
 class Choices(NamedTuple):
-    """What particles choose from: kernels, and rows in several input transforms."""
+    """The kernels and input transforms that particles choose from, and given hyperparameters."""
 
-    model: LocalModel  # with what is given, or switched off
+    model: LocalModel  # has the given hyperparameters; 0 switches one off
     given: frozenset[str]
     is_isotropic: bool
     kernels: tuple[KernelSetting, ...]
-    inputs: Sequence[Array]  # (n, d) in each transform
-    groups: Groups | None = None  # of inputs that have one lengthscale together
+    inputs: Sequence[Array]  # (n, d) rows in each transform
+    groups: Groups | None = None  # of inputs that share a lengthscale
 
     @property
     def kind_weights(self) -> Array:
-        """Prior weights of transform and kernel, whose numbers run fastest.
+        """Prior weights of all pairs of transform and kernel; the kernel's number runs fastest.
 
-        The first transform standardizes; few rows make another one less likely.
+        The first transform standardizes; with few rows, the others have lower weights.
         """
         n = len(self.inputs[0])
         other = n * n / (n * n + N_TRANSFORM**2)
@@ -94,14 +94,18 @@ class Choices(NamedTuple):
 
 
 class Member(NamedTuple):
-    """An exact GP of the list, in one of the input transforms."""
+    """An exact GP, with the number of its input transform."""
 
     transform: int
     model: LocalModel
 
 
 class Posterior:
-    """Log evidence of many hyperparameters at a time; ``u`` is standard normal a priori."""
+    """The posterior of the hyperparameters of exact GPs.
+
+    Particles ``u`` (k, n_dimensions) are standardized log hyperparameters, standard normal a
+    priori; ``kind`` (k,) numbers the pair of transform and kernel.
+    """
 
     def __init__(self, choices: Choices, y: Array, noise: Array, clock: Clock) -> None:
         self.choices, self.y, self.noise, self.clock = choices, y, noise, clock
@@ -125,22 +129,22 @@ class Posterior:
         self.products = [(x[:, :, None] * x[:, None, :]).reshape(self.d, -1) for x in centered]
 
     def _units(self, deviations: Array) -> Array:
-        """Standard deviations (d,), one for a group of several inputs, and 1 of constant ones."""
+        """Standard deviations (d,); groups share one, and constant inputs have 1."""
         groups = np.array(self.groups)
         is_shared = np.bincount(groups)[groups] > 1
         largest = float(deviations.max())
         if self.choices.is_isotropic and not is_shared.all() and largest > 0:
-            # One lengthscale for all inputs, in the units that they have: the root mean square.
+            # With one lengthscale, inputs keep their ratios: their unit is the root mean square.
             return np.full(self.d, largest * math.sqrt(np.mean((deviations / largest) ** 2)))
         units = scale_together(np.where(deviations > 0, deviations, np.inf), is_shared)
         return np.where(np.isinf(units), 1.0, units)
 
     @property
     def n_dimensions(self) -> int:
-        return self.n_groups + 3  # the mean log lengthscale, each one's deviation, noise, slope
+        return self.n_groups + 3  # mean log lengthscale, deviations from it, noise, slope
 
     def lengthscales(self, u: Array, kind: Kinds) -> Array:
-        """(k, d) in units of the standard deviations."""
+        """Lengthscales (k, d) in units of the standard deviations."""
         prior, d = PRIOR, self.d
         if "lengthscale" in self.choices.given:
             units = np.stack(self.units)[kind // len(self.choices.kernels)]
@@ -148,29 +152,29 @@ class Posterior:
         center = math.log(prior.lengthscale * math.sqrt(d))
         logarithm = center + prior.mean_lengthscale_spread * u[:, :1]
         if d > 1 and not self.choices.is_isotropic:
-            own = u[:, 1 : self.n_groups + 1][:, list(self.groups)]
-            logarithm = logarithm + prior.lengthscale_spread * own
+            deviations = u[:, 1 : self.n_groups + 1][:, list(self.groups)]
+            logarithm = logarithm + prior.lengthscale_spread * deviations
         scales = np.exp(np.clip(logarithm, *LENGTHSCALE_BOUNDS))
         return np.ascontiguousarray(np.broadcast_to(scales, (len(u), d)))
 
     def noises(self, u: Array) -> Array:
-        """(k,) noise variances."""
+        """Noise variances (k,)."""
         prior = (PRIOR.noise_variance, PRIOR.noise_spread)
         return self._variances(u[:, self.n_groups + 1], "noise_variance", *prior)
 
     def slopes(self, u: Array) -> Array:
-        """(k,) slope variances."""
+        """Slope variances (k,)."""
         prior = (PRIOR.slope_variance, PRIOR.slope_spread)
         return self._variances(u[:, self.n_groups + 2], "slope_variance", *prior)
 
     def _variances(self, u: Array, name: str, median: float, spread: float) -> Array:
-        own = getattr(self.choices.model, name)
-        if name in self.choices.given or own == 0:
-            return np.full(len(u), own)
+        given = getattr(self.choices.model, name)
+        if name in self.choices.given or given == 0:
+            return np.full(len(u), given)
         return np.exp(np.clip(math.log(median) + spread * u, *SHARED_BOUNDS[name]))
 
     def covariances(self, u: Array, kind: Kinds) -> Array:
-        """(k, n, n) of the rows, without their noise."""
+        """Covariances (k, n, n) of the rows without noise, relative to the signal variance."""
         n, kernels = self.n, self.choices.kernels
         lengthscale, slope = self.lengthscales(u, kind), self.slopes(u)
         covariances = np.empty((len(u), n, n))
@@ -186,7 +190,7 @@ class Posterior:
         return covariances
 
     def log_evidence(self, u: Array, kind: Kinds) -> Array:
-        """(k,), mean over the targets; ``kind`` (k,) numbers transform and kernel."""
+        """Log evidence (k,), mean over the targets."""
         self.clock.check()
         n, t = self.n, self.y.shape[1]
         A = np.zeros((len(u), n + t, n + t))
@@ -205,14 +209,17 @@ class Posterior:
         return np.where(np.isfinite(value), value, -BAD_EVIDENCE)
 
     def _log_density(self, misfit: Array) -> Array:
-        """Of the targets, but for the determinant, with the signal variance as it is known."""
+        """Log density of the targets without the determinant, up to a constant.
+
+        ``misfit`` (k, t) is yᵀα. The signal variance is integrated out unless it is given.
+        """
         if self.knows_scale:
             return np.asarray(-0.5 * misfit.mean(axis=1) / self.signal)
         dof = SCALE_DOF
         return np.asarray(-0.5 * (dof + self.n) * np.log(dof * self.signal + misfit).mean(axis=1))
 
     def member(self, u: Array, kind: int) -> Member:
-        """The exact GP of one particle."""
+        """Return the exact GP of one particle."""
         one, kinds = u[None], np.array([kind])
         x, name = divmod(kind, len(self.choices.kernels))
         lengthscale = self.choices.model.lengthscale
@@ -235,13 +242,13 @@ class Posterior:
 def integrate(
     choices: Choices, y: Array, noise: Array, rng: np.random.Generator, clock: Clock
 ) -> list[Member]:
-    """Members of equal weight that stand for the posterior of the hyperparameters.
+    """Sample exact GPs of equal weight from the posterior of the hyperparameters.
 
     ``y`` (n, t) are targets in scaled units, ``noise`` (n,) the multipliers of the noise.
     """
     posterior = Posterior(choices, y, noise, clock)
     u, kind = sample_posterior(posterior, choices.kind_weights, _n_particles(len(y)), rng)
-    # The middles of equal parts of the particles, sorted: few members that cover all of them.
+    # Midpoints of equal parts of the sorted particles: few members that represent all of them.
     order = np.lexsort((posterior.noises(u), kind))
     middles = (np.arange(N_MEMBERS) + 0.5) / N_MEMBERS
     chosen = order[(middles * len(order)).astype(int)]
@@ -249,14 +256,14 @@ def integrate(
 
 
 def _n_particles(n: int) -> int:
-    """Fewer where each takes longer; a power of 2, for Sobol points."""
+    """Number of particles for n rows, a power of 2 for Sobol points."""
     return 128 if n <= 64 else 64 if n <= 112 else 32
 
 
 def draw_prior(
     n_dimensions: int, kind_weights: Array, k: int, rng: np.random.Generator
 ) -> tuple[Array, Kinds]:
-    """k quasi-random points of the prior (k, n_dimensions), and the kind of each."""
+    """Draw k quasi-random points of the prior (k, n_dimensions), and the kind of each."""
     points = qmc.Sobol(n_dimensions + 1, seed=rng).random(k)
     u = ndtri(np.clip(points[:, :-1], 1e-6, 1.0 - 1e-6))
     edges = np.cumsum(kind_weights) / kind_weights.sum()
@@ -266,7 +273,7 @@ def draw_prior(
 def sample_posterior(
     posterior: Posterior, kind_weights: Array, k: int, rng: np.random.Generator
 ) -> tuple[Array, Kinds]:
-    """k particles of equal weight, and the number of the transform and kernel of each."""
+    """Sample k particles of equal weight from the posterior, and the kind of each."""
     u, kind = draw_prior(posterior.n_dimensions, kind_weights, k, rng)
     value = posterior.log_evidence(u, kind)
     temperature = 0.0
@@ -281,7 +288,7 @@ def sample_posterior(
 
 
 def _factor(A: Array) -> Array:
-    """Cholesky factors (k, p, p); NaN where there is none."""
+    """Cholesky factors (k, p, p); NaN for matrices that are not positive definite."""
     try:
         return np.asarray(np.linalg.cholesky(A), dtype=float)
     except np.linalg.LinAlgError:
@@ -295,7 +302,7 @@ def _factor(A: Array) -> Array:
 
 
 def _tempering_step(value: Array, most: float) -> float:
-    """The largest step that leaves enough of the particles effective."""
+    """Return the largest tempering step that leaves enough particles effective."""
 
     def is_fine(step: float) -> bool:
         w = np.exp(step * (value - value.max()))
@@ -324,14 +331,14 @@ def _move(
     temperature: float,
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """One elliptical slice of every particle (generalized: the target is not the prior alone)."""
+    """Move every particle by one elliptical slice, with ellipses fitted to all particles."""
     k, p = len(u), posterior.n_dimensions
     mean = u.mean(axis=0)
     root = np.linalg.cholesky(INFLATION * np.cov(u.T) + SHRINKAGE * np.eye(p))
     inverse = np.linalg.inv(root)
 
     def rest(at: Array, log_evidence: Array) -> Array:
-        """Log posterior less the log density of the normal that the ellipses belong to."""
+        """Log posterior minus the log density of the normal distribution of the ellipses."""
         e = (at - mean) @ inverse.T
         prior = 0.5 * ((e**2).sum(axis=1) - (at**2).sum(axis=1))
         return np.asarray(temperature * log_evidence + prior)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which exact GPs may be factored in single precision."""
+"""The choice of exact GPs that are factored in single precision."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import math
 from lsgp.backends.dense import Dense
 from lsgp.method.contract import LocalModel
 
-#: Exact GPs of more rows are factored in single precision, if the noise is large enough: relative
-#: to the signal's variance and the root of the number of rows.
+#: Exact GPs of more than MOST_IN_DOUBLE rows are factored in single precision if the noise variance
+#: relative to the signal is at least LEAST_NOISE_IN_SINGLE times the root of the number of rows.
 MOST_IN_DOUBLE, LEAST_NOISE_IN_SINGLE = 2000, 4e-5
 
 
-def in_due_precision(
+def choose_precision(
     model: LocalModel, n: int, noise: float, dense: Dense, may_round: bool = True
 ) -> LocalModel:
-    """The model, with a factor in single precision where that changes next to nothing.
+    """Return the model with single precision chosen if that hardly changes predictions.
 
-    ``noise`` is the least relative noise of n rows.
+    ``noise`` is the least noise multiplier of the n rows.
     """
     least = LEAST_NOISE_IN_SINGLE * math.sqrt(n)
     is_single = (

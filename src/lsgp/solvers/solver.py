@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a solver is: how one model answers queries, whatever it solves for that."""
+"""The interface of solvers: everything that one model answers, whichever systems it solves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import Backend, Plan, Resources
+from lsgp.backends.contract import Backend, Plan, Resources, RowsOfQueries
 from lsgp.backends.local_system import LocalSystem
 from lsgp.method.contract import LocalProblem, Predictions, QueryGradients
 from lsgp.search.contract import SearchIndex
@@ -19,50 +19,57 @@ Array = NDArray[np.float64]
 
 
 class Block(NamedTuple):
-    """Where a block of queries stands among all of them."""
+    """The plan of all blocks, where this block of queries starts, and where failures go."""
 
     plan: Plan
     first_query: int
     failures: Failures
 
+    def note(
+        self, status: NDArray[np.int32], problem: LocalProblem, neighbors: RowsOfQueries
+    ) -> None:
+        """Record the failures of the block's local systems (q,), with their neighbors (q, m)."""
+        self.failures.note(self.first_query, status, problem, neighbors)
+
 
 class RowValues(NamedTuple):
-    """Values (r, c) of a function at some training rows, and of the noise on them."""
+    """Values (r, c) of functions at some training rows, and of the noise of these rows."""
 
     function: Array
     noise: Array
 
 
-class Standing(NamedTuple):
-    """What the units of neighborhoods (k,) stand for."""
+class UnitInfo(NamedTuple):
+    """Members of neighborhoods (k,): each unit is a training row or a group of rows."""
 
-    rows: NDArray[np.int64]  # (k,) of a group of rows, the one nearest to their mean
-    n_rows: NDArray[np.int64]  # (k,) 1, or more of a group
-    y: Array  # (k, t) their target, or the mean of their targets
+    rows: NDArray[np.int64]  # (k,) the row; of a group, the one nearest to its mean
+    n_rows: NDArray[np.int64]  # (k,) number of rows in the unit
+    y: Array  # (k, t) mean of the targets of the unit
 
     @classmethod
-    def of_rows(cls, problem: LocalProblem, rows: NDArray[np.integer]) -> Standing:
-        """Of units that are rows."""
-        own = rows.astype(np.int64)
-        return cls(own, np.ones_like(own), np.asarray(problem.y[own], dtype=float))
+    def of_rows(cls, problem: LocalProblem, rows: NDArray[np.integer]) -> UnitInfo:
+        """Units that are single rows."""
+        numbers = rows.astype(np.int64)
+        return cls(numbers, np.ones_like(numbers), np.asarray(problem.y[numbers], dtype=float))
 
 
 class Smoothed(NamedTuple):
-    """What queries make of the values of their neighbors."""
+    """Means of queries computed from the values of functions at their neighbors."""
 
-    values: Array  # (q, c) of function and noise
-    by_trend: Array  # (q, 1 + d) what the trend's coefficients are multiplied by in the error [J1]
+    values: Array  # (q, c)
+    by_trend: Array  # (q, 1 + d) factors of the trend's coefficients in the error [J1]
     variance: NDArray[np.floating]  # (q,) of the error, relative to the scale
 
 
 class Smoother(Protocol):
-    """The means of a solver, were its targets the values of a function with noise."""
+    """Predicts means as a solver does, but from other targets: values of functions with noise."""
 
-    def smooth(self, queries: Array, block: Block) -> Smoothed: ...
+    def smooth(self, queries: Array, block: Block) -> Smoothed:
+        """Means of queries (q, d) for each function."""
 
 
 class Solver(Protocol):
-    """A model, its rows, and a way to solve. Queries are in its inputs' transform."""
+    """One model with its rows, and the way to solve it. Queries are transformed inputs."""
 
     @property
     def problem(self) -> LocalProblem: ...
@@ -79,49 +86,49 @@ class Solver(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Memory that it keeps for all queries, beside the rows and the index."""
+        """Bytes that the solver keeps for all queries, beside the rows and the index."""
 
     @property
     def keeps_factor(self) -> bool:
-        """Whether all queries share a factor, which stays where it was made."""
+        """Whether all queries share a factor, which stays on its device."""
 
     def parts(self) -> Sequence[tuple[NDArray[np.intp], Solver]]:
-        """Columns of the targets, and who has their systems: itself, of all of them, if it has."""
+        """Columns of the targets with equal noise, and the solver of these columns."""
 
     def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
-        """How queries are cut into blocks, to be predicted or differentiated."""
+        """Plan the blocks in which queries are predicted, or differentiated."""
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
-        """With ``mean_only`` variances mean nothing, if that saves time.
+        """Predict queries (q, d), on the device that holds them.
 
-        Queries may be on a device, and are answered there, wherever they are solved.
+        With ``mean_only``, variances are not valid if that saves time.
         """
 
     def differentiate(self, queries: Array, block: Block) -> tuple[Predictions, QueryGradients]:
-        """Predictions, and their derivatives in the queries, at fixed neighborhoods."""
+        """Predictions, and their derivatives in the queries at fixed neighborhoods."""
 
     def leave_out(
         self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None
     ) -> Predictions:
-        """Predictions of training rows, each without itself, or without its group (n,).
+        """Predict training rows, each without itself or without its group.
 
-        A row of group -1 belongs to none.
+        ``groups`` (n,) numbers the group of each training row; a row of group -1 has none.
         """
 
     def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
-        """Means at queries (q, d), each without one training row (q,); variances mean nothing."""
+        """Means at queries (q, d), each without one training row (q,); variances are not valid."""
 
     def predict_areas(self, centers: Array, points: Array, block: Block) -> Predictions:
-        """Predictions of averages over points (q, p, d), from the neighborhoods of centers."""
+        """Predict averages over points (q, p, d), from the neighborhoods of ``centers`` (q, d)."""
 
     def covariance(self, queries: Array, block: Block) -> Array:
         """[J1] Covariance of the errors at all pairs of queries, (q, q), relative to the scale."""
 
     def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
-        """Of a function with noise, whose values at training rows are asked for."""
+        """Return a smoother of functions with noise; ``values_of`` gives their values at rows."""
 
     def work(self, n_queries: int) -> float:
-        """Multiply-adds of queries without one and the same row, roughly: to decide how many."""
+        """Estimate the multiply-adds of `predict_without` for queries that omit the same row."""
 
     def systems(
         self,
@@ -130,17 +137,17 @@ class Solver(Protocol):
         left_out: NDArray[np.int32] | None = None,
         groups: NDArray[np.int32] | None = None,
     ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:
-        """Neighborhood and local system of each query, in double precision.
+        """Yield the neighborhood and the local system of each query, in double precision.
 
-        ``left_out`` (q,) are training rows that the queries do not see, -1 for none; and with
-        ``groups`` (n,) none of the rows of their group.
+        Each query omits the training row ``left_out`` (q,), -1 for none, and with ``groups`` (n,)
+        all rows of that row's group.
         """
 
-    def stand_for(self, units: NDArray[np.integer]) -> Standing:
-        """What the numbers (k,) in neighborhoods mean."""
+    def unit_info(self, units: NDArray[np.integer]) -> UnitInfo:
+        """Look up members of neighborhoods (k,), which `systems` yields as numbers."""
 
     def describe(self) -> str:
-        """Size of the neighborhoods, for a table."""
+        """Describe the size of the neighborhoods, for a table."""
 
     def describe_source(self) -> str:
-        """What a prediction is made from, for a sentence."""
+        """Describe the rows that a prediction uses, as part of a sentence."""

@@ -3,14 +3,13 @@
 
 Four ideas:
 
-- A `hold_out` says what each target is predicted without.
-- A family proposes, tunes and predicts models: `local`, `exact`, `average`, and for labels
+- A `hold_out` lists the rows that each target is predicted without.
+- A family proposes, tunes and predicts models: `local`, `exact`, `average`, `trees`, and for labels
   `log_odds`. Deleting its file and its name in `search.FAMILIES` removes it.
-- `search` is one loop, successive halving by work, on the threads of `jobs`. A `budget` says how
-  hard it tries; queries beyond the rows are `regions` to hold out.
-- `weighing` stacks what was found, and `calibration` corrects the combination (`outcome`).
+- `search` is one loop, successive halving by work, in the threads of `jobs`. A `budget` limits its
+  effort. For queries beyond the rows, the hold-out consists of `regions`.
+- `weighing` finds the weights of the models by stacking; `outcome` calibrates their combination.
 
-A model is a vector of `parameters`. `descent` lowers an `objective` of held-out predictions in a
-`space`, the rows in one input transform; `evidence` tunes exact GPs, with `warping` of inputs, and
-`posterior` draws their hyperparameters. `judging` scores a `candidate`; users see the `result`.
+`descent` tunes a local model by the held-out loss in a `space`, the rows in one input transform.
+`judging` scores the held-out predictions of a tuned model; users see the `result`.
 """

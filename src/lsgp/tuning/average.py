@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The family of one: an exact GP of few rows, averaged over the posterior of its hyperparameters.
+"""A family of one model: an exact GP, averaged over the posterior of its hyperparameters.
 
-Few rows are about as likely under many hyperparameters, and the likeliest predict too surely.
+Few rows have about the same evidence under many hyperparameters, and a single choice of them
+predicts too surely.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from lsgp.tuning.family import Contender, Family, Spec
 from lsgp.tuning.hold_out import HoldOut
 from lsgp.tuning.jobs import Job
 
-#: Up to this many rows hyperparameters are integrated out,
+#: Largest number of rows of an average.
 MOST_ROWS = 160
-#: and pairs of rows, times inputs: beyond, it would take longer than all the rest.
+#: Largest number of pairs of rows, times inputs; with more, the average would dominate the time.
 MOST_PAIRS = 2_500_000
-#: Kernels that few rows can tell apart, at best.
+#: Kernels among which few rows can choose.
 KERNELS = frozenset({"matern32", "matern52", "rbf"})
 
 
@@ -40,25 +41,25 @@ class Average(Family):
     of_labels = False
 
     def starts(self, problem: Problem) -> list[Spec]:
-        """One, of few rows, where nobody has said within which bounds hyperparameters lie."""
-        data, own = problem.data, problem.data.specification.model
+        """Return one start for few rows, unless users gave bounds of hyperparameters."""
+        data, model = problem.data, problem.data.specification.model
         is_admitted = (
             data.n <= MOST_ROWS
             and data.n**2 * data.d <= MOST_PAIRS
             and admits_exact(data, problem.budget)
             and not is_on_request(data)
             and not data.specification.states_bounds
-            and math.isfinite(own.constant_variance + own.slope_variance)
+            and math.isfinite(model.constant_variance + model.slope_variance)
             and room_for_exact(data) > 2 * N_MEMBERS
-            # A constant target has no scale to start from.
+            # The prior of the signal variance needs targets that vary.
             and bool((np.ptp(data.y, axis=0) > 0).all())
         )
         if not is_admitted:
             return []
-        return [Spec(self.name, data.space(data.specification.input_transforms[0]), own, data.n)]
+        return [Spec(self.name, data.space(data.specification.input_transforms[0]), model, data.n)]
 
     def predict(self, problem: Problem, spec: Spec, job: Job) -> Contender:
-        """The combination of a few exact GPs that stand for the posterior."""
+        """Combine a few exact GPs, which are drawn from the posterior."""
         data, hold_out, _ = problem
         began = time.monotonic()
         choices, spaces = data.choices(KERNELS)
@@ -71,7 +72,7 @@ class Average(Family):
 
     def judge_again(self, problem: Problem, contender: Contender, job: Job) -> Contender:
         began, exact = time.monotonic(), Exact()
-        if not contender.parts:  # one of its members
+        if not contender.parts:  # a single member of the average
             return _as_member(exact.judge_again(problem, contender, job))
         parts = tuple(_as_member(exact.judge_again(problem, each, job)) for each in contender.parts)
         return self._as_one(problem, contender.spec, parts, began)
@@ -94,10 +95,10 @@ class Average(Family):
         return Contender(self.name, spec.space, candidate, cost, parts=parts)
 
     def _judge(self, data: Data, spec: Spec, hold_out: HoldOut) -> Contender:
-        """One member, with the scale that the posterior has set."""
+        """Judge one member, with the scale of the posterior."""
         began = time.monotonic()
         if data.specification.scale == "global" and spec.model.is_local_scale:
-            # Asked for a global scale: that of the posterior, as if it were known.
+            # The posterior mean of the scale becomes the global scale that users asked for.
             system = ExactSystem.solve(spec.space.problem(spec.model), data.backend.dense)
             scale = float(np.mean(system.predict(spec.space.X[:1]).scale))
             spec = spec._replace(
@@ -107,7 +108,7 @@ class Average(Family):
         return _as_member(Exact().judge(data, spec, system, hold_out, began))
 
     def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
-        """Nominal milliseconds of the draws, which take a third of them in each rung."""
+        """Nominal milliseconds of a third of the draws, because there are three rungs."""
         return 10.0 * problem.data.n
 
 

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How hard tuning tries, and what predictions may cost: five numbers for each effort."""
+"""The effort of tuning, and the price of slower predictions: five numbers for each effort."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-#: An optimization on fewer targets than this follows their noise.
+#: An optimization on fewer targets fits their noise.
 FEWEST_TARGETS = 64
 
 
 class Rung(NamedTuple):
-    """What every model of one round of successive halving is tuned with.
+    """One round of successive halving: the effort for each model.
 
     Attributes
     ----------
     n_targets, n_iterations : int
-        Of a local model: targets whose loss is minimized, and steps of L-BFGS-B.
+        For a local model: targets whose loss is minimized, and steps of L-BFGS-B.
     n_rows, n_steps : int
-        Of an exact GP: rows whose evidence is maximized, and steps.
+        For an exact GP: rows whose evidence is maximized, and steps.
     n_kept : int
-        Models of a family that go on to the next rung, or are judged after the last.
+        Number of models of each family that enter the next rung, or are judged after the last.
     """
 
     n_targets: int
@@ -31,7 +31,7 @@ class Rung(NamedTuple):
     is_last: bool = False
 
 
-#: Each rung tunes fewer models on more targets: every rung takes about as long as the one before.
+#: Each rung tunes fewer models on more targets, so that all rungs take about the same time.
 RUNGS = (
     Rung(n_targets=500, n_iterations=15, n_rows=120, n_steps=12, n_kept=6, is_first=True),
     Rung(n_targets=1000, n_iterations=15, n_rows=400, n_steps=30, n_kept=4),
@@ -40,18 +40,19 @@ RUNGS = (
 
 
 class Budget(NamedTuple):
-    """An effort.
+    """The limits of an effort.
 
     Attributes
     ----------
     work : float
-        Targets of optimizations and rows of exact GPs, relative to the balanced effort.
+        Work of optimizations, relative to the balanced effort: the number of targets of local
+        models, and the cubed number of rows of exact GPs.
     seconds : float or None
-        Tuning stops after these, with the best so far.
+        Time after which tuning stops, and uses the best models so far.
     n_compared : int
-        Held-out targets that models are judged by, at most.
+        Largest number of held-out targets by which models are judged.
     n_combined : int
-        Models that are combined, at most.
+        Largest number of models that are combined.
     worth_of_millisecond : float
         Fraction by which a model must lower the loss for each nominal millisecond that it adds to
         a prediction.
@@ -64,12 +65,13 @@ class Budget(NamedTuple):
     worth_of_millisecond: float
 
     def rungs(self, n_tunable: int) -> tuple[Rung, ...]:
-        """The rounds of a search with so many rows to tune on; at most half of them at a time.
+        """Return the rungs of a search on ``n_tunable`` rows.
 
-        Optimizing further on all of few rows fits their noise.
+        Each optimization uses at most half of the rows, because repeated optimizations on all of
+        few rows fit their noise.
         """
         most = max(min(n_tunable, FEWEST_TARGETS), n_tunable // 2)
-        share = self.work ** (1.0 / 3.0)  # an exact GP takes the cube of its rows
+        share = self.work ** (1.0 / 3.0)  # the time of an exact GP is cubic in its rows
         return tuple(
             rung._replace(
                 n_targets=max(1, min(most, round(self.work * rung.n_targets))),

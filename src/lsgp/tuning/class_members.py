@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is pooled with the models of labels: logistic regression, GP classification, and trees.
+"""Classifiers that are pooled with models of labels: logistic regression, exact GPs, and trees.
 
-Each is fitted to all rows, says what fits without a fold make of its rows, and follows rows that
-come or go as far as it can.
+Each is fitted to all rows, predicts held-out rows by fits without their fold, and adapts as far as
+it can to rows that are added or removed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_TO_FOLLOW = 300
 
 @dataclass(frozen=True, eq=False)
 class LinearMember:
-    """Logistic regression of all rows."""
+    """A logistic regression of all rows."""
 
     transform: InputTransform
     logits: LinearLogits
@@ -40,7 +40,7 @@ class LinearMember:
         return self.logits.log_proba(np.asarray(self.transform.transform(X), dtype=float))
 
     def held_out(self, X: Array, known: ClassRows, rows: Rows, folds: NDArray[np.int64]) -> Array:
-        """Log probabilities of some rows, (k, C), each by a fit without the rows of its fold."""
+        """Log probabilities (k, C) of ``rows``, each by a fit without its fold."""
         Z = np.asarray(self.transform.transform(X), dtype=float)
         return logistic_held_out(Z, known, self.ridge, rows, folds)
 
@@ -58,7 +58,7 @@ class LaplaceMember:
     """GP classification of all rows by Laplace's approximation."""
 
     transform: InputTransform
-    center: Array  # (d,) that is subtracted from the transformed inputs
+    center: Array  # (d,) subtracted from the transformed inputs
     gp: LaplaceGP
     weight: float = 1.0  # in the pool
 
@@ -66,7 +66,7 @@ class LaplaceMember:
         return self.gp.log_proba(self._centered(X))
 
     def held_out(self, X: Array, known: ClassRows, rows: Rows, folds: NDArray[np.int64]) -> Array:
-        """Log probabilities of some rows, (k, C), each by a fit without the rows of its fold."""
+        """Log probabilities (k, C) of ``rows``, each by a fit without its fold."""
         return laplace_held_out(self.gp, self._centered(X), known, rows, folds)
 
     def with_rows(self, X: Array, known: ClassRows, n: int) -> LaplaceMember:
@@ -86,10 +86,10 @@ class LaplaceMember:
     def keep_rows(self, kept: NDArray[np.bool_]) -> LaplaceMember:
         """Without the other rows."""
         gp = self.gp
-        own = kept[: len(gp.Z)]  # of rows that came later it knows nothing
-        if own.all():
+        kept = kept[: len(gp.Z)]  # the GP may not have all of the model's rows
+        if kept.all():
             return self
-        known = (gp.Z[own], gp.codes[own], gp.weight[own], gp.prior, gp.prior_share)
+        known = (gp.Z[kept], gp.codes[kept], gp.weight[kept], gp.prior, gp.prior_share)
         return replace(self, gp=LaplaceGP.fit(gp.covariance, *known))
 
     def _centered(self, X: Array) -> Array:
@@ -107,7 +107,7 @@ class TreesMember:
         return log_proba_of_odds(self.trees.locate(X))
 
     def held_out(self, X: Array, known: ClassRows, rows: Rows, folds: NDArray[np.int64]) -> Array:
-        """Log probabilities of some rows, (k, C), by trees that have not seen their own fold."""
+        """Log probabilities (k, C) of ``rows``, each by trees without its fold."""
         return log_proba_of_odds(self.trees.held_out[rows])
 
     def with_rows(self, X: Array, known: ClassRows, n: int) -> TreesMember:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tuning is given: the rows, in every input transform, and the settings."""
+"""The input of tuning: the rows, in every input transform, and the settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lsgp.search.approximate import approximate
 from lsgp.search.contract import SearchIndex
 from lsgp.search.copies import distinct_rows, find_copies
 from lsgp.search.index import build_index
-from lsgp.solvers.likeliest import NOT_TUNED, make_exact, with_noise_of_targets
+from lsgp.solvers.exact_fit import NOT_TUNED, make_exact, with_noise_of_targets
 from lsgp.solvers.objective import Objective
 from lsgp.solvers.posterior import Choices
 from lsgp.tuning.budget import Budget
@@ -38,9 +38,9 @@ from lsgp.tuning.space import Space
 
 Array = NDArray[np.float64]
 
-#: Neighbors that indexes are built for, and with which local models are compared.
+#: Number of neighbors for which indexes are built, and with which local models are compared.
 USUAL_N_NEIGHBORS = 64
-#: Input transforms that few rows can tell apart, at best.
+#: Input transforms among which few rows can choose.
 TRANSFORMS_OF_FEW = frozenset({"standardize", "yeo-johnson"})
 
 
@@ -55,7 +55,7 @@ class Stream(IntEnum):
 
 
 class Problem(NamedTuple):
-    """What a family is given: the rows, what they are predicted without, and how hard it tries."""
+    """The input of a family: the rows, the hold-out, and the budget."""
 
     data: Data
     hold_out: HoldOut
@@ -64,7 +64,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """The rows that models are tuned on, and what the settings say of models."""
+    """The rows that models are tuned on, and the settings of the models."""
 
     rows: TrainingRows
     y: Array  # (n, t) in scaled units
@@ -82,7 +82,7 @@ class Data:
 
     @property
     def d(self) -> int:
-        """Number of inputs that models have: a projection may have more than the rows."""
+        """Number of inputs of the models, after a projection of the rows' inputs."""
         return len(self.specification.model.lengthscale)
 
     @property
@@ -92,15 +92,16 @@ class Data:
 
     @property
     def is_slow(self) -> bool:
-        """Whether one local solve takes a millisecond."""
+        """Whether a local solve takes about a millisecond."""
         return self.backend.is_slow or self.objective.is_slow
 
     def random(self, *stream: int) -> np.random.Generator:
+        """Generator of a random stream, which no other stream affects."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=stream))
 
     @property
     def kernels(self) -> tuple[KernelSetting, ...]:
-        """Kernels that are tried."""
+        """Kernels that settings and objective allow."""
         kernels, wanted = self.specification.kernels, self.objective.kernels
         if len(kernels) == 1 or wanted is None:
             return kernels
@@ -108,7 +109,7 @@ class Data:
 
     @property
     def parameters(self) -> Parameters:
-        """What is free in a local model."""
+        """The free hyperparameters of a local model."""
         specification = self.specification
         return Parameters(
             specification.given | self.objective.fixes,
@@ -120,29 +121,29 @@ class Data:
 
     @property
     def has_own_bounds(self) -> bool:
-        """Whether nobody but tuning says within which ranges hyperparameters lie."""
+        """Whether tuning uses its own bounds of hyperparameters, not those of users."""
         return self.specification.bounds is None
 
     @property
     def exact_parameters(self) -> Parameters:
-        """What is free in an exact GP: the evidence tunes what the objective cannot."""
+        """The free hyperparameters of an exact GP, also those that the objective cannot tune."""
         not_tuned = NOT_TUNED
         if self.parameters.bounds_of("constant_variance") is not None:
-            not_tuned = not_tuned - {"constant_variance"}  # it is the kernel's
-        own = replace(self.parameters, given=self.specification.given | not_tuned)
+            not_tuned = not_tuned - {"constant_variance"}  # it is a part of the kernel
+        exact = replace(self.parameters, given=self.specification.given | not_tuned)
         is_known = self.rows.mean_noise_variance is not None
-        return with_noise_of_targets(own) if self.has_own_bounds and not is_known else own
+        return with_noise_of_targets(exact) if self.has_own_bounds and not is_known else exact
 
     @cached_property
     def copies(self) -> NDArray[np.int32] | None:
-        """Number (n,) of the copies that each row has, -1 for none; None without any."""
+        """The number (n,) of each row's group of copies, -1 without copies; None if none has."""
         if not self.is_in_memory or self.labels is not None or self.rows.groups is not None:
             return None
         space = self.space(self.specification.input_transforms[0])
         return find_copies(space.X, self.y, space.index)
 
     def draw_distinct(self, size: int) -> NDArray[np.int32]:
-        """Rows of which no two are copies, in order: the same for all models of one size."""
+        """Return ``size`` distinct rows without copies, in order; the same ones for all models."""
         rows = distinct_rows(self.n, self.copies)
         if len(rows) <= size:
             return rows
@@ -150,9 +151,10 @@ class Data:
         return np.sort(rows[chosen])
 
     def hold_out(self, n_compared: int) -> HoldOut:
-        """Leave-one-out of so many rows; groups and copies leave together.
+        """Return the leave-one-out of ``n_compared`` rows; groups and copies leave together.
 
-        Labels are tuned on other blocks than those that judge: a model of many inputs fits them.
+        Models of labels are tuned on other blocks than they are judged by, because a model of many
+        inputs overfits the labels.
         """
         order = shuffled(self.n, self.random(Stream.COMPARED))
         block = self.rows.group_numbers if self.copies is None else self.copies
@@ -162,15 +164,16 @@ class Data:
         return leave_one_out(np.sort(judged), np.sort(tuned), block)
 
     def choices(self, kernels: Collection[str]) -> tuple[Choices, list[Space]]:
-        """What hyperparameters of few rows are drawn from, as far as the settings leave them open.
+        """Return the kernels and transforms for the posterior of few rows, and their spaces.
 
-        And the rows in each transform of inputs that few rows can tell apart.
+        These are the kernels that are allowed and in ``kernels``, and the allowed transforms among
+        which few rows can choose.
         """
         settings = self.specification
         kinds = list(settings.input_transforms)
         if len(kinds) > 1:
-            kinds = [own for own in kinds if set(own) - set(LINKED_KINDS) <= TRANSFORMS_OF_FEW]
-        spaces = [self.space(own) for own in kinds]
+            kinds = [each for each in kinds if set(each) - set(LINKED_KINDS) <= TRANSFORMS_OF_FEW]
+        spaces = [self.space(each) for each in kinds]
         choices = Choices(
             model=make_exact(settings.model, settings.given),
             given=settings.given,
@@ -181,10 +184,8 @@ class Data:
         )
         return choices, spaces
 
-    # -- spaces ----------------------------------------------------------------------------
-
     def space(self, kinds: Kinds) -> Space:
-        """The rows in an input transform, indexed."""
+        """Return the indexed rows in an input transform; built once."""
         if kinds not in self._spaces:
             self._spaces[kinds] = self._make_space(kinds)
         return self._spaces[kinds]
@@ -194,7 +195,7 @@ class Data:
         return self.transformed(fit_transform_kind(rows.X, kinds, rows.weight, projection))
 
     def transformed(self, transform: InputTransform) -> Space:
-        """The rows in a transform that is fitted."""
+        """Return the indexed rows in a fitted transform."""
         X = np.ascontiguousarray(transform.transform(self.rows.X), dtype=float)
         return Space(
             transform, X, self.y, self.rows.noise, self._index(X), self.backend, self.resources

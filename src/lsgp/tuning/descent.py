@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The descent of a local model on the loss of a sample of targets."""
+"""Tuning of a local model by a descent on the loss of a sample of targets."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from lsgp.tuning.space import Sample, Space, Value
 
 Array = NDArray[np.float64]
 
-#: An optimization ends where a step lowers the loss by less than this fraction: a small part of the
+#: An optimization ends when a step lowers the loss by less than this fraction, a small part of the
 #: loss's standard error.
 NEGLIGIBLE_GAIN = 2e-5
-#: Evaluations of a descent, as a multiple of its iterations. Where single precision makes losses
-#: noisy, a step may take 20 of them and gain nothing.
+#: Largest number of evaluations of a descent, as a multiple of its iterations. Where single
+#: precision makes losses noisy, a line search could take many and gain nothing.
 EVALUATIONS_PER_ITERATION = 1.5
-#: Optimizations are in single precision where losses and gradients of the first targets agree to
-#: this fraction, and the noise is not so small that most systems must be solved twice.
+#: Optimizations use single precision if losses and gradients of the first N_CHECKED_IN_SINGLE
+#: targets agree to SAME_IN_SINGLE, and if the noise is not so small that most systems would have to
+#: be solved again in double precision.
 SAME_IN_SINGLE, N_CHECKED_IN_SINGLE, LEAST_NOISE_IN_SINGLE = 1e-3, 64, 1e-4
-#: Strength of the prior that keeps log lengthscales near their mean, in targets: irrelevant inputs
-#: fade instead of exploding, and the prior yields to much data.
+#: Weight, in targets, of the prior of log lengthscales about their mean. It keeps lengthscales of
+#: irrelevant inputs finite, and loses influence with more rows.
 LENGTHSCALE_PRIOR = 40.0
 
 
@@ -40,12 +41,12 @@ def descend_on_sample(
     n_iterations: int,
     clock: Clock,
 ) -> LocalModel:
-    """The descent on the loss of one sample with fixed neighborhoods."""
+    """Tune a model by a descent on the loss of a sample with fixed neighborhoods."""
     start = parameters.pack(model)
     if not len(start):
         return model
     part, gathered = space.gather(sample)
-    part = in_fewest_digits(part, gathered, model, objective)
+    part = in_cheapest_precision(part, gathered, model, objective)
     n_lengthscales = parameters.n_lengthscales(model)
     strength: list[float] = []  # of the prior, relative to the loss at the start
 
@@ -79,17 +80,17 @@ def _lengthscale_deviation(vector: Array, n_lengthscales: int) -> tuple[float, A
     return float((deviation**2).mean()), gradient
 
 
-def in_fewest_digits(
+def in_cheapest_precision(
     space: Space, sample: Sample, model: LocalModel, objective: Objective
 ) -> Space:
-    """The rows in single precision, where that says the same of the first targets.
+    """Return the rows in single precision if that hardly changes the loss of the first targets.
 
-    A solve takes less than half of the time. Candidates are judged in double precision.
+    Single precision takes less than half of the time. Candidates are judged in double precision.
     """
     if space.backend.is_slow or model.noise_variance < LEAST_NOISE_IN_SINGLE:
         return space
     few = Sample(sample.targets[:N_CHECKED_IN_SINGLE], sample.neighbors[:N_CHECKED_IN_SINGLE])
-    # Around the mean of the targets, which is the same however the rows are gathered.
+    # Centered at the mean of the targets, which does not depend on how rows were gathered.
     single = space.in_single(space.X[sample.targets].mean(axis=0))
     value, other = (each.evaluate(model, few, objective) for each in (space, single))
     return single if _are_same(value, other, objective) else space

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The family of exact GPs: all rows at once, tuned by the evidence, judged like all others."""
+"""The family of exact GPs: tuned by the evidence, and judged by held-out predictions."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import SystemSize
+from lsgp.backends.dense import matrix_bytes
 from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.inputs.transforms.warping import WarpableRows
-from lsgp.method.contract import LocalModel, Predictions, concatenate_results
+from lsgp.method.contract import LocalModel, Predictions, concatenate_results, reorder_results
 from lsgp.method.parameters import finds_no_noise
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.search.lattice import shortest_on_levels
 from lsgp.solvers.evidence import BAD_EVIDENCE
-from lsgp.solvers.exact_system import ExactSystem, exact_bytes, largest_exact
-from lsgp.solvers.likeliest import (
+from lsgp.solvers.exact_fit import (
     LITTLE_GAIN,
     NEGLIGIBLE_GAIN,
     EvidenceProblem,
@@ -28,7 +28,8 @@ from lsgp.solvers.likeliest import (
     make_exact,
     with_shortest,
 )
-from lsgp.solvers.precision import in_due_precision
+from lsgp.solvers.exact_system import ExactSystem, largest_exact
+from lsgp.solvers.precision import choose_precision
 from lsgp.solvers.prices import cost_of_evidence, cost_of_exact
 from lsgp.tuning.budget import RUNGS, Budget, Rung
 from lsgp.tuning.data import USUAL_N_NEIGHBORS, Data, Problem
@@ -42,45 +43,45 @@ from lsgp.tuning.space import Space
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
 
-#: With more rows, exact GPs of part of them say whether one of all rows pays.
+#: With more rows, a trial on part of the rows decides whether an exact GP of all rows pays off.
 ALWAYS_EXACT = 1500
-#: Rows of these trials, and how many of them are predicted: the trend of each takes (d + 1)³.
+#: Rows of a trial, and operations for the trends of its predictions, (d + 1)³ for each of them.
 N_TRIED, MOST_TRIED_WORK = 1000, 4e8
-#: Rows on which sums and warps are tried, and how much likelier they must make these rows.
+#: Rows on which sums and warps are tried first, and the log evidence that they must gain there.
 N_LOOKED_AT, WORTH_A_TRIAL = 250, 2.0
-#: Tables with more rows, or more inputs, have no sums and warps: twice the hyperparameters.
+#: Sums and warps, with twice the hyperparameters, are tried up to so many rows and inputs.
 MOST_ROWS_TO_GROW, MOST_INPUTS_TO_GROW = 5000, 30
-#: Sums of two correlations that are tried, of long and of short distances.
+#: Sums of correlations that are tried: the first with long, the second with short lengthscales.
 SUMS = (("rbf", "matern32"), ("matern52", "matern12"))
 
 
 def room_for_exact(data: Data) -> int:
-    """How many exact GPs of all rows fit into memory, beside the local models."""
+    """Return how many exact GPs of all rows fit into memory, beside the local models."""
     m = min(4 * USUAL_N_NEIGHBORS, data.n)
     size = SystemSize(m, data.d, data.y.shape[1], np.dtype(float), has_gradient=True)
     local = 2 * data.backend.workspace_bytes(size)
     free = data.backend.dense.room(data.resources.memory_budget, data.n)
-    return max(0, (free - local) // exact_bytes(data.n))
+    return max(0, (free - local) // matrix_bytes(data.n))
 
 
 def is_on_request(data: Data) -> bool:
-    """Whether the settings ask for an exact GP: all rows as neighbors, and none of less weight.
+    """Whether the settings ask for an exact GP: all rows as neighbors, with equal weights.
 
-    The smooth localizer is what there is when nobody has said anything of weights.
+    The default localizer counts as no choice of weights, unless its decay is given.
     """
-    settings, own = data.specification, data.specification.model
-    is_plain = own.localizer == "rectangular" or (
-        own.localizer == DEFAULT_LOCALIZER and "localizer_decay" not in settings.given
+    settings, model = data.specification, data.specification.model
+    is_plain = model.localizer == "rectangular" or (
+        model.localizer == DEFAULT_LOCALIZER and "localizer_decay" not in settings.given
     )
     return (
         data.labels is None
         and settings.n_neighbors is not None
         and data.n <= settings.n_neighbors
         and is_plain
-        and own.correlation.formula is not None
-        and own.bandwidth is None
+        and model.correlation.formula is not None
+        and model.bandwidth is None
         and not settings.tunes_bandwidth
-        and not own.normalize
+        and not model.normalize
         and _is_possible(data)
     )
 
@@ -111,13 +112,13 @@ def admits_exact(data: Data, budget: Budget) -> bool:
 
 
 def is_exact_enough(data: Data, budget: Budget) -> bool:
-    """Whether there is nothing for local models to do: all rows are one neighborhood."""
+    """Whether exact GPs make local models superfluous: all rows are one neighborhood."""
     is_small = data.n <= USUAL_N_NEIGHBORS and admits_exact(data, budget)
     return (is_small and data.labels is None) or is_on_request(data)
 
 
 class Exact(Family):
-    """Kernel × input transform, with sums of correlations and warped inputs where they pay."""
+    """One exact GP per kernel and input transform; sums and warped inputs if they pay off."""
 
     name = "exact"
     is_quick = True
@@ -141,7 +142,7 @@ class Exact(Family):
         return make_exact(model, data.specification.given, has_constant)
 
     def tune(self, problem: Problem, spec: Spec, rung: Rung, job: Job) -> Tuned:
-        """Steps by the evidence of the rows of this rung, which are the same for all models."""
+        """Maximize the evidence of the rung's rows, which are the same for all models."""
         data = problem.data
         n_rows = rung.n_rows
         if is_on_request(data) and not rung.is_first and data.n <= ALWAYS_EXACT:
@@ -181,18 +182,18 @@ class Exact(Family):
         return found
 
     def _has_prior(self, data: Data) -> bool:
-        """Whether the priors hold: they are for standardized inputs, and for our own bounds."""
+        """Whether priors apply: they need scaled inputs, and no bounds of users."""
         kinds = data.specification.input_transforms
         is_scaled = all(kind is not None for each in kinds for kind in each)
         return not is_on_request(data) or (is_scaled and data.has_own_bounds)
 
     def predict(self, problem: Problem, spec: Spec, job: Job) -> Contender:
-        """Held-out predictions from one factor of all rows, which is kept."""
+        """Factor all rows, and judge held-out predictions; the factor is kept."""
         data = problem.data
         began = time.monotonic()
         noise = float(data.rows.noise.min())
         may_round = not is_on_request(data)
-        model = in_due_precision(spec.model, data.n, noise, data.backend.dense, may_round)
+        model = choose_precision(spec.model, data.n, noise, data.backend.dense, may_round)
         job.clock.check(seconds_of_exact(data))
         system = ExactSystem.solve(spec.space.problem(model), data.backend.dense)
         return self.judge(data, spec._replace(model=model), system, problem.hold_out, began)
@@ -200,7 +201,7 @@ class Exact(Family):
     def judge(
         self, data: Data, spec: Spec, system: ExactSystem, hold_out: HoldOut, began: float
     ) -> Contender:
-        """What a factored exact GP is worth; the evidence has set its scale."""
+        """Judge a factored exact GP, whose scale the evidence has fitted."""
         predictions = leave_out(system, hold_out)
         judged = Judge(data, hold_out).judge(spec.model, predictions, calibrates_scale=False)
         candidate = Candidate(
@@ -228,10 +229,8 @@ class Exact(Family):
         began, system = time.monotonic(), contender.system
         return self.judge(problem.data, contender.spec, system, problem.hold_out, began)
 
-    # -- growing ---------------------------------------------------------------------------
-
     def ready(self, problem: Problem, tuned: list[Tuned]) -> list[Tuned]:
-        """Of the tuned models, those to be judged at once; others wait for a trial."""
+        """Return the best models that fit into memory; with many rows none, `grow` tries them."""
         data = problem.data
         if data.n <= ALWAYS_EXACT or is_on_request(data):
             return tuned[: max(1, room_for_exact(data) // 2)]
@@ -240,10 +239,13 @@ class Exact(Family):
     def grow(
         self, problem: Problem, tuned: list[Tuned], found: Sequence[Judged], job: Job
     ) -> list[Tuned]:
-        """Once: sums and warps that rows make likelier; of many rows, one that a trial chooses."""
+        """Return sums and warps with a higher evidence; with many rows, the winner of a trial.
+
+        Empty when called again, with the models of the first call in ``found``.
+        """
         data = problem.data
-        n_own = sum(c.family == self.name for c in found)
-        if not tuned or is_on_request(data) or n_own > len(self.ready(problem, tuned)):
+        n_exact = sum(c.family == self.name for c in found)
+        if not tuned or is_on_request(data) or n_exact > len(self.ready(problem, tuned)):
             return []
         grown = self._sums_and_warps(problem, tuned, job)
         if data.n <= ALWAYS_EXACT:
@@ -253,7 +255,10 @@ class Exact(Family):
         return [] if best is None else [best]
 
     def beyond(self, problem: Problem, tuned: list[Tuned], job: Job) -> list[Tuned]:
-        """The likeliest, and sums and warps: of many rows, these lost to local models nearby."""
+        """Return the model with the highest evidence, and sums and warps.
+
+        With many rows, these may have lost to local models among the rows.
+        """
         if not tuned or is_on_request(problem.data):
             return []
         return [tuned[0], *self._sums_and_warps(problem, tuned, job)]
@@ -304,7 +309,7 @@ class Exact(Family):
         return settings.projection is None and len(settings.input_transforms) > 1
 
     def _finish(self, problem: Problem, spec: Spec, warps: Array, job: Job) -> Tuned:
-        """Tuned on as many rows as the others."""
+        """Tune a sum or warps on the rows of the last rung, as other models."""
         data, last = problem.data, problem.budget.rungs(problem.data.n)[-1]
         rows = data.draw_distinct(last.n_rows)
         steps = (rows, last.n_steps, NEGLIGIBLE_GAIN, job)
@@ -318,9 +323,10 @@ class Exact(Family):
     def _best_of_trial(
         self, problem: Problem, tuned: list[Tuned], local: list[Contender], job: Job
     ) -> Tuned | None:
-        """The exact GP that is best on part of the rows, if it is better there than local models.
+        """Return the exact GP that is best on part of the rows, None if a local model is better.
 
-        Also with the hyperparameters of the best local model of each kernel.
+        Candidates are the tuned exact GPs, and exact GPs with the hyperparameters of the best local
+        model of each kernel.
         """
         data, hold_out, _ = problem
         rows = data.draw_distinct(N_TRIED)
@@ -329,7 +335,7 @@ class Exact(Family):
         block = None if hold_out.tuned.block is None else hold_out.tuned.block[rows]
         step = max(1, round(part.n * (1 + data.d) ** 3 / MOST_TRIED_WORK))
         judged = np.ascontiguousarray(everything[::step])
-        own = leave_one_out(judged, everything, block)
+        of_part = leave_one_out(judged, everything, block)
         of_kernels = {str(c.model.kernel): c for c in reversed(local)}
         rivals = [t for t in tuned if t.log_evidence > -BAD_EVIDENCE]
         rivals += [
@@ -342,58 +348,50 @@ class Exact(Family):
             job.clock.check()
             spec = _in_part(each.spec, part, rows)
             system = ExactSystem.solve(spec.space.problem(spec.model), data.backend.dense)
-            losses.append(self.judge(part, spec, system, own, time.monotonic()).loss)
+            losses.append(self.judge(part, spec, system, of_part, time.monotonic()).loss)
         best = int(np.argmin(losses))
-        if local and not _is_beaten(part, local[0], rows, own, losses[best]):
+        if local and not _is_beaten(part, local[0], rows, of_part, losses[best]):
             return None
         return rivals[best]
 
     def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
-        """Nominal milliseconds of as many evidences as steps."""
+        """Nominal milliseconds of one evidence per step."""
         n = min(rung.n_rows, problem.data.n)
         return rung.n_steps * cost_of_evidence(n)
 
 
 def warpable(data: Data, space: Space) -> WarpableRows:
+    """Return the rows of a space, with inputs that can be warped."""
     inputs = np.asarray(data.rows.X, dtype=float)
     return WarpableRows.of(inputs, space.X, data.y, data.rows.noise, space.transform)
 
 
 def leave_out(system: ExactSystem, hold_out: HoldOut) -> Predictions:
-    """Predictions of the targets of a hold-out, each without the rows of its block."""
+    """Predict the targets of a hold-out, each without the rows of its block."""
     parts: list[Predictions] = []
     for targets, block, _ in hold_out.layers:
-        own = np.full(len(targets), -1, dtype=np.int32) if block is None else block[targets]
-        order = np.argsort(own, kind="stable")
-        alone = int(np.searchsorted(own[order], 0))
+        numbers = np.full(len(targets), -1, dtype=np.int32) if block is None else block[targets]
+        order = np.argsort(numbers, kind="stable")
+        alone = int(np.searchsorted(numbers[order], 0))
         found = [system.leave_out(targets[order[:alone]])] if alone else []
-        for number in np.unique(own[own >= 0]).tolist():
+        for number in np.unique(numbers[numbers >= 0]).tolist():
             assert block is not None
             without = system.without(np.flatnonzero(block == number))
-            found.append(system.leave_group_out(targets[own == number], without))
+            found.append(system.leave_group_out(targets[numbers == number], without))
         joined: Predictions = concatenate_results(found)
-        parts.append(_take(joined, np.argsort(order, kind="stable")))
+        parts.append(reorder_results(joined, np.argsort(order, kind="stable")))
     predictions: Predictions = concatenate_results(parts)
     return predictions
 
 
-def _take(predictions: Predictions, order: NDArray[np.intp]) -> Predictions:
-    taken = {
-        name: values[order]
-        for name, values in predictions._asdict().items()
-        if isinstance(values, np.ndarray)
-    }
-    return predictions._replace(**taken)
-
-
 def seconds_of_exact(data: Data) -> float:
-    """What factoring all rows may take: not begun if the time for tuning ends before."""
+    """Estimate the seconds to factor all rows, which must fit into the rest of ``max_time``."""
     rate = 1e13 if data.backend.dense.is_fast else 2e10
     return data.n**3 / rate
 
 
 def _part_of(data: Data, rows: Rows) -> Data:
-    """As if there were these rows alone."""
+    """Return the data of some rows."""
     labels = None if data.labels is None else data.labels.take(rows)
     return replace(data, rows=data.rows.keep(rows), y=data.y[rows], labels=labels, _spaces={})
 
@@ -402,11 +400,11 @@ def _in_part(spec: Spec, part: Data, rows: Rows) -> Spec:
     return spec._replace(space=spec.space.part(rows), n_neighbors=part.n)
 
 
-def _is_beaten(part: Data, local: Contender, rows: Rows, own: HoldOut, loss: float) -> bool:
-    """Whether an exact GP of part of the rows has a lower loss than the local model of them."""
+def _is_beaten(part: Data, local: Contender, rows: Rows, hold_out: HoldOut, loss: float) -> bool:
+    """Whether a local model of part of the rows has at least this loss there."""
     space = local.space.part(rows).indexed()
-    sample = space.sample_held_out(local.model, own, local.n_neighbors)
+    sample = space.sample_held_out(local.model, hold_out, local.n_neighbors)
     predictions = space.predict(local.model, sample)
     calibrates = part.objective.calibrates_scale
-    judged = Judge(part, own).judge(local.model, predictions, calibrates)
+    judged = Judge(part, hold_out).judge(local.model, predictions, calibrates)
     return loss <= judged.loss

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A family of models, and what a model is before it is tuned, after it, and once it is judged."""
+"""The interface of a family of models, and records of models: specified, tuned and judged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lsgp.tuning.space import Space
 
 
 class Spec(NamedTuple):
-    """All that makes a model: what is tuned, and what a warm start goes on from."""
+    """The specification of a model, with which tuning or a warm start begins."""
 
     family: str
     space: Space
@@ -36,12 +36,12 @@ class Tuned(NamedTuple):
     """A tuned model, not yet judged on the hold-out."""
 
     spec: Spec
-    score: float  # lower is better; of models of one family, on the same rows
-    log_evidence: float = 0.0  # of the rows that all of its family are tuned on
+    score: float  # lower is better; comparable within a family, on the same rows
+    log_evidence: float = 0.0  # of the rows on which all models of its family are tuned
 
 
 class Contender(NamedTuple):
-    """A model that is judged on the hold-out, with what predictions by it need.
+    """A GP model, judged on the hold-out.
 
     Attributes
     ----------
@@ -49,19 +49,19 @@ class Contender(NamedTuple):
     space : Space
         The rows in its input transform.
     candidate : Candidate
-        What users see of it: hyperparameters, held-out predictions, loss.
+        The part that users see: hyperparameters, held-out predictions, loss.
     cost : float
         Nominal milliseconds of one prediction.
     log_evidence : float
-        Orders the members of one family before held-out targets have spoken.
+        Gives the prior weights of models of one family.
     n_tuned : int
-        Hyperparameters that have seen the targets.
+        Number of hyperparameters that were tuned on the targets.
     noise : float
         Mean variance of the noise of held-out targets, in scaled units.
     system : ExactSystem or None
-        Of an exact GP, the factored system of all rows.
+        The factored system of all rows, of an exact GP.
     parts : tuple of Contender
-        Of an average over the posterior, its members of equal weight; else empty.
+        Members of equal weight, of an average over the posterior; else empty.
     """
 
     family: str
@@ -91,27 +91,27 @@ class Contender(NamedTuple):
 
     @property
     def spec(self) -> Spec:
-        """Where another optimization may go on from."""
+        """The specification from which another optimization may continue."""
         return Spec(self.family, self.space, self.model, self.n_neighbors)
 
 
 class LogOdds(NamedTuple):
-    """A model of the log odds of labels that is judged on the hold-out.
+    """A model of the log odds of labels, judged on the hold-out.
 
     Attributes
     ----------
     family : str
     log_proba : array of shape (k, C)
-        Of the held-out targets, by fits without them.
+        Log probabilities of the held-out targets, by fits without them.
     loss : float
     cost : float
         Nominal milliseconds of one prediction.
     log_evidence : float
-        Orders the members of one family before held-out targets have spoken.
+        Gives the prior weights of models of one family.
     n_tuned : int
-        Hyperparameters that have seen the labels.
+        Number of hyperparameters that were tuned on the labels.
     parts : tuple
-        What predicts, fitted to all rows, with weights that sum to 1.
+        Fitted classifiers of all rows, with weights that sum to 1.
     """
 
     family: str
@@ -127,18 +127,18 @@ class LogOdds(NamedTuple):
 
 
 class Located(NamedTuple):
-    """Boosted trees that are judged on the hold-out.
+    """Boosted trees of numbers, judged on the hold-out.
 
-    They say where targets lie. In a combination, they have the scale of the best other model.
+    They predict locations only; in a combination, they take the scale of the best other model.
 
     Attributes
     ----------
     family : str
     trees : BoostedTrees
     location : array of shape (k, t)
-        Of the held-out targets, by fits without their fold.
+        Predictions of the held-out targets, by fits without their fold.
     loss : float
-        With one scale for all, that of the errors.
+        Loss with a common scale, the root mean squared error.
     cost : float
         Nominal milliseconds of one prediction.
     log_evidence : float
@@ -159,53 +159,53 @@ Judged: TypeAlias = Contender | LogOdds | Located
 
 
 class Family(Protocol):
-    """A kind of models. Those that are not tuned need no more than what has no default here."""
+    """A kind of models. A family without tuning needs only the methods without a default."""
 
     name: str
-    of_labels: bool | None = None  # True: of labels alone, False: of numbers alone
-    is_quick: bool = False  # whether its models are judged in a moment, if time is up
-    yields: bool = False  # whether it has nothing to add where another family suffices
+    of_labels: bool | None = None  # True: for labels only, False: for numbers only
+    is_quick: bool = False  # whether its models can be judged even if time is up
+    yields: bool = False  # whether it is skipped if another family suffices
 
     def starts(self, problem: Problem) -> list[Spec]:
-        """Models to tune; none where settings, rows or memory rule the family out."""
+        """Return the models to tune; none if settings, rows or memory rule the family out."""
 
     def suffices(self, problem: Problem) -> bool:
-        """Whether families that yield have nothing to add to this one."""
+        """Whether families with ``yields`` are skipped beside this one."""
         return False
 
     def predict(self, problem: Problem, spec: Spec, job: Job) -> Judged:
-        """Held-out predictions of a model, and their loss."""
+        """Judge a model by its held-out predictions."""
 
     def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
-        """Nominal milliseconds that a rung takes, for the progress bar."""
+        """Nominal milliseconds of a rung, for the progress bar."""
 
     def tune(self, problem: Problem, spec: Spec, rung: Rung, job: Job) -> Tuned:
-        """A better model, with a score that orders models of this family in one rung."""
+        """Tune a model; its score ranks the models of this family in one rung."""
         return Tuned(spec, 0.0)
 
     def ready(self, problem: Problem, tuned: list[Tuned]) -> list[Tuned]:
-        """Of the tuned models, best first, those to be judged at once."""
+        """Select the tuned models, best first, that are judged first."""
         return tuned
 
     def grow(
         self, problem: Problem, tuned: list[Tuned], found: Sequence[Judged], job: Job
     ) -> list[Tuned]:
-        """Larger models that what was found makes worth trying, tuned; none at the end."""
+        """Return larger models, tuned, that are worth judging in view of ``found``; or none."""
         return []
 
     def beyond(self, problem: Problem, tuned: list[Tuned], job: Job) -> list[Tuned]:
-        """Models that may predict best far from the rows, whatever they do among them."""
+        """Return models that may predict best far from the rows."""
         return []
 
     def judge_again(self, problem: Problem, contender: Contender, job: Job) -> Contender:
-        """A model as it is, judged on another hold-out."""
+        """Judge a model on another hold-out, without tuning."""
         raise AssertionError(f"{self.name} has one hold-out")
 
 
 def name_of(kinds: Kinds) -> str | Kinds | None:
-    """The input transforms as users read them: one name if all inputs share it.
+    """Return the input transforms for users: one name if all inputs share it.
 
-    Projected inputs have their own kind, which is named only where there is no other.
+    The kind of projected inputs is named only if there are no other inputs.
     """
     free = tuple(kind for kind in kinds if kind not in LINKED_KINDS) or kinds
     return free[0] if len(set(free)) == 1 else kinds

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each target is predicted without: one type for every way to judge a model.
+"""The rows that each target is predicted without: one type for every way to judge a model.
 
 Leave-one-out, groups, copies, regions like those of the queries, levels of a lattice and folds
-differ only in which rows a target may not see. Everything that judges takes a `HoldOut`.
+differ only in the rows that a target leaves out. All judging uses a `HoldOut`.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ Rows = NDArray[np.int32]
 
 
 class Layer(NamedTuple):
-    """Targets, and which rows each of them is predicted without."""
+    """Targets, and the rows that each of them is predicted without."""
 
     targets: Rows  # (k,)
-    block: Rows | None = None  # (n,) rows of one number leave together; -1: alone
-    #: (n,) rows nearer to a target than this are left out, in the units of each input transform.
+    block: Rows | None = None  # (n,) rows with the same number are left out together; -1: alone
+    #: (n,) radius around each row within which it leaves out rows, in units of an input transform.
     radius: Mapping[Kinds, Array] | None = None
 
     def exclusions(self, targets: Rows, kinds: Kinds) -> Exclusions:
-        """What some targets may not see, for a search in one input transform."""
+        """Return the exclusions of some targets, for a search in one input transform."""
         radius = None if self.radius is None else self.radius[kinds][targets]
-        own = None if self.block is None else self.block[targets]
-        return Exclusions(targets, radius, self.block, own)
+        block_of_targets = None if self.block is None else self.block[targets]
+        return Exclusions(targets, radius, self.block, block_of_targets)
 
 
 class HoldOut(NamedTuple):
-    """The targets that models are judged by, and those that they are tuned on.
+    """The targets by which models are judged, and those on which they are tuned.
 
     Attributes
     ----------
     layers : tuple of Layer
-        Blocks of one layer have no row in common; overlapping blocks are in different layers.
+        Blocks of one layer are disjoint; overlapping blocks are in different layers.
     tuned : Layer
-        Rows that optimizations draw their targets from.
+        Rows from which optimizations draw their targets.
     n_independent : float
-        How many independent targets would say as much: rows of a block, and blocks with common
-        rows, say less.
+        Effective number of independent targets: rows of a block, and overlapping blocks, count
+        less than independent rows.
     """
 
     layers: tuple[Layer, ...]
@@ -60,7 +60,7 @@ class HoldOut(NamedTuple):
         return np.concatenate([layer.targets for layer in self.layers])
 
     def thinned(self, most: int) -> HoldOut:
-        """The same with about ``most`` of the targets, evenly spaced."""
+        """Return the hold-out with about ``most`` of the targets, evenly spaced."""
         step = max(1, len(self.targets) // most)
         layers = (
             layer._replace(targets=np.ascontiguousarray(layer.targets[::step]))
@@ -69,7 +69,7 @@ class HoldOut(NamedTuple):
         return self._replace(layers=tuple(layers))
 
     def folds(self, n: int, k: int) -> NDArray[np.int64]:
-        """A fold for each of n rows (n,), the same for all rows of a block."""
+        """Assign each of n rows to one of k folds (n,), the same for all rows of a block."""
         units, block = np.arange(n), self.layers[0].block
         if block is not None:
             units = np.where(block < 0, int(block.max()) + 1 + units, block)
@@ -78,23 +78,23 @@ class HoldOut(NamedTuple):
 
 
 def leave_one_out(targets: Rows, tuned: Rows, block: Rows | None) -> HoldOut:
-    """Each target without itself, and without the rows of its block."""
+    """Return the hold-out that predicts each target without its block, or without itself."""
     n_independent = len(targets)
     if block is not None:
-        own = block[targets]
-        n_independent = len(np.unique(own[own >= 0])) + int(np.count_nonzero(own < 0))
+        numbers = block[targets]
+        n_independent = len(np.unique(numbers[numbers >= 0])) + int(np.count_nonzero(numbers < 0))
     return HoldOut((Layer(targets, block),), Layer(tuned, block), float(n_independent))
 
 
 def shuffled(n: int, rng: np.random.Generator) -> Rows:
-    """The numbers to n - 1 in an order that one more hardly changes: it is put in somewhere."""
+    """Shuffle the numbers from 0 to n - 1; n + 1 would insert one into the same order."""
     return np.argsort(rng.random(n), kind="stable").astype(np.int32)
 
 
 def split_by_blocks(order: Rows, size: int, block: Rows | None) -> tuple[Rows, Rows]:
-    """About the first ``size`` rows of an order, and the others, of which none shares a block.
+    """Split an order of rows into about the first ``size`` rows and rows of other blocks.
 
-    If all rows are of one block, both are of it.
+    If all rows are of one block, the second part has all rows.
     """
     if block is None:
         return order[:size], order[size:]
@@ -107,15 +107,15 @@ def split_by_blocks(order: Rows, size: int, block: Rows | None) -> tuple[Rows, R
 
 
 def of_levels(X: Array) -> HoldOut | None:
-    """Whole inner levels of a complete lattice; None if the rows are not on one.
+    """Return the hold-out of whole inner levels of a complete lattice; None without a lattice.
 
-    On a lattice, a row that is left out has others at each of its levels: it says nothing of what
-    lies between levels, which is all that queries can ask for.
+    Queries lie between the levels of a lattice. If a single row is left out, other rows share each
+    of its levels, so its error says little about queries.
     """
     blocks = inner_levels(X)
     if not blocks:
         return None
     layers = tuple(Layer(np.flatnonzero(block >= 0).astype(np.int32), block) for block in blocks)
-    # A function errs differently at each row of a level.
+    # Errors of a function without noise differ among the rows of a level: each counts.
     n_independent = float(sum(len(layer.targets) for layer in layers))
     return HoldOut(layers, Layer(np.arange(len(X), dtype=np.int32)), n_independent)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the jobs of a search run in parallel, with progress, a clock and Ctrl-C.
+"""Running the jobs of a search in parallel, with progress, a clock and Ctrl-C.
 
 Every job has a random stream of its own, so that results do not depend on the number of threads.
-What was found counts even if the search is cut short.
+Results are kept if the search stops early.
 """
 
 from __future__ import annotations
@@ -33,32 +33,33 @@ Task = Callable[["Job"], Result]
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One thing that is tried: it has its own threads and random stream."""
+    """The random stream, clock and threads of one trial."""
 
     rng: np.random.Generator
     clock: Clock
-    share: Callable[[], Resources]  # what there is for it at this moment
-    scorer: Scorer | None = None  # what computes losses; None: the backend
+    share: Callable[[], Resources]  # the current resources of the job
+    scorer: Scorer | None = None  # computes losses; None: the backend
 
     def take(self, space: Space) -> Space:
-        """A space with what this job has."""
+        """Return a space that uses the resources and the scorer of this job."""
         return space.with_share(self.share, self.scorer)
 
 
 class _Shares:
-    """How threads are shared by jobs: the last ones have more of them."""
+    """Divides the threads among the running jobs; the last jobs get more of them."""
 
     def __init__(self, resources: Resources, n_jobs: int) -> None:
         self.resources, self.n_left = resources, n_jobs
         self._lock = threading.Lock()
 
     def of_each(self) -> Resources:
+        """The current resources of each job."""
         n_running = max(1, min(self.resources.n_threads, self.n_left))
         return self.resources._replace(n_threads=max(1, self.resources.n_threads // n_running))
 
     @contextmanager
     def one_less(self) -> Iterator[None]:
-        """A job that leaves its threads to the others when it is done."""
+        """Release the threads of a job to the others when it ends."""
         try:
             yield
         finally:
@@ -72,14 +73,14 @@ class Workers:
 
     data: Data
     clock: Clock
-    advance: Callable[..., None]  # told of work that is done, and of what it was
+    advance: Callable[..., None]  # reports finished work, with its description
     is_complete: bool = True
     _n_run: int = field(default=0)
 
     def run(self, tasks: Sequence[Task[Result]], keep: list[Result]) -> list[Result]:
         """Run every task; results are appended to ``keep`` in the order of the tasks.
 
-        Whatever stops it, the results until then are kept.
+        If an exception stops the run, the results so far are appended too.
         """
         data, n_tasks = self.data, len(tasks)
         n_threads, backend = data.resources.n_threads, data.backend
@@ -118,7 +119,7 @@ class Workers:
         gathering: Gathering | None,
     ) -> None:
         def one(k: int) -> None:
-            # Some BLAS libraries have a setting for each thread.
+            # Some BLAS libraries keep this setting per thread.
             taking_turns = nullcontext() if gathering is None else gathering.candidate()
             with one_blas_thread(), shares.one_less(), taking_turns:
                 work(k)
@@ -133,7 +134,7 @@ class Workers:
             while pending:
                 done, pending = wait_some(pending)
                 for future in done:
-                    # Another error than running out of time is not worth waiting for the others.
+                    # After running out of time, other jobs may still finish; other errors stop all.
                     if not isinstance(future.exception(), OutOfTimeError):
                         future.result()
             for future in futures:
@@ -148,7 +149,7 @@ class Workers:
 
     @contextmanager
     def stoppable(self) -> Iterator[None]:
-        """Work that ends when time is up, or with Ctrl-C: what was found until then counts."""
+        """Turn running out of time, or Ctrl-C, into a warning; results so far are used."""
         clock = self.clock
         try:
             yield
@@ -175,10 +176,10 @@ class Workers:
 def at_work(
     data: Data, clock: Clock, work: float, watch: Callable[[float], None] | None
 ) -> Iterator[Workers]:
-    """Workers for so much work, in nominal milliseconds, with a progress bar.
+    """Provide workers, and a progress bar for ``work`` nominal milliseconds.
 
-    The optimizer's own matrices are tiny: threads of BLAS only spin on them, and sums must not
-    depend on how many there are.
+    BLAS has one thread: matrices of the optimizer are tiny, and sums must not depend on the number
+    of threads.
     """
     title = placed("Tuning", data.backend.device_name) if data.resources.verbose else "Tuning"
     total, lock, state = max(1, round(work)), threading.Lock(), [0.0, 0]  # done, and shown
@@ -191,7 +192,7 @@ def at_work(
         def advance(amount: float, text: str) -> None:
             with lock:
                 state[0] += amount
-                # The last percent is for the end: nobody knows how much grows on the way.
+                # The last percent is for the end, because the total is only an estimate.
                 now = min(round(0.99 * total), round(state[0]))
                 bar(now - state[1], f"{title}: {text}")
                 state[1] = now
@@ -202,11 +203,11 @@ def at_work(
 
 @contextmanager
 def _with_pool(data: Data) -> Iterator[Data]:
-    """The data with threads for the blocks of evaluations, made once for all of them."""
+    """Provide the data with a pool of threads for the blocks of all evaluations."""
     n_threads = data.resources.n_threads
     if n_threads == 1:
         yield data
         return
-    # The thread of a job works on a block too.
+    # One less, because the thread of a job computes blocks too.
     with ThreadPool(n_threads - 1, thread_name_prefix="lsgp-block") as pool:
         yield replace(data, resources=data.resources._replace(pool=pool))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What predictions of held-out targets are worth: one place for all families."""
+"""Scores of held-out predictions, for all families."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 class Judgement(NamedTuple):
-    """A model, calibrated, and what it is worth."""
+    """A calibrated model with its held-out predictions and their loss."""
 
     model: LocalModel
     predicted: PredictiveDistribution
@@ -58,9 +58,10 @@ class Judge:
         calibrates_scale: bool,
         local: tuple[LocalProblem, Sample] | None = None,
     ) -> Judgement:
-        """Score predictions, with the scale that makes the targets likeliest if so wanted.
+        """Score predictions, after fitting the scale to the targets if ``calibrates_scale``.
 
-        ``local`` is what a local model predicted from: not all objectives are of predictions.
+        ``local`` are the problem and the sample of a local model, because some objectives score the
+        neighborhoods instead of the predictions.
         """
         y, noise = self.y, self.data.rows.noise[self.hold_out.targets]
         failed = bool((predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any())
@@ -86,7 +87,7 @@ class Judge:
 def _judge_labels(
     labels: Labels, hold_out: HoldOut, model: LocalModel, predictions: Predictions, failed: bool
 ) -> Judgement:
-    """Fit the link to held-out latents, and score it by log loss."""
+    """Fit the link to held-out latent values, and score it by log loss."""
     rows = hold_out.targets
     predicted = distribution_of(predictions, 0.0)
     latent = labels.latent(predicted)

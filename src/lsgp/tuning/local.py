@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The family of local models: a small GP on the neighborhood of every query."""
+"""The family of local models: a small GP for the neighborhood of every query."""
 
 from __future__ import annotations
 
@@ -25,37 +25,38 @@ from lsgp.tuning.result import Candidate
 
 Array = NDArray[np.float64]
 
-#: Neighbors in the first rung, where half of the models are dropped: a solve takes a fifth of the
-#: time. In larger tables the neighborhood matters more than the kernel.
+#: Number of neighbors in the first rung, and the largest number of rows for it. A smaller
+#: neighborhood saves time; in larger tables, it matters more than the kernel.
 FIRST_N_NEIGHBORS, MOST_ROWS_WITH_FEWER = 32, 10_000
-#: Targets by which models of a rung are ranked.
+#: Number of targets by which models of a rung are ranked.
 N_RANKED = 1000
 #: The largest neighborhood that is tried.
 MOST_NEIGHBORS = 384
-#: Targets of an optimization, times neighbors: a solve costs m³.
+#: Largest product of targets and neighbors in an optimization, which limits its time.
 TARGETS_TIMES_NEIGHBORS = 64_000
-#: Fraction by which more neighbors must lower the loss, and units for more rows: where these pay,
-#: most of the loss is noise, which no model lowers.
+#: Fraction by which more neighbors, and coarse units, must lower the loss. Coarse units pay off
+#: where most of the loss is noise, which no model lowers.
 WORTH_GROWING, WORTH_REACHING = 0.005, 0.001
-#: How many of the best grow, and by which fraction their loss may be above the lowest of all.
+#: The best N_GROWN models grow, if the best loss is within this fraction of the lowest of all.
 N_GROWN, STILL_PROMISING = 2, 0.05
-#: Units of rows are tried where noise has at least this share of the targets' variance, and there
-#: are so many times as many rows as neighbors. They stand for so many rows each, about.
+#: Coarse units are tried if the noise has at least the share NOISY of the targets' variance, and if
+#: there are ROWS_PER_NEIGHBOR times as many rows as neighbors. The neighborhood then covers about
+#: COARSE_FACTORS times as many rows.
 NOISY, ROWS_PER_NEIGHBOR, COARSE_FACTORS = 0.1, 16, (16, 64, 256)
-#: Where one radius serves all queries: by what it is varied, and how many rows say which one to
-#: begin with.
+#: With a common radius for all queries, the factor by which it is varied, and the number of rows
+#: that determine the first one.
 RADIUS_STEP, N_ASKED = 2.0**0.5, 256
 
 
 class Local(Family):
-    """Kernel × input transform, tuned by the objective on held-out targets."""
+    """One local model per kernel and input transform, tuned by the loss of held-out targets."""
 
     name = "local"
     is_quick = True
     yields = True
 
     def starts(self, problem: Problem) -> list[Spec]:
-        """One for each kernel and input transform that the settings leave open."""
+        """Return one start for each kernel and input transform that the settings leave open."""
         data = problem.data
         model, n_neighbors = data.specification.model, None
         if data.specification.scale == "global":
@@ -67,14 +68,14 @@ class Local(Family):
         for kinds in data.specification.input_transforms:
             space = data.space(kinds)
             for kernel in data.kernels:
-                own = model.replace(kernel=kernel)
+                start = model.replace(kernel=kernel)
                 if data.specification.tunes_bandwidth:
-                    own = with_radius(data, Spec(self.name, space, own, None), None)
-                specs.append(Spec(self.name, space, own, n_neighbors))
+                    start = with_radius(data, Spec(self.name, space, start, None), None)
+                specs.append(Spec(self.name, space, start, n_neighbors))
         return specs
 
     def tune(self, problem: Problem, spec: Spec, rung: Rung, job: Job) -> Tuned:
-        """One descent on fresh targets, in the metric that the last one has found."""
+        """Tune by one descent on new targets, with neighborhoods in the metric tuned so far."""
         data = problem.data
         if rung.is_first:
             spec = self._with_fewer(data, spec)
@@ -82,7 +83,7 @@ class Local(Family):
             spec = resized(data, spec, min(USUAL_N_NEIGHBORS, data.n - 1))
         most = TARGETS_TIMES_NEIGHBORS // max(spec.n_neighbors or 1, USUAL_N_NEIGHBORS // 2)
         n_targets = min(rung.n_targets, max(FEWEST_TARGETS, most))
-        # Of many inputs, a solve takes longer, and fewer targets are as good as there is time for.
+        # With many inputs, a solve takes longer, so fewer targets fit into the time.
         dearer = cost_of_local(USUAL_N_NEIGHBORS, data.d) / cost_of_local(USUAL_N_NEIGHBORS, 8)
         n_targets = round(n_targets / max(1.0, dearer**0.5))
         model = self._descend(problem, spec, n_targets, rung.n_iterations, job)
@@ -96,7 +97,7 @@ class Local(Family):
         data, layer, model = problem.data, problem.hold_out.tuned, spec.model
         space = job.take(spec.space).suited(model)
         if data.specification.tunes_bandwidth:
-            # Other lengthscales are another ellipsoid, which may reach more.
+            # The tuned lengthscales change the ellipsoid, which may contain too many rows.
             model = with_radius(data, spec, model.bandwidth)
         if model.is_coarse and layer.block is None and layer.radius is None:
             assert spec.n_neighbors is not None
@@ -113,7 +114,7 @@ class Local(Family):
         return model
 
     def predict(self, problem: Problem, spec: Spec, job: Job) -> Contender:
-        """Held-out predictions, with the scale that suits them, and their loss."""
+        """Judge held-out predictions, after fitting their scale."""
         data, hold_out, _ = problem
         began = time.monotonic()
         space = job.take(spec.space).suited(spec.model)
@@ -146,16 +147,16 @@ class Local(Family):
     def grow(
         self, problem: Problem, tuned: list[Tuned], found: Sequence[Judged], job: Job
     ) -> list[Tuned]:
-        """Larger neighborhoods of the best, while a look at them says that they pay."""
+        """Tune the best models with larger neighborhoods that lower the loss even untuned."""
         data, rung = problem.data, problem.budget.rungs(problem.data.n)[-1]
-        own = sorted((c for c in found if isinstance(c, Contender)), key=lambda c: c.loss)
-        own = [c for c in own if c.family == self.name]
+        local = [c for c in found if isinstance(c, Contender) and c.family == self.name]
+        local.sort(key=lambda c: c.loss)
         lowest = min(c.loss for c in found)
-        if not own or data.objective.excess(own[0].loss, lowest) > STILL_PROMISING:
+        if not local or data.objective.excess(local[0].loss, lowest) > STILL_PROMISING:
             return []
-        tried = {(c.space.kinds, str(c.model.kernel), c.n_neighbors, c.model.reach) for c in own}
+        tried = {(c.space.kinds, str(c.model.kernel), c.n_neighbors, c.model.reach) for c in local}
         grown = []
-        for best in own[:N_GROWN]:
+        for best in local[:N_GROWN]:
             for spec in self._larger(data, best):
                 key = (spec.space.kinds, str(spec.model.kernel), spec.n_neighbors, spec.model.reach)
                 is_new = key not in tried or data.specification.tunes_bandwidth
@@ -164,7 +165,7 @@ class Local(Family):
         return grown
 
     def _pays(self, problem: Problem, spec: Spec, best: Contender, job: Job) -> bool:
-        """Whether a larger model lowers the loss by more than it costs, before it is tuned."""
+        """Whether a larger model, not yet tuned, lowers the loss by more than its price."""
         thinned, budget = _thinned(problem), problem.budget
         look = self.predict(thinned, spec, job)
         before = self.predict(thinned, best.spec, job)
@@ -183,7 +184,7 @@ class Local(Family):
         if m is None:
             return []
         larger = []
-        # No more than the memory budget allows on one thread: more threads must not change it.
+        # Limited by the memory budget on one thread, so that results do not depend on n_jobs.
         size = SystemSize.of(spec.space.problem(spec.model), None, has_gradient=True)
         plan = data.backend.plan(size, 1, data.resources._replace(n_threads=1))
         most = min(MOST_NEIGHBORS, data.n - 1, plan.max_neighbors)
@@ -197,7 +198,7 @@ class Local(Family):
             factor = next((f for f in farther if f > now), None)
             if factor is not None and data.n >= ROWS_PER_NEIGHBOR * m and not data.is_slow:
                 reach = float(factor ** (1.0 / data.d))
-                # Of much noise, few rows have told little: their lengthscales may be far off.
+                # With much noise, lengthscales tuned on few neighbors may be far off: also restart.
                 models = (spec.model, _fresh(data, spec.model)) if now == 1 else (spec.model,)
                 larger += [spec._replace(model=_with_reach(data, each, reach)) for each in models]
         return larger
@@ -209,7 +210,7 @@ class Local(Family):
         return resized(data, spec, FIRST_N_NEIGHBORS)
 
     def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
-        """Nominal milliseconds of tuning: a gradient costs about three solves."""
+        """Nominal milliseconds of tuning; a gradient costs about three solves."""
         data = problem.data
         m = spec.n_neighbors or USUAL_N_NEIGHBORS
         if rung.is_first and m == USUAL_N_NEIGHBORS and data.n <= MOST_ROWS_WITH_FEWER:
@@ -219,12 +220,12 @@ class Local(Family):
 
 
 def _thinned(problem: Problem) -> Problem:
-    """With as many held-out targets as rank models."""
+    """Return the problem with N_RANKED held-out targets."""
     return problem._replace(hold_out=problem.hold_out.thinned(N_RANKED))
 
 
 def resized(data: Data, spec: Spec, n_neighbors: int) -> Spec:
-    """With another number of neighbors, and the same weights at the same distances."""
+    """Change the number of neighbors, and keep the weights at equal distances."""
     model, before = spec.model, spec.n_neighbors
     if before is None or n_neighbors == before:
         return spec
@@ -236,12 +237,12 @@ def resized(data: Data, spec: Spec, n_neighbors: int) -> Spec:
 
 
 def _fresh(data: Data, model: LocalModel) -> LocalModel:
-    """The model that tuning began with, and the noise of a tuned one."""
-    own = data.specification.model
-    fresh = own.replace(kernel=model.kernel, scale_dof=model.scale_dof)
+    """Return the model with which tuning began, with the noise of a tuned one."""
+    start = data.specification.model
+    fresh = start.replace(kernel=model.kernel, scale_dof=model.scale_dof)
     if data.parameters.given & {"noise_variance", "signal_variance"}:
         return fresh
-    # Of the variance of the targets, which is 1, what is not noise is signal.
+    # The variance of the targets is 1, the sum of noise and signal.
     noise = float(np.clip(model.noise_variance * model.signal_variance, 0.05, 0.95))
     return fresh.replace(noise_variance=noise / (1.0 - noise))
 
@@ -249,14 +250,14 @@ def _fresh(data: Data, model: LocalModel) -> LocalModel:
 def _with_reach(data: Data, model: LocalModel, reach: float) -> LocalModel:
     if "localizer_decay" in data.parameters.given:
         return model.replace(reach=reach)
-    growth = (reach / model.reach) ** 2  # the same weights at the same distances
+    growth = (reach / model.reach) ** 2  # keeps the weights at equal distances
     return model.replace(reach=reach, localizer_decay=model.localizer_decay * growth)
 
 
 def with_radius(data: Data, spec: Spec, radius: float | None) -> LocalModel:
-    """The model with this bandwidth, as far as it does not reach too many rows.
+    """Return the model with this bandwidth, limited so that no neighborhood is too large.
 
-    None: that within which half of the rows have as many neighbors as usual.
+    None stands for the bandwidth within which half of the rows have USUAL_N_NEIGHBORS neighbors.
     """
     model, space, n = spec.model, spec.space, data.n
     rows = np.sort(shuffled(n, data.random(0))[:N_ASKED])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The families of log odds, for labels: logistic regression, and GP classification of few rows."""
+"""The families of log odds of labels: logistic regression, and GP classification of few rows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from lsgp.backends.dense_host import HOST
 from lsgp.inputs.labels import Labels, one_hot
+from lsgp.solvers.exact_fit import make_exact
 from lsgp.solvers.label_posterior import MOST_CLASSES, integrate_labels
 from lsgp.solvers.laplace import LaplaceGP
-from lsgp.solvers.likeliest import make_exact
 from lsgp.solvers.log_odds import N_FOLDS, fit_logistic, laplace_held_out, logistic_held_out
 from lsgp.solvers.posterior import Choices
 from lsgp.solvers.prices import cost_of_exact, cost_of_logistic, cost_of_logistic_fits
@@ -24,18 +24,18 @@ from lsgp.tuning.space import Space
 
 Array = NDArray[np.float64]
 
-#: Rows up to which logistic regression is tried, and rows up to which all ridges are.
+#: Largest number of rows of logistic regressions, and of logistic regressions with all ridges.
 MOST_FOR_LOGISTIC, MOST_FOR_RIDGES = 10_000, 2000
-#: Ridges that are tried; of more rows, the last two.
+#: Ridges that are tried; with more rows, only the last two.
 RIDGES = (0.1, 1.0, 10.0, 100.0)
-#: Rows up to which GP classification is tried, and its kernels.
+#: Largest number of rows of GP classification, and its kernels.
 MOST_FOR_AVERAGE, LAPLACE_KERNELS = 100, ("matern32", "rbf")
-#: The class prior has k / (n + k) of the members of the average.
+#: The class prior has the share k / (n + k) in members of the average; this is k.
 PRIOR_ROWS = 2.0
 
 
 def _admits(problem: Problem) -> bool:
-    """Whether nobody has said what models are."""
+    """Whether the settings leave the kind of models and their bounds open."""
     data, budget = problem.data, problem.budget
     settings = data.specification
     return (
@@ -75,10 +75,10 @@ class Logistic(Family):
             return []
         model = data.specification.model
         kinds = data.specification.input_transforms
-        return [Spec(self.name, data.space(own), model, None) for own in kinds]
+        return [Spec(self.name, data.space(each), model, None) for each in kinds]
 
     def predict(self, problem: Problem, spec: Spec, job: Job) -> LogOdds:
-        """With the ridge whose fits without a fold predict its rows best."""
+        """Judge the logistic regression whose ridge has the lowest held-out loss."""
         data, hold_out, _ = problem
         labels, Z = _labels(data), spec.space.X
         folds, rows = hold_out.folds(data.n, N_FOLDS), hold_out.targets
@@ -94,7 +94,7 @@ class Logistic(Family):
         return _judged(self.name, data, hold_out, log_proba, parts, cost)
 
     def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
-        """Nominal milliseconds of all fits, of which each rung is told a third."""
+        """Nominal milliseconds of all fits."""
         data = problem.data
         return cost_of_logistic_fits(data.n, data.d, _labels(data).n_classes)
 
@@ -102,8 +102,8 @@ class Logistic(Family):
 class LaplaceAverage(Family):
     """GP classification of few labels, averaged over the posterior of its hyperparameters.
 
-    A label says a bit at most, so that few of them leave nearly all hyperparameters likely. These
-    are drawn from their prior and weighed by Laplace's evidence [C9].
+    A label carries little information, so few labels hardly constrain hyperparameters. These are
+    drawn from their prior and weighted by Laplace's evidence [C9].
     """
 
     name = "laplace average"
@@ -134,7 +134,7 @@ class LaplaceAverage(Family):
             one.weight * laplace_held_out(one.gp, one.gp.Z, labels.known, rows, folds)
             for one in members
         )
-        # Pooled as predictions are [C4].
+        # [C4] As predictions are pooled.
         log_proba -= np.log(np.exp(log_proba).sum(axis=1, keepdims=True))
         cost = cost_of_exact(data.n) * labels.n_classes * len(members)
         return _judged(self.name, data, hold_out, log_proba, tuple(members), cost)
@@ -146,7 +146,7 @@ class LaplaceAverage(Family):
 def _integrate(
     choices: Choices, spaces: list[Space], labels: Labels, job: Job
 ) -> list[LaplaceMember]:
-    """Members that stand for the posterior of the hyperparameters, with weights that sum to 1."""
+    """Sample members from the posterior of the hyperparameters, with weights that sum to 1."""
     columns = one_hot(labels.codes, labels.n_classes)
     share = PRIOR_ROWS / (len(labels.codes) + PRIOR_ROWS)
     known = (labels.codes, labels.weight, labels.prior, share)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is made of the models that a search found: their weights, and the calibrated combination."""
+"""From the models that a search found to their weights and the calibrated combination."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lsgp.compute.warn import warn_user
 from lsgp.inputs.labels import Labels
 from lsgp.method.calibration import ScaleAndShape, calibrate_combination, widen_to_cover
-from lsgp.method.combination import combine, lean
+from lsgp.method.combination import blend_location, combine
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.link import log_pool
 from lsgp.method.parameters import NO_NOISE
@@ -32,30 +32,30 @@ from lsgp.tuning.weighing import LEAST_WEIGHT, of_distributions, of_pools, stack
 Array = NDArray[np.float64]
 Kind = TypeVar("Kind", bound=Judged)
 
-#: Models that are weighed, at most: of more, the worst have no weight, and take time.
+#: Largest number of models that are weighed. More take time, and the worst would get no weight.
 MOST_WEIGHED = 12
-#: Rows at which an average over the posterior is as likely, before any row is held out, as the
-#: models of another family; of fewer rows it is likelier, with their inverse square.
+#: Number of rows at which an average over the posterior has the prior weight of another family. Its
+#: weight is proportional to the inverse square of the number of rows.
 N_EVEN = 100
-#: The fit without queries has this part of the prior where queries lie beyond the rows.
+#: Prior weight of the fit without queries if queries lie beyond the rows.
 PRIOR_OF_PLAIN = 0.5
-#: What any model must lower the criterion by: one that is hardly used only makes a longer story.
+#: Amount by which any model must lower the criterion, so that there are few models to explain.
 PRICE_OF_MODEL = 3e-4
-#: Rows up to which a lattice is looked for.
+#: Largest number of rows that are checked for a lattice.
 MOST_ON_LEVELS = 2000
 
 
 class Outcome(NamedTuple):
-    """What tuning found: the models to combine, heaviest first, and all that was tried."""
+    """The outcome of tuning: the models to combine, heaviest first, and the result for users."""
 
     members: tuple[tuple[Contender, float], ...]
     result: TuningResult
-    others: tuple[Member, ...] = ()  # of labels, what is pooled with the models
-    trees: BoostedTrees | None = None  # of numbers, with their share
+    others: tuple[Member, ...] = ()  # classifiers of log odds that are pooled with the models
+    trees: BoostedTrees | None = None  # boosted trees of numbers, with their share
 
 
 class Weighed(NamedTuple):
-    """Models with weights, which sum to 1, and what becomes of their combination."""
+    """Models with weights, which sum to 1, and the calibration of their combination."""
 
     contenders: tuple[Judged, ...]
     weights: Array
@@ -63,9 +63,9 @@ class Weighed(NamedTuple):
 
     @property
     def members(self) -> list[tuple[Contender, float]]:
-        """Those with a weight, heaviest first; averages as the members that they are made of.
+        """GP models with a weight, heaviest first, with averages split into their members.
 
-        Weights are relative to the share that trees leave.
+        Weights are divided by the total weight of models other than trees.
         """
         expanded: list[tuple[Contender, float]] = []
         rest = 1.0 - self.share_of_trees
@@ -77,23 +77,24 @@ class Weighed(NamedTuple):
 
     @property
     def share_of_trees(self) -> float:
+        """Weight of the boosted trees of numbers."""
         return sum(w for c, w in self.chosen if isinstance(c, Located))
 
     @property
     def trees(self) -> BoostedTrees | None:
-        """Those with a weight, which is their share."""
-        own = (c.trees for c, _ in self.chosen if isinstance(c, Located))
-        return next((replace(trees, share=self.share_of_trees) for trees in own), None)
+        """The boosted trees of numbers with their share; None without a weight."""
+        found = (c.trees for c, _ in self.chosen if isinstance(c, Located))
+        return next((replace(trees, share=self.share_of_trees) for trees in found), None)
 
     @property
     def chosen(self) -> list[tuple[Judged, float]]:
-        """What has a weight, heaviest first."""
+        """Models with a weight, heaviest first."""
         order = np.argsort(-self.weights, kind="stable")
         return [(self.contenders[k], float(self.weights[k])) for k in order if self.weights[k]]
 
 
 def weigh_labels(data: Data, found: Sequence[Judged], hold_out: HoldOut, budget: Budget) -> Weighed:
-    """Stack the pooled probabilities of models of labels; one of them at least is local."""
+    """Stack models of labels by their pooled probabilities; at least one of them is a GP model."""
     assert data.labels is not None
     usable = [c for c in found if c.loss < BAD_LOSS] or list(found[:1])
     chosen = _promising(usable, lambda c: c.loss + _optimism(data, c))
@@ -111,12 +112,15 @@ def weigh_labels(data: Data, found: Sequence[Judged], hold_out: HoldOut, budget:
 
 
 def _optimism(data: Data, judged: Judged) -> float:
-    """By how much the log loss of labels is too low that a model was tuned on (Akaike's)."""
+    """Akaike's estimate of the optimism of a log loss, due to tuning on the same labels."""
     return 0.0 if isinstance(judged, Located) else judged.n_tuned / data.n
 
 
 def _with_model(chosen: Sequence[Judged], weights: Array) -> Array:
-    """An ensemble has one model at least, for its neighbors, latent values and scale."""
+    """Give a GP model the least weight if none has one.
+
+    An ensemble needs a model for its neighbors, latent values and scale.
+    """
     is_model = np.array([isinstance(c, Contender) for c in chosen])
     if not weights[is_model].any():
         best = int(np.flatnonzero(is_model)[0])
@@ -144,7 +148,7 @@ def weigh(
 ) -> Weighed:
     """Stack the models by their held-out predictions, and calibrate the combination.
 
-    ``widens`` says that targets err together, so that they can only show too narrow intervals.
+    With ``widens``, errors of the targets are correlated, so calibration only widens intervals.
     """
     models = [c for c in found if isinstance(c, Contender)]
     usable: list[Judged] = [c for c in models if c.loss < BAD_LOSS]
@@ -174,13 +178,13 @@ def weigh_beyond(
     regions: HoldOut,
     budget: Budget,
 ) -> Weighed:
-    """Stack models that are tuned for queries beside the fit without them, as one candidate.
+    """Stack models that are tuned for queries, with the fit without queries as one candidate.
 
-    That fit has its members, their weights and its calibration; regions can only widen it.
+    That fit keeps its members, their weights and its calibration, which regions can only widen.
     """
     chosen = _promising([c for c in found if c.loss < BAD_LOSS])
-    own = combine([c.candidate.predicted for c in plain], plain_weights)
-    predicted = [own, *(c.candidate.predicted for c in chosen)]
+    of_plain = combine([c.candidate.predicted for c in plain], plain_weights)
+    predicted = [of_plain, *(c.candidate.predicted for c in chosen)]
     y, weights = data.y[regions.targets], np.ones(1)
     if chosen:
         rest = (1.0 - PRIOR_OF_PLAIN) * _prior(data, chosen)
@@ -200,12 +204,12 @@ def weigh_beyond(
 
 
 def finds_function(data: Data, weighed: Weighed) -> bool:
-    """Whether most of what is combined has no noise, and few enough rows to look at levels."""
+    """Whether most of the combined models have no noise, and rows can be checked for a lattice."""
     return data.is_in_memory and data.n <= MOST_ON_LEVELS and not _is_noisy(data, weighed.members)
 
 
 def _predicted(judged: Sequence[Judged]) -> list[PredictiveDistribution]:
-    """Of the held-out targets; trees have the scale of the best model."""
+    """Predictions of the held-out targets; trees take the scale of the best model."""
     models = (c for c in judged if isinstance(c, Contender))
     best = min(models, key=lambda c: c.loss).candidate.predicted
     return [
@@ -216,21 +220,21 @@ def _predicted(judged: Sequence[Judged]) -> list[PredictiveDistribution]:
 
 
 def combined_of(judged: Sequence[Judged], weights: Array) -> PredictiveDistribution:
-    """The combination of models, and of trees, as an ensemble predicts."""
+    """Combine the predictions of models and trees as an ensemble does."""
     pairs = [(c, w) for c, w in zip(judged, weights.tolist(), strict=True) if w > 0]
     models = [(c.candidate.predicted, w) for c, w in pairs if isinstance(c, Contender)]
     total = sum(w for _, w in models)
     combined = combine([p for p, _ in models], [w / total for _, w in models])
     for c, w in pairs:
         if isinstance(c, Located):
-            combined = lean(combined, c.location, w)
+            combined = blend_location(combined, c.location, w)
     return combined
 
 
 def _promising(
     found: Sequence[Kind], loss: Callable[[Kind], float] = lambda c: c.loss
 ) -> list[Kind]:
-    """The best of all, and of each family, at most `MOST_WEIGHED`; no model twice."""
+    """Select the best model of each family, then the best of all; at most `MOST_WEIGHED`."""
     distinct = {(c.family, c.loss, c.cost): c for c in found}
     order = sorted(distinct.values(), key=loss)
     first = list({c.family: c for c in reversed(order)}.values())
@@ -239,28 +243,28 @@ def _promising(
 
 
 def _prior(data: Data, contenders: Sequence[Judged]) -> Array:
-    """Weights before targets are held out: of families, and within one by the evidence."""
+    """Prior weights of models: each family's share is divided by the evidence of its models."""
     prior = np.zeros(len(contenders))
     for family in {c.family for c in contenders}:
-        own = [k for k, c in enumerate(contenders) if c.family == family]
-        log_odds = np.array([contenders[k].log_evidence for k in own])
+        members = [k for k, c in enumerate(contenders) if c.family == family]
+        log_odds = np.array([contenders[k].log_evidence for k in members])
         odds = np.exp(np.maximum(log_odds - log_odds.max(), -20.0))
-        prior[own] = _share(data, family) * odds / odds.sum()
+        prior[members] = _share(data, family) * odds / odds.sum()
     return prior / prior.sum()
 
 
 def _share(data: Data, family: str) -> float:
-    """The prior of a family, relative to others."""
+    """Prior weight of a family, relative to others."""
     if family.endswith("average"):
         return (N_EVEN / data.n) ** 2
     if family == "local" and data.labels is None:
-        # Where one neighborhood is nearly all rows, exact GPs say the same.
+        # If one neighborhood has nearly all rows, local models duplicate exact GPs.
         return max(1, data.n - USUAL_N_NEIGHBORS) / data.n
     return 1.0
 
 
 def _prices(data: Data, contenders: Sequence[Judged], budget: Budget) -> Array:
-    """What each model must lower the criterion by: for the time of its predictions, and its own."""
+    """Amounts by which models must lower the criterion: a constant, and for slower predictions."""
     speed = SPEED_OF_DEVICE if data.backend.is_device else 1.0
     costs = np.array([c.cost for c in contenders])
     return PRICE_OF_MODEL + budget.worth_of_millisecond / speed * costs
@@ -274,7 +278,7 @@ def finish(
     seconds: float,
     is_complete: bool,
 ) -> Outcome:
-    """The result that users see: the score is that of the calibrated combination."""
+    """Return the outcome, whose score is that of the calibrated combination."""
     members = weighed.members
     loss = _loss(data, weighed, hold_out)
     factor, shape = weighed.calibration
@@ -305,7 +309,7 @@ def finish(
 
 
 def _loss(data: Data, weighed: Weighed, hold_out: HoldOut) -> float:
-    """That of the calibrated combination."""
+    """Held-out loss of the calibrated combination."""
     rows = hold_out.targets
     if data.labels is not None:
         log_p = [log_proba_of(data.labels, c) for c in weighed.contenders]
@@ -319,19 +323,19 @@ def _loss(data: Data, weighed: Weighed, hold_out: HoldOut) -> float:
 
 
 def _is_noisy(data: Data, members: Sequence[tuple[Contender, float]]) -> bool:
-    """Whether most of what is combined has noise, found or given."""
+    """Whether most of the combined models have noise, tuned or given."""
     is_given = "noise_variance" in data.specification.given or not data.has_own_bounds
     if is_given or data.labels is not None or data.rows.mean_noise_variance is not None:
         return True
-    # An average over the posterior says itself how far noise and function can be told apart.
-    own = [(c, w) for c, w in members if not c.candidate.is_integrated]
-    return sum(w for c, w in own if 0.0 < c.noise <= NO_NOISE) < 0.5
+    # An average over the posterior has the uncertainty of the noise in its predictions.
+    tuned = [(c, w) for c, w in members if not c.candidate.is_integrated]
+    return sum(w for c, w in tuned if 0.0 < c.noise <= NO_NOISE) < 0.5
 
 
 def _count_at_bounds(data: Data, members: Sequence[tuple[Contender, float]]) -> dict[str, int]:
-    """How many hyperparameters of the combined models ended at a bound, by name.
+    """Count the hyperparameters of the combined models that ended at a bound, by name.
 
-    Warns of bounds that keep models from fitting the targets better.
+    Warns of bounds that may exclude better models.
     """
     counts: Counter[str] = Counter()
     n_cut: Counter[str] = Counter()
@@ -340,7 +344,7 @@ def _count_at_bounds(data: Data, members: Sequence[tuple[Contender, float]]) -> 
             parameters = data.parameters if contender.system is None else data.exact_parameters
             counts.update(parameters.at_bounds(contender.model))
             n_cut.update(parameters.cut_off(contender.model))
-    # Labels are steps, which change faster than any range allows for; links make up for it.
+    # Labels are steps, for which no lengthscale is short enough; links compensate for it.
     if n_cut and data.labels is None:
         told = " and ".join(f"{name} in {n} of {len(members)} models" for name, n in n_cut.items())
         warn_user(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The hold-out for queries beyond the rows: regions that are left out as a whole."""
+"""The hold-out for queries beyond the rows: whole regions are left out."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from lsgp.tuning.space import Space
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
 
-#: Rows of all regions that are predicted.
+#: Number of held-out targets in all regions.
 N_TARGETS = 1200
-#: A region without a row of others says as much as so many targets that err by themselves.
+#: A region that overlaps no other counts as this many independent targets.
 TARGETS_OF_REGION = 20.0
 
 
 def like_queries(data: Data, queries: Array, spaces: list[Space]) -> HoldOut | None:
-    """Regions as far from the other rows as the queries are; None if queries are where rows are.
+    """Return regions as far from other rows as the queries are; None for queries among the rows.
 
-    Models are judged by whole regions, and tuned on rows that leave out what is nearer to them than
-    rows are to queries. ``spaces`` are those that models are tuned in.
+    Models are judged by whole regions. They are tuned on rows that leave out all rows within a
+    radius, drawn from the distances between queries and rows. ``spaces`` are the spaces in which
+    models are tuned.
     """
     settings, first = data.specification, data.space(data.specification.input_transforms[0])
     is_possible = (
@@ -64,8 +65,8 @@ def like_queries(data: Data, queries: Array, spaces: list[Space]) -> HoldOut | N
     layers, members = _layered(data.n, regions, rng)
     radius: dict[Kinds, Array] = {}
     for space in spaces:
-        own = np.asarray(space.transform.transform(queries[:N_QUERIES]), dtype=float)
-        near = nearest_distances(space.index, own, Exclusions())
+        transformed = np.asarray(space.transform.transform(queries[:N_QUERIES]), dtype=float)
+        near = nearest_distances(space.index, transformed, Exclusions())
         largest = 0.5 * float(np.linalg.norm(space.X.max(axis=0) - space.X.min(axis=0)))
         radius[space.kinds] = CLEARANCE * rng.choice(np.minimum(near, largest), size=data.n)
     everything = np.arange(data.n, dtype=np.int32)
@@ -74,10 +75,11 @@ def like_queries(data: Data, queries: Array, spaces: list[Space]) -> HoldOut | N
 
 
 def _n_independent(members: Array) -> float:
-    """How many regions without a common row would say as much.
+    """Effective number of disjoint regions.
 
-    If errors of rows are independent, those of two regions are correlated as far as these have rows
-    in common: so is the mean of all. ``members`` (r, n) are ones where a region has a row.
+    If errors of rows are independent, mean errors of two regions are correlated by their common
+    rows, which increases the variance of the mean over all regions. ``members`` (r, n) are 1 for
+    rows of a region, else 0.
     """
     scaled = members / np.linalg.norm(members, axis=1, keepdims=True)
     return float(len(scaled) ** 2 / np.square(scaled.sum(axis=0)).sum())
@@ -86,7 +88,7 @@ def _n_independent(members: Array) -> float:
 def _layered(
     n: int, regions: list[Rows], rng: np.random.Generator
 ) -> tuple[tuple[Layer, ...], Array]:
-    """Layers of regions without a common row, and the members (r, n) of all regions."""
+    """Distribute regions to layers without common rows; returns these and all members (r, n)."""
     numbers: list[Rows] = []
     targets: list[list[Rows]] = []
     for members in regions:
@@ -101,4 +103,4 @@ def _layered(
     for k, rows in enumerate(regions):
         is_member[k, rows] = 1.0
     pairs = zip(numbers, targets, strict=True)
-    return tuple(Layer(np.concatenate(own), number) for number, own in pairs), is_member
+    return tuple(Layer(np.concatenate(parts), number) for number, parts in pairs), is_member

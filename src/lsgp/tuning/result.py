@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tuning tried, how it scored, and what it kept."""
+"""The result of tuning for users: models that were tried, their scores and weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lsgp.inputs.projections import Kinds
 from lsgp.method.contract import LocalModel
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.link import Link
-from lsgp.method.shape import AS_THEY_ARE, Shape
+from lsgp.method.shape import UNCHANGED_SHAPE, Shape
 
 Array = NDArray[np.float64]
 
@@ -28,17 +28,17 @@ class Candidate:
     n_neighbors : int or None
     model : LocalModel
     predicted : PredictiveDistribution
-        Of the compared points, in scaled units; of labels, that of the latent function.
+        Predictions of the compared points, in scaled units; for labels, of the latent function.
     loss : float
         Mean of the objective over the compared points.
     standard_error : float
-        Of the loss.
+        Standard error of the loss.
     seconds : float
     link : Link or None
-        Of labels, from the latent function to probabilities.
+        For labels, the link from the latent function to probabilities.
     is_integrated : bool
-        Whether it is one of the exact GPs that stand for the posterior of the hyperparameters,
-        which have a share together rather than each by its loss.
+        Whether it is a member of an average over the posterior of the hyperparameters. Such members
+        have a common weight, which does not depend on the loss of each.
     """
 
     input_transform: str | Kinds | None
@@ -74,25 +74,24 @@ class TuningResult:
     Attributes
     ----------
     objective : str
-        What was minimized, and what ``loss`` is the mean of.
+        Name of the loss that was minimized.
     candidates : tuple of Candidate
     weights : array of shape (n_candidates,)
     loss : float
         Leave-one-out loss of the combination, in the scaled units of the targets.
     scale_factor : float
-        Multiplies the scale of the combination, so that its intervals cover what they should.
+        Factor on the scale of the combination, which calibrates its intervals.
     shape : Shape
-        What becomes of the tails of the combination, and of its large and small scales.
+        Calibration of the tails of the combination, and of its large and small scales.
     n_compared : int
-        Training points whose leave-one-out predictions were compared.
+        Number of training points whose leave-one-out predictions were compared.
     seconds : float
     is_complete : bool
         False if tuning ran out of time or was interrupted.
     at_bounds : dict
-        How many hyperparameters of the combined models ended at a bound of their range, by name.
+        Number of hyperparameters of the combined models that ended at a bound, by name.
     boosted_share : float
-        The share of boosted trees in the locations of predictions of the usual scale; 0 if they
-        have nothing to add.
+        Share of boosted trees in the locations of predictions; 0 if they do not help.
     """
 
     objective: str
@@ -104,7 +103,7 @@ class TuningResult:
     seconds: float
     is_complete: bool
     at_bounds: dict[str, int] = field(default_factory=dict)
-    shape: Shape = AS_THEY_ARE
+    shape: Shape = UNCHANGED_SHAPE
     boosted_share: float = 0.0
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The search for models: successive halving over families, then one weighing of what it found.
+"""The search for models: successive halving over families, then stacking of the models found.
 
-Settings, warm starts, efforts and queries change what goes in (families, starts, budget, hold-out),
-never what is done.
+Settings, warm starts, efforts and queries change the inputs of the search (families, starts,
+budget, hold-out), never its steps.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from lsgp.tuning.trees import Trees
 
 Array = NDArray[np.float64]
 
-#: Growing may take as long as the last rung, as far as the progress bar knows.
+#: Assumed time of growing for the progress bar, relative to the last rung.
 GROWTH = 1.0
-#: Rounds of growing, at most: neighborhoods double from 64 to 384 in three.
+#: Largest number of rounds of growing; neighborhoods grow from 64 to 384 in three.
 MOST_GROWN = 3
-#: Models of the fit without queries that are tuned on for them, with a trend and without.
+#: Number of models of the fit without queries that are tuned further for queries.
 N_BEYOND = 4
 
 
@@ -67,33 +67,33 @@ def tune(
     families: Sequence[Family] = FAMILIES,
     watch: Callable[[float], None] | None = None,
 ) -> Outcome:
-    """Search, and combine what was found.
+    """Search for models, and combine them.
 
     Parameters
     ----------
     data : Data
     budget : Budget
     starts : sequence of Spec
-        Models of a previous fit: they are tuned in the last rung alone, and nothing grows.
+        Models of a previous fit, which are tuned in the last rung only, without growing.
     queries : array of shape (q, d), optional
-        Where predictions will be made. If that is beyond the rows, what is found competes with
+        Queries of later predictions. If they lie beyond the rows, the models found compete with
         models that are tuned for the queries, on held-out regions like theirs.
     objective_of_queries : Objective, optional
-        What the latter are tuned by.
+        The objective of models that are tuned for the queries.
     families : sequence of Family
     watch : callable, optional
-        Hears which share of the work is done.
+        Called with the share of the work that is done.
     """
     clock = Clock(budget.seconds)
     hold_out = data.hold_out(budget.n_compared)
     problem = Problem(data, hold_out, budget)
     rungs = budget.rungs(len(hold_out.tuned.targets))
     if starts:
-        # On fewer targets they would become worse; all were worth their price before.
+        # Earlier rungs have fewer targets, and would make tuned models worse.
         rungs = (rungs[-1]._replace(n_kept=len(starts)),)
     pool = list(starts) or offered(problem, families)
     if len(pool) <= rungs[-1].n_kept:
-        rungs = rungs[-2:]  # there is nothing to choose from
+        rungs = rungs[-2:]  # no rung would drop a model
     work = _work(problem, families, pool, rungs)
     with at_work(data, clock, work, watch) as workers:
         search = Search(workers, families, problem, rungs)
@@ -119,7 +119,7 @@ def tune(
 
 
 def offered(problem: Problem, families: Sequence[Family] = FAMILIES) -> list[Spec]:
-    """What a search starts from."""
+    """Return the starts of all families that fit the targets."""
     has_labels = problem.data.labels is not None
     fitting = [f for f in families if f.of_labels in (None, has_labels)]
     starts = {f.name: f.starts(problem) for f in fitting}
@@ -130,14 +130,14 @@ def offered(problem: Problem, families: Sequence[Family] = FAMILIES) -> list[Spe
 def _work(
     problem: Problem, families: Sequence[Family], pool: Sequence[Spec], rungs: Sequence[Rung]
 ) -> float:
-    """Nominal milliseconds of a search, as far as they are known before."""
+    """Estimate the nominal milliseconds of a search."""
     total, last = 0.0, 0.0
     for family in families:
-        own = [spec for spec in pool if spec.family == family.name]
+        specs = [spec for spec in pool if spec.family == family.name]
         for rung in rungs:
-            last = sum(family.work_of(problem, spec, rung) for spec in own)
+            last = sum(family.work_of(problem, spec, rung) for spec in specs)
             total += last
-            own = own[: rung.n_kept]
+            specs = specs[: rung.n_kept]
         total += GROWTH * last
     return total
 
@@ -159,9 +159,9 @@ class Search:
         self.tuned: list[Tuned] = []  # in the last rung
 
     def run(self, pool: list[Spec], grows: bool, needs_trial: bool = True) -> list[Judged]:
-        """All models that were judged; at least one, however little time there was.
+        """Tune and judge models; returns at least one, even if time was up at once.
 
-        Models that a previous fit has chosen need no trial.
+        Models of a previous fit need no trial: all of them are judged.
         """
         tuned: list[Tuned] = []
         found: list[Judged] = []
@@ -183,24 +183,24 @@ class Search:
         return found
 
     def _last_resorts(self, pool: list[Spec], tuned: list[Tuned]) -> list[Spec]:
-        """What takes a moment to judge: tuned models of quick families, and a local one."""
+        """Return models that are judged quickly: tuned ones of quick families, and a local one."""
         ready = [each.spec for each in self._ready(self._best(tuned, 1))]
         specs = [spec for spec in ready if self.families[spec.family].is_quick]
-        # Local models are last in the pool, as they are among the families.
+        # Local models are last in the pool, because they are last in FAMILIES.
         last = [spec for spec in pool[-1:] if all(spec.family != one.family for one in specs)]
         return specs + last
 
     def beyond(
         self, plain: Weighed, objective: Objective, regions: HoldOut
     ) -> tuple[Weighed, list[Judged]]:
-        """The fit without queries beside models that are tuned for them, weighed by regions."""
+        """Weigh the fit without queries and models tuned for queries, by held-out regions."""
         data, members = self.data, plain.members
-        own = [contender for contender, _ in members]
-        judged = self.judge_again(own, regions)
-        theirs = Workers(
+        contenders = [contender for contender, _ in members]
+        judged = self.judge_again(contenders, regions)
+        workers = Workers(
             replace(data, objective=objective), self.workers.clock, self.workers.advance
         )
-        specs = [c.spec for c in own if not c.candidate.is_integrated][:N_BEYOND]
+        specs = [c.spec for c in contenders if not c.candidate.is_integrated][:N_BEYOND]
         specs += self._specs_beyond(specs)
         # Far from the rows, predictions without a trend return to the mean of the targets.
         pool = list(specs)
@@ -208,32 +208,31 @@ class Search:
             bare = (s.model.replace(constant_variance=0.0, slope_variance=0.0) for s in specs)
             pool += [s._replace(model=model) for s, model in zip(specs, bare, strict=True)]
         budget = self.problem.budget
-        problem = Problem(theirs.data, regions, budget)
+        problem = Problem(workers.data, regions, budget)
         rung = budget.rungs(data.n)[1]._replace(n_kept=len(pool))
-        search = Search(theirs, list(self.families.values()), problem, (rung,))
+        search = Search(workers, list(self.families.values()), problem, (rung,))
         found = search.run(pool, grows=False, needs_trial=False) if pool else []
-        self.workers.is_complete = theirs.is_complete
+        self.workers.is_complete = workers.is_complete
         weights = np.array([weight for _, weight in members])
         known = (plain.calibration, regions, budget)
         weighed = weigh_beyond(data, judged, weights, _contenders(found), *known)
         return weighed, [*judged, *found]
 
     def _specs_beyond(self, known: list[Spec]) -> list[Spec]:
-        """What families add to models that are known already."""
+        """Return models that families add for queries beyond the rows, and that are new."""
 
         def one(name: str, job: Job) -> list[Tuned]:
-            own = [each for each in self.tuned if each.spec.family == name]
-            return self.families[name].beyond(self.problem, own, job)
+            tuned = _of_family(name, self.tuned)
+            return self.families[name].beyond(self.problem, tuned, job)
 
         added: list[list[Tuned]] = []
         self.workers.run([partial(one, name) for name in self.families], added)
-        return [
-            t.spec for own in added for t in own if all(t.spec.model is not s.model for s in known)
-        ]
+        specs = [tuned.spec for part in added for tuned in part]
+        return [spec for spec in specs if all(spec.model is not s.model for s in known)]
 
     def judge_again(self, contenders: list[Contender], hold_out: HoldOut) -> list[Contender]:
-        """Models as they are, judged on another hold-out."""
-        # Scales were calibrated by the rows, each without itself.
+        """Judge models on another hold-out, without tuning."""
+        # Scales stay as calibrated by leave-one-out.
         as_is = replace(self.data.objective, calibrates_scale=False)
         data = replace(self.data, objective=as_is)
         problem = self.problem._replace(data=data, hold_out=hold_out)
@@ -241,7 +240,7 @@ class Search:
         def one(contender: Contender, job: Job) -> Contender:
             family = self.families[contender.family]
             judged = family.judge_again(problem, contender, job)
-            # The evidence is of the rows, which say nothing of what this hold-out asks for.
+            # The evidence of the rows does not rank models for this hold-out.
             return judged._replace(family=contender.family, log_evidence=0.0)
 
         judged: list[Contender] = []
@@ -259,25 +258,23 @@ class Search:
         try:
             self.workers.run([partial(one, spec) for spec in pool], tuned)
         except BaseException:
-            # Of families that this rung has not come to, those of the rung before.
+            # Keep the last rung's models of families that this rung did not reach.
             seen = {each.spec.family for each in tuned}
             before[:] = tuned + [each for each in before if each.spec.family not in seen]
             raise
         return tuned
 
     def _best(self, tuned: list[Tuned], n_kept: int) -> list[Tuned]:
-        """The best of each family, best first."""
+        """Return the best ``n_kept`` models of each family, best first."""
         kept = []
         for name in self.families:
-            own = [each for each in tuned if each.spec.family == name]
-            kept += sorted(own, key=lambda each: each.score)[:n_kept]
+            kept += sorted(_of_family(name, tuned), key=lambda each: each.score)[:n_kept]
         return kept
 
     def _ready(self, tuned: list[Tuned]) -> list[Tuned]:
         ready = []
         for name, family in self.families.items():
-            own = [each for each in tuned if each.spec.family == name]
-            ready += family.ready(self.problem, own)
+            ready += family.ready(self.problem, _of_family(name, tuned))
         return ready
 
     def _predict(self, tuned: list[Tuned], found: list[Judged]) -> None:
@@ -291,12 +288,15 @@ class Search:
 
     def _grow(self, tuned: list[Tuned], found: list[Judged]) -> list[Tuned]:
         def one(name: str, job: Job) -> list[Tuned]:
-            own = [each for each in tuned if each.spec.family == name]
-            return self.families[name].grow(self.problem, own, found, job)
+            return self.families[name].grow(self.problem, _of_family(name, tuned), found, job)
 
         grown: list[list[Tuned]] = []
         self.workers.run([partial(one, name) for name in self.families], grown)
-        return [each for own in grown for each in own]
+        return [each for part in grown for each in part]
+
+
+def _of_family(name: str, tuned: Sequence[Tuned]) -> list[Tuned]:
+    return [each for each in tuned if each.spec.family == name]
 
 
 def _contenders(found: Sequence[Judged]) -> list[Contender]:

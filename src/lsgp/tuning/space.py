@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The training rows in one input transform: held-out predictions of them, and their losses."""
+"""The training rows in one input transform, with their held-out predictions and losses."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from lsgp.tuning.hold_out import HoldOut, Layer
 
 Array = NDArray[np.float64]
 
-#: Rows of a sample are gathered where all rows are so many times more: then it takes little memory.
+#: Rows of a sample are copied if all rows are this many times more, which takes little memory.
 _MUCH_MORE = 4
 
 
 class Sample(NamedTuple):
-    """Training points to predict, and the neighborhoods to predict them from."""
+    """Training points as targets, and their neighborhoods."""
 
     targets: NDArray[np.int32]  # (q,)
     neighbors: NDArray[np.int32]  # (q, m)
@@ -57,7 +57,8 @@ class Value(NamedTuple):
 class Space:
     """The training rows in one input transform, indexed.
 
-    With ``nodes`` [E9], the coarse units of one model stand behind the rows, see `suited`.
+    With ``nodes`` [E9], the arrays have the coarse units of one model behind the rows; see
+    `suited`.
     """
 
     transform: InputTransform
@@ -67,12 +68,12 @@ class Space:
     index: SearchIndex
     backend: Backend
     resources: Resources
-    #: What a job has of the resources at this moment; None: all of them.
+    #: Returns the current resources of a job; None: it has all of them.
     share: Callable[[], Resources] | None = None
-    #: What computes losses; None: the backend.
+    #: Computes losses; None: the backend.
     scorer: Scorer | None = None
     nodes: Nodes | None = None
-    #: The model whose spread the noise of the nodes has.
+    #: The model that determines the noise of the nodes by their spread.
     spread_of: LocalModel | None = None
 
     @property
@@ -80,7 +81,7 @@ class Space:
         return self.transform.kinds
 
     def with_share(self, share: Callable[[], Resources], scorer: Scorer | None = None) -> Space:
-        """The same rows, for a job."""
+        """Return the space with the resources and the scorer of a job."""
         return replace(self, share=share, scorer=scorer)
 
     def _resources(self) -> Resources:
@@ -94,16 +95,16 @@ class Space:
         return LocalProblem(self.X, self.y, self.noise, model)
 
     def part(self, rows: NDArray[np.int32]) -> Space:
-        """As if there were these rows alone; for samples of them, see `indexed`."""
+        """Return the space of some rows, without an index of them; see `indexed`."""
         X, y, noise = (np.ascontiguousarray(a[rows]) for a in (self.X, self.y, self.noise))
         return replace(self, X=X, y=y, noise=noise, nodes=None)
 
     def indexed(self) -> Space:
-        """A part with an index of its own rows."""
+        """Return the space with a new index of its rows."""
         return replace(self, index=build_index(self.X, np.ones(self.X.shape[1])))
 
     def in_single(self, center: Array) -> Space:
-        """The same rows in single precision, around a center, so that digits count."""
+        """Return the space in single precision; inputs are centered, to lose fewer digits."""
         X, y, noise = (
             cast(Array, np.ascontiguousarray(array, dtype=np.float32))
             for array in (self.X - center, self.y, self.noise)
@@ -111,26 +112,26 @@ class Space:
         return replace(self, X=X, y=y, noise=noise)
 
     def suited(self, model: LocalModel) -> Space:
-        """With an index of these rows that is fast for the model's metric, if this one is not.
+        """Return the space with an index that is fast in the model's metric.
 
-        And with the nodes that a coarse model has behind its rows.
+        If the model is coarse, its nodes are put behind the rows.
         """
         lengthscale, n_threads = model.localizer_scale, self._resources().n_threads
-        own = self
+        space = self
         if not self.backend.is_device and not suits(self.index, lengthscale):
             index = rebuild(self.index, self.X[: self.n_rows], lengthscale, n_threads)
-            own = replace(self, index=index)
-        return own._with_nodes(model, n_threads) if model.is_coarse else own
+            space = replace(self, index=index)
+        return space._with_nodes(model, n_threads) if model.is_coarse else space
 
     def _with_nodes(self, model: LocalModel, n_threads: int) -> Space:
-        own = slice(0, self.n_rows)
-        rows = LocalProblem(self.X[own], self.y[own], self.noise[own], model)
+        part = slice(0, self.n_rows)
+        rows = LocalProblem(self.X[part], self.y[part], self.noise[part], model)
         nodes = self.nodes
         if nodes is None or not np.array_equal(nodes.tree.unit, model.localizer_scale):
             nodes = Nodes.build(rows, n_threads)
         elif self.spread_of is not None and has_same_spread(self.spread_of, model):
             return self
-        # The spread of nodes is that under this model, while others are tried on its samples.
+        # The spread is that under this model, also for models that are evaluated on its samples.
         behind = nodes.behind(rows, n_threads)
         X, y, noise = (np.asarray(array, dtype=self.X.dtype) for array in behind[:3])
         return replace(self, X=X, y=y, noise=noise, nodes=nodes, spread_of=model)
@@ -142,7 +143,7 @@ class Space:
         targets: NDArray[np.int32],
         n_neighbors: int | None,
     ) -> Sample:
-        """The neighborhoods of targets of a layer in the model's metric."""
+        """Find the neighborhoods of targets of a layer in the model's metric."""
         exclusions, nodes = layer.exclusions(targets, self.kinds), self.nodes
 
         def search(start: int, stop: int) -> NDArray[np.int32]:
@@ -165,7 +166,7 @@ class Space:
     def sample_held_out(
         self, model: LocalModel, hold_out: HoldOut, n_neighbors: int | None
     ) -> Sample:
-        """The neighborhoods of all targets of a hold-out."""
+        """Find the neighborhoods of all targets of a hold-out."""
         samples = [
             self.sample(model, layer, layer.targets, n_neighbors) for layer in hold_out.layers
         ]
@@ -175,9 +176,10 @@ class Space:
     def sample_nodes(
         self, model: LocalModel, n_targets: int, n_neighbors: int, rng: np.random.Generator
     ) -> Sample:
-        """Nodes of some rows as targets, each predicted from units without any of its rows.
+        """Draw nodes as targets, each predicted from units without any of its rows.
 
-        Their noise is that of a mean: so few of them tell models apart that many rows cannot.
+        The target of a node is a mean with little noise, so few nodes can distinguish models that
+        many rows cannot.
         """
         nodes = self.nodes
         assert nodes is not None
@@ -187,20 +189,20 @@ class Space:
         groups = np.full(self.n_rows, -1, np.int32)
         for k, (begin, end) in enumerate(zip(*tree.spans(chosen), strict=True)):
             groups[tree.order.ravel()[begin:end]] = k
-        own = np.arange(len(chosen), dtype=np.int32)
+        numbers = np.arange(len(chosen), dtype=np.int32)
         targets = (self.n_rows + chosen).astype(np.int32)
         queries = np.ascontiguousarray(self.X[targets])
-        exclusions = Exclusions(groups=groups, query_groups=own)
+        exclusions = Exclusions(groups=groups, query_groups=numbers)
         units = self.backend.search_units(
             UnitRequest(tree, self.index, queries, n_neighbors, model.reach, exclusions)
         )
         return Sample(targets, units)
 
     def gather(self, sample: Sample) -> tuple[Space, Sample]:
-        """The rows of a sample one behind the other, as often as it has them, and the sample there.
+        """Copy the rows of a sample to consecutive memory; return their space and the new sample.
 
-        A sample is evaluated again and again, and of many rows most of the time would go to
-        waiting for memory.
+        A sample is evaluated many times. With many rows, most of the time would be spent on waiting
+        for memory.
         """
         is_there = sample.neighbors >= 0
         rows = np.concatenate([sample.neighbors[is_there], sample.targets])
@@ -212,17 +214,20 @@ class Space:
         return self.part(rows), Sample(places[-len(sample.targets) :], neighbors)
 
     def at_hand(self, sample: Sample) -> tuple[Space, Sample]:
-        """What a sample is evaluated on: itself here, where all rows are in memory."""
+        """Return a space that holds the rows of a sample, and the sample there.
+
+        All rows are in memory here, so both stay as they are.
+        """
         return self, sample
 
     def evaluate(self, model: LocalModel, sample: Sample, objective: Objective) -> Value:
-        """Mean loss over the sample and its gradient; a failed solve makes the value bad."""
+        """Mean loss over the sample, and its gradient; `BAD_LOSS` if a solve failed."""
         problem = self.problem(model)
         scorer = self.scorer or self.backend
         return _mean(objective.score(problem, *sample, scorer, self._resources()))
 
     def predict(self, model: LocalModel, sample: Sample) -> Predictions:
-        """Predictions of the sample's targets from their neighborhoods."""
+        """Predict the sample's targets from their neighborhoods."""
         parts = self.problem(model).by_noise_level()
         if len(parts) > 1:
             predictions = [self._predict(part, sample) for _, part in parts]

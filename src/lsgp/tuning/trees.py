@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The family of boosted trees: where targets jump, steps fit better than any kernel.
 
-There is one fit for each fold of the rows, of all others, so that every row has a prediction by
-trees that have not seen it. Trees say where a target lies; how far from there it may be, the other
-models say. Of labels, trees add up log odds.
+There is one fit for each fold of the rows, to all rows outside the fold, so that every row is
+predicted by trees that have not seen it. Trees of numbers predict a location; its scale comes from
+other models. Trees of labels predict log odds.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from lsgp.tuning.jobs import Job
 
 Array = NDArray[np.float64]
 
-#: Fewer rows leave next to none in each leaf; of one or two inputs, predictions are curves or maps,
-#: which people want without steps; of more rows than the last, a fold takes minutes.
+#: With fewer rows, leaves would have too few. With one or two inputs, predictions are curves or
+#: maps, in which users do not want steps. Of more rows, a sample is used, to limit the time.
 FEWEST_ROWS, FEWEST_INPUTS, MOST_ROWS = 100, 3, 300_000
-#: Folds, and how many of them more rows than `MANY_ROWS` have.
+#: Number of folds, and of folds with more than MANY_ROWS rows.
 N_FOLDS, FEW_FOLDS, MANY_ROWS = 5, 3, 10_000
-#: Trees, at most.
+#: Largest number of trees.
 N_TREES = 1000
-#: Degrees of freedom that errors of trees have where trees are judged alone.
+#: Degrees of freedom of the Student-t with which trees are judged alone.
 DOF = 8.0
 
 
@@ -59,7 +59,7 @@ class Trees(Family):
         return [Spec(self.name, data.space(data.specification.input_transforms[0]), model, None)]
 
     def predict(self, problem: Problem, spec: Spec, job: Job) -> Located | LogOdds:
-        """Trees of every fold, as many and as large as suit the rows that each has not seen."""
+        """Grow the trees of all folds, and judge their held-out predictions."""
         if problem.data.labels is not None:
             return self._of_labels(problem, problem.data.labels, job)
         data, targets = problem.data, problem.hold_out.targets
@@ -89,7 +89,7 @@ class Trees(Family):
         return LogOdds(self.name, log_proba, loss, _cost(trees), 0.0, 0, (TreesMember(trees),))
 
     def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
-        """Nominal milliseconds, of which each rung is told a part."""
+        """Nominal milliseconds per rung."""
         n, d = problem.data.rows.X.shape
         return 0.02 * min(n, MOST_ROWS) * d
 
@@ -100,7 +100,7 @@ def _cost(trees: BoostedTrees) -> float:
 
 
 def fold_numbers(problem: Problem) -> NDArray[np.int64]:
-    """The fold (n,) of each row; blocks of the hold-out stay together, and some rows have none."""
+    """The fold of each row (n,), UNSEEN beyond MOST_ROWS; blocks of the hold-out stay together."""
     data = problem.data
     folds = problem.hold_out.folds(data.n, N_FOLDS if data.n <= MANY_ROWS else FEW_FOLDS)
     if data.n > MOST_ROWS:

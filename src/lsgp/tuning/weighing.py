@@ -2,8 +2,8 @@
 """Weights of models by stacking: the combination that predicts held-out targets best.
 
 The weights w minimize c(w) + (N0 / n) KL(prior || w) + prices over the simplex, where c is the
-criterion of the combined predictions of n independent targets. With few targets the prior decides,
-with many the targets do. A model that is not worth its price is left out.
+criterion of the combined predictions of n independent targets. With few targets the prior
+dominates, with many the targets do. A model that is not worth its price gets no weight.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from lsgp.method.distribution import PredictiveDistribution
 from lsgp.solvers.objective import Objective
 
 Array = NDArray[np.float64]
-#: Value and gradient of what is minimized, in the weights (k,).
+#: Function of the weights (k,) that returns a value and its gradient.
 Criterion = Callable[[Array], tuple[float, Array]]
 
-#: Strength of the prior: how many independent targets it counts as.
+#: Strength of the prior, in independent targets.
 PRIOR_TARGETS = 10.0
-#: A model that is left out counts with this weight in the divergence, which would be infinite. With
-#: more, averaging would cost nothing to give up.
+#: Weights count as at least this in the divergence, which is infinite for a weight of 0. With a
+#: larger value, dropping models would cost nothing.
 LEAST_WEIGHT = 0.03
-#: Log weights relative to the largest are bounded: beyond, they are 0.
+#: Lower bound of log weights relative to the largest.
 LOWEST_LOG_WEIGHT = -7.0
-#: Scales and losses are no smaller where logarithms are taken of them.
+#: Lower bound of scales and losses in logarithms.
 LEAST_SCALE = 1e-150
 #: Step of finite differences, in scales of a distribution.
 STEP = 1e-4
@@ -40,12 +40,12 @@ STEP = 1e-4
 def of_distributions(
     predicted: Sequence[PredictiveDistribution], observed: Array, objective: Objective
 ) -> Criterion:
-    """The criterion of combined Student-t distributions.
+    """Return the criterion of combined Student-t distributions.
 
-    The combination has a mean, a log scale and inverse degrees of freedom for each target; losses
-    are differentiated by these numerically, and these by the weights as `combine` has them.
+    Losses are differentiated numerically in the mean, log scale and inverse degrees of freedom of
+    each target, and these analytically in the weights, following `combine`.
     """
-    # All columns of y below each other: the loss is a mean over them too.
+    # Columns of y are stacked, because the loss is also a mean over columns.
     predicted = [_flat(p) for p in predicted]
     observed = observed.reshape(-1, 1)
     means = np.stack([p.mean for p in predicted])  # (k, q, 1)
@@ -87,10 +87,9 @@ def _flat(p: PredictiveDistribution) -> PredictiveDistribution:
 def of_pools(
     log_p: Sequence[Array], codes: NDArray[np.integer], shares: Array, optimism: Array
 ) -> Criterion:
-    """The log loss of pooled probabilities [C4]; ``log_p`` are (q, C), ``shares`` sum to 1.
+    """Return the log loss of pooled probabilities [C4]; ``log_p`` are (q, C), ``shares`` sum to 1.
 
-    ``optimism`` (k,) is by how much the losses of models are too low, which were tuned on these
-    labels.
+    ``optimism`` (k,) is added to the losses of models, which were tuned on the same labels.
     """
     stacked = np.stack(log_p)  # (k, q, C)
     rows = np.arange(len(codes))
@@ -101,7 +100,7 @@ def of_pools(
         expected = np.einsum("kqc,qc->kq", stacked, np.exp(log_pool))
         gradient = (expected - stacked[:, rows, codes]) @ shares + optimism
         loss = float(w @ optimism - shares @ log_pool[rows, codes])
-        # In logarithms, as all criteria are.
+        # A logarithm, as all criteria.
         return math.log(max(loss, LEAST_SCALE)), gradient / max(loss, LEAST_SCALE)
 
     return criterion
@@ -110,20 +109,20 @@ def of_pools(
 def stack(
     criterion: Criterion, prior: Array, n_independent: float, prices: Array, most: int
 ) -> Array:
-    """Weights (k,) of models, which sum to 1 and of which at most ``most`` are positive.
+    """Return weights (k,) of models, which sum to 1 and of which at most ``most`` are positive.
 
     Parameters
     ----------
     criterion : callable
-        Of all weights (k,): value and gradient.
+        Value and gradient for all weights (k,).
     prior : array of shape (k,)
-        Weights before held-out targets are seen; positive.
+        Prior weights; positive.
     n_independent : float
-        How many targets' worth of evidence the criterion is.
+        Effective number of independent targets in the criterion.
     prices : array of shape (k,)
-        What each model costs that is used at all, in units of the criterion.
+        Amount by which a model with a positive weight must lower the criterion.
     most : int
-        How many models may be used.
+        Largest number of models with a positive weight.
     """
     p, strength = prior / prior.sum(), PRIOR_TARGETS / max(n_independent, 1.0)
 
@@ -152,7 +151,7 @@ def _normalized(w: Array) -> Array:
 
 
 def _minimize(value: Criterion, is_used: NDArray[np.bool_], start: Array) -> Array:
-    """The best weights of some of the models, from ``start`` on."""
+    """Optimize the weights of the models in ``is_used``, starting from ``start``."""
     used = np.flatnonzero(is_used)
     if len(used) == 1:
         return is_used.astype(float)
@@ -165,8 +164,8 @@ def _minimize(value: Criterion, is_used: NDArray[np.bool_], start: Array) -> Arr
     def function(v: Array) -> tuple[float, Array]:
         w = spread(v)
         found, gradient = value(w)
-        own = gradient[used] * w[used]
-        return found, own - w[used] * own.sum()
+        by_used = gradient[used] * w[used]
+        return found, by_used - w[used] * by_used.sum()
 
     logs = np.log(np.maximum(start[used], math.exp(LOWEST_LOG_WEIGHT)))
     bounds = [(LOWEST_LOG_WEIGHT, 0.5)] * len(used)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact GPs of all rows, tuned by the evidence: the marginal likelihood and a prior.
+"""Exact GPs of all rows, fitted by maximizing the evidence (marginal likelihood) with priors.
 
-Held-out scores of few rows are too noisy to tune many hyperparameters by. The marginal likelihood
-makes more of the rows where a GP is about right, and its maxima order models before any row is held
-out. The noise is bounded in units of the targets: relative to a signal that may be thousands of
-times as large, as that of smooth functions, a bound would be most of the error.
+Held-out scores of few rows are too noisy to tune many hyperparameters. The evidence uses the rows
+better where a GP is about right, and its maxima rank models without holding out rows. The noise is
+bounded in units of the targets: the signal variance of a smooth function may be thousands of times
+as large, and a bound relative to it would allow no small noise.
 """
 
 from __future__ import annotations
@@ -23,41 +23,43 @@ from lsgp.compute.descent import descend_vector
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel, LocalProblem
 from lsgp.method.kernels import Composite, Groups, first_of_groups
 from lsgp.method.parameters import LENGTHSCALE_BOUNDS, SHARED_BOUNDS, Parameters, finds_no_noise
-from lsgp.solvers.evidence import BAD_EVIDENCE, FLAT, evidence_of
+from lsgp.solvers.evidence import BAD_EVIDENCE, FLAT, negative_log_evidence
 
 Array = NDArray[np.float64]
 
-#: Hyperparameters that an exact GP has no use for, or that stay as they are.
+#: Hyperparameters that an exact GP does not have, or that are not tuned.
 NOT_TUNED = frozenset({"constant_variance", "localizer_decay", "scale_dof"})
-#: Bounds of the log noise variance, relative to the variance of the targets, and of the largest log
-#: signal variance: smooth functions are part of ones that vary far more.
+#: Bounds of the log noise variance, relative to the variance of the targets, and the largest log
+#: signal variance, which is large for smooth functions.
 NOISE_BOUNDS, LARGEST_SIGNAL = (math.log(1e-10), 3.0), 16.0
-#: The noise is at least this, relative to the signal's variance, times the rows: with less,
-#: rounding decides whether there is a factor.
+#: The noise variance, relative to the signal variance, is at least this times the number of rows.
+#: With less, rounding decides whether the matrix has a factor.
 ROUNDING_NOISE = 1e-15
-#: A step of a log evidence must gain this much; where another descent follows, this much.
+#: A step must gain this much log evidence, or the descent ends: the usual limit, and the one of a
+#: descent that another one follows.
 NEGLIGIBLE_GAIN, LITTLE_GAIN = 0.02, 0.2
-#: How much less likely than the best so far a point without a factor is taken for. From a value
-#: beyond all others, the line search would come back and take that for the end.
+#: The log evidence of a point without a factor is set to this much below the best so far. With a
+#: much lower value, the line search would return to the best point and stop there.
 FAILED_EVIDENCE = 100.0
-#: A descent that met such points goes on while it gains this much, but no more often than this.
+#: A descent that met such points is repeated while it gains this much, at most so many times.
 WORTH_DESCENT, MOST_DESCENTS = 1.0, 3
-#: A start without a factor has so many times the noise, until it has one, but no more often than
-#: this: what few rows have found may be too little noise for more of them.
+#: If a start has no factor, its noise is multiplied by MORE_NOISE, at most MOST_RAISED times. The
+#: noise found with few rows may be too little for more rows.
 MORE_NOISE, MOST_RAISED = 10.0, 6
-#: A descent that finds no noise is tried again from so much of it.
+#: If a descent finds no noise, another one starts from this fraction of it.
 LESS_NOISE = 0.01
-#: Normal priors of logarithms, median and standard deviation: of each lengthscale about their mean
-#: and of that mean, in standard deviations of an input times the root of their number; of the own
-#: numbers of a kernel that is a sum, about usual ones. That of the noise, in units of the targets,
-#: is a Student-t: functions without noise are many decades away, and likely.
+#: Standard deviations of the normal priors of log lengthscales: of each about their mean, and of
+#: the mean about the root of the number of inputs, in standard deviations of an input.
 LENGTHSCALE_SPREAD, MEAN_LENGTHSCALE_SPREAD = 1.5, 1.0
+#: Median, spread and degrees of freedom of the Student-t prior of the log noise, in units of the
+#: targets. Its heavy tails allow functions without noise, many decades away.
 USUAL_NOISE, NOISE_SPREAD, NOISE_DOF = 0.03, 2.5, 3.0
+#: Standard deviation of the normal priors of the parameters of a sum of kernels, about usual ones.
 CONSTANT_SPREAD = 1.0
 
 
 class Rows(Protocol):
-    """The rows of an exact GP, whose inputs may be warped, by so much at the most."""
+    """The rows of an exact GP, whose inputs may be warped."""
 
     @property
     def X(self) -> Array: ...  # (n, d)
@@ -69,29 +71,31 @@ class Rows(Protocol):
     def noise(self) -> Array: ...  # (n,)
 
     @property
-    def largest_warp(self) -> float: ...
+    def largest_warp(self) -> float:
+        """Bound of the absolute value of a warp."""
 
     def warped(self, warps: Array) -> tuple[Array, Array]:
-        """The inputs (n, d) of these warps, and their derivatives in the warps (n, d)."""
+        """Warp the inputs; returns them (n, d) and their derivatives in the warps (n, d)."""
 
     def negative_log_prior(self, warps: Array) -> tuple[float, Array]:
-        """Of the warps, but for a constant, and its gradient."""
+        """Negative log prior of the warps up to a constant, and its gradient."""
 
 
 class ExactGP(NamedTuple):
-    """An exact GP: its model, the warps of its inputs, and how likely it makes the rows."""
+    """An exact GP: its model, the warps of its inputs, and its evidence."""
 
     model: LocalModel
-    warps: Array  # (d,), or empty if inputs are as they are
-    log_evidence: float  # with the priors' density at the maximum
+    warps: Array  # (d,), or empty if inputs are not warped
+    log_evidence: float  # plus the log density of the priors
 
 
 def make_exact(
     model: LocalModel, given: frozenset[str] = frozenset(), has_constant: bool = False
 ) -> LocalModel:
-    """The model without localizing, which is an exact GP if all rows are neighbors.
+    """Return the model with weights of 1, which is an exact GP if all rows are neighbors.
 
-    ``has_constant`` says that its constant is the kernel's, and to be tuned.
+    Its constant gets a nearly flat prior, unless ``has_constant``: the constant is then part of
+    the kernel, and tuned.
     """
     constant = model.constant_variance
     if constant > 0 and "constant_variance" not in given and not has_constant:
@@ -102,14 +106,17 @@ def make_exact(
 
 
 def with_noise_of_targets(parameters: Parameters) -> Parameters:
-    """With the noise in units of the targets, which may be next to none."""
+    """Return parameters with the bounds of an exact GP, the noise in units of the targets."""
     signal = (SHARED_BOUNDS["signal_variance"][0], LARGEST_SIGNAL)
-    own = {"noise_variance": np.array([NOISE_BOUNDS]), "signal_variance": np.array([signal])}
-    return replace(parameters, own_bounds=own)
+    bounds = {"noise_variance": np.array([NOISE_BOUNDS]), "signal_variance": np.array([signal])}
+    return replace(parameters, own_bounds=bounds)
 
 
 def with_shortest(parameters: Parameters, shortest: Array) -> Parameters:
-    """With lengthscales that are no shorter than these (d,); a shared one, than the least."""
+    """Return parameters whose lengthscales are at least ``shortest`` (d,).
+
+    The bound of a shared lengthscale is the smallest of its inputs.
+    """
     low, high = LENGTHSCALE_BOUNDS
     groups = np.array(parameters.groups or range(len(shortest))) * (not parameters.is_isotropic)
     each = [shortest[groups == k].min() for k in range(int(groups.max()) + 1)]
@@ -120,19 +127,16 @@ def with_shortest(parameters: Parameters, shortest: Array) -> Parameters:
 
 @dataclass(frozen=True, eq=False)
 class EvidenceProblem:
-    """Rows whose evidence is maximized, and what is free."""
+    """The maximization of the evidence of rows over the free parameters."""
 
     rows: Rows
     parameters: Parameters
     clock: Clock
     dense: Dense = HOST
-    has_prior: bool = True  # whether the priors hold: for standardized inputs, and our own bounds
+    has_prior: bool = True  # priors need standardized inputs, and no bounds of users
 
     def maximize(self, start: ExactGP, n_steps: int, least_gain: float) -> ExactGP:
-        """Tune from ``start`` on, warps too if it has any, until a step gains too little.
-
-        What is found has the noise that it was evaluated with.
-        """
+        """Tune from ``start``, its warps too if it has any, until a step gains too little."""
         parameters, n_own = self.parameters, len(self.parameters.pack(start.model))
         vector = np.concatenate([parameters.pack(start.model), start.warps])
         lowest, n_failed = [BAD_EVIDENCE], [0]
@@ -172,7 +176,8 @@ class EvidenceProblem:
         for _ in range(MOST_DESCENTS if n_steps else 0):
             if not finds_no_noise(parameters.unpack(best[:n_own], start.model)):
                 break
-            # Functions have several maxima in the noise, and the highest has little of it.
+            # The evidence of a function without noise has several maxima in the noise; the highest
+            # has little of it.
             other, lower = descend(self._with_noise(start.model, best, n_own, LESS_NOISE))
             if value - lower < WORTH_DESCENT:
                 break
@@ -186,7 +191,7 @@ class EvidenceProblem:
         return np.concatenate([self.parameters.pack(changed), vector[n_own:]])
 
     def _rounded(self, model: LocalModel) -> LocalModel:
-        """With no less noise than rounding needs."""
+        """Return the model with at least the noise that a factor needs."""
         least = ROUNDING_NOISE * len(self.rows.X)
         return model.replace(noise_variance=max(model.noise_variance, least))
 
@@ -196,10 +201,10 @@ class EvidenceProblem:
         free = self.parameters.unpack(vector[:n_own], model)
         changed = self._rounded(free)
         X, by_warps = self.rows.warped(warps) if len(warps) else (self.rows.X, None)
-        found = evidence_of(LocalProblem(X, self.rows.y, self.rows.noise, changed), self.dense)
-        value, gradient = found.value, found.gradient
+        problem = LocalProblem(X, self.rows.y, self.rows.noise, changed)
+        value, gradient, by_rows = negative_log_evidence(problem, self.dense)
         if changed is not free and changed.noise_variance != free.noise_variance:
-            gradient[NOISE_ENTRY] = 0.0  # where rounding sets the noise, nothing changes it
+            gradient[NOISE_ENTRY] = 0.0  # the noise is the constant least one
         if self.has_prior:
             prior, by_prior = negative_log_prior(changed, self.parameters.groups)
             value, gradient = value + prior, gradient + by_prior
@@ -207,11 +212,11 @@ class EvidenceProblem:
         if by_warps is None:
             return value, gradient
         prior, by_prior = self.rows.negative_log_prior(warps)
-        by_warp = np.einsum("ij,ij->j", found.by_rows, by_warps) + by_prior
+        by_warp = np.einsum("ij,ij->j", by_rows, by_warps) + by_prior
         return value + prior, np.concatenate([gradient, by_warp])
 
 
-#: Places of the signal and noise variances in a gradient, from its end.
+#: Indices, from the end, of the signal and noise variances in a gradient.
 SIGNAL_ENTRY, NOISE_ENTRY = (
     SHARED_PARAMETERS.index(name) - len(SHARED_PARAMETERS)
     for name in ("signal_variance", "noise_variance")
@@ -219,9 +224,10 @@ SIGNAL_ENTRY, NOISE_ENTRY = (
 
 
 def negative_log_prior(model: LocalModel, groups: Groups | None = None) -> tuple[float, Array]:
-    """Of an exact GP's lengthscales, noise and own numbers, but for a constant; its gradient.
+    """Negative log prior of lengthscales, noise and kernel parameters, and its gradient.
 
-    A lengthscale that a group of inputs shares counts once: the gradient is in its first.
+    It is up to a constant. A lengthscale that a group of inputs shares counts once, and its
+    derivative is at the group's first input.
     """
     d = len(model.lengthscale)
     first = list(range(d)) if groups is None else first_of_groups(groups)
@@ -232,17 +238,18 @@ def negative_log_prior(model: LocalModel, groups: Groups | None = None) -> tuple
     size = model.noise_variance * model.signal_variance
     noise = 0.0 if size <= 0 else (math.log(size) - math.log(USUAL_NOISE)) / NOISE_SPREAD
     tail = 1.0 + noise**2 / NOISE_DOF
-    own = np.zeros(len(model.correlation.own_logarithms))
+    of_kernel = np.zeros(len(model.correlation.own_logarithms))
     if isinstance(model.correlation, Composite):
         kernel, counted = model.correlation, model.correlation.counted(groups)
-        own[counted] = (kernel.own_logarithms - kernel.usual_logarithms)[counted] / CONSTANT_SPREAD
-    value = 0.5 * (float(deviation @ deviation) + shift**2 + float(own @ own))
+        deviations = kernel.own_logarithms - kernel.usual_logarithms
+        of_kernel[counted] = deviations[counted] / CONSTANT_SPREAD
+    value = 0.5 * (float(deviation @ deviation) + shift**2 + float(of_kernel @ of_kernel))
     value += 0.5 * (NOISE_DOF + 1.0) * math.log(tail)
-    gradient = np.zeros(d + len(own) + len(SHARED_PARAMETERS))
+    gradient = np.zeros(d + len(of_kernel) + len(SHARED_PARAMETERS))
     by_mean = shift / (MEAN_LENGTHSCALE_SPREAD * len(first))
     gradient[first] = deviation / LENGTHSCALE_SPREAD + by_mean
-    gradient[d : d + len(own)] = own / CONSTANT_SPREAD
-    # The noise of the targets is a product of both.
+    gradient[d : d + len(of_kernel)] = of_kernel / CONSTANT_SPREAD
+    # The noise in units of the targets is the product of both variances.
     by_noise = (1.0 + 1.0 / NOISE_DOF) * noise / tail / NOISE_SPREAD
     gradient[NOISE_ENTRY] = gradient[SIGNAL_ENTRY] = by_noise
     return value, gradient
