@@ -23,7 +23,7 @@ from lsgp.ensemble.view import input_names, names_of_model_inputs
 
 #: What lsgp uses, and what it uses if it is there.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "narwhals")
-EXTRAS = ("polars", "matplotlib", "xarray", "rioxarray")
+EXTRAS = ("polars", "matplotlib", "jinja2", "xarray", "rioxarray")
 
 
 def run(options: argparse.Namespace, voice: Voice) -> None:
