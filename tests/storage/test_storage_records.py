@@ -7,8 +7,10 @@ classification is a matter of the data.
 
 import datetime as dt
 import json
-from dataclasses import replace
+from dataclasses import make_dataclass, replace
 from functools import cache, partial
+from types import GenericAlias
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,6 +26,8 @@ from lsgp.search.approximate import encode
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import choose_solver
 from lsgp.solvers.laplace import Covariance, LaplaceGP
+from lsgp.storage.records import ArrayStore, Reader, write_record
+from lsgp.storage.rules import InvalidRecord
 from lsgp.tuning.class_members import LaplaceMember, LinearMember, TreesMember
 
 N, D = 90, 3
@@ -445,3 +449,23 @@ def test_junk_in_any_place_gives_the_one_error_or_a_model(name, tmp_path):
         except ModelFileError:
             n_refused += 1
     assert n_refused > 10
+
+
+class Alias:
+    """What `NDArray` is from NumPy 2.5 on, with Python 3.12."""
+
+    __value__ = np.ndarray[Any, np.dtype[TypeVar("scalar")]]
+
+    def __getitem__(self, items):
+        return GenericAlias(self, items)
+
+
+def test_arrays_are_known_by_an_alias_of_their_type():
+    hint = Alias()[np.float64]
+    record = make_dataclass("Aliased", [("values", hint), ("others", hint | None)])
+    store, kept = ArrayStore(), record(np.arange(3.0), None)
+    stored = write_record(kept, "", store)
+    again = Reader(store.arrays).read(record, stored)
+    assert np.array_equal(again.values, kept.values)
+    with pytest.raises(InvalidRecord, match="values is of int64"):
+        Reader({"values": np.arange(3)}).read(record, stored)

@@ -206,8 +206,15 @@ def _kinds_of(hint: Any) -> tuple[Any, ...]:
     found: list[Any] = []
     for kind in kinds:
         if kind is not types.NoneType:
+            kind = _without_alias(kind)
             found += PROTOCOLS.get(kind, (kind,))
     return tuple(found)
+
+
+def _without_alias(hint: Any) -> Any:
+    """The type that an alias stands for: NDArray is one with NumPy 2.5 on Python 3.12."""
+    alias = get_origin(hint)
+    return alias.__value__[get_args(hint)] if hasattr(alias, "__value__") else hint
 
 
 def _item_hints(hint: Any, n: int) -> tuple[Any, ...]:
