@@ -161,3 +161,10 @@ def test_tuning_that_is_stopped_early_is_said(cli_files, tmp_path, capsys):
     run_ok(*arguments, "--kernel", "rbf", "--input-transform", "standardize", "--n-models", "1",
            "--n-points", "50", "--n-neighbors", "20")  # fmt: skip
     assert "stopped" not in capsys.readouterr().err
+
+
+def test_a_device_that_is_not_there_is_one_line(cli_files, tmp_path, capsys):
+    said = error_of(capsys, "fit", cli_files / "data.csv", "--target", "y", "--features", "x,z",
+                    "--backend", "cuda:97", "-o", tmp_path / "m.lsgp")  # fmt: skip
+    assert said.count("\n") <= 1
+    assert "backend='cuda" in said

@@ -113,6 +113,12 @@ def test_maps_name_the_remedy(plain):
     assert "pip install 'lsgp[maps]'" in result.stderr
 
 
+def test_the_cluster_room_without_dask_names_its_extra():
+    result = run_python("import sys; sys.modules['dask'] = None; import lsgp.distributed")
+    assert result.returncode == 1
+    assert "Install them with: pip install 'lsgp[distributed]'" in result.stderr
+
+
 def test_a_cluster_without_dask_names_the_remedy():
     code = f"import sys; sys.modules['dask'] = None; {RUN}"
     result = run_python(code, *["fit", "a", "--target", "y", "-o", "m", "--scheduler", "local"])

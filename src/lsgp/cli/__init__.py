@@ -122,7 +122,9 @@ def _explain(error: Exception) -> str | None:
         return NO_POLARS
     if isinstance(error, ImportError) and error.name in ("dask", "distributed"):
         return NO_DASK
+    from lsgp.backends.cuda.device import DeviceError  # its import takes a moment
+
     # LinAlgError is a ValueError; ImportError names an extra that is not installed.
-    if isinstance(error, ValueError | TypeError | ImportError):
+    if isinstance(error, ValueError | TypeError | ImportError | DeviceError):
         return one_line(str(error)) or None
     return None

@@ -6,6 +6,15 @@ Imports every room of the house but the estimators, which hand themselves over; 
 what one machine calls, on some of the rows.
 """
 
+try:
+    import dask as _dask  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "lsgp.distributed needs dask and distributed, which are not installed. Install them with: "
+        "pip install 'lsgp[distributed]'",
+        name=error.name,
+    ) from error
+
 from lsgp.distributed.fitting import fit
 from lsgp.distributed.lazy import (
     LazyDistribution,

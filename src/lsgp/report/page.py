@@ -33,9 +33,10 @@ def require_extra() -> None:
     """Raise the one error that says how to get what draws and writes pages."""
     missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
     if missing:
+        are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
         raise ImportError(
-            f"A report needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
-            "not installed. Install it with: pip install 'lsgp[plot]'"
+            f"A report needs {' and '.join(missing)}, which {are} not installed. Install {them} "
+            "with: pip install 'lsgp[plot]'"
         )
 
 
