@@ -168,3 +168,11 @@ def test_a_device_that_is_not_there_is_one_line(cli_files, tmp_path, capsys):
                     "--backend", "cuda:97", "-o", tmp_path / "m.lsgp")  # fmt: skip
     assert said.count("\n") <= 1
     assert "backend='cuda" in said
+
+
+@pytest.mark.parametrize("option", ["--effort", "--localizer"])
+def test_words_that_are_none_are_told_with_the_words_there_are(cli_files, tmp_path, capsys, option):
+    said = error_of(capsys, "fit", cli_files / "data.csv", "--target", "y", option, "huge",
+                    "-o", tmp_path / "m.lsgp")  # fmt: skip
+    assert "'huge' is not one of '" in said
+    assert "(...)" not in said

@@ -9,7 +9,7 @@ LOCALIZERS = "'smooth', 'epanechnikov', 'gaussian', 'hilbert', 'rectangular'"
 KERNELS = "'auto', 'rbf', 'matern12', 'matern32', 'matern52', 'spherical' nor a scikit-learn kernel"
 TREND = (
     "is neither 'linear', 'constant', 'none' nor a pair of prior variances (constant, slope), not "
-    "negative and relative to signal_variance, where inf is an unknown trend, or None."
+    "negative and relative to signal_variance, where inf is an unknown trend."
 )
 OBJECTIVES = "'auto', 'crps', 'log_density', 'squared_error', 'marginal_likelihood'"
 TRANSFORMS = "'standardize', 'yeo-johnson', 'half-rank'"

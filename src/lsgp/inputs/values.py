@@ -65,6 +65,8 @@ class Values(NamedTuple):
             return text
         if None in self.words and text.lower() == "none":
             return None
+        if self.parts is not None:  # objects have no text
+            raise ValueError(f"{text!r} {one_of(*self.names)._wrong}")
         try:
             return self.read(text)
         except ValueError:
@@ -74,7 +76,7 @@ class Values(NamedTuple):
     def _wrong(self) -> str:
         """What is wrong with a value that is none of these."""
         words = ", ".join(map(repr, self.names))
-        none = ", or None" if None in self.words else ""
+        none = ", or None" if None in self.words and "none" not in self.words else ""
         if self.noun and words:
             return f"is neither {words} nor {self.noun}{none}"
         return f"must be {self.noun}{none}" if self.noun else f"is not one of {words}{none}"
