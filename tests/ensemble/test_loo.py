@@ -160,6 +160,14 @@ def test_groups_outlive_files_and_updates(name, tmp_path):
     np.testing.assert_allclose(model.forget(~kept).loo().predicted.mean, fresh.mean, rtol=1e-9)
 
 
+def test_the_first_rows_that_come_may_have_groups():
+    X, y = make_data(40)
+    settings = {**GIVEN, "n_neighbors": 9}
+    expected = LSGPRegressor().set_params(**settings).fit(X, y, groups=LABELS).loo().predicted
+    model = LSGPRegressor().set_params(**settings).partial_fit(X, y, groups=LABELS)
+    np.testing.assert_array_equal(model.loo().predicted.mean, expected.mean)
+
+
 def test_rows_that_came_without_groups_belong_to_none():
     X, y = make_data(40)
     model = LSGPRegressor().set_params(**GIVEN, n_neighbors=9).fit(X[:20], y[:20])
