@@ -99,6 +99,14 @@ def test_a_missing_number_is_filled_in_from_other_columns():
     np.testing.assert_array_equal(filled[1::7], X[1::7])
 
 
+def test_a_number_that_only_queries_miss_is_filled_in_from_other_columns():
+    rng = np.random.default_rng(0)
+    a = rng.uniform(-1.0, 2.0, 500)
+    X = np.column_stack([a, np.exp(a)])
+    filled = Imputation.fit(X).fill(np.where([False, True], np.nan, X))
+    assert np.sqrt(np.mean((filled[:, 1] - np.exp(a)) ** 2)) < 0.15 * np.exp(a).std()
+
+
 def test_a_missing_number_is_not_filled_in_from_its_own_square():
     """A skewed column is partly a function of its square, which is missing where it is."""
     rng = np.random.default_rng(0)
