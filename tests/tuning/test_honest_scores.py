@@ -32,6 +32,17 @@ def test_regressors_tell_the_score_after_calibration():
     assert described_crps(model) == pytest.approx(left_out, rel=1e-3)
 
 
+def test_rows_of_known_noise_are_judged_with_their_own():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (800, 2))
+    noise = np.where(rng.random(800) < 0.5, 1e-3, 1.0)
+    y = np.sin(3.0 * X[:, 0]) + np.sqrt(noise) * rng.normal(size=800)
+    model = made(kernel="matern32", hyperparameters__scale="global", **QUICK)
+    model.fit(X, y, noise_variance=noise)
+    left_out = model.loo().calibration.crps
+    assert model.tuning_.loss * y.std() == pytest.approx(left_out, rel=0.01)
+
+
 def test_new_rows_are_predicted_as_well_as_was_told():
     X, y = with_large_errors(800)
     model = made(kernel="matern32", **QUICK).fit(X, y)
