@@ -24,6 +24,7 @@ from lsgp.search.approximate import encode
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import choose_solver
 from lsgp.solvers.laplace import Covariance, LaplaceGP
+from lsgp.storage.records import ArrayStore
 from lsgp.tuning.class_members import LaplaceMember, LinearMember, TreesMember
 
 N, D = 90, 3
@@ -156,6 +157,15 @@ def answers(name, model):
     if name == "beside models":
         X = pd.DataFrame(X, columns=model.feature_names_in_)
     return (*model.predict(X, return_std=True), model.loo().predicted.mean)
+
+
+def test_arrays_share_a_place_only_if_all_of_them_is_alike():
+    store, first = ArrayStore(), np.arange(100.0)
+    last = np.append(first[:-1], -1.0)
+    names = [store.add(name, array) for name, array in (("a", first), ("b", last))]
+    assert names == ["a", "b"]
+    assert store.add("c", last.copy()) == "b"
+    np.testing.assert_array_equal(store.arrays["b"], last)
 
 
 @pytest.mark.parametrize("name", MODELS)
