@@ -8,6 +8,7 @@ import pytest
 from untuned import made
 
 from lsgp import LSGPClassifier
+from lsgp.tuning.log_odds import Logistic
 
 QUICK = {"random_state": 0, "effort": "fast", "input_transform": "standardize"}
 
@@ -65,6 +66,23 @@ def two_apart(n, seed):
     X, y = rng.normal(size=(n, 3)), rng.integers(0, 2, n)
     X[:, 0] += 3.0 * y
     return X, y
+
+
+def test_labels_are_judged_by_their_weights(monkeypatch):
+    judged, predict = [], Logistic.predict
+
+    def note(family, problem, *others):
+        judged.append((problem, predict(family, problem, *others)))
+        return judged[-1][1]
+
+    monkeypatch.setattr(Logistic, "predict", note)
+    weight = np.random.default_rng(0).uniform(0.1, 5.0, 150)
+    LSGPClassifier(random_state=0, effort="fast").fit(*two_apart(150, 0), sample_weight=weight)
+    assert judged
+    for problem, found in judged:
+        rows, labels = problem.hold_out.targets, problem.data.labels
+        losses = -found.log_proba[np.arange(len(rows)), labels.codes[rows]]
+        assert found.loss == pytest.approx(np.average(losses, weights=weight[rows]))
 
 
 def test_classifiers_tell_the_log_loss_of_the_whole_pool():
