@@ -47,6 +47,7 @@ def test_density_is_where_the_data_are(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(300, 2))
     X[:200] *= 0.3  # in the south-west
+    X = X * [20.0, 10.0] + [100.0, 0.0]
     text = write(fit(X, X[:, 0]), tmp_path)
     # Many rows are dark.
     assert corner_of_the_highest(-image_on_page(text, "Density of the data")) == (False, True)
