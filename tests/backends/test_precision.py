@@ -139,6 +139,22 @@ def test_gradients_of_imprecise_systems_are_those_of_double_precision(core):
     np.testing.assert_allclose(single.gradient[again], double.gradient[again], rtol=1e-6, atol=1e-8)
 
 
+@each_core
+def test_slopes_of_imprecise_predictions_are_those_of_double_precision(core):
+    problem, queries, neighbors = tame_problem(
+        "rbf", "hilbert", TRENDS[1], 10.0, 48, 1e-4, True, 2, seed=5
+    )
+    single, slopes = cpu.differentiate(Systems(problem, queries, neighbors), core=core)
+    wide = Systems(in_double(problem), queries.astype(float), neighbors)
+    double, wanted = cpu.differentiate(wide, core=core)
+    raw = cpu._predict(Systems(problem, queries, neighbors), False, core)
+    again = raw.status == STATUS_IMPRECISE
+    assert again.any()
+    for found, expected in ((single, double), (slopes, wanted)):
+        for own, exact in zip(found, expected, strict=True):
+            np.testing.assert_allclose(own[again], exact[again], rtol=1e-5, atol=1e-6)
+
+
 def test_far_queries_are_cut_by_the_precision_that_they_are_used_in():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))

@@ -200,13 +200,14 @@ def test_noise_by_number_is_normal_and_without_memory():
     [
         {"localizer": "rectangular", "n_neighbors": 60},
         {"localizer": "smooth"},
+        {"localizer": "epanechnikov", "localizer__normalized": True},
         {
             "kernel": sk.Matern(0.4, nu=1.5),
             "hyperparameters__lengthscale": None,
             "hyperparameters__signal_variance": None,
         },
     ],
-    ids=["exact", "local", "kernel object"],
+    ids=["exact", "local", "normalized", "kernel object"],
 )
 def test_draws_have_the_predicted_mean_and_covariance(trend, options):
     model = fit(trend=trend, **options)

@@ -127,6 +127,18 @@ def test_loo_with_groups_is_prediction_by_a_model_without_the_group(name, scale)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
+def test_explaining_with_no_row_left_out_leaves_out_no_group(name):
+    X, y = make_data(40)
+    settings = {**GIVEN, **SOLVERS[name]}
+    model = LSGPRegressor().set_params(**settings).fit(X, y, groups=LABELS)
+    plain = model.explain(X)
+    found = model.explain(X, exclude=np.full(40, -1))
+    np.testing.assert_allclose(found.predicted.mean, plain.predicted.mean, rtol=1e-9)
+    np.testing.assert_allclose(found.predicted.std, plain.predicted.std, rtol=1e-9)
+    np.testing.assert_allclose(found.extrapolation, plain.extrapolation, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
 def test_groups_outlive_files_and_updates(name, tmp_path):
     X, y = make_data(40)
     settings = {**GIVEN, **SOLVERS[name]}
@@ -146,6 +158,14 @@ def test_groups_outlive_files_and_updates(name, tmp_path):
         .predicted
     )
     np.testing.assert_allclose(model.forget(~kept).loo().predicted.mean, fresh.mean, rtol=1e-9)
+
+
+def test_the_first_rows_that_come_may_have_groups():
+    X, y = make_data(40)
+    settings = {**GIVEN, "n_neighbors": 9}
+    expected = LSGPRegressor().set_params(**settings).fit(X, y, groups=LABELS).loo().predicted
+    model = LSGPRegressor().set_params(**settings).partial_fit(X, y, groups=LABELS)
+    np.testing.assert_array_equal(model.loo().predicted.mean, expected.mean)
 
 
 def test_rows_that_came_without_groups_belong_to_none():

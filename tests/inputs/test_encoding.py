@@ -13,7 +13,9 @@ import pytest
 from untuned import made
 
 from lsgp import Effort, Hyperparameters, LSGPClassifier, LSGPRegressor
+from lsgp.ensemble.predict import widen, widen_scaled
 from lsgp.inputs.encoding import fit_encoder, needs_encoding, read_table
+from lsgp.method.distribution import PredictiveDistribution
 
 
 def mixed(n=300, seed=0):
@@ -310,6 +312,14 @@ def test_infinite_numbers_are_refused():
         untuned().fit(X, [1.0, 2.0, 3.0])
 
 
+def test_times_of_day_are_shown_to_the_minute():
+    times = [dt.time(0), dt.time(0, 1), dt.time(12, 30), dt.time(23, 59), dt.time(23, 59, 45)]
+    X = pd.DataFrame({"at": times})
+    encoder, inputs = fit_encoder(read_table(X), np.arange(5.0)[:, None])
+    shown = [encoder.encodings[0].show(row[encoder.spans[0]]) for row in inputs]
+    assert shown == ["00:00", "00:01", "12:30", "23:59", "00:00"]
+
+
 # ---- no leak ----
 
 
@@ -443,6 +453,31 @@ def test_new_levels_come_with_more_rows():
     assert model.ensemble_.n_rows == 380
     model.partial_fit(rest[80:], np.full(20, 9.0), sample_weight=[0.0] * 10 + [1.0] * 10)
     assert model.ensemble_.n_rows == 390
+
+
+def test_rows_of_new_levels_count_by_their_weight():
+    X, y = mixed(400)
+    rest, own = X[300:].assign(shop="a new shop"), np.where(np.arange(100) % 2, 9.0, -9.0)
+    effects = []
+    for weight in (np.ones(100), np.where(own > 0, 20.0, 1.0), np.where(own > 0, 1.0, 20.0)):
+        model = untuned().fit(X[:300], y[:300]).partial_fit(rest, own, sample_weight=weight)
+        encoder = model.ensemble_.encoder
+        shop = encoder.spans[encoder.names.index("shop")]
+        effects.append(encoder.encode(rest[:1])[0, shop.start])
+    assert effects[2] < effects[0] - 1.0 < effects[1] - 2.0
+
+
+def test_levels_never_seen_are_as_uncertain_in_all_units():
+    X, y = mixed()
+    ensemble = untuned().fit(X, 10.0 * y).ensemble_
+    queries = ensemble.encoder.encode(X[:5].assign(shop="a new shop"))
+    unit = ensemble.target_scaler.std[0]
+    scaled = PredictiveDistribution(np.zeros((5, 1)), np.full((5, 1), 0.3))
+    plain = PredictiveDistribution(np.zeros(5), np.full(5, 0.3 * unit))
+    expected = widen(ensemble, queries, plain).scale
+    assert (expected > 0.4 * unit).all()
+    found = widen_scaled(ensemble, queries, scaled).scale[:, 0] * unit
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_rows_of_no_weight_do_not_count():

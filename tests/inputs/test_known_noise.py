@@ -6,6 +6,7 @@ import pytest
 from untuned import made
 
 from lsgp import Effort, Hyperparameters, LSGPRegressor
+from lsgp.backends.contract import Resources
 
 SETTINGS = {
     "smooth": {"n_neighbors": 20},
@@ -124,6 +125,18 @@ def test_targets_of_one_spread_share_one_factor():
     assert plain.model_.noise_levels is None
 
 
+def test_memory_is_planned_for_the_level_of_the_most_targets():
+    alike = [Y[:, 0] + shift for shift in range(10)]
+    model = model_of("smooth").fit(X, np.column_stack([*alike, Y[:, 1]]), noise_variance=NOISE)
+    solver = model.ensemble_.heaviest.solver
+    assert sorted(len(columns) for columns, _ in solver.parts()) == [1, 10]
+    for budget in (10**6, 3 * 10**6, 10**7):
+        resources = Resources(n_threads=1, memory_budget=budget)
+        plans = [part.plan(10**5, resources) for _, part in solver.parts()]
+        smallest = min(plan.block_size for plan in plans)
+        assert solver.plan(10**5, resources).block_size == smallest
+
+
 @pytest.mark.parametrize("objective", ["crps", "log_density"])
 def test_tuned_targets_have_the_noise_that_was_given(objective):
     """Levels differ by the spread of the targets, and their common factor is tuned."""
@@ -147,7 +160,6 @@ def test_tuned_targets_have_the_noise_that_was_given(objective):
 
 def test_scores_of_several_levels_are_the_mean_over_the_targets():
     from lsgp.backends import cpu
-    from lsgp.backends.contract import Resources
     from lsgp.method.contract import LocalModel, LocalProblem
     from lsgp.solvers.objective import OBJECTIVES
 

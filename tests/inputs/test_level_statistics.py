@@ -4,8 +4,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from lsgp.inputs.encoding import fit_encoder, read_table
+from lsgp.inputs.encoding.level_effects import Deviations, analyze
 from lsgp.inputs.encoding.missing import Imputation
 
 N_LEVELS = 60
@@ -40,6 +42,20 @@ def test_effects_of_levels_are_shrunken_as_random_effects(noise, is_weighted):
     found = encoder.encode(pd.DataFrame({"level": [f"level {k}" for k in range(N_LEVELS)]}))[:, 0]
     expected = shrunken_effects(codes, y, weight)
     np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-9)
+
+
+@pytest.mark.parametrize("noise", [1.0, 5.0, 20.0])
+def test_whether_levels_differ_is_the_analysis_of_variance(noise):
+    _, codes, y = table_of_levels(noise)
+    count, rest = np.bincount(codes).astype(float), (y - y.mean())[:, None]
+    sums = np.bincount(codes, rest[:, 0])[:, None]
+    found = analyze(
+        Deviations(np.arange(N_LEVELS), count, sums, y.mean(keepdims=True), (rest**2).sum(axis=0)),
+        len(y),
+    )
+    expected = stats.f_oneway(*(y[codes == level] for level in range(N_LEVELS)))
+    assert found.ratio[0] == pytest.approx(expected.statistic)
+    assert found.p_value[0] == pytest.approx(expected.pvalue)
 
 
 def test_no_row_is_encoded_by_its_own_target_nor_by_all_others():
@@ -81,6 +97,14 @@ def test_a_missing_number_is_filled_in_from_other_columns():
     errors = filled[::7, 1] - np.exp(a[::7])
     assert np.sqrt(np.mean(errors**2)) < 0.15 * np.exp(a).std()
     np.testing.assert_array_equal(filled[1::7], X[1::7])
+
+
+def test_a_number_that_only_queries_miss_is_filled_in_from_other_columns():
+    rng = np.random.default_rng(0)
+    a = rng.uniform(-1.0, 2.0, 500)
+    X = np.column_stack([a, np.exp(a)])
+    filled = Imputation.fit(X).fill(np.where([False, True], np.nan, X))
+    assert np.sqrt(np.mean((filled[:, 1] - np.exp(a)) ** 2)) < 0.15 * np.exp(a).std()
 
 
 def test_a_missing_number_is_not_filled_in_from_its_own_square():

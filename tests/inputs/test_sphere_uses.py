@@ -19,6 +19,7 @@ from lsgp import Effort, LSGPClassifier, LSGPRegressor, Rotated, Sphere
 from lsgp.inputs import transforms
 from lsgp.inputs.transforms.sphere import EARTH_RADIUS, seam
 from lsgp.plotting import plot_decision, plot_map, plot_neighborhood
+from lsgp.plotting.maps import frame_on_the_ground
 from lsgp.report import write_report
 
 mpl.use("Agg")
@@ -53,6 +54,14 @@ def test_explanations_have_kilometers_along_the_ground():
     assert made(**GIVEN).fit(X, field(X)).explain(X[:1]).kilometers is None
     assert explained.is_beyond_range.shape == (2, 2)
     assert not explained.is_beyond_range.any()
+
+
+def test_maps_of_reports_are_as_wide_as_on_the_ground():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0.0, 20.0, 300), rng.uniform(50.0, 70.0, 300)])
+    frame = frame_on_the_ground(fitted(X), (0, 1), X)
+    # A degree of longitude is half as wide at 60 degrees as one of latitude.
+    assert frame.aspect == pytest.approx(2.0, rel=0.03)
 
 
 def test_regions_know_what_is_beyond_them():

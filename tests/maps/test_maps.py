@@ -375,6 +375,16 @@ def test_blocks_are_averages_with_less_spread_than_points():
     assert same(lazy, found)
 
 
+def test_blocks_have_a_width_and_a_height():
+    found = predict_grid(model(), template(100.0), block=(200, 20), block_points=3)
+    steps = np.array([-1 / 3, 0, 1 / 3])
+    x, y = np.meshgrid(float(found["x"][2]) + 200 * steps, float(found["y"][1]) + 20 * steps)
+    area = np.column_stack([x.ravel(), y.ravel()])
+    mean, std = model().predict_average([pd.DataFrame(area, columns=["x", "y"])], return_std=True)
+    assert float(found["mean"][1, 2]) == pytest.approx(mean[0], rel=1e-9)
+    assert float(found["std"][1, 2]) == pytest.approx(std[0], rel=1e-9)
+
+
 def test_blocks_and_polygons_of_meuse_are_those_of_gstat():
     """krige(zinc ~ 1, meuse, vgm(1.34e5, "Sph", 800, nugget = 2.42e4), nmax = 40, block = 40, 40).
 

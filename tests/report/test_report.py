@@ -259,6 +259,18 @@ def test_queries_without_targets_show_where_they_extrapolate(model, tmp_path):
     assert "Given data" not in page.text
 
 
+def test_bars_of_extrapolation_hold_all_rows(model, tmp_path):
+    X, _ = given(200)
+    X.iloc[0] = 1e3  # beyond the last bar
+    write_report(model, tmp_path / "r.html", X)
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    chart = text[text.index("Histogram of the scores of extrapolation") :]
+    tips = re.findall(r'data-tip="([^"]*) rows"', chart[: chart.index("</svg>")])
+    counts = [int(tip.rpartition(": ")[2].replace(",", "")) for tip in tips]
+    assert sum(counts) == 200
+    assert counts[-1] >= 1
+
+
 def test_scores_of_extrapolation_are_those_of_the_explanations(model):
     X, _ = given(30)
     explained = model.explain(X)

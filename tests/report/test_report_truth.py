@@ -47,6 +47,7 @@ def test_density_is_where_the_data_are(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(300, 2))
     X[:200] *= 0.3  # in the south-west
+    X = X * [20.0, 10.0] + [100.0, 0.0]
     text = write(fit(X, X[:, 0]), tmp_path)
     # Many rows are dark.
     assert corner_of_the_highest(-image_on_page(text, "Density of the data")) == (False, True)
@@ -70,26 +71,28 @@ def test_decisions_are_the_classes_of_their_places(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("factor", "said"),
+    ("factor", "n", "said"),
     [
-        (2.5, "Intervals are too narrow: the 50 % intervals hold"),
-        (0.3, "Intervals are wider than they need to be: the 50 % intervals hold"),
-        (1.0, "Calibrated: the 90 % intervals hold"),
+        (2.5, 400, "Intervals are too narrow: the 50 % intervals hold"),
+        (0.3, 400, "Intervals are wider than they need to be: the 50 % intervals hold"),
+        (1.0, 400, "Calibrated: the 90 % intervals hold"),
+        # Of few rows, chance alone is worth more.
+        (1.2, 40, "Calibrated: the 90 % intervals hold 85.0 %"),
     ],
 )
-def test_verdict_is_on_the_side_that_intervals_are(factor, said, tmp_path):
+def test_verdict_is_on_the_side_that_intervals_are(factor, n, said, tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.uniform(size=(500, 2))
+    X = rng.uniform(size=(100 + n, 2))
     model = fit(X[:100], X[:100, 0] + 0.1 * rng.normal(size=100))
     predicted = model.predict_distribution(X[100:])
     # Quantiles, so that shares are not left to chance.
-    shares = rng.permutation((np.arange(400) + 0.5) / 400)
+    shares = rng.permutation((np.arange(n) + 0.5) / n)
     observed = predicted.mean + factor * predicted.scale * stats.t.ppf(shares, predicted.dof)
     text = write(model, tmp_path, X[100:], observed)
     of_given = text[text.index("<h3>Given data: y</h3>") :]
     verdict = re.search(r'<p class="verdict (\w+)">(.*?)</p>', of_given)
     assert verdict[2].startswith(said)
-    assert (verdict[1] == "warn") == (factor > 1)
+    assert (verdict[1] == "warn") == (factor > 2)
 
 
 # -- right rows ----------------------------------------------------------------------------------

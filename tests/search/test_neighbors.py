@@ -14,6 +14,7 @@ from lsgp import _core
 from lsgp.search.contract import SearchRequest
 from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import LEAF_SIZE, build_index
+from lsgp.search.radius import MOST_WITHIN, radii_of
 from lsgp.search.suitability import suits
 
 #: An index in the model's own metric, and one in units that have nothing to do with it.
@@ -82,6 +83,18 @@ def test_within_are_those_of_the_naive_search(n, d, radius, unit_of):
     expected = naive_search(X, lengthscale, queries, radius=radius, unit=unit)
     result = build_index(X, unit).search(within(queries, lengthscale, radius, n))
     np.testing.assert_array_equal(result, pad(expected, max(len(rows) for rows, _ in expected)))
+
+
+def test_within_the_longest_radius_no_query_has_too_many():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([0.1 * rng.normal(size=(1500, 2)), 10.0 * rng.normal(size=(500, 2))])
+    index, unit = build_index(X, np.ones(2)), np.ones(2)
+    queries = np.ascontiguousarray(X[::20])
+    usual, longest = radii_of(index, queries, unit, 30, len(X), NO_EXCLUSIONS)
+    assert 0.0 < usual < longest
+    counts = index.count(within(queries, unit, longest, len(X)))
+    assert MOST_WITHIN - 1 <= counts.max() <= MOST_WITHIN
+    assert np.mean(index.count(within(queries, unit, usual, len(X))) >= 30) > 0.45
 
 
 def test_within_includes_points_at_the_radius_itself():

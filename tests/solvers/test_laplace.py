@@ -202,7 +202,8 @@ def test_the_least_share_of_the_class_prior_fades_with_the_rows():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_evidence_and_covariances_of_draws_are_those_of_the_members(n_classes):
     X, y = make_labels(25, n_classes)
-    labels = Labels.of(y, None, n_classes, TargetScaler.fit(one_hot(y, n_classes)))
+    weight = np.random.default_rng(1).uniform(0.2, 3.0, 25)
+    labels = Labels.of(y, weight, n_classes, TargetScaler.fit(one_hot(y, n_classes), weight))
     trend = {"constant_variance": 1.0, "slope_variance": 0.1}
     model = LocalModel("rbf", "rectangular", lengthscale=np.ones(2), **trend)
     choices = Choices(model, frozenset(), False, ("matern32", "rbf"), [X])
@@ -212,7 +213,7 @@ def test_evidence_and_covariances_of_draws_are_those_of_the_members(n_classes):
     found = posterior.log_evidence(u, kind)
     for i in range(3):
         covariance = posterior.covariance(u[i], int(kind[i]))
-        known = (y, np.ones(25), labels.prior, 1e-3)
+        known = (y, labels.weight, labels.prior, 1e-3)
         gp = LaplaceGP.fit(covariance, X - X.mean(axis=0), *known)
         n_counted = 1.0 if n_classes == 2 else n_classes / 2.0
         assert found[i] == pytest.approx(n_counted * gp.log_evidence, abs=1e-6)

@@ -162,6 +162,15 @@ def answers(name, model):
     return (*model.predict(X, return_std=True), model.loo().predicted.mean)
 
 
+def test_arrays_share_a_place_only_if_all_of_them_is_alike():
+    store, first = ArrayStore(), np.arange(100.0)
+    last = np.append(first[:-1], -1.0)
+    names = [store.add(name, array) for name, array in (("a", first), ("b", last))]
+    assert names == ["a", "b"]
+    assert store.add("c", last.copy()) == "b"
+    np.testing.assert_array_equal(store.arrays["b"], last)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_records_of_every_kind_survive_a_file(name, tmp_path):
     model = MODELS[name]()

@@ -8,6 +8,7 @@ from tuned import regressor
 
 from lsgp import Hyperparameters, LSGPClassifier, LSGPRegressor
 from lsgp.method.localizers import LOCALIZERS
+from lsgp.tuning.hold_out import leave_one_out
 
 
 def parts_of(model, queries):
@@ -103,3 +104,11 @@ def test_replicates_with_other_targets_are_no_copies():
     targets = y[twice] + 0.1 * np.random.default_rng(0).normal(size=120)
     model = regressor(objective=None).fit(X[twice], targets)
     assert model.ensemble_.left_out_together() is None
+
+
+def test_rows_that_are_left_out_together_count_as_one():
+    """Weights of models would be trusted too much, as if each copy were an observation."""
+    targets = np.arange(12, dtype=np.int32)
+    block = np.repeat([0, 1, 2, -1], 3).astype(np.int32)
+    assert leave_one_out(targets, targets, None).n_independent == 12
+    assert leave_one_out(targets, targets, block).n_independent == 6

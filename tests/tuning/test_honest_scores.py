@@ -8,6 +8,7 @@ import pytest
 from untuned import made
 
 from lsgp import LSGPClassifier
+from lsgp.tuning.log_odds import Logistic
 
 QUICK = {"random_state": 0, "effort": "fast", "input_transform": "standardize"}
 
@@ -32,6 +33,17 @@ def test_regressors_tell_the_score_after_calibration():
     assert described_crps(model) == pytest.approx(left_out, rel=1e-3)
 
 
+def test_rows_of_known_noise_are_judged_with_their_own():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (800, 2))
+    noise = np.where(rng.random(800) < 0.5, 1e-3, 1.0)
+    y = np.sin(3.0 * X[:, 0]) + np.sqrt(noise) * rng.normal(size=800)
+    model = made(kernel="matern32", hyperparameters__scale="global", **QUICK)
+    model.fit(X, y, noise_variance=noise)
+    left_out = model.loo().calibration.crps
+    assert model.tuning_.loss * y.std() == pytest.approx(left_out, rel=0.01)
+
+
 def test_new_rows_are_predicted_as_well_as_was_told():
     X, y = with_large_errors(800)
     model = made(kernel="matern32", **QUICK).fit(X, y)
@@ -54,6 +66,23 @@ def two_apart(n, seed):
     X, y = rng.normal(size=(n, 3)), rng.integers(0, 2, n)
     X[:, 0] += 3.0 * y
     return X, y
+
+
+def test_labels_are_judged_by_their_weights(monkeypatch):
+    judged, predict = [], Logistic.predict
+
+    def note(family, problem, *others):
+        judged.append((problem, predict(family, problem, *others)))
+        return judged[-1][1]
+
+    monkeypatch.setattr(Logistic, "predict", note)
+    weight = np.random.default_rng(0).uniform(0.1, 5.0, 150)
+    LSGPClassifier(random_state=0, effort="fast").fit(*two_apart(150, 0), sample_weight=weight)
+    assert judged
+    for problem, found in judged:
+        rows, labels = problem.hold_out.targets, problem.data.labels
+        losses = -found.log_proba[np.arange(len(rows)), labels.codes[rows]]
+        assert found.loss == pytest.approx(np.average(losses, weights=weight[rows]))
 
 
 def test_classifiers_tell_the_log_loss_of_the_whole_pool():
