@@ -8,7 +8,8 @@ import pytest
 from untuned import made
 
 from lsgp import LSGPClassifier
-from lsgp.tuning.log_odds import Logistic
+from lsgp.solvers.log_odds import N_FOLDS, logistic_held_out
+from lsgp.tuning.log_odds import RIDGES, Logistic
 
 QUICK = {"random_state": 0, "effort": "fast", "input_transform": "standardize"}
 
@@ -68,18 +69,47 @@ def two_apart(n, seed):
     return X, y
 
 
-def test_labels_are_judged_by_their_weights(monkeypatch):
+def note_logistic(monkeypatch):
+    """A list that fits fill: the problem, the model and what came of it, for each judged."""
     judged, predict = [], Logistic.predict
 
-    def note(family, problem, *others):
-        judged.append((problem, predict(family, problem, *others)))
-        return judged[-1][1]
+    def note(family, problem, spec, job):
+        judged.append((problem, spec, predict(family, problem, spec, job)))
+        return judged[-1][2]
 
     monkeypatch.setattr(Logistic, "predict", note)
+    return judged
+
+
+def test_the_ridge_is_that_of_the_least_weighted_loss(monkeypatch):
+    """Rows of hardly any weight, whose labels are noise, do not choose it."""
+    judged, rng = note_logistic(monkeypatch), np.random.default_rng(0)
+    X, y = two_apart(240, 0)
+    y[:180] = rng.integers(0, 2, 180)
+    weight = np.where(np.arange(240) < 180, 1e-3, 1.0)
+    LSGPClassifier(random_state=0, effort="fast").fit(X, y, sample_weight=weight)
+    assert judged
+    for problem, spec, found in judged:
+        rows, labels = problem.hold_out.targets, problem.data.labels
+        folds = problem.hold_out.folds(len(X), N_FOLDS)
+        losses = [
+            np.average(
+                labels.losses(
+                    logistic_held_out(spec.space.X, labels.known, ridge, rows, folds), rows
+                ),
+                weights=weight[rows],
+            )
+            for ridge in RIDGES
+        ]
+        assert found.loss == pytest.approx(min(losses))
+
+
+def test_labels_are_judged_by_their_weights(monkeypatch):
+    judged = note_logistic(monkeypatch)
     weight = np.random.default_rng(0).uniform(0.1, 5.0, 150)
     LSGPClassifier(random_state=0, effort="fast").fit(*two_apart(150, 0), sample_weight=weight)
     assert judged
-    for problem, found in judged:
+    for problem, _, found in judged:
         rows, labels = problem.hold_out.targets, problem.data.labels
         losses = -found.log_proba[np.arange(len(rows)), labels.codes[rows]]
         assert found.loss == pytest.approx(np.average(losses, weights=weight[rows]))

@@ -60,9 +60,14 @@ def _judged(
     cost: float,
 ) -> LogOdds:
     labels, rows = _labels(data), hold_out.targets
-    weight = labels.weight[rows]
-    loss = float(weight @ labels.losses(log_proba, rows) / weight.sum())
+    loss = _mean_loss(labels, log_proba, rows)
     return LogOdds(name, log_proba, loss, cost, 0.0, 1, parts)
+
+
+def _mean_loss(labels: Labels, log_proba: Array, rows: NDArray[np.integer]) -> float:
+    """Mean log loss of rows, by their weights."""
+    weight = labels.weight[rows]
+    return float(weight @ labels.losses(log_proba, rows) / weight.sum())
 
 
 class Logistic(Family):
@@ -86,7 +91,8 @@ class Logistic(Family):
         for ridge in RIDGES if data.n <= MOST_FOR_RIDGES else RIDGES[2:]:
             job.clock.check()
             log_proba = logistic_held_out(Z, labels.known, ridge, rows, folds)
-            tried.append((float(labels.losses(log_proba, rows).mean()), ridge, log_proba))
+            loss = _mean_loss(labels, log_proba, rows)
+            tried.append((loss, ridge, log_proba))
         _, ridge, log_proba = min(tried, key=lambda each: each[0])
         logits = fit_logistic(Z, labels.known, ridge)
         parts = (LinearMember(spec.space.transform, logits, ridge),)
