@@ -6,8 +6,17 @@ import re
 import numpy as np
 import pytest
 
-from lsgp import Hyperparameters, LSGPClassifier
-from lsgp.plotting import plot_confusion, plot_decision, plot_reliability
+from lsgp import Hyperparameters, LSGPClassifier, LSGPRegressor
+from lsgp.plotting import (
+    plot_calibration,
+    plot_confusion,
+    plot_decision,
+    plot_fit,
+    plot_map,
+    plot_neighborhood,
+    plot_reliability,
+    plot_residuals,
+)
 from lsgp.plotting.classes import COLORS
 from lsgp.report import write_report
 
@@ -102,3 +111,20 @@ def test_page_counts_rows_as_it_is_told_and_names_every_member(tmp_path):
     assert "of log odds" in models
     shares = [float(share) for share in re.findall(r">([\d.]+) %<", models)]
     assert sum(shares) == pytest.approx(100.0, abs=1e-9)
+
+
+def test_pictures_of_numbers_refuse_labels(model):
+    for draw in (plot_calibration, plot_residuals, plot_map, plot_fit):
+        with pytest.raises(TypeError, match="is for models of numbers, and this LSGPClassifier"):
+            draw(model)
+    with pytest.raises(TypeError, match="Use explain"):
+        plot_neighborhood(model, [0.0, 0.0])
+    with pytest.raises(TypeError, match="Use plot_reliability"):
+        plot_calibration(model.loo())
+
+
+def test_pictures_of_labels_refuse_numbers(model):
+    of_numbers = LSGPRegressor(objective=None).fit(model.X, model.X[:, 0])
+    for draw in (plot_reliability, plot_confusion, plot_decision):
+        with pytest.raises(TypeError, match="is for models of labels, and this LSGPRegressor"):
+            draw(of_numbers)

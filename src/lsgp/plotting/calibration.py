@@ -62,6 +62,7 @@ def plot_calibration(
     >>> observed = np.random.default_rng(0).normal(size=500)
     >>> reliability, histogram = plot_calibration(assess(predicted, observed))
     """
+    style.require_kind(source, False, "plot_calibration", "plot_reliability")
     calibration, how = style.judged(source, X, y)
     axes = style.several_axes(ax, 2, (9.6, 4.2), "plot_calibration")
     draw_coverage(axes[0], calibration)

@@ -62,6 +62,7 @@ def plot_reliability(
     >>> plot_reliability(model).get_xlabel()
     'probability of the predicted class'
     """
+    style.require_kind(source, True, "plot_reliability", "plot_calibration")
     judged, how = style.judged(source, X, y)
     axes = style.one_axes(ax, (4.8, 4.4))
     # A bin of a few says nothing, and its whisker is the whole axis.
@@ -114,6 +115,7 @@ def plot_confusion(
     >>> plot_confusion(model).get_ylabel()
     'observed'
     """
+    style.require_kind(source, True, "plot_confusion", "plot_residuals")
     judged, how = style.judged(source, X, y)
     axes = style.one_axes(ax, (5.2, 4.4))
     shares = judged.confusion / np.maximum(judged.confusion.sum(axis=1, keepdims=True), 1)
@@ -159,6 +161,7 @@ def plot_decision(
     >>> plot_decision(model).get_xlabel()
     'x0'
     """
+    style.require_kind(model, True, "plot_decision", "plot_map")
     style.require_plain(model, "plot_decision")
     if model.n_features_in_ != 2:
         raise ValueError(

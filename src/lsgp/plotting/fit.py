@@ -74,6 +74,7 @@ def plot_fit(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('x', 'y')
     """
+    style.require_kind(model, False, "plot_fit", "plot_decision")
     k = target_number(model.ensemble_, target)
     style.require_inputs(model, 1, "plot_fit", "Use plot_map for two inputs, plot_residuals else.")
     if y is not None and X is None:

@@ -108,6 +108,7 @@ def plot_map(
     >>> mean.get_title(loc="left"), std.get_title(loc="left")
     ('mean of y', 'standard deviation of y (observation)')
     """
+    style.require_kind(model, False, "plot_map", "plot_decision")
     k = target_number(model.ensemble_, target)
     style.require_inputs(model, 2, "plot_map", "Use plot_fit for one input, plot_residuals else.")
     if resolution < 2:

@@ -67,6 +67,7 @@ def plot_neighborhood(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('x0', 'x1')
     """
+    style.require_kind(model, False, "plot_neighborhood", "explain")
     style.require_plain(model, "plot_neighborhood")
     k, names = target_number(model.ensemble_, target), input_names(model.ensemble_)
     point = np.asarray(query, dtype=np.float64).reshape(-1)

@@ -59,6 +59,7 @@ def plot_residuals(
     >>> ax.get_xlabel()
     'leave-one-out prediction of y'
     """
+    style.require_kind(source, False, "plot_residuals", "plot_confusion")
     name = target_name or "y"
     if not isinstance(source, LeaveOneOutResult):
         target = target_number(source.ensemble_, target)

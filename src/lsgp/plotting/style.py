@@ -10,9 +10,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
 
 from lsgp.compute.text import count
 from lsgp.ensemble.assessment import LeaveOneOutResult
+from lsgp.ensemble.class_assessment import ClassAssessment
 from lsgp.ensemble.classify import LeaveOneOutClasses
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.estimators.regressor import LSGPRegressor
@@ -245,6 +247,19 @@ def number(value: float, digits: int = 4) -> str:
     else:
         text = f"{value:.{digits}g}"
     return text.replace("-", "−")
+
+
+def require_kind(source: Any, of_labels: bool, what: str, instead: str) -> None:
+    """Refuse a model of numbers, or what came of it, where labels are shown; and the reverse."""
+    is_of_labels = isinstance(source, LeaveOneOutClasses | ClassAssessment)
+    if isinstance(source, LSGPEstimator):
+        is_of_labels = is_classifier(source)
+    if is_of_labels != of_labels:
+        shown, given = ("labels", "numbers") if of_labels else ("numbers", "labels")
+        raise TypeError(
+            f"{what} is for models of {shown}, and this {type(source).__name__} is of {given}. "
+            f"Use {instead}."
+        )
 
 
 def require_plain(model: LSGPEstimator, what: str) -> None:
