@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``lsgp fill``: fill the missing cells of a grid from those that are there."""
+"""``lsgp fill``: fill the missing cells of a grid from its known cells."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def target_columns(model: Estimator, given: list[list[str]] | None, table: Colum
 def kept_columns(
     options: argparse.Namespace, table: Columns, inputs: list[str], outputs: list[str]
 ) -> list[str]:
-    """The columns that are copied beside the outputs: those that were named, or the inputs."""
+    """The columns that are copied beside the outputs: the named ones, or the inputs."""
     kept = inputs if options.keep is None else list(dict.fromkeys(options.keep))
     if options.keep_all:
         kept = list(table.columns)

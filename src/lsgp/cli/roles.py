@@ -48,7 +48,7 @@ APART = (TAKING, ("--target", "--features", "--ignore"), ("--categorical", "--ig
 
 
 def find_roles(options: argparse.Namespace, table: Columns) -> Roles:
-    """The roles that options give to columns; those that none is said of are inputs."""
+    """The roles that options give to columns; all other columns are inputs."""
     named = _named_columns(options)
     for option, names in named.items():
         require_columns(names, table.columns, table.name)

@@ -23,7 +23,7 @@ class Inputs(NamedTuple):
     """The columns of a table that are the model's inputs, in its order."""
 
     names: list[str]
-    numbers: list[str]  # of these, those that are read as numbers
+    numbers: list[str]  # the columns among them that are read as numbers
     may_miss: bool = False  # whether the model knows what to do with missing ones
 
     @property
@@ -50,7 +50,7 @@ class Targets(NamedTuple):
 
 
 class Rows:
-    """The rows of a table in chunks, with those that are complete, counted as they are read."""
+    """The rows of a table in chunks, each with a mask of complete rows, counted as they come."""
 
     def __init__(self, table: Table, inputs: Inputs, targets: Targets, strict: bool) -> None:
         self.table, self.inputs, self.targets, self.strict = table, inputs, targets, strict

@@ -92,9 +92,9 @@ def wait_some(
     return_when: str = ALL_COMPLETED,
     timeout: float = INTERRUPT_POLL,
 ) -> tuple[set[Future[Result]], set[Future[Result]]]:
-    """Those that are done and those that are not, after a while at most, for Ctrl-C's sake.
+    """Finished and pending futures, after a short wait at most, so that Ctrl-C is noticed.
 
-    Only those that are done may be asked for anything.
+    Only finished futures may be asked for results.
     """
     # With a timeout, because what is noted is told after the wait.
     with interrupts_later():

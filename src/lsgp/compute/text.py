@@ -51,7 +51,7 @@ def percent(share: float, digits: int = 1) -> str:
 def percents(shares: Sequence[float], digits: int = 0) -> list[str]:
     """Shares of a whole in percent, rounded so that what is shown adds to the whole.
 
-    By largest remainder: each is rounded down, and what is missing goes to those that lost most.
+    By largest remainders: each is rounded down, and the shares that lost most gain what is missing.
     A share that is shown as less than one unit keeps its place, and none of its value.
 
     Examples

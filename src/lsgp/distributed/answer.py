@@ -72,7 +72,7 @@ class BlockAnswer(NamedTuple):
 
     places: NDArray[np.int64]  # of the queries that are answered
     answers: list[NDArray[Any]]
-    found: list[FoundRows]  # for those that are pending, of each model
+    found: list[FoundRows]  # of each model, for the pending queries
 
 
 OwnAnswer = tuple[list[Pending], list[BlockAnswer]]

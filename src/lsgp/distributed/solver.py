@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solvers of rows that are not all at hand: they solve from those that a search brought."""
+"""Solvers that do not hold all rows: they solve from the rows that a search found."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class RowStore:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """One property of all rows, computed from those that are fetched."""
+    """One property of all rows, computed from the fetched ones."""
 
     store: RowStore
     shape: tuple[int, ...]

@@ -111,7 +111,7 @@ class Explanation(ExplainedQueries):
     distances : array of shape (q, w)
         In the scaled metric of the heaviest model; infinite where padded.
     weights : array of shape (q, w)
-        The localizer's weight, averaged over the models; 0 in those that do not see the row.
+        The localizer's weight, averaged over the models; 0 in a model that does not see it.
     coefficients : array of shape (q, w), or (q, w, t) where the noise of targets differs
         What the prediction changes by when the row's target changes by one.
     observed : array of shape (q, w) or (q, w, t)

@@ -145,7 +145,7 @@ class _Sizes:
 
 
 class _Changed:
-    """Arrays before and after: those that models share are changed once, and stay shared."""
+    """Arrays before and after: arrays that models share are changed once and stay shared."""
 
     def __init__(self, change: Callable[..., NDArray[Any]]) -> None:
         self.change = change

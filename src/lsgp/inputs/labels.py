@@ -54,7 +54,7 @@ def check_labels(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def classes_of(y: NDArray[Any], given: ArrayLike | None = None) -> NDArray[Any]:
-    """The labels, sorted; those that are given may not have occurred yet."""
+    """The labels, sorted; given labels may not have occurred yet."""
     found = _unique(y)
     if given is None:
         return found

@@ -35,7 +35,7 @@ class Translation(NamedTuple):
     signal_variance: float
     noise_variance: float | None  # None without a WhiteKernel
     constant_variance: float | None  # None without a ConstantKernel term
-    fixed: frozenset[str]  # names of those that tuning must leave alone
+    fixed: frozenset[str]  # hyperparameters that tuning must not change
     conflict: str = ""  # why tuning cannot leave alone all that the object fixes
     #: Of the logarithms of what is free, (k, 2); of variances as they are, not relative.
     bounds: Mapping[str, NDArray[np.float64]] | None = None

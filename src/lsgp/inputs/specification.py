@@ -51,10 +51,10 @@ class Specification(NamedTuple):
 
     model: LocalModel
     given: frozenset[str]  # names of hyperparameters that tuning must leave alone
-    kernels: tuple[KernelSetting, ...]  # those that tuning may choose from
+    kernels: tuple[KernelSetting, ...]  # tuning may choose from these
     scale: str
     n_neighbors: int | None  # None: not given, or a fixed bandwidth
-    input_transforms: tuple[Kinds, ...]  # those that tuning may choose from
+    input_transforms: tuple[Kinds, ...]  # tuning may choose from these
     is_isotropic: bool  # one lengthscale for all inputs
     groups: Groups  # of inputs that have one lengthscale together: the number of each one's
     projection: Projection | None = None  # of two inputs, to the columns that all else is of

@@ -33,7 +33,7 @@ def plot_tuning(
     ----------
     model : fitted LSGPRegressor or TuningResult
     n_candidates : int
-        Candidates shown at most, beside those that are combined; the label says so.
+        Candidates shown at most, beside the combined ones; the label says so.
     ax : matplotlib Axes, default=None
 
     Returns

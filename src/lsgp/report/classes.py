@@ -161,7 +161,7 @@ def _decisions(model: LSGPClassifier) -> Section | None:
 
 
 def _cases(model: LSGPClassifier, judged: Judged, count_from: int) -> list[Section]:
-    """The most doubtful rows, and those that are wrong and most sure of it."""
+    """The most doubtful rows, and the rows with the surest wrong predictions."""
     top = np.sort(judged.proba, axis=1)
     margin = top[:, -1] - (top[:, -2] if top.shape[1] > 1 else 0.0)
     doubtful = np.argsort(margin, kind="stable")[:N_LISTED]

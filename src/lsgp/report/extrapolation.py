@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where a regressor extrapolates: the scores of queries, and those that are farthest."""
+"""Where a regressor extrapolates: the scores of queries, and the farthest queries."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def extrapolation_section(
     found: Importance,
     count_from: int = 0,
 ) -> Section:
-    """Share of the queries that lie far from the data, and those that are farthest."""
+    """Share of the queries that lie far from the data, and the farthest queries."""
     exclude = left_out.rows if queries is None else None
     asked = Queries(left_out.rows, left_out.X) if queries is None else queries
     if len(asked.rows) == 0:

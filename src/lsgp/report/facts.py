@@ -192,7 +192,7 @@ def view(observations: Observations, target: int, name: str, random_state: int) 
 
 
 def names_of_targets(model: LSGPRegressor, given: list[str] | None) -> list[str]:
-    """Names of the targets: those given, or those that the model knows."""
+    """Names of the targets: as given, or as the model knows them."""
     names = target_names(model.ensemble_)
     if given is None:
         return names

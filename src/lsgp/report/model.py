@@ -81,7 +81,7 @@ def fitted_section(model: LSGPEstimator, names: Sequence[str], X: Array) -> Sect
 
 
 def _models_table(ensemble: Ensemble) -> Table:
-    """One row for each model; those that are integrated over hyperparameters share one."""
+    """One row for each model; models integrated over hyperparameters share one."""
     columns = ["model", "weight", "kernel", "localizer", "input transform", "neighbors"]
     columns += ["noise", "signal", "decay", "dof"]
     rows: list[tuple[float, list[object]]] = [

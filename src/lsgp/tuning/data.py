@@ -126,7 +126,7 @@ class Data:
 
     @property
     def exact_parameters(self) -> Parameters:
-        """The free hyperparameters of an exact GP, also those that the objective cannot tune."""
+        """The free hyperparameters of an exact GP, even if the objective cannot tune them."""
         not_tuned = NOT_TUNED
         if self.parameters.bounds_of("constant_variance") is not None:
             not_tuned = not_tuned - {"constant_variance"}  # it is a part of the kernel

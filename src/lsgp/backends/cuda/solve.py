@@ -96,7 +96,7 @@ class OnDevice(NamedTuple):
 
 
 def upload_problem(problem: LocalProblem, is_trend_apart: bool, residence: Residence) -> OnDevice:
-    """The problem's arrays on the device, those that are there already included."""
+    """The problem's arrays on the device; arrays that are there already are not copied."""
     return upload_problems([problem], [is_trend_apart], residence)[0]
 
 
@@ -283,7 +283,7 @@ def _launch(
 
 
 def _free_memory() -> int:
-    """Bytes of the device that nobody holds, and those that CuPy keeps for its next arrays."""
+    """Free bytes of the device, with the bytes that CuPy keeps for its next arrays."""
     library = cupy()
     free, _ = library.cuda.runtime.memGetInfo()
     return int(free + library.get_default_memory_pool().free_bytes())

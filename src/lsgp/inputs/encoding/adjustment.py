@@ -62,7 +62,7 @@ class CodedRows(NamedTuple):
     """Some rows, with the levels of those categories that targets are adjusted for."""
 
     inputs: Array  # (n, e) of all columns that are encoded so far
-    X: Array  # (n, q) those that are not of categories
+    X: Array  # (n, q) inputs that do not come from categories
     y: Array  # (n, t)
     weight: Array  # (n,)
     codes: tuple[Codes, ...]  # (n,) of each category

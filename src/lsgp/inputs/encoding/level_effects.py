@@ -36,7 +36,7 @@ LEAST_SPREAD_OF_UNCERTAINTY = 0.05
 class Deviations(NamedTuple):
     """What other columns leave of the targets, less its mean, over all rows."""
 
-    levels: Codes  # (k,) those that rows have
+    levels: Codes  # (k,) levels that occur in the rows
     counts: Array  # (k,) weight of the rows of each
     sums: Array  # (k, t) of each
     means: Array  # (t,)
