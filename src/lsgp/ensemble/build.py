@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lsgp.backends import choose_backend
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.rows import LARGEST_RATIO, TrainingRows
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
 from lsgp.search.arrays import numbered
 from lsgp.search.contract import SearchIndex, SearchRequest
 from lsgp.search.exclusions import Exclusions
