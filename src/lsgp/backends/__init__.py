@@ -11,13 +11,16 @@ import re
 from importlib.util import find_spec
 
 from lsgp.backends import cpu, reference
-from lsgp.backends.auto import WORTH
 from lsgp.backends.contract import Backend
-from lsgp.backends.cuda.dealt import DealtBackend
 from lsgp.backends.cuda.device import DeviceError, count_devices, find_device
-from lsgp.backends.cuda.placed import PlacedBackend
-from lsgp.backends.fallback import FallbackBackend
+from lsgp.backends.forwarding import DealtBackend, FallbackBackend, PlacedBackend
 from lsgp.method.contract import LocalModel
+
+#: Multiply-adds a second of one thread of the native core, with the search beside them.
+RATE = 4e9
+#: "auto" takes a device for work that would take this machine longer, in seconds: the first use of
+#: one in a process takes about two, for importing CuPy and loading kernels.
+WORTH = 3.0
 
 cuda = PlacedBackend()
 all_devices = DealtBackend(
@@ -31,6 +34,11 @@ BACKENDS: dict[str, Backend] = {"cpu": cpu, "cuda": cuda, "reference": reference
 FASTEST = (cpu, reference)
 
 _OTHERS: dict[str, Backend] = {all_devices.name: all_devices, cuda_or_cpu.name: cuda_or_cpu}
+
+
+def seconds_to_solve(work: float, n_threads: int) -> float:
+    """Seconds that this machine takes for so many multiply-adds in local systems, roughly."""
+    return work / (RATE * n_threads)
 
 
 def backend_named(name: str) -> Backend:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import lsgp
 from lsgp._core import available_instruction_sets, instruction_set
-from lsgp.backends.cuda.compiled import compiled_kernels
 from lsgp.backends.cuda.device import DeviceError, count_devices, find_device, why_not
+from lsgp.backends.cuda.modules import compiled_kernels
 from lsgp.cli.console import Voice, write_json, write_rows
 from lsgp.cli.describe import describe_model, describe_models
 from lsgp.cli.errors import list_names

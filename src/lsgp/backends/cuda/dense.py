@@ -3,7 +3,7 @@
 
 One matrix of n by n at a time, in place: the covariance becomes its Cholesky factor, and that its
 inverse. Everything else is done in blocks of rows, of which only the part up to the diagonal is
-read. `Algebra` is what a device has beside an array library, so that a test can do without one.
+read. `CudaAlgebra` is what a device has beside an array library, so that a test can do without one.
 """
 
 from __future__ import annotations
@@ -13,25 +13,27 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.backends.contract import AdjointSums, Array, Covariance, Inverted, Matrix
+from lsgp.backends.cuda.device import cupy, free_memory
+from lsgp.backends.cuda.modules import NOTHING, kernel_of
 from lsgp.backends.cuda.residence import DeviceArray
-from lsgp.backends.dense import (
-    AdjointSums,
-    Covariance,
-    Inverted,
+from lsgp.backends.dense_host import (
+    HOST,
+    are_finite,
+    correlate,
     matrix_bytes,
     through_distances,
 )
-from lsgp.backends.dense_host import HOST, are_finite, correlate
 from lsgp.backends.local_system import SMALLEST_PIVOT
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
-
-Array = NDArray[np.float64]
+from lsgp.method.kernels import KERNELS
 
 #: Rows of a block: products of blocks fill the device, and their copies take little of its memory.
 BLOCK_ROWS = 2048
@@ -49,19 +51,24 @@ BLOCK_SIZE = 8 * TILE
 SHARE_FOR_FACTORS = 0.6
 #: Matrices that the evidence takes at a time, copies of blocks included.
 N_MATRICES = 2
+#: Threads of a block, and blocks, each of which takes many pairs.
+THREADS, MOST_BLOCKS = 256, 1 << 16
 
 
-class Algebra(Protocol):
-    """What is asked of a device."""
+class CudaAlgebra:
+    """What the current device has for matrices of all rows: cuSOLVER, cuBLAS, a kernel of ours."""
 
     @property
-    def library(self) -> Any:
-        """CuPy, or what does the same: a library of arrays."""
+    def library(self) -> ModuleType:
+        return cupy()
 
-    def to_host(self, array: DeviceArray) -> NDArray[Any]: ...
+    def to_host(self, array: DeviceArray) -> NDArray[Any]:
+        host: NDArray[Any] = cupy().asnumpy(array)
+        return host
 
     def free_memory(self) -> int:
         """Bytes of the device."""
+        return free_memory()
 
     def correlate(
         self,
@@ -72,15 +79,54 @@ class Algebra(Protocol):
         by_r2: DeviceArray | None,
     ) -> None:
         """Correlations (p, r), and their derivatives, into arrays whose rows are contiguous."""
+        wanted = [array for array in (rho, by_r2) if array is not None]
+        stride = wanted[0].strides[0] // wanted[0].itemsize
+        n_pairs = len(left) * len(right)
+        if n_pairs == 0:
+            return
+        n_blocks = min(MOST_BLOCKS, -(-n_pairs // THREADS))
+        arguments = (
+            cupy().ascontiguousarray(left),
+            cupy().ascontiguousarray(right),
+            np.int64(len(left)),
+            np.int64(len(right)),
+            np.int32(left.shape[1]),
+            np.int32(list(KERNELS).index(kernel)),
+            NOTHING if rho is None else rho,
+            NOTHING if by_r2 is None else by_r2,
+            np.int64(stride),
+        )
+        kernel_of("dense", "correlate")((n_blocks,), (THREADS,), arguments)
 
     def factor(self, matrix: DeviceArray) -> bool:
-        """The Cholesky factor in place of the lower triangle; False if there is none."""
+        """The Cholesky factor in place of the lower triangle; False if there is none.
+
+        To cuSOLVER, which counts by columns, this is the upper triangle.
+        """
+        from cupy.cuda import device
+        from cupy_backends.cuda.libs import cublas, cusolver
+
+        n, library = len(matrix), cupy()
+        if n == 0:
+            return True
+        handle, upper = device.get_cusolver_handle(), cublas.CUBLAS_FILL_MODE_UPPER
+        size = cusolver.dpotrf_bufferSize(handle, upper, n, matrix.data.ptr, n)
+        workspace = library.empty(size)
+        status = library.empty(1, dtype=np.int32)
+        cusolver.dpotrf(
+            handle, upper, n, matrix.data.ptr, n, workspace.data.ptr, size, status.data.ptr
+        )
+        return int(status[0]) == 0
 
     def invert_triangle(self, block: DeviceArray) -> DeviceArray:
         """The inverse of a small lower triangular matrix, of which no more is read."""
+        from cupyx.scipy.linalg import solve_triangular
+
+        unit = cupy().eye(len(block))
+        return cupy().tril(solve_triangular(block, unit, lower=True, check_finite=False))
 
 
-def invert_triangle(block: DeviceArray, algebra: Algebra) -> DeviceArray:
+def invert_triangle(block: DeviceArray, algebra: CudaAlgebra) -> DeviceArray:
     """The inverse of a lower triangular matrix, of which no more is read."""
     n = len(block)
     if n <= SMALL_TRIANGLE:
@@ -101,7 +147,7 @@ def _blocks(n: int) -> Iterator[slice]:
         yield slice(start, min(start + BLOCK_ROWS, n))
 
 
-def invert_in_place(matrix: DeviceArray, algebra: Algebra) -> None:
+def invert_in_place(matrix: DeviceArray, algebra: CudaAlgebra) -> None:
     """A Cholesky factor by its inverse; zeros above the diagonal in its blocks there.
 
     With block columns J from the last to the first, and what is below already inverted,
@@ -118,7 +164,11 @@ def invert_in_place(matrix: DeviceArray, algebra: Algebra) -> None:
 
 
 def fill(
-    matrix: DeviceArray, z: DeviceArray, model: LocalModel, diagonal: DeviceArray, algebra: Algebra
+    matrix: DeviceArray,
+    z: DeviceArray,
+    model: LocalModel,
+    diagonal: DeviceArray,
+    algebra: CudaAlgebra,
 ) -> None:
     """Correlations of the rows into the lower triangle, and what is added to its diagonal."""
     for rows in _blocks(len(z)):
@@ -134,43 +184,42 @@ class DeviceFactor:
     model: LocalModel
     z: DeviceArray  # (n, d)
     values: DeviceArray  # (n, n), of which blocks up to the diagonal are read
-    algebra: Algebra
+    algebra: CudaAlgebra
     place: Callable[[], AbstractContextManager[object]]
 
-    def half(self, columns: Array) -> Array:
+    def half(self, columns: Matrix) -> Matrix:
         with self.place():
             return self.algebra.to_host(self._half(self.algebra.library.asarray(columns)))
 
-    def solve(self, columns: Array) -> Array:
+    def solve(self, columns: Matrix) -> Matrix:
         with self.place():
             half = self._half(self.algebra.library.asarray(columns))
-            return self.algebra.to_host(_transposed_product(self.values, half, self.algebra))
+            return self.algebra.to_host(self._transposed(half))
 
-    def columns(self, rows: NDArray[np.integer]) -> Array:
+    def columns(self, rows: NDArray[np.integer]) -> Matrix:
         with self.place():
             return self.algebra.to_host(self._columns(rows))
 
-    def inverse_columns(self, rows: NDArray[np.integer]) -> Array:
+    def inverse_columns(self, rows: NDArray[np.integer]) -> Matrix:
         with self.place():
-            half = self._columns(rows)
-            return self.algebra.to_host(_transposed_product(self.values, half, self.algebra))
+            return self.algebra.to_host(self._transposed(self._columns(rows)))
 
-    def diagonal(self, rows: NDArray[np.integer]) -> Array:
+    def diagonal(self, rows: NDArray[np.integer]) -> Matrix:
         return self._diagonal[rows]
 
     @cached_property
-    def _diagonal(self) -> Array:
+    def _diagonal(self) -> Matrix:
         with self.place():
             total = self.algebra.library.zeros(len(self.z))
             for rows in _blocks(len(self.z)):
                 total[: rows.stop] += (self.values[rows, : rows.stop] ** 2).sum(axis=0)
             return self.algebra.to_host(total)
 
-    def correlate(self, z: Array) -> Array:
+    def correlate(self, z: Matrix) -> Matrix:
         with self.place():
             return correlate(self.model, z, self.algebra.to_host(self.z))
 
-    def products(self, z: Array, right: Array, mean_only: bool) -> tuple[Array, Array]:
+    def products(self, z: Matrix, right: Matrix, mean_only: bool) -> tuple[Matrix, Matrix]:
         q, n = len(z), len(self.z)
         with self.place():
             library, to_host = self.algebra.library, self.algebra.to_host
@@ -192,10 +241,10 @@ class DeviceFactor:
                     squares[start : start + size] = to_host(total)[:size]
             return squares, products
 
-    def extended(self, z: Array, noise: Array) -> DeviceFactor | None:
+    def extended(self, z: Matrix, noise: Matrix) -> DeviceFactor | None:
         return None  # a new one takes seconds, and half of the memory
 
-    def to_host(self) -> Array:
+    def to_host(self) -> Matrix:
         with self.place():
             return np.tril(self.algebra.to_host(self.values))
 
@@ -205,19 +254,18 @@ class DeviceFactor:
             result[rows] = self.values[rows, : rows.stop] @ columns[: rows.stop]
         return result
 
+    def _transposed(self, right: DeviceArray) -> DeviceArray:
+        """L⁻ᵀ times a column, or several."""
+        result = self.algebra.library.zeros_like(right)
+        for rows in _blocks(len(self.z)):
+            result[: rows.stop] += self.values[rows, : rows.stop].T @ right[rows]
+        return result
+
     def _columns(self, rows: NDArray[np.integer]) -> DeviceArray:
         library = self.algebra.library
         unit = library.zeros((len(self.z), len(rows)))
         unit[library.asarray(rows), library.arange(len(rows))] = 1.0
         return self._half(unit)
-
-
-def _transposed_product(values: DeviceArray, right: DeviceArray, algebra: Algebra) -> DeviceArray:
-    """L⁻ᵀ times a column, or several."""
-    result = algebra.library.zeros_like(right)
-    for rows in _blocks(len(values)):
-        result[: rows.stop] += values[rows, : rows.stop].T @ right[rows]
-    return result
 
 
 @dataclass(frozen=True)
@@ -227,11 +275,11 @@ class DeviceCovariance:
     factor: DeviceFactor
     half_log_determinant: float
 
-    def solve(self, columns: NDArray[np.floating]) -> Array:
+    def solve(self, columns: Array) -> Matrix:
         return self.factor.solve(np.asarray(columns, dtype=float))
 
     def adjoint_sums(
-        self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
+        self, alpha: Matrix, unit: float, trend: tuple[Matrix, Matrix] | None
     ) -> AdjointSums:
         """Block by block: of a block left of the diagonal, what is above it is its mirror image."""
         factor = self.factor
@@ -275,7 +323,7 @@ class DeviceDense:
     block_size = BLOCK_SIZE
 
     def __init__(
-        self, algebra: Algebra, place: Callable[[], AbstractContextManager[object]]
+        self, algebra: CudaAlgebra, place: Callable[[], AbstractContextManager[object]]
     ) -> None:
         self.algebra, self.place = algebra, place
         self._lock = threading.Lock()
@@ -296,7 +344,7 @@ class DeviceDense:
     def alone(self) -> AbstractContextManager[object]:
         return self._lock
 
-    def invert(self, z: Array, problem: LocalProblem, jitter: float = 0.0) -> Inverted:
+    def invert(self, z: Matrix, problem: LocalProblem, jitter: float = 0.0) -> Inverted:
         model = problem.model
         if len(z) < FEWEST_ROWS or not are_finite(z).all():
             return HOST.invert(z, problem, jitter)
@@ -304,19 +352,18 @@ class DeviceDense:
         with self.place():
             library = self.algebra.library
             on_device, matrix = library.asarray(z), library.empty((len(z), len(z)))
+            factor = DeviceFactor(model, on_device, matrix, self.algebra, self.place)
             for added in contract.jitters(jitter):
                 fill(matrix, on_device, model, library.asarray(noise + added), self.algebra)
-                if self._factor(matrix):
+                is_factor, to_host = self.algebra.factor(matrix), self.algebra.to_host
+                if is_factor and (to_host(matrix.diagonal()) ** 2 > SMALLEST_PIVOT).all():
                     invert_in_place(matrix, self.algebra)
                     status = contract.STATUS_JITTERED if added else contract.STATUS_OK
-                    return Inverted(self._made(model, on_device, matrix), status, added)
+                    return Inverted(factor, status, added)
             matrix.fill(np.nan)
-            unsolved = self._made(model, on_device, matrix)
-            return Inverted(unsolved, contract.STATUS_NOT_POSITIVE_DEFINITE, 0.0)
+            return Inverted(factor, contract.STATUS_NOT_POSITIVE_DEFINITE, 0.0)
 
-    def covariance(
-        self, z: Array, model: LocalModel, noise: NDArray[np.floating]
-    ) -> Covariance | None:
+    def covariance(self, z: Matrix, model: LocalModel, noise: Array) -> Covariance | None:
         if len(z) < FEWEST_ROWS:
             return HOST.covariance(z, model, noise)
         with self.place():
@@ -333,13 +380,5 @@ class DeviceDense:
                 return None
             half = float(self.algebra.to_host(library.log(matrix.diagonal()).sum()))
             invert_in_place(matrix, self.algebra)
-            return DeviceCovariance(self._made(model, on_device, matrix), half)
-
-    def _factor(self, matrix: DeviceArray) -> bool:
-        if not self.algebra.factor(matrix):
-            return False
-        pivots = self.algebra.to_host(matrix.diagonal())
-        return bool((pivots**2 > SMALLEST_PIVOT).all())
-
-    def _made(self, model: LocalModel, z: DeviceArray, matrix: DeviceArray) -> DeviceFactor:
-        return DeviceFactor(model, z, matrix, self.algebra, self.place)
+            factor = DeviceFactor(model, on_device, matrix, self.algebra, self.place)
+            return DeviceCovariance(factor, half)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.cuda.device import cupy, find_device
+from lsgp.backends.cuda.device import cupy, find_device, free_memory
 from lsgp.backends.cuda.modules import allow_shared_memory, compile_ahead, kernel_of
 from lsgp.backends.cuda.residence import DeviceArray, Residence, allocate
 from lsgp.backends.cuda.workspace import Placement, Shape, place
@@ -150,15 +150,10 @@ def coefficients(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray
 
 def room_for_scores(*sizes: tuple[int, int]) -> list[Scores]:
     """Arrays for several scores, of so many targets and inputs, in one piece of memory."""
-    parts = [
-        part
-        for q, d in sizes
-        for part in (
-            ((q,), np.float64),
-            ((q, d + len(SHARED_PARAMETERS)), np.float64),
-            ((q,), np.int32),
-        )
-    ]
+    parts: list[tuple[tuple[int, ...], Any]] = []
+    for q, d in sizes:
+        gradient = q, d + len(SHARED_PARAMETERS)
+        parts += [((q,), np.float64), (gradient, np.float64), ((q,), np.int32)]
     arrays = allocate(*parts)
     return [Scores(*arrays[k : k + 3]) for k in range(0, len(arrays), 3)]
 
@@ -265,7 +260,7 @@ def _launch(
     placement = place(shape, itemsize, device)
     kernel = kernel_of(*_block_kernel(name, problem.dtype.name, placement))
     allow_shared_memory(kernel, placement.shared_bytes)
-    budget = int(SHARE_FOR_MATRICES * _free_memory()) if placement.n_scratch else 0
+    budget = int(SHARE_FOR_MATRICES * free_memory()) if placement.n_scratch else 0
     n_blocks = placement.n_blocks(n_queries, itemsize, device, budget)
     scratch = cupy().empty(max(1, n_blocks * placement.n_scratch), problem.dtype)
     arguments = (
@@ -280,10 +275,3 @@ def _launch(
         *result,
     )
     kernel((n_blocks,), (placement.n_threads,), arguments, shared_mem=placement.shared_bytes)
-
-
-def _free_memory() -> int:
-    """Free bytes of the device, with the bytes that CuPy keeps for its next arrays."""
-    library = cupy()
-    free, _ = library.cuda.runtime.memGetInfo()
-    return int(free + library.get_default_memory_pool().free_bytes())
