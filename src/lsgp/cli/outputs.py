@@ -20,7 +20,7 @@ from lsgp.cli.errors import CommandError, check_output
 from lsgp.cli.table import DataType
 from lsgp.cli.tables import format_of, separator_of
 from lsgp.compute.files import replace_file
-from lsgp.compute.interrupts import interrupts_later
+from lsgp.compute.threads import interrupts_later
 
 #: Frames that wait to be written.
 QUEUE_LENGTH = 2
