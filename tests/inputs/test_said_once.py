@@ -19,8 +19,8 @@ from lsgp import (
     Rotated,
     Sphere,
 )
-from lsgp.cli.parser import make_parser
 from lsgp.cli.options import given_settings
+from lsgp.cli.parser import make_parser
 from lsgp.inputs import estimator_settings
 from lsgp.inputs.effort import EFFORTS
 from lsgp.inputs.estimator_settings import ALL_OBJECTIVES, KERNEL_NAMES, SETTINGS, settings_of
