@@ -36,7 +36,7 @@ from lsgp.report.rows import (
     read_inputs,
 )
 from lsgp.report.svg import picture
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions
 
 Array = NDArray[np.float64]
 
