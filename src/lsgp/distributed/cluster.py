@@ -17,7 +17,7 @@ from dask.delayed import Delayed
 from distributed import Client, Future, get_client, get_worker, wait
 
 from lsgp.compute.progress import progress_bar
-from lsgp.compute.warn import listening, warn_user
+from lsgp.compute.text import listening, warn_user
 
 #: Seconds without any worker after which none is expected to come.
 PATIENCE = 15.0

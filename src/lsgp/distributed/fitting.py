@@ -56,7 +56,7 @@ from lsgp.inputs.transforms import InputTransform, TargetScaler
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.shape import UNCHANGED_SHAPE
 from lsgp.search.contract import SearchIndex
-from lsgp.search.suitability import suits
+from lsgp.search.index import suits
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.solvers.exact_system import LARGEST_EXACT
 from lsgp.tuning.outcome import Outcome

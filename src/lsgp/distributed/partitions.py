@@ -32,8 +32,7 @@ from lsgp.distributed.transfer import Estimator
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import EncodedRows
 from lsgp.method.contract import LocalProblem, Predictions, join_targets
-from lsgp.search.contract import Neighborhoods, SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions, Neighborhoods, SearchRequest
 from lsgp.search.index import NeighborIndex, build_index
 from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.solver import Block

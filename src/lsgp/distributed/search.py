@@ -21,10 +21,8 @@ from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.partitioning import Boxes
 from lsgp.distributed.rows import Numbers, Rows, take
 from lsgp.inputs.transforms import InputTransform
-from lsgp.search.contract import Neighborhoods, SearchIndex, SearchRequest
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import NeighborIndex, build_index
-from lsgp.search.metric import factor_between
+from lsgp.search.contract import Exclusions, Neighborhoods, SearchIndex, SearchRequest
+from lsgp.search.index import NeighborIndex, build_index, factor_between
 
 Array = NDArray[np.float64]
 
