@@ -29,17 +29,17 @@ from lsgp.backends.contract import (
     Plan,
     Resources,
     Rows,
-    RowsOfQueries,
     ScoreRequest,
     SystemSize,
 )
 from lsgp.backends.cuda.backend import CudaBackend
-from lsgp.backends.cuda.dense import CudaAlgebra, DeviceDense
+from lsgp.backends.cuda.dense import DeviceDense
 from lsgp.backends.cuda.device import (
     DeviceError,
     DeviceMemoryError,
     current_number,
     find_device,
+    free_memory,
     release_memory,
     why_not,
     working_on,
@@ -47,7 +47,7 @@ from lsgp.backends.cuda.device import (
 from lsgp.compute.text import warn_user
 from lsgp.method.contract import LocalModel, LocalProblem, Predictions, Scores, concatenate_results
 from lsgp.method.kernels import Kernel
-from lsgp.search.contract import SearchIndex, SearchRequest, stack_neighbors
+from lsgp.search.contract import stack_neighbors
 
 Result = TypeVar("Result")
 Request = TypeVar("Request", bound=Cut)
@@ -103,6 +103,12 @@ def halved(name: str, join: Callable[[list[Any]], Any]) -> Any:
     return ask
 
 
+def _join_predicted(parts: list[Any]) -> tuple[Predictions, Rows]:
+    """Predictions, and their neighborhoods, which come to the host."""
+    solved, rows = zip(*parts, strict=True)
+    return concatenate_results(list(solved)), stack_neighbors([np.asarray(each) for each in rows])
+
+
 class PlacedBackend(ForwardingBackend):
     """See `Backend`: a device by its number, or the current one without a number.
 
@@ -113,8 +119,7 @@ class PlacedBackend(ForwardingBackend):
         self.number = number
         self.name = "cuda" if number is None else f"cuda:{number}"
         self.solves = CudaBackend()
-        self.algebra = CudaAlgebra()
-        self.dense = DeviceDense(self.algebra, self.place)
+        self.dense = DeviceDense(self.place)
 
     @property
     def device_name(self) -> str:
@@ -147,22 +152,9 @@ class PlacedBackend(ForwardingBackend):
     search = halved("search", stack_neighbors)
     search_units = halved("search_units", stack_neighbors)
     predict = halved("predict", concatenate_results)
+    predict_at = halved("predict_at", _join_predicted)
     coefficients = halved("coefficients", concatenate_results)
     score = halved("score", concatenate_results)
-
-    def predict_at(
-        self, problem: LocalProblem, index: SearchIndex, request: SearchRequest
-    ) -> tuple[Predictions, RowsOfQueries]:
-        def predict(part: SearchRequest) -> tuple[Predictions, RowsOfQueries]:
-            solved, rows = self.solves.predict_at(problem, index, part)
-            # What a half keeps on the device leaves it before the next one.
-            return solved, rows if part is request else np.asarray(rows)
-
-        def join(parts: list[Any]) -> tuple[Predictions, RowsOfQueries]:
-            solved, rows = zip(*parts, strict=True)
-            return concatenate_results(list(solved)), stack_neighbors(list(map(np.asarray, rows)))
-
-        return self._halving(predict, request, join)
 
     def score_many(self, requests: Sequence[ScoreRequest]) -> list[Scores]:
         """All at once, or one after another where the device has too little memory for that."""
@@ -178,7 +170,7 @@ class PlacedBackend(ForwardingBackend):
     def plan(self, size: SystemSize, n_queries: int, resources: Resources) -> Plan:
         """Blocks have arrays of one size on the host and on the device: the budget is for both."""
         with self.place():
-            available = int(SHARE_FOR_BLOCKS * self.algebra.free_memory())
+            available = int(SHARE_FOR_BLOCKS * free_memory())
             budget = max(1, min(resources.memory_budget, available))
             own = resources._replace(memory_budget=budget)
             return self.solves.plan(size, n_queries, own)
@@ -199,14 +191,26 @@ class PlacedBackend(ForwardingBackend):
         # Not inside the handler, whose exception holds the arrays that were too large.
         with self.place():
             release_memory()
-        half = request.size // 2
-        parts = request.block(0, half), request.block(half, request.size)
-        answers = [self._halving(answer, part, join) for part in parts]
+        half, answers = request.size // 2, []
+        for part in (request.block(0, half), request.block(half, request.size)):
+            answer_of_half = self._halving(answer, part, join)
+            with self.place():  # what a half keeps on the device leaves it before the next one
+                answers.append(join([answer_of_half]))
         with self.place():
             return join(answers)
 
 
 # -- all devices ---------------------------------------------------------------------------------
+
+
+def dealt(name: str) -> Any:
+    """A method that the next device answers, which is this thread's from now on."""
+
+    def ask(self: DealtBackend, *given: Any) -> Any:
+        self._own.number = next(self._turns)
+        return self.run(lambda backend: getattr(backend, name)(*given))
+
+    return ask
 
 
 class DealtBackend(ForwardingBackend):
@@ -244,19 +248,9 @@ class DealtBackend(ForwardingBackend):
         members = self.members
         return ask(members[self._own.number % len(members)])
 
-    def search(self, *given: Any) -> Rows:
-        return self._run_on_next("search", *given)
-
-    def search_units(self, *given: Any) -> Rows:
-        return self._run_on_next("search_units", *given)
-
-    def predict_at(self, *given: Any) -> tuple[Predictions, RowsOfQueries]:
-        return self._run_on_next("predict_at", *given)
-
-    def _run_on_next(self, name: str, *given: Any) -> Any:
-        """The answer of the device whose turn it is, which is this thread's from now on."""
-        self._own.number = next(self._turns)
-        return self.run(lambda backend: getattr(backend, name)(*given))
+    search = dealt("search")
+    search_units = dealt("search_units")
+    predict_at = dealt("predict_at")
 
     def plan(self, size: SystemSize, n_queries: int, resources: Resources) -> Plan:
         """Blocks of one device, on at least as many threads as there are devices."""
