@@ -15,10 +15,8 @@ from lsgp.distributed.rows import N_SAMPLED, Rows
 from lsgp.distributed.table import Raw
 from lsgp.inputs.encoding import ReadTable, TrainingTable, needs_encoding
 from lsgp.inputs.encoding.cells import cells_of, is_frame
-from lsgp.inputs.encoding.columns import Reading
-from lsgp.inputs.encoding.contents import Contents
-from lsgp.inputs.encoding.facts import Facts
-from lsgp.inputs.encoding.table import declared_numbers
+from lsgp.inputs.encoding.columns import Contents, Reading
+from lsgp.inputs.encoding.table import Facts, declared_numbers
 from lsgp.inputs.labels import check_labels, encode_labels, one_hot
 from lsgp.inputs.rows import check_noise, check_weights
 
@@ -138,8 +136,7 @@ def given(raw: Raw, coding: Coding, readings: Sequence[Reading]) -> TrainingTabl
 
 def counts(rows: TrainingTable) -> tuple[int, tuple[NDArray[np.int64], ...]]:
     """How many rows there are, and how many of each level of each column and of missing cells."""
-    columns = Facts.of(rows).columns
-    return rows.n_rows, tuple(np.append(own.level_rows, own.n_missing) for own in columns)
+    return rows.n_rows, tuple(own.level_rows for own in Facts.of(rows).columns)
 
 
 def placed(rows: TrainingTable, first: int, before: tuple[NDArray[np.int64], ...]) -> TrainingTable:
