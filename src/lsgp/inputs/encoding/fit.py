@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
 from lsgp.inputs.encoding.columns import CATEGORIES, Column
 from lsgp.inputs.encoding.encoder import Encoder
 from lsgp.inputs.encoding.encodings import (
