@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from rasterio.io import DatasetWriter
 from rasterio.windows import Window as RasterWindow
 
-from lsgp.compute.files import replace_file, replace_folder
+from lsgp.compute.files import AnyPath, replace_file, replace_folder
 from lsgp.compute.progress import progress_bar
 from lsgp.maps.grid import (
     WINDOW_COLUMNS,
@@ -31,8 +30,6 @@ from lsgp.maps.grid import (
     windows_of,
     windows_of_chunks,
 )
-
-AnyPath = str | os.PathLike[str]
 
 #: Formats by the endings of names.
 FORMATS = {".tif": "GeoTIFF", ".tiff": "GeoTIFF", ".nc": "NetCDF", ".zarr": "Zarr"}
@@ -100,38 +97,32 @@ def write_grid(dataset: xr.Dataset | xr.DataArray, path: AnyPath, verbose: int =
             f"The variable {rest[0]!r} has the dimensions {dataset[rest[0]].dims}, and "
             f"{first.name!r} has {first.dims}. Write variables of one shape to a file."
         )
-    variables = [(str(name), _plain_attrs(array)) for name, array in own.items()]
+    variables = [
+        (str(name), {str(key): text for key, text in array.attrs.items() if isinstance(text, str)})
+        for name, array in own.items()
+    ]
     dtype = np.result_type(*(array.dtype for array in own.values()))
-    skeleton = dataset.drop_vars(list(own))
+    layout = Layout(dataset.drop_vars(list(own)), first.dims, x, y, variables, dtype)
+    windows = windows_of(first.dims, first.shape, y, x)
+    if first.chunks is not None:
+        # Rows of chunks together, so that threads have several to work on.
+        chunks = dict(zip(first.dims, first.chunks, strict=True)) | {x: (first.sizes[x],)}
+        windows = windows_of_chunks(chunks)
     with (
-        open_map(path, Layout(skeleton, first.dims, x, y, variables, dtype)) as writer,
+        open_map(path, layout) as writer,
         progress_bar("Writing", first.size, verbose > 0) as advance,
     ):
-        for window in _windows(first, x, y):
+        for window in windows:
             part = dataset[list(own)].isel(window).compute()
-            arrays = [part[name].to_numpy() for name in own]
-            writer.write(window, arrays)
-            advance(arrays[0].size)
-
-
-def _plain_attrs(array: xr.DataArray) -> dict[str, str]:
-    return {str(name): value for name, value in array.attrs.items() if isinstance(value, str)}
-
-
-def _windows(array: xr.DataArray, x: Hashable, y: Hashable) -> Iterator[Window]:
-    """The windows of files, or of many whole chunks where an array is lazy."""
-    if array.chunks is None:
-        return windows_of(array.dims, array.shape, y, x)
-    # Rows of chunks together, so that threads have several to work on.
-    chunks = dict(zip(array.dims, array.chunks, strict=True)) | {x: (array.sizes[x],)}
-    return windows_of_chunks(chunks)
+            writer.write(window, [part[name].to_numpy() for name in own])
+            advance(part[first.name].size)
 
 
 # -- formats ---------------------------------------------------------------------------------------
 
 
 class Layout(NamedTuple):
-    """What a file of a map holds, whatever its format: variables over the cells of a skeleton."""
+    """The contents of a file of a map, whatever its format: variables over a skeleton's cells."""
 
     skeleton: xr.Dataset  # coordinates, and no data
     dims: Sequence[Hashable]
@@ -151,11 +142,10 @@ class Layout(NamedTuple):
         cells = zip(self.dims, self.shape, strict=True)
         return tuple(min(size, sides.get(dim, 1)) for dim, size in cells)
 
-    @property
-    def mapping(self) -> dict[str, str]:
-        """The attribute that names the variable of the reference system, as CF asks."""
+    def attributes(self, attrs: dict[str, str]) -> dict[str, str]:
+        """With the name of the variable of the reference system, as CF asks."""
         name = self.skeleton.rio.grid_mapping
-        return {"grid_mapping": name} if name in self.skeleton.coords else {}
+        return {**attrs, "grid_mapping": name} if name in self.skeleton.coords else attrs
 
 
 @contextmanager
@@ -163,9 +153,9 @@ def open_map(path: AnyPath, layout: Layout) -> Iterator[MapWriter]:
     """A writer of the format of the name; values are floats, NaN where nothing is known."""
     kind = format_of(path)
     if kind == "Zarr":
-        if os.path.isfile(path) or (
-            os.path.isdir(path) and os.listdir(path) and not _is_zarr(Path(path))
-        ):
+        target = Path(path)
+        names = {entry.name for entry in target.iterdir()} if target.is_dir() else set()
+        if target.is_file() or (names and not names & {".zgroup", "zarr.json"}):
             raise ValueError(f"{path!s} holds something else. Give the path of a new folder.")
         with replace_folder(path) as folder:
             yield _make_zarr(folder, layout)
@@ -176,12 +166,8 @@ def open_map(path: AnyPath, layout: Layout) -> Iterator[MapWriter]:
         yield writer
 
 
-def _is_zarr(path: Path) -> bool:
-    return any((path / name).exists() for name in (".zgroup", "zarr.json"))
-
-
 class _ArrayWriter(NamedTuple):
-    """Arrays of a NetCDF file or of a Zarr group."""
+    """Arrays of a NetCDF file or of a Zarr group, whose coordinates xarray has written."""
 
     arrays: list[Any]
     dims: Sequence[Hashable]
@@ -194,7 +180,6 @@ class _ArrayWriter(NamedTuple):
 
 @contextmanager
 def _open_netcdf(path: Path, layout: Layout) -> Iterator[MapWriter]:
-    """A NetCDF file: xarray writes the coordinates, and values follow by windows."""
     layout.skeleton.to_netcdf(path, engine="h5netcdf")
     with h5netcdf.File(path, "a") as file:
         arrays = []
@@ -209,27 +194,20 @@ def _open_netcdf(path: Path, layout: Layout) -> Iterator[MapWriter]:
                 shuffle=True,
                 fillvalue=np.nan,
             )
-            made.attrs.update({**attrs, **layout.mapping})
+            made.attrs.update(layout.attributes(attrs))
             arrays.append(made)
         yield _ArrayWriter(arrays, layout.dims)
 
 
 def _make_zarr(folder: Path, layout: Layout) -> MapWriter:
-    """A Zarr group: xarray writes the coordinates, and values follow by windows."""
     # The second format, which every reader knows.
     layout.skeleton.to_zarr(folder, mode="w", consolidated=False, zarr_format=2)
     group = zarr.open_group(str(folder), mode="a", zarr_format=2)
-    arrays = []
+    shape, arrays = {"shape": layout.shape, "chunks": layout.chunks}, []
     for name, attrs in layout.variables:
-        made = group.create_array(
-            name,
-            shape=layout.shape,
-            chunks=layout.chunks,
-            dtype=layout.dtype,
-            fill_value=np.nan,
-        )
+        made = group.create_array(name, **shape, dtype=layout.dtype, fill_value=np.nan)
         made.attrs.update({"_ARRAY_DIMENSIONS": list(map(str, layout.dims))})
-        made.attrs.update({**attrs, **layout.mapping})
+        made.attrs.update(layout.attributes(attrs))
         arrays.append(made)
     return _ArrayWriter(arrays, layout.dims)
 

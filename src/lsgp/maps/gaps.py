@@ -13,9 +13,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from lsgp.estimators.regressor import LSGPRegressor
-from lsgp.maps.crs import GivenCRS
 from lsgp.maps.fitting import cells_as_columns, fit, target_array
-from lsgp.maps.grid import Grid, Window, collect, grid_of, spatial_array, spatial_dims
+from lsgp.maps.grid import GivenCRS, Grid, Window, collect, grid_of, without_single
 from lsgp.maps.inputs import Covariates
 from lsgp.maps.plan import MapPlan, plan_map
 
@@ -138,9 +137,9 @@ class FillPlan:
     ) -> Iterator[tuple[Window, list[NDArray[Any]]]]:
         """Values and standard deviations of windows."""
         if self.map is None:
-            for window in self.grid.windows():
-                own = self.array.isel(window).to_numpy().astype(self.dtype)
-                yield window, [own, np.zeros_like(own)]
+            own = self.array.to_numpy().astype(self.dtype)
+            window = {dim: slice(0, size) for dim, size in self.array.sizes.items()}
+            yield window, [own, np.zeros_like(own)]
             return
         for window, (mean, std, *_) in self.map.predict_windows(advance):
             own = self.array.isel(window).to_numpy()
@@ -160,41 +159,31 @@ def plan_fill(
     sphere: bool = True,
 ) -> FillPlan:
     """Fit the model that fills the gaps; as `fill`, of which this is all but the predictions."""
-    array = spatial_array(target_array(data, variable))
-    axes = spatial_dims(array)
-    array = array.squeeze([d for d in array.dims if d not in axes and array.sizes[d] == 1])
+    array = without_single(target_array(data, variable))
     grid = grid_of(array, crs)
     if "band" in grid.dims:
         raise ValueError(
             f"The data have {array.sizes['band']} bands, which are not near each other as times "
             "are. Select one: data.sel(band=1)."
         )
-    values = np.asarray(array.to_numpy(), dtype=float)
-    is_missing = ~np.isfinite(values)
-    if not is_missing.any():
-        return FillPlan(array, grid, None)
-    numbered = _with_days(array)
-    model = LSGPRegressor(random_state=0) if estimator is None else estimator._copy()
+    is_missing = ~np.isfinite(np.asarray(array.to_numpy(), dtype=float))
+    numbered = array
+    for dim in array.dims:
+        if dim in array.coords and array[dim].dtype.kind == "M":
+            # Days since the first date: a number has a distance in tuning and in search.
+            days = (array[dim] - array[dim].min()) / np.timedelta64(1, "D")
+            numbered = numbered.assign_coords({dim: days.to_numpy()})
     columns, is_complete = cells_as_columns(grid_of(numbered, crs), covariates, grid.crs)
-    wanted = is_missing.reshape(-1) & is_complete
-    if not wanted.any():
+    chosen = np.flatnonzero(is_missing.reshape(-1) & is_complete)
+    if not len(chosen):
         return FillPlan(array, grid, None)
-    chosen = np.flatnonzero(wanted)
     if len(chosen) > MOST_QUERIES:
         rng = np.random.default_rng(0)
         chosen = np.sort(rng.choice(chosen, MOST_QUERIES, replace=False))
     queries = pd.DataFrame({name: column[chosen] for name, column in columns.items()})
+    model = LSGPRegressor(random_state=0) if estimator is None else estimator._copy()
     fit(model, numbered, covariates=covariates, crs=crs, queries=queries, sphere=sphere)
     made = plan_map(
         model, numbered, covariates=covariates, crs=crs, max_distance=max_distance, kind=kind
     )
     return FillPlan(array, grid, replace(made, wanted=is_missing))
-
-
-def _with_days(array: xr.DataArray) -> xr.DataArray:
-    """Dates as days since the first: a number has a distance in tuning and in search."""
-    for dim in array.dims:
-        if dim in array.coords and array[dim].dtype.kind == "M":
-            days = (array[dim] - array[dim].min()) / np.timedelta64(1, "D")
-            array = array.assign_coords({dim: days.to_numpy()})
-    return array
