@@ -20,7 +20,7 @@ from lsgp.ensemble.predict import check_kind
 from lsgp.ensemble.view import columns_of, inputs_of_rows, target_names
 from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.estimators.regressor import LSGPRegressor
-from lsgp.inputs.transforms.sphere import Sphere, ground_distance
+from lsgp.inputs.transforms.projection import Sphere, ground_distance
 from lsgp.maps.grid import transform
 from lsgp.maps.inputs import Cells, Coordinates, is_missing, make_rows
 from lsgp.search.contract import SearchRequest
