@@ -13,6 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from lsgp.estimators.regressor import LSGPRegressor
+from lsgp.maps.cells import Variable
 from lsgp.maps.fitting import cells_as_columns, fit, target_array
 from lsgp.maps.grid import GivenCRS, Grid, Window, collect, grid_of, without_single
 from lsgp.maps.inputs import Covariates
@@ -81,12 +82,12 @@ def fill(
     (0, 24)
     """
     plan = plan_fill(data, variable, estimator, covariates, crs, max_distance, kind, sphere)
-    parts = collect(plan.fill_windows(), plan.grid, len(plan.names), plan.dtype)
-    found = plan.skeleton.copy()
-    for name, attrs, part in zip(plan.names, plan.attributes, parts, strict=True):
+    parts = collect(plan.fill_windows(), plan.grid, 2, plan.dtype)
+    found, mapping = plan.skeleton, str(plan.array.rio.grid_mapping)
+    for (name, attrs), part in zip(plan.variables, parts, strict=True):
         found[name] = (plan.array.dims, part, attrs)
-        if plan.mapping is not None:
-            found[name].encoding["grid_mapping"] = plan.mapping
+        if mapping in plan.array.coords:
+            found[name].encoding["grid_mapping"] = mapping
     return found
 
 
@@ -104,22 +105,14 @@ class FillPlan:
         return own if own.kind == "f" else np.dtype(float)
 
     @property
-    def names(self) -> tuple[str, str]:
+    def variables(self) -> list[Variable]:
+        """The variable with its attributes, and its standard deviation."""
         name = str(self.array.name or "values")
-        return name, f"{name}_std"
-
-    @property
-    def attributes(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        own = {str(k): v for k, v in self.array.attrs.items() if k != "_FillValue"}
-        said = {"long_name": f"standard deviation of {self.names[0]} where it was filled in"}
+        own = {str(key): said for key, said in self.array.attrs.items() if key != "_FillValue"}
+        std = {"long_name": f"standard deviation of {name} where it was filled in"}
         if "units" in own:
-            said["units"] = own["units"]
-        return own, said
-
-    @property
-    def mapping(self) -> str | None:
-        found = str(self.array.rio.grid_mapping)
-        return found if found in self.array.coords else None
+            std["units"] = own["units"]
+        return [Variable(name, own), Variable(f"{name}_std", std)]
 
     @property
     def skeleton(self) -> xr.Dataset:
@@ -128,9 +121,8 @@ class FillPlan:
 
     @property
     def n_missing(self) -> int:
-        if self.map is None or self.map.wanted is None:
-            return 0
-        return int(np.count_nonzero(self.map.wanted))
+        wanted = None if self.map is None else self.map.wanted
+        return 0 if wanted is None else int(np.count_nonzero(wanted))
 
     def fill_windows(
         self, advance: Callable[[int], None] | None = None

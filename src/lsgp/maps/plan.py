@@ -165,7 +165,7 @@ def _answer_chunk(
     axes, others = parts[: len(dims)], zip(parts[len(dims) :], other_dims, strict=True)
     expanded = tuple(expand(np.asarray(other), own, dims) for other, own in others)
     with one_blas_thread():
-        return question.answer(opened(model), Cells(axes, expanded))  # type: ignore[arg-type]
+        return question.answer(opened(model), Cells(axes, expanded))
 
 
 # -- plans -----------------------------------------------------------------------------------------
