@@ -26,8 +26,8 @@ from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
 from lsgp.inputs.device_arrays import kind_of, to_host
 from lsgp.inputs.encoding import Encoder
-from lsgp.inputs.given import RandomState
-from lsgp.inputs.lazy import is_dask
+from lsgp.inputs.estimator_settings import RandomState
+from lsgp.inputs.frames import is_dask
 from lsgp.inputs.reading import read_more, read_places, read_training
 from lsgp.inputs.recipes import kriging, paper
 from lsgp.inputs.rows import TrainingRows, check_training_rows, names_of_targets

@@ -22,15 +22,19 @@ from lsgp.method.arrays import is_on_device
 TAKE_THEM = "fit, predict, predict_interval and predict_distribution of LSGPRegressor"
 
 
+def _unchanged(array: object) -> Any:
+    return array
+
+
 class ArrayKind(NamedTuple):
     """What an array is, and how results become the same."""
 
-    name: str
-    to_host: Callable[[Any], Any]
-    from_host: Callable[[NDArray[Any]], Any]
+    name: str = "an array of the host"  # one that scikit-learn takes by itself
+    to_host: Callable[[Any], Any] = _unchanged
+    from_host: Callable[[NDArray[Any]], Any] = _unchanged
     #: The same memory as an array of CuPy, and back.
-    to_cupy: Callable[[Any], Any]
-    from_cupy: Callable[[Any], Any]
+    to_cupy: Callable[[Any], Any] = _unchanged
+    from_cupy: Callable[[Any], Any] = _unchanged
     is_on_cuda: bool = False
 
     @property
@@ -45,12 +49,7 @@ class ArrayKind(NamedTuple):
         return answered[0] if len(answered) == 1 else answered
 
 
-def _unchanged(array: object) -> Any:
-    return array
-
-
-#: All that scikit-learn takes by itself.
-PLAIN = ArrayKind("an array of the host", _unchanged, _unchanged, _unchanged, _unchanged)
+PLAIN = ArrayKind()
 
 
 def kind_of(array: Any) -> ArrayKind:
@@ -58,45 +57,28 @@ def kind_of(array: Any) -> ArrayKind:
 
     Tensors on the host are arrays like others, and are answered in NumPy's, unless scikit-learn's
     ``array_api_dispatch`` asks for answers in kind.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.inputs.device_arrays import kind_of
-    >>> kind_of(np.zeros(3)).is_foreign
-    False
     """
     library = type(array).__module__.partition(".")[0]
     if library == "cupy" and hasattr(array, "get"):
-        here = (lambda a: a.get()), _to_cupy(array)
-        return ArrayKind("a CuPy array", *here, _unchanged, _unchanged, is_on_cuda=True)
+
+        def to_cupy(values: NDArray[Any]) -> Any:
+            with array.device:
+                return import_module("cupy").asarray(values)
+
+        return ArrayKind("a CuPy array", lambda a: a.get(), to_cupy, is_on_cuda=True)
     if library == "torch" and hasattr(array, "detach"):
-        is_on_host = array.device.type == "cpu"
-        if not is_on_host or get_config()["array_api_dispatch"]:
+        device = array.device
+        if device.type != "cpu" or get_config()["array_api_dispatch"]:
+            torch = import_module("torch")
             return ArrayKind(
-                f"a tensor on {array.device}",
+                f"a tensor on {device}",
                 lambda a: a.detach().cpu().numpy(),
-                _to_torch(array),
+                lambda values: torch.as_tensor(np.ascontiguousarray(values), device=device),
                 lambda a: import_module("cupy").from_dlpack(a.detach()),
-                lambda a: import_module("torch").from_dlpack(a),
-                is_on_cuda=array.device.type == "cuda",
+                lambda a: torch.from_dlpack(a),
+                is_on_cuda=device.type == "cuda",
             )
     return PLAIN
-
-
-def _to_cupy(like: Any) -> Callable[[NDArray[Any]], Any]:
-    def to_device(values: NDArray[Any]) -> Any:
-        with like.device:
-            return import_module("cupy").asarray(values)
-
-    return to_device
-
-
-def _to_torch(like: Any) -> Callable[[NDArray[Any]], Any]:
-    def to_device(values: NDArray[Any]) -> Any:
-        return import_module("torch").as_tensor(np.ascontiguousarray(values), device=like.device)
-
-    return to_device
 
 
 def to_host(array: object) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results as data frames, of whichever library the user has."""
+"""Tables of other libraries: what is lazy, what is refused, and results as data frames."""
 
 from __future__ import annotations
 
@@ -12,15 +12,28 @@ from numpy.typing import NDArray
 LIBRARIES = ("pandas", "polars")
 
 
-def make_frame(columns: dict[str, object], library: str = "pandas") -> Any:
-    """A data frame of these columns; the library is only imported here.
+def is_dask(X: object) -> bool:
+    """Whether X is a Dask array, data frame or series, or an array of xarray with chunks.
 
-    Examples
-    --------
-    >>> from lsgp.inputs.frames import make_frame
-    >>> make_frame({"input": ["depth", "age"], "relevance": [0.9, 0.1]}, "polars").shape
-    (2, 2)
+    Neither is imported to find out.
     """
+    module = type(X).__module__.partition(".")[0]
+    if module == "xarray":
+        return bool(getattr(X, "chunks", None))
+    return module in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+
+
+def refuse_geometries(X: object) -> None:
+    """Raise TypeError for a table of points: its geometries are coordinates, not categories."""
+    if hasattr(X, "geometry") and hasattr(X, "to_crs"):
+        raise TypeError(
+            f"X is a {type(X).__name__}, whose geometries have a reference system to keep. Fit it "
+            "with lsgp.maps.fit(estimator, X, target), or give its coordinates as columns."
+        )
+
+
+def make_frame(columns: dict[str, object], library: str = "pandas") -> Any:
+    """A data frame of these columns; the library is only imported here."""
     if library not in LIBRARIES:
         raise ValueError(f"library={library!r} is not one of {', '.join(map(repr, LIBRARIES))}.")
     try:
@@ -37,16 +50,5 @@ def name_columns(name: str, values: NDArray[Any], suffixes: list[str]) -> dict[s
     """One column of (k,) values, or one for each target of (k, t): ``name_target``."""
     if values.ndim == 1:
         return {name: values}
-    return {
-        f"{name}_{suffix}": np.ascontiguousarray(column)
-        for suffix, column in zip(suffixes, values.T, strict=True)
-    }
-
-
-def refuse_geometries(X: object) -> None:
-    """Raise TypeError for a table of points: its geometries are coordinates, not categories."""
-    if hasattr(X, "geometry") and hasattr(X, "to_crs"):
-        raise TypeError(
-            f"X is a {type(X).__name__}, whose geometries have a reference system to keep. Fit it "
-            "with lsgp.maps.fit(estimator, X, target), or give its coordinates as columns."
-        )
+    pairs = zip(suffixes, values.T, strict=True)
+    return {f"{name}_{suffix}": np.ascontiguousarray(column) for suffix, column in pairs}

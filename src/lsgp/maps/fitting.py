@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lsgp.compute.text import count
 from lsgp.ensemble.georeference import Georeference
-from lsgp.inputs.coordinates import Sphere
+from lsgp.inputs.setting_objects import Sphere
 from lsgp.maps.cells import Model
 from lsgp.maps.crs import GivenCRS, is_same, read_crs, transform
 from lsgp.maps.grid import Grid, grid_of, spatial_array

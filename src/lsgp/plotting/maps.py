@@ -26,7 +26,7 @@ from lsgp.ensemble.view import (
 )
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.estimators.regressor import LSGPRegressor
-from lsgp.inputs.coordinates import sphere_of
+from lsgp.inputs.setting_objects import sphere_of
 from lsgp.plotting import style
 
 if TYPE_CHECKING:
