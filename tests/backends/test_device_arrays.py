@@ -18,7 +18,7 @@ from lsgp.backends.cuda import device, pipeline, residence
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.cuda.placed import PlacedBackend
 from lsgp.backends.fallback import FallbackBackend
-from lsgp.inputs.device_arrays import kind_of
+from lsgp.inputs.containers import kind_of
 from lsgp.method import arrays
 from lsgp.method.contract import STATUS_IMPRECISE
 from lsgp.method.shape import Shape

@@ -11,7 +11,7 @@ from untuned import combined_model
 
 from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.inputs.frames import make_frame
+from lsgp.inputs.containers import make_frame
 
 
 def data(n=500, seed=0):

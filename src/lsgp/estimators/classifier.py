@@ -24,9 +24,9 @@ from lsgp.ensemble.classify import (
 from lsgp.ensemble.explain_classes import ClassExplanation, explain_classes
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
+from lsgp.inputs.containers import is_dask
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.estimator_settings import RandomState
-from lsgp.inputs.frames import is_dask
 from lsgp.inputs.labels import (
     Labels,
     check_labels,

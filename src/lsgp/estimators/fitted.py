@@ -24,7 +24,7 @@ from lsgp.ensemble.effects import Effect, effects_by_name
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
-from lsgp.inputs.device_arrays import kind_of, refuse_device_arrays
+from lsgp.inputs.containers import kind_of, refuse_device_arrays
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.estimator_settings import (
     GivenKernel,

@@ -108,7 +108,6 @@ class Labels:
         return cls(codes, relative, prior_of(counts), scaler)
 
     def take(self, rows: NDArray[np.integer]) -> Labels:
-        """Of these rows alone."""
         return replace(self, codes=self.codes[rows], weight=self.weight[rows])
 
     @property

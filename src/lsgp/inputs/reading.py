@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from lsgp.inputs.device_arrays import refuse_device_arrays
+from lsgp.inputs.containers import refuse_device_arrays, refuse_geometries
 from lsgp.inputs.encoding import Encoder, ReadTable, needs_encoding, read_table
 from lsgp.inputs.encoding.cells import columns_by_name, is_frame
 from lsgp.inputs.encoding.encoder import refuse_missing
-from lsgp.inputs.frames import refuse_geometries
 from lsgp.inputs.rows import check_targets, refuse_what_is_no_number
 
 Array = NDArray[np.float64]

@@ -29,7 +29,6 @@ class Groups(NamedTuple):
 
     @classmethod
     def none(cls, n: int) -> Groups:
-        """N rows that belong to no group."""
         return cls(np.full(n, -1, np.int32), ())
 
     def extend(self, others: Groups) -> Groups:
@@ -55,7 +54,6 @@ class TrainingRows(NamedTuple):
     groups: Groups | None
 
     def keep(self, rows: NDArray[Any]) -> TrainingRows:
-        """Some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         groups = None if self.groups is None else self.groups.keep(rows)
         X, y, noise = self.X[rows], self.y[rows], self.noise[rows]
@@ -63,7 +61,6 @@ class TrainingRows(NamedTuple):
 
     @property
     def group_numbers(self) -> NDArray[np.int32] | None:
-        """Number of each row's group, (n,); None without groups."""
         return None if self.groups is None else self.groups.numbers
 
 
@@ -102,7 +99,6 @@ def check_training_rows(
 
 
 def check_noise(noise_variance: ArrayLike, n: int) -> Array:
-    """The noise variance of each of n rows, positive."""
     noise = _row_values("noise_variance", noise_variance, n)
     if (noise <= 0).any():
         raise ValueError(
@@ -113,7 +109,6 @@ def check_noise(noise_variance: ArrayLike, n: int) -> Array:
 
 
 def check_weights(sample_weight: ArrayLike, n: int) -> Array:
-    """The weight of each of n rows, not negative."""
     weight = _row_values("sample_weight", sample_weight, n)
     if (weight < 0).any():
         raise ValueError(
@@ -154,7 +149,6 @@ def require_alike(name: str, values: Array, remedy: str) -> None:
 
 
 def number_groups(groups: ArrayLike, n: int) -> Groups:
-    """Number the labels of n rows."""
     labels: NDArray[Any] = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(

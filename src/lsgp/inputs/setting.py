@@ -79,7 +79,6 @@ class Values(NamedTuple):
 
 
 def one_of(*words: str | None) -> Values:
-    """One of these words."""
     return Values(words)
 
 
@@ -165,7 +164,6 @@ class Setting(NamedTuple):
 
     @property
     def first_sentence(self) -> str:
-        """What it is, in a line."""
         text = " ".join(self.text.split()).replace("``", "")
         end = text.find(". ")
         return text if end < 0 else text[: end + 1]

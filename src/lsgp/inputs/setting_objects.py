@@ -283,7 +283,6 @@ class Rotated(Frozen, n_positional=2):
 
 
 def _require_two(given: Frozen) -> None:
-    """Refuse coordinates of one column, or of one twice."""
     (first, one), (second, other) = list(given.get_params().items())[:2]
     if (one is None) != (other is None):
         raise ValueError(f"{given!r} names one column. Give both, {first} and {second}.")

@@ -232,7 +232,6 @@ def _lengthscale(value: object, n_inputs: int, longest: float) -> np.ndarray:
 
 
 def _trend(trend: Any, largest: float) -> tuple[float, float]:
-    """Prior variances of the constant and the slope, relative to the signal's."""
     if trend is None or isinstance(trend, str):
         return DEFAULT_TREND[trend or "none"]
     pair = np.asarray(trend, dtype=float)

@@ -44,7 +44,6 @@ class Translation(NamedTuple):
 
 
 def is_kernel(value: object) -> bool:
-    """Whether the value is a scikit-learn kernel object."""
     return isinstance(value, sk.Kernel)
 
 

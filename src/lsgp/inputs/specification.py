@@ -193,7 +193,6 @@ def target_scale(
 
 
 def require_targets(y: Array, largest: float) -> None:
-    """Refuse targets as they are whose squares are no finite numbers."""
     found = max(float(y.max()), -float(y.min()))
     if found > largest:
         raise ValueError(

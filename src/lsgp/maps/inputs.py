@@ -17,7 +17,7 @@ from pyproj import CRS
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import EncodedRows, input_names, input_number
 from lsgp.estimators.estimator import LSGPEstimator
-from lsgp.inputs.frames import make_frame
+from lsgp.inputs.containers import make_frame
 from lsgp.inputs.setting_objects import sphere_of
 from lsgp.maps.crs import DEGREES, is_same, name_of, read_crs
 from lsgp.maps.grid import X_NAMES, Y_NAMES, Grid, Window, same_axis, tolerance_of

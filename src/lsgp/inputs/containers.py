@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays that are on a device: CuPy's, and tensors of torch, which are taken and answered in kind.
+"""Arrays and tables of other libraries, none of which is imported before somebody gives one.
 
-Where the model is on that device, they stay there: tensors become arrays of CuPy, and these tensors
-again, in the same memory (DLPack). Else they are taken to the host. Neither library is imported
-before somebody gives one of its arrays, and then it is there.
+Arrays that are on a device, CuPy's and tensors of torch, are taken and answered in kind. Where the
+model is on that device, they stay there: tensors become arrays of CuPy, and these tensors again, in
+the same memory (DLPack). Else they are taken to the host.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from lsgp.method.arrays import is_on_device
 
 #: Who takes arrays of a device, for errors.
 TAKE_THEM = "fit, predict, predict_interval and predict_distribution of LSGPRegressor"
+LIBRARIES = ("pandas", "polars")
 
 
 def _unchanged(array: object) -> Any:
@@ -82,7 +83,6 @@ def kind_of(array: Any) -> ArrayKind:
 
 
 def to_host(array: object) -> Any:
-    """The same numbers on the host; what is there already, as it is."""
     return kind_of(array).to_host(array)
 
 
@@ -94,3 +94,47 @@ def refuse_device_arrays(X: object) -> None:
             f"X is {kind.name}, which only {TAKE_THEM} take. Bring it to the host: "
             "cupy.asnumpy(X), or X.cpu().numpy()."
         )
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def is_dask(X: object) -> bool:
+    """Whether X is a Dask array, data frame or series, or an array of xarray with chunks.
+
+    Neither is imported to find out.
+    """
+    module = type(X).__module__.partition(".")[0]
+    if module == "xarray":
+        return bool(getattr(X, "chunks", None))
+    return module in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+
+
+def refuse_geometries(X: object) -> None:
+    if hasattr(X, "geometry") and hasattr(X, "to_crs"):
+        raise TypeError(
+            f"X is a {type(X).__name__}, whose geometries have a reference system to keep. Fit it "
+            "with lsgp.maps.fit(estimator, X, target), or give its coordinates as columns."
+        )
+
+
+def make_frame(columns: dict[str, object], library: str = "pandas") -> Any:
+    """A data frame of these columns; the library is only imported here."""
+    if library not in LIBRARIES:
+        raise ValueError(f"library={library!r} is not one of {', '.join(map(repr, LIBRARIES))}.")
+    try:
+        module = import_module(library)
+    except ImportError:
+        other = LIBRARIES[library == LIBRARIES[0]]
+        raise ImportError(
+            f"{library} is not installed. Install it, or ask for library={other!r}."
+        ) from None
+    return module.DataFrame(columns)
+
+
+def name_columns(name: str, values: NDArray[Any], suffixes: list[str]) -> dict[str, NDArray[Any]]:
+    """One column of (k,) values, or one for each target of (k, t): ``name_target``."""
+    if values.ndim == 1:
+        return {name: values}
+    pairs = zip(suffixes, values.T, strict=True)
+    return {f"{name}_{suffix}": np.ascontiguousarray(column) for suffix, column in pairs}
