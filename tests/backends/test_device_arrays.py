@@ -269,7 +269,7 @@ def test_queries_on_another_device_are_taken_to_the_host(fake, monkeypatch):
     model = LSGPRegressor().set_params(**SETTINGS, backend="cuda").fit(X, y)
     elsewhere = DeviceArray(queries)
     monkeypatch.setattr(DeviceArray.device, "id", 3)
-    monkeypatch.setattr("lsgp.inputs.device_arrays._to_cupy", lambda like: DeviceArray)
+    monkeypatch.setattr("lsgp.inputs.containers._to_cupy", lambda like: DeviceArray)
     assert copied_by(model.predict, elsewhere)[0] == queries.shape
     check_answers(model, queries, DeviceArray, lambda array: array.values)
 
@@ -301,7 +301,7 @@ def test_only_arrays_on_the_current_device_stay(fake, monkeypatch, where):
 def test_tensors_of_the_host_are_answered_in_kind_where_that_is_asked_for(monkeypatch):
     tensor = FakeTensor(np.zeros((1, 2)), "cpu")
     assert not kind_of(tensor).is_foreign
-    monkeypatch.setattr("lsgp.inputs.device_arrays.get_config", lambda: {"array_api_dispatch": 1})
+    monkeypatch.setattr("lsgp.inputs.containers.get_config", lambda: {"array_api_dispatch": 1})
     assert kind_of(tensor).is_foreign
     assert not kind_of(tensor).is_on_cuda
 

@@ -61,25 +61,27 @@ def kind_of(array: Any) -> ArrayKind:
     """
     library = type(array).__module__.partition(".")[0]
     if library == "cupy" and hasattr(array, "get"):
-
-        def to_cupy(values: NDArray[Any]) -> Any:
-            with array.device:
-                return import_module("cupy").asarray(values)
-
-        return ArrayKind("a CuPy array", lambda a: a.get(), to_cupy, is_on_cuda=True)
+        return ArrayKind("a CuPy array", lambda a: a.get(), _to_cupy(array), is_on_cuda=True)
     if library == "torch" and hasattr(array, "detach"):
         device = array.device
         if device.type != "cpu" or get_config()["array_api_dispatch"]:
-            torch = import_module("torch")
             return ArrayKind(
                 f"a tensor on {device}",
                 lambda a: a.detach().cpu().numpy(),
-                lambda values: torch.as_tensor(np.ascontiguousarray(values), device=device),
+                lambda a: import_module("torch").as_tensor(np.ascontiguousarray(a), device=device),
                 lambda a: import_module("cupy").from_dlpack(a.detach()),
-                lambda a: torch.from_dlpack(a),
+                lambda a: import_module("torch").from_dlpack(a),
                 is_on_cuda=device.type == "cuda",
             )
     return PLAIN
+
+
+def _to_cupy(like: Any) -> Callable[[NDArray[Any]], Any]:
+    def to_device(values: NDArray[Any]) -> Any:
+        with like.device:
+            return import_module("cupy").asarray(values)
+
+    return to_device
 
 
 def to_host(array: object) -> Any:
