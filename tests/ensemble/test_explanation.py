@@ -194,7 +194,7 @@ def test_unsolvable_system_is_explained_like_a_prediction():
     )
     fitted = model.fitted_[0]
     solver = replace(fitted.solver, problem=fitted.problem._replace(model=broken))
-    models = (FittedModel.build(fitted.transform, solver),)
+    models = (FittedModel(fitted.transform, solver),)
     model.ensemble_ = replace(model.ensemble_, models=models)
     with pytest.raises(np.linalg.LinAlgError, match="local systems are not finite"):
         model.explain([[0.5]])

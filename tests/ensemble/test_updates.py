@@ -147,7 +147,7 @@ def refitted(model, X, y, noise=None):
         problem = LocalProblem(*arrays, fitted.model)
         index = build_index(inputs, np.asarray(fitted.model.lengthscale, dtype=float))
         solver = choose_solver(problem, index, fitted.n_neighbors, fitted.solver.backend)
-        models.append(FittedModel.build(fitted.transform, solver, fitted.weight))
+        models.append(FittedModel(fitted.transform, solver, fitted.weight))
     fresh.ensemble_ = replace(model.ensemble_, models=tuple(models))
     return fresh
 
@@ -197,7 +197,7 @@ def test_several_models_and_targets_stay_combined_and_share_their_rows():
     Y = np.column_stack([y, X[:, 2]])
     model = LSGPRegressor(objective=None, kernel="rbf").fit(X[:500], Y[:500])
     first = model.fitted_[0]
-    other = FittedModel.build(first.transform, replace(first.solver, n_neighbors=20), 0.25)
+    other = FittedModel(first.transform, replace(first.solver, n_neighbors=20), 0.25)
     models = (replace(first, weight=0.75), other)
     model.ensemble_ = replace(model.ensemble_, models=models)
     model.partial_fit(X[500:], Y[500:])

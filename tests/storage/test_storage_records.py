@@ -20,7 +20,7 @@ from storage_cases import GIVEN, fit_case, make_data
 
 from lsgp import LSGPClassifier, LSGPRegressor, ModelFileError
 from lsgp.backends.leaves import Nodes
-from lsgp.ensemble.georeference import Georeference
+from lsgp.ensemble.ensemble import Georeference
 from lsgp.method.link import LinearLogits
 from lsgp.search.approximate import encode
 from lsgp.solvers.boosted import BoostedTrees

@@ -14,7 +14,7 @@ from lsgp import LSGPClassifier
 from lsgp.cli.console import Lines
 from lsgp.cli.errors import CommandError, list_names
 from lsgp.cli.table import DataType
-from lsgp.ensemble.class_assessment import ClassAssessment, ClassScores
+from lsgp.ensemble.assessment import ClassAssessment, ClassScores
 from lsgp.ensemble.classify import classification_of
 
 #: Classes whose confusion is shown on the terminal; JSON has them all.

@@ -28,8 +28,7 @@ from lsgp.distributed.transfer import (
     running_client,
     transfer,
 )
-from lsgp.ensemble.classification import Classification
-from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.ensemble import Classification, Ensemble
 from lsgp.ensemble.view import target_names
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from lsgp.distributed.index import ClusterIndex
 from lsgp.distributed.reading import Job
 from lsgp.distributed.solver import ClusterSolver, unsearched_index
 from lsgp.distributed.space import ClusterData, ClusterRows
-from lsgp.ensemble.build import needs_center, require_distances, with_known_noise
+from lsgp.ensemble.build import needs_center, require_distances, warm_starts, with_known_noise
 from lsgp.ensemble.classify import classify_given, classify_tuned, rows_of_link
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.ensemble.starts import warm_starts
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.labels import Labels
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification
@@ -158,4 +157,4 @@ def _solved(
     index: SearchIndex = unsearched_index(unit)
     if job.is_of_labels and job.estimator.objective is None:
         index = ClusterIndex(rows.store, transform, unit)
-    return FittedModel.build(transform, ClusterSolver(problem, index, size, backend), weight)
+    return FittedModel(transform, ClusterSolver(problem, index, size, backend), weight)

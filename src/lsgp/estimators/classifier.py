@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
+from lsgp.ensemble.assessment import ClassAssessment, assess_classes
 from lsgp.ensemble.classify import (
     LeaveOneOutClasses,
     classification_of,
@@ -21,7 +21,8 @@ from lsgp.ensemble.classify import (
     predict_proba_with_std,
     rows_of_link,
 )
-from lsgp.ensemble.explain_classes import ClassExplanation, explain_classes
+from lsgp.ensemble.explain import explain_classes
+from lsgp.ensemble.explanation import ClassExplanation
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
 from lsgp.inputs.encoding import Encoder

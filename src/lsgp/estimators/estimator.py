@@ -18,9 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from lsgp.backends import choose_backend
 from lsgp.ensemble import update
-from lsgp.ensemble.build import build_given, build_tuned, warn_if_slow, with_known_noise
+from lsgp.ensemble.build import (
+    build_given,
+    build_tuned,
+    warm_starts,
+    warn_if_slow,
+    with_known_noise,
+)
 from lsgp.ensemble.ensemble import Ensemble
-from lsgp.ensemble.starts import warm_starts
 from lsgp.estimators.fitted import FittedEstimator
 from lsgp.inputs.angle import choose_angle
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress

@@ -20,7 +20,7 @@ from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.threads import resolve_n_jobs
 from lsgp.ensemble import view
 from lsgp.ensemble.describe import describe, describe_encoding, describe_html
-from lsgp.ensemble.effects import Effect, effects_by_name
+from lsgp.ensemble.effects import Effect, effects
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
@@ -447,7 +447,7 @@ class FittedEstimator(BaseEstimator):
         ensemble = self._ready()
         if inputs is None:
             inputs = [int(j) for j in self.importance().order[:N_STRONGEST]]
-        return effects_by_name(ensemble, inputs, self._resources(), target, n_points)
+        return effects(ensemble, inputs, self._resources(), target, n_points)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,15 +13,13 @@ from sklearn.utils import check_random_state
 
 from lsgp.backends.cuda.device import telling
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
-from lsgp.ensemble.average import block_offsets, predict_average
 from lsgp.ensemble.draws import sample
 from lsgp.ensemble.explain import explain
 from lsgp.ensemble.explanation import Explanation
 from lsgp.ensemble.gradients import predict_gradient
-from lsgp.ensemble.joint import predict_covariance
-from lsgp.ensemble.likelihood import local_log_marginal_likelihood
+from lsgp.ensemble.joint import block_offsets, predict_average, predict_covariance
 from lsgp.ensemble.predict import check_kind, leave_one_out, predict_distribution, predict_mean
-from lsgp.ensemble.prior import sample_prior
+from lsgp.ensemble.prior import local_log_marginal_likelihood, sample_prior
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
 from lsgp.inputs.device_arrays import kind_of, to_host

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from pyproj import CRS
 
 from lsgp.compute.threads import resolve_n_jobs
-from lsgp.ensemble.average import predict_average
 from lsgp.ensemble.classify import classification_of
 from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.joint import predict_average
 from lsgp.ensemble.predict import check_kind
 from lsgp.ensemble.view import columns_of, target_names
 from lsgp.estimators.classifier import LSGPClassifier

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from lsgp.compute.text import percent
-from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
+from lsgp.ensemble.assessment import ClassAssessment, assess_classes
 from lsgp.ensemble.classify import classification_of
 from lsgp.ensemble.view import EncodedRows, inputs_of_rows, target_names, training_rows
 from lsgp.estimators.classifier import LSGPClassifier
