@@ -20,8 +20,7 @@ from lsgp.distributed.space import ClusterSpace
 from lsgp.distributed.store import Columns, RowStore
 from lsgp.inputs.settings import specify
 from lsgp.inputs.transforms import fit_transform_kind
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions, SearchRequest
 from lsgp.search.index import build_index
 from lsgp.tuning.hold_out import Layer
 from lsgp.tuning.space import Space

@@ -25,8 +25,7 @@ from lsgp.distributed.rows import Rows
 from lsgp.distributed.store import RowStore
 from lsgp.inputs.transforms import InputTransform
 from lsgp.search.contract import Neighborhoods, SearchIndex, SearchRequest
-from lsgp.search.index import NeighborIndex, build_index
-from lsgp.search.metric import factor_between
+from lsgp.search.index import NeighborIndex, build_index, factor_between
 
 Array = NDArray[np.float64]
 

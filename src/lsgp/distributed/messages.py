@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from distributed import Client, get_worker
 
-from lsgp.compute.warn import listening, warn_user
+from lsgp.compute.text import listening, warn_user
 
 T = TypeVar("T")
 

@@ -9,8 +9,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.search.contract import Neighborhoods, SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions, Neighborhoods, SearchRequest
 from lsgp.search.index import NeighborIndex
 
 Array = NDArray[np.float64]

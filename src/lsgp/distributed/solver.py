@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lsgp.backends.contract import Systems
 from lsgp.distributed.neighbors import at_hand
 from lsgp.method.contract import LocalProblem, Predictions, join_targets
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions
 from lsgp.search.index import NeighborIndex, build_index
 from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.solver import Block

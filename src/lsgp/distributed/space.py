@@ -26,7 +26,7 @@ from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.inputs.transforms import InputTransform, TargetScaler, subsample
 from lsgp.inputs.transforms.fit import LARGEST_SAMPLE, transform_of
 from lsgp.method.contract import LocalModel
-from lsgp.search.suitability import suits
+from lsgp.search.index import suits
 from lsgp.tuning.data import Data
 from lsgp.tuning.hold_out import Layer
 from lsgp.tuning.space import Sample, Space

@@ -21,7 +21,7 @@ from lsgp.method.combination import blend_location, combine
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.link import ClassRows, Link
 from lsgp.method.shape import UNCHANGED_SHAPE, Shape
-from lsgp.search.copies import find_copies
+from lsgp.search.patterns import find_copies
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import change_backend
 from lsgp.solvers.exact import ExactSolver

@@ -32,7 +32,7 @@ from lsgp.method.combination import combine
 from lsgp.method.contract import Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import Latent, Link, latent_of, log_pool
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions
 from lsgp.solvers.failures import Failures
 
 Array = NDArray[np.float64]

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from lsgp.inputs.transforms import InputTransform, subsample
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.search.contract import SearchIndex, SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchIndex, SearchRequest
 from lsgp.solvers.solver import Solver
 
 Array = NDArray[np.float64]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.backends.contract import Resources
-from lsgp.compute import lapack
+from lsgp.compute import blas
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import check_kind, gather, predict_distribution
@@ -103,7 +103,7 @@ def nearest_correlation(matrix: Array) -> Array:
     """
     shifted = matrix.copy()
     shifted[np.diag_indices(len(matrix))] += ROUNDING
-    if not np.isfinite(matrix).all() or lapack.factor(shifted):
+    if not np.isfinite(matrix).all() or blas.factor(shifted):
         return matrix
     root = root_of(matrix)
     root /= np.sqrt((root**2).sum(axis=1, keepdims=True))

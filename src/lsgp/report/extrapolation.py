@@ -19,7 +19,7 @@ from lsgp.report.quality import Verdict
 from lsgp.report.svg import picture
 from lsgp.report.tables import Number, Table, table
 from lsgp.report.worst import N_INPUTS, beyond_range
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,7 @@ from scipy.sparse import csr_array
 from lsgp.backends.host import noise_unit
 from lsgp.method.contract import LocalProblem, Predictions
 from lsgp.search.coarse import UnitRequest
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions, SearchRequest
 from lsgp.solvers import errors
 from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.nodes import LazyNodes, Nodes

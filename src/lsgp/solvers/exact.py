@@ -16,7 +16,7 @@ from lsgp.backends.dense_host import dense_for
 from lsgp.backends.dense_single import SingleFactor
 from lsgp.backends.local_system import LocalSystem
 from lsgp.compute.blas import one_blas_thread
-from lsgp.compute.locks import ForkableLock
+from lsgp.compute.threads import ForkableLock
 from lsgp.method.arrays import on_host
 from lsgp.method.contract import (
     LocalProblem,

@@ -28,7 +28,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import expit, log_expit
 
-from lsgp.compute import lapack
+from lsgp.compute import blas
 from lsgp.compute.blas import one_blas_thread
 from lsgp.method.kernels import kernel_of
 from lsgp.method.link import mix_with_prior
@@ -85,7 +85,7 @@ def find_mode(K: Array, y: Array, weight: Array, start: Array | None = None) -> 
         root = np.sqrt(W)
         B = root[:, None] * K * root
         B[np.diag_indices(n)] += 1.0
-        lapack.factor(B)
+        blas.factor(B)
         b = W * f + weight * (y - p)
         g = b - root * cho_solve((B, True), root * (K @ b), check_finite=False)
         new = K @ g

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from lsgp.compute.locks import ForkableLock
-from lsgp.compute.threads import run_blocks
+from lsgp.compute.threads import ForkableLock, run_blocks
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.spread import spread_variance
 from lsgp.search.coarse import CoarseTree, build_coarse_tree

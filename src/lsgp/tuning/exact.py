@@ -18,7 +18,7 @@ from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, Predictions, concatenate_results, reorder_results
 from lsgp.method.parameters import finds_no_noise
 from lsgp.method.sum_kernel import SumKernel
-from lsgp.search.lattice import shortest_on_levels
+from lsgp.search.patterns import shortest_on_levels
 from lsgp.solvers.evidence import BAD_EVIDENCE
 from lsgp.solvers.exact_fit import (
     LITTLE_GAIN,
