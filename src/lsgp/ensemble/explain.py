@@ -43,20 +43,29 @@ N_STEPS = 48
 
 
 class Neighbors(NamedTuple):
-    """Of one query in one model, or merged over all models."""
+    """Neighbors of all queries in one model, or merged over all models, query by query."""
 
-    rows: NDArray[np.int64]  # (k,)
-    distances: NDArray[Any]  # (k,)
+    query: NDArray[np.int64]  # (k,) number of the query
+    rows: NDArray[np.int64]  # (k,) of a group, the row nearest to its mean
     weights: NDArray[Any]  # (k,)
     coefficients: NDArray[Any]  # (k, c): of all targets alike, or of each
     n_rows: NDArray[np.int64]  # (k,) 1, or those of a group
     y: NDArray[Any]  # (k, t) in scaled units
 
+    def pad(self, values: NDArray[Any], n_queries: int, fill: float) -> NDArray[Any]:
+        """Values (k, ...) of the neighbors as (q, w, ...)."""
+        counts = np.bincount(self.query, minlength=n_queries)
+        place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
+        shape = (n_queries, counts.max(initial=0), *values.shape[1:])
+        padded = np.full(shape, fill, type(fill))
+        padded[self.query, place] = values
+        return padded
+
 
 class Part(NamedTuple):
     """What one model says about all queries, in scaled units."""
 
-    neighbors: list[Neighbors]
+    neighbors: Neighbors
     predicted: PredictiveDistribution
     n_effective: Array  # (q,)
     scale: Array  # (q, t), a standard deviation
@@ -68,24 +77,22 @@ class Explained(NamedTuple):
 
     shared: ExplainedQueries
     parts: list[Part]
-    merged: list[Neighbors]  # of each query, each row once, nearest first; groups apart
-    places: list[list[NDArray[np.intp]]]  # of each query and model, of its neighbors among those
+    merged: Neighbors  # each row once for each query, nearest first; groups apart
+    places: list[NDArray[np.intp]]  # of each model's neighbors among those
     without: NDArray[np.int32]  # (q,) training rows that are left out, or -1
     is_jittered: NDArray[np.bool_]  # (q,)
 
 
 def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> Explanation:
     """Neighbors of each query, what each contributes to the mean, and how far the data are."""
-    explained = _explain_neighbors(ensemble, X, exclude)
-    parts, merged = explained.parts, explained.merged
-    scaler, boosted, t = ensemble.target_scaler, ensemble.boosted, ensemble.n_targets
-    n_columns = t if len(ensemble.heaviest.solver.parts()) > 1 else 1
-    coefficients = _pad([one.coefficients for one in merged], 0.0, n_columns)
-    scaled = _pad([one.y for one in merged], 0.0, t)
+    shared, parts, merged, _, without, is_jittered = _explain_neighbors(ensemble, X, exclude)
+    scaler, boosted = ensemble.target_scaler, ensemble.boosted
+    coefficients = merged.pad(merged.coefficients, len(X), 0.0)
+    scaled = merged.pad(merged.y, len(X), 0.0)
     said = [part.predicted for part in parts]
     aside = by_trees = None
     if boosted is not None:
-        aside = boosted.locate_without(X, explained.without)
+        aside = boosted.locate_without(X, without)
         coefficients *= 1.0 - boosted.share
         by_trees = ensemble.in_shape(boosted.share * scaler.std * aside)
     predicted = ensemble.combine(said, aside=aside)
@@ -96,21 +103,20 @@ def explain(ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None) -> E
     for weight, part in zip(ensemble.weights, parts, strict=True):
         scale = scale * part.scale**weight
     mean, spread = (ensemble.in_shape(each) for each in (predicted.mean, predicted.scale))
-    in_units = PredictiveDistribution(mean, spread, dof, explained.is_jittered)
-    shape = (*explained.shared.rows.shape, *ensemble.target_shape)
+    shape = (*shared.rows.shape, *ensemble.target_shape)
     is_coarse = any(fitted.model.is_coarse for fitted in ensemble.models)
     return Explanation(
-        **vars(explained.shared),
-        coefficients=coefficients[:, :, 0] if n_columns == 1 else coefficients,
+        **vars(shared),
+        coefficients=coefficients[:, :, 0] if coefficients.shape[2] == 1 else coefficients,
         observed=scaler.inverse_mean(scaled).reshape(shape),
         contributions=(scaled * coefficients * scaler.std).reshape(shape),
         baseline=scaler.mean.reshape(ensemble.target_shape),
-        predicted=widen(ensemble, X, in_units),
+        predicted=widen(ensemble, X, PredictiveDistribution(mean, spread, dof, is_jittered)),
         local_scale=ensemble.in_shape(scaler.inverse_scale(scale)),
         dof=dof,
         target_names=view.target_names(ensemble),
         by_trees=by_trees,
-        n_rows=_pad([one.n_rows for one in merged], 0) if is_coarse else None,
+        n_rows=merged.pad(merged.n_rows, len(X), 0) if is_coarse else None,
     )
 
 
@@ -118,26 +124,26 @@ def explain_classes(
     ensemble: Ensemble, X: Array, exclude: ArrayLike | None = None
 ) -> ClassExplanation:
     """Neighbors of each query, and how far each moved the probabilities."""
-    own, explained = classification_of(ensemble), _explain_neighbors(ensemble, X, exclude)
-    parts = [
-        part._replace(predicted=widen_scaled(ensemble, X, part.predicted))
-        for part in explained.parts
-    ]
+    own = classification_of(ensemble)
+    shared, parts, merged, places, *_ = _explain_neighbors(ensemble, X, exclude)
+    parts = [part._replace(predicted=widen_scaled(ensemble, X, part.predicted)) for part in parts]
     shape = (len(X), own.n_classes)
     others = np.reshape([one.log_proba(X) for one in own.others], (len(own.others), *shape))
-    contributions, (by_others, start, proba) = [], np.empty((3, *shape))
-    for q, (places, merged) in enumerate(zip(explained.places, explained.merged, strict=True)):
+    contributions = [np.empty((0, own.n_classes))]
+    by_others, start, proba = np.empty((3, *shape))
+    for q in range(len(X)):
+        first = np.searchsorted(merged.query, q)
         lines = [
-            _line_of(ensemble, k, part, q, place)
+            _line_of(ensemble, k, part, q, place - first)
             for k, (part, place) in enumerate(zip(parts, places, strict=True))
         ]
-        moved = np.zeros((len(merged.rows), own.n_classes))
+        moved = np.zeros((np.count_nonzero(merged.query == q), own.n_classes))
         by_others[q], start[q], proba[q] = _walk(ensemble, lines, others[:, q], moved)
         contributions.append(moved)
     return ClassExplanation(
-        **vars(explained.shared),
-        codes=_pad([codes_of_rows(ensemble, one.rows) for one in explained.merged], -1),
-        contributions=_pad(contributions, 0.0, own.n_classes),
+        **vars(shared),
+        codes=merged.pad(codes_of_rows(ensemble, merged.rows), len(X), -1),
+        contributions=merged.pad(np.concatenate(contributions), len(X), 0.0),
         others=by_others,
         start=start,
         probabilities=proba,
@@ -153,8 +159,15 @@ def _explain_neighbors(ensemble: Ensemble, X: Array, exclude: ArrayLike | None) 
     without, failures, heaviest = np.full(len(X), -1, np.int32), Failures(), ensemble.heaviest
     together = None
     if exclude is not None:
-        without = _checked_rows(exclude, len(X), ensemble.n_rows)
-        together = ensemble.left_out_together()
+        given, n_rows = np.asarray(exclude), ensemble.n_rows
+        is_valid = given.shape == (len(X),) and np.issubdtype(given.dtype, np.integer)
+        if not is_valid or np.any((given < -1) | (given >= n_rows)):
+            raise ValueError(
+                f"exclude of shape {given.shape} and type {given.dtype} does not name one of the "
+                f"{n_rows} training rows for each of {len(X)} queries. Give one row number per "
+                "query, or -1 for none."
+            )
+        without, together = given.astype(np.int32), ensemble.left_out_together()
     queries = [fitted.inputs_of(X) for fitted in ensemble.models]
     parts = [
         _explain_one(fitted, own, failures, None if exclude is None else without, together)
@@ -163,23 +176,36 @@ def _explain_neighbors(ensemble: Ensemble, X: Array, exclude: ArrayLike | None) 
     failures.raise_if_any(len(X), heaviest.model)
     failures.warn_if_jittered(len(X), heaviest.model)
     shares = ensemble.weights / ensemble.weights.sum()
-    merged, places = [], []
-    for q, query in enumerate(queries[0]):
-        neighbors, place = _merge([part.neighbors[q] for part in parts], shares, heaviest, query)
-        merged.append(neighbors)
-        places.append(place)
+    # Each row once, with weights and coefficients averaged over the models.
+    fields = zip(*(part.neighbors for part in parts), strict=True)
+    every = Neighbors(*map(np.concatenate, fields))
+    n, k = ensemble.n_rows, len(every.rows)
+    # Groups of several models may have the same nearest row, and other rows.
+    keys = every.query * (n + k) + np.where(every.n_rows == 1, every.rows, n + np.arange(k))
+    _, first, position = np.unique(keys, return_index=True, return_inverse=True)
+    offsets = heaviest.problem.X[every.rows[first]].astype(float) - queries[0][every.query[first]]
+    distances = np.sqrt(((offsets / heaviest.model.lengthscale) ** 2).sum(axis=1))
+    order = np.lexsort([every.rows[first], distances, every.query[first]])
+    place, kept = np.argsort(order)[position], first[order]
+    share = np.repeat(shares, [len(part.neighbors.rows) for part in parts])
+    coefficients = [np.bincount(place, share * each, len(kept)) for each in every.coefficients.T]
+    merged = Neighbors(
+        every.query[kept],
+        every.rows[kept],
+        np.bincount(place, share * every.weights, len(kept)),
+        np.stack(coefficients, axis=1),
+        every.n_rows[kept],
+        every.y[kept],
+    )
     kilometers = None
     if isinstance(ensemble.projection, Sphere):
-        along = [
-            heaviest.transform.kilometers(heaviest.problem.X[one.rows], query)
-            for one, query in zip(merged, queries[0], strict=True)
-        ]
-        kilometers = _pad(along, np.inf)
+        along = heaviest.transform.kilometers(offsets[order], np.zeros(offsets.shape[1]))
+        kilometers = merged.pad(along, len(X), np.inf)
     extrapolation = np.asarray(sum(w * p.distance for w, p in zip(shares, parts, strict=True)))
     shared = ExplainedQueries(
-        rows=_pad([one.rows for one in merged], -1),
-        distances=_pad([one.distances for one in merged], np.inf),
-        weights=_pad([one.weights for one in merged], 0.0),
+        rows=merged.pad(merged.rows, len(X), -1),
+        distances=merged.pad(distances[order], len(X), np.inf),
+        weights=merged.pad(merged.weights, len(X), 0.0),
         n_effective=np.asarray(sum(w * p.n_effective for w, p in zip(shares, parts, strict=True))),
         extrapolation=extrapolation,
         is_extrapolating=extrapolation > 1.0,
@@ -187,19 +213,9 @@ def _explain_neighbors(ensemble: Ensemble, X: Array, exclude: ArrayLike | None) 
         input_names=view.input_names(ensemble),
         kilometers=kilometers,
     )
+    ends = np.cumsum([len(part.neighbors.rows) for part in parts])[:-1]
+    places = np.split(place, ends)
     return Explained(shared, parts, merged, places, without, failures.is_jittered(len(X)))
-
-
-def _checked_rows(exclude: ArrayLike, n_queries: int, n_rows: int) -> NDArray[np.int32]:
-    rows = np.asarray(exclude)
-    is_valid = rows.shape == (n_queries,) and np.issubdtype(rows.dtype, np.integer)
-    if not is_valid or np.any((rows < -1) | (rows >= n_rows)):
-        raise ValueError(
-            f"exclude of shape {rows.shape} and type {rows.dtype} does not name one of the "
-            f"{n_rows} training rows for each of {n_queries} queries. Give one row number per "
-            "query, or -1 for none."
-        )
-    return rows.astype(np.int32)
 
 
 def _explain_one(
@@ -214,73 +230,33 @@ def _explain_one(
     levels = fitted.solver.parts()
     mean, variance, scale = np.empty((3, q, t))
     dof, noise_unit, n_effective = np.empty((3, q))
-    neighbors: list[Neighbors] = []
+    rows = [np.empty(0, np.int32)]
+    weights: list[NDArray[Any]] = [np.empty(0)]
+    betas = []
     for number, (columns, solver) in enumerate(levels):
+        betas.append([np.empty(0)])
         for i, (_, system) in enumerate(solver.systems(queries, failures, without, groups)):
             mean[i, columns] = system.mean
             variance[i, columns] = system.variance
             scale[i, columns], dof[i] = scale_and_dof(fitted.model, system)  # [E6]
-            if number == 0:
-                r = np.sqrt((system.z**2).sum(axis=1))
-                shares = np.empty((len(r), t if len(levels) > 1 else 1))
-                units = fitted.solver.unit_info(system.rows)
-                own = units.n_rows, units.y
-                neighbors.append(Neighbors(units.rows, r, system.weight, shares, *own))
+            betas[-1].append(system.beta)
+            if number == 0:  # all levels have the same neighbors
+                rows.append(system.rows)
+                weights.append(system.weight)
                 n_effective[i] = np.minimum(system.weight, 1.0).sum()
                 noise_unit[i] = system.noise_unit
-            into = columns if len(levels) > 1 else [0]
-            neighbors[i].coefficients[:, into] = system.beta[:, None]
+    of_query = np.repeat(np.arange(q), [len(each) for each in rows[1:]])
+    units = fitted.solver.unit_info(np.concatenate(rows))
+    coefficients = np.empty((len(units.rows), t if len(levels) > 1 else 1))
+    for (columns, _), beta in zip(levels, betas, strict=True):
+        into = columns if len(levels) > 1 else [0]
+        coefficients[:, into] = np.concatenate(beta)[:, None]
+    own = (of_query, units.rows, np.concatenate(weights), coefficients, units.n_rows, units.y)
     status = np.zeros(q, np.int32)  # failures are noted
     solved = Predictions(mean, variance, scale, dof, status, noise_unit)
     predicted = distribution_of(solved, fitted.model.noise_of(np.ones(q)))
     distance = fitted.distance(queries, Exclusions.of_rows(without, groups))
-    return Part(neighbors, predicted, n_effective, np.sqrt(scale), distance)
-
-
-def _merge(
-    parts: list[Neighbors], shares: Array, heaviest: FittedModel, query: Array
-) -> tuple[Neighbors, list[NDArray[np.intp]]]:
-    """The neighbors of one query in all models, with weights and coefficients averaged.
-
-    Also the places of each model's neighbors among them.
-    """
-    rows, n_rows, y = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "n_rows", "y")
-    )
-    # Groups of several models may have the same nearest row, and other rows.
-    keys = np.where(n_rows == 1, rows, len(heaviest.problem.X) + np.arange(len(rows)))
-    _, first, position = np.unique(keys, return_index=True, return_inverse=True)
-    z = (heaviest.problem.X[rows[first]].astype(float) - query) / heaviest.model.lengthscale
-    distances = np.sqrt((z**2).sum(axis=1))
-    order = np.lexsort([rows[first], distances])
-    place, kept = np.argsort(order)[position], first[order]
-
-    def total(columns: list[NDArray[Any]]) -> NDArray[Any]:
-        weighted = [w * values for w, values in zip(shares, columns, strict=True)]
-        return np.bincount(place, np.concatenate(weighted), len(kept))
-
-    coefficients = [
-        total([part.coefficients[:, c] for part in parts])
-        for c in range(parts[0].coefficients.shape[1])
-    ]
-    merged = Neighbors(
-        rows[kept],
-        distances[order],
-        total([part.weights for part in parts]),
-        np.stack(coefficients, axis=1),
-        n_rows[kept],
-        y[kept],
-    )
-    return merged, np.split(place, np.cumsum([len(part.rows) for part in parts])[:-1])
-
-
-def _pad(parts: list[NDArray[Any]], fill: float, *rest: int) -> NDArray[Any]:
-    """Arrays (k, *rest) of several lengths in one, (q, w, *rest)."""
-    longest = max(map(len, parts), default=0)
-    padded = np.full((len(parts), longest, *rest), fill, type(fill))
-    for row, part in zip(padded, parts, strict=True):
-        row[: len(part)] = part
-    return padded
+    return Part(Neighbors(*own), predicted, n_effective, np.sqrt(scale), distance)
 
 
 def _is_beyond_range(ensemble: Ensemble, X: Array, queries: Array) -> NDArray[np.bool_]:
@@ -338,15 +314,15 @@ class _Line(NamedTuple):
 
 def _line_of(ensemble: Ensemble, k: int, part: Part, q: int, places: NDArray[np.intp]) -> _Line:
     own, scaler, fitted = classification_of(ensemble), ensemble.target_scaler, ensemble.models[k]
-    neighbors, scale = part.neighbors[q], part.scale[q]
-    parts = neighbors.coefficients * np.asarray(neighbors.y, dtype=float) * scaler.std
+    its, scale = part.neighbors.query == q, part.scale[q]
+    parts = part.neighbors.coefficients[its] * part.neighbors.y[its] * scaler.std
     # Of the latent function: predictions are of observations.
     relative = (part.predicted.scale[q] / scale) ** 2 - fitted.model.noise_variance
     scale = scaler.inverse_scale(scale * np.sqrt(np.maximum(relative, 0.0)))
     start = latent_of(scaler.mean[None], scale[None], own.n_classes)
     if own.n_classes == 2:
         parts = np.column_stack([-parts[:, 0], parts[:, 0]])
-    return _Line(own.links[k], fitted.weight, places, start.mean[0], parts, start.variance)
+    return _Line(own.links[k], fitted.weight, places[its], start.mean[0], parts, start.variance)
 
 
 def _walk(
