@@ -232,7 +232,7 @@ def _explain_one(
     dof, noise_unit, n_effective = np.empty((3, q))
     rows = [np.empty(0, np.int32)]
     weights: list[NDArray[Any]] = [np.empty(0)]
-    betas = []
+    betas: list[list[NDArray[Any]]] = []
     for number, (columns, solver) in enumerate(levels):
         betas.append([np.empty(0)])
         for i, (_, system) in enumerate(solver.systems(queries, failures, without, groups)):
