@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -114,29 +113,27 @@ def rows_of_link(labels: Labels, random_state: RandomState) -> NDArray[np.int64]
 # -- predictions -------------------------------------------------------------------------------
 
 
-def predict_log_proba(ensemble: Ensemble, X: Array, resources: Resources) -> Array:
-    """Log probabilities (q, C) [C4]."""
-    out = np.empty((len(X), classification_of(ensemble).n_classes))
-
-    def keep(part: slice, latents: list[Latent], members: list[Array]) -> None:
-        out[part] = log_pool(members, _pool_weights(ensemble))
-
-    _by_members(ensemble, X, resources, keep)
-    return out
-
-
-def predict_proba_with_std(
-    ensemble: Ensemble, X: Array, resources: Resources
+def predict_classes(
+    ensemble: Ensemble, X: Array, resources: Resources, return_std: bool = False
 ) -> tuple[Array, Array]:
-    """Probabilities, and their own standard deviations, (q, C) each [C6]."""
-    proba, std = np.empty((2, len(X), classification_of(ensemble).n_classes))
+    """Log probabilities [C4] and, on request, deviations of probabilities [C6], (q, C) each."""
+    own, weights = classification_of(ensemble), _pool_weights(ensemble)
+    log_p, std = np.zeros((2, len(X), own.n_classes))
 
-    def keep(part: slice, latents: list[Latent], members: list[Array]) -> None:
-        proba[part] = np.exp(log_pool(members, _pool_weights(ensemble)))
-        std[part] = _std(ensemble, latents, members, proba[part])
+    def answer(fitted: FittedModel, part: slice, block: Block) -> PredictiveDistribution:
+        solved = fitted.solver.predict(fitted.inputs_of(X[part]), block)
+        return widen_scaled(ensemble, X[part], distribution_of(solved, 0.0))
 
-    _by_members(ensemble, X, resources, keep)
-    return proba, std
+    def consume(part: slice, predicted: list[PredictiveDistribution]) -> None:
+        latents = [_latent(ensemble, one) for one in predicted]
+        members = _log_proba_of_models(ensemble, latents)
+        members += [one.log_proba(X[part]) for one in own.others]
+        log_p[part] = log_pool(members, weights)
+        if return_std:
+            std[part] = _std(ensemble, latents, members, np.exp(log_p[part]))
+
+    in_blocks(ensemble, answer, len(X), consume, resources)
+    return log_p, std
 
 
 def leave_one_out_classes(
@@ -166,27 +163,6 @@ def codes_of_rows(ensemble: Ensemble, rows: NDArray[np.integer]) -> NDArray[np.i
 
 
 # -- parts of them -----------------------------------------------------------------------------
-
-
-def _by_members(
-    ensemble: Ensemble,
-    X: Array,
-    resources: Resources,
-    use: Callable[[slice, list[Latent], list[Array]], None],
-) -> None:
-    """Hand over what all members say of each block: latents of models, log probabilities of all."""
-    others = classification_of(ensemble).others
-
-    def answer(fitted: FittedModel, part: slice, block: Block) -> PredictiveDistribution:
-        solved = fitted.solver.predict(fitted.inputs_of(X[part]), block)
-        return widen_scaled(ensemble, X[part], distribution_of(solved, 0.0))
-
-    def consume(part: slice, predicted: list[PredictiveDistribution]) -> None:
-        latents = [_latent(ensemble, one) for one in predicted]
-        of_others = [one.log_proba(X[part]) for one in others]
-        use(part, latents, [*_log_proba_of_models(ensemble, latents), *of_others])
-
-    in_blocks(ensemble, answer, len(X), consume, resources)
 
 
 def _latents_without(

@@ -17,8 +17,7 @@ from lsgp.ensemble.classify import (
     classify_given,
     classify_tuned,
     leave_one_out_classes,
-    predict_log_proba,
-    predict_proba_with_std,
+    predict_classes,
     rows_of_link,
 )
 from lsgp.ensemble.explain import explain_classes
@@ -273,15 +272,15 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         """
         if is_dask(X):
             return self._lazily("predict_proba", X, return_std=return_std)
-        if return_std:
-            return predict_proba_with_std(self._ready(), self._check_queries(X), self._resources())
-        return np.exp(self.predict_log_proba(X))
+        queries = self._check_queries(X)
+        log_p, std = predict_classes(self._ready(), queries, self._resources(), return_std)
+        return (np.exp(log_p), std) if return_std else np.exp(log_p)
 
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Return logarithms of the probabilities of `predict_proba`, (q, C)."""
         if is_dask(X):
             return self._lazily("predict_log_proba", X)
-        return predict_log_proba(self._ready(), self._check_queries(X), self._resources())
+        return predict_classes(self._ready(), self._check_queries(X), self._resources())[0]
 
     def loo(
         self, n_points: int | None = None, random_state: RandomState = None
