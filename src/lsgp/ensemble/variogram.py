@@ -132,8 +132,9 @@ def _lengthscale(fitted: FittedModel, column: int, j: int) -> float:
             "units. Fit with input_transform='standardize', or None."
         )
     if projection is not None and j in projection.pair:
-        is_across = isinstance(projection, Rotation) and j == projection.pair[1]
-        ratio = projection.settings.get("ratio") if is_across else None
+        ratio = None
+        if isinstance(projection, Rotation) and j == projection.pair[1]:
+            ratio = projection.ratio  # across
         return float(fitted.lengthscale_of_inputs[j]) * (1.0 if ratio is None else ratio)
     scale = transform.scale[place]
     return float(fitted.model.lengthscale[place] * (1.0 if np.isinf(scale) else scale))
