@@ -185,7 +185,7 @@ def test_models_of_few_inputs_show_their_predictions(d, tmp_path):
 def test_maps_have_the_shape_of_the_ground_and_units(tmp_path):
     from dataclasses import replace
 
-    from lsgp.ensemble.ensemble import Georeference
+    from lsgp.ensemble.georeference import Georeference
 
     X = np.random.default_rng(0).uniform(size=(200, 3)) * [800.0, 400.0, 1.0]
     fitted = fit(X, X[:, 0])

@@ -18,8 +18,8 @@ from sklearn.base import clone
 from storage_cases import CASES, QUERIES, fit_case, make_data, same_predictions
 
 from lsgp import Hyperparameters, LSGPClassifier, LSGPRegressor
-from lsgp.ensemble.ensemble import Georeference
 from lsgp.ensemble.fitted_model import FittedModel
+from lsgp.ensemble.georeference import Georeference
 from lsgp.inputs.setting import Frozen
 from lsgp.method.sum_kernel import SumKernel
 from lsgp.search.index import build_index
@@ -121,7 +121,7 @@ def test_index_is_saved_in_its_own_units(model_path):
         index = fitted.index
         rebuilt = build_index(index.points() * index.unit, np.full(index.d, 0.7))
         solver = dataclasses.replace(fitted.solver, index=rebuilt)
-        models.append(FittedModel(fitted.transform, solver, fitted.weight))
+        models.append(FittedModel.build(fitted.transform, solver, fitted.weight))
     model.ensemble_ = dataclasses.replace(model.ensemble_, models=tuple(models))
     model.save(model_path)
     loaded = LSGPRegressor.load(model_path)
@@ -313,7 +313,7 @@ KERNELS = {
 
 #: Types of fitted models that tuning makes of some tables only.
 RARE = {
-    "lsgp.backends.leaves.Nodes",
+    "lsgp.backends.grow.Nodes",
     "lsgp.method.link.LinearLogits",
     "lsgp.solvers.boosted.BoostedTrees",
     "lsgp.solvers.laplace.Covariance",

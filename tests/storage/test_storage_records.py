@@ -19,8 +19,8 @@ from model_files import as_text, change_at, first, item, own_contents, rewrite, 
 from storage_cases import GIVEN, fit_case, make_data
 
 from lsgp import LSGPClassifier, LSGPRegressor, ModelFileError
-from lsgp.backends.leaves import Nodes
-from lsgp.ensemble.ensemble import Georeference
+from lsgp.backends.grow import Nodes
+from lsgp.ensemble.georeference import Georeference
 from lsgp.method.link import LinearLogits
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import choose_solver

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.compute.text import percent
-from lsgp.ensemble.assessment import ClassAssessment, assess_classes
+from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
 from lsgp.ensemble.classify import classification_of
 from lsgp.ensemble.view import EncodedRows, target_names, training_rows
 from lsgp.estimators.classifier import LSGPClassifier
