@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Assessments of classes: in `assessment`, under this name while other rooms still ask for it here."""
+"""Assessments of classes: in `assessment`, and here while other rooms ask here."""
 
 from lsgp.ensemble.assessment import ClassAssessment, ClassScores, assess_classes
 
