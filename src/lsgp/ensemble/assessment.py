@@ -234,16 +234,7 @@ class ClassScores:
 def assess_classes(
     log_proba: Array, codes: NDArray[np.integer], class_names: list[str]
 ) -> ClassAssessment:
-    """Compare log probabilities (q, C) with the classes (q,) that were observed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.ensemble.assessment import assess_classes
-    >>> log_proba = np.log([[0.9, 0.1], [0.4, 0.6]])
-    >>> assess_classes(log_proba, np.array([0, 0]), ["no", "yes"])
-    ClassAssessment(n=2, log_loss=0.5108, error=0.5, brier_score=0.37, calibration_error=0.35)
-    """
+    """Compare log probabilities (q, C) with the classes (q,) that were observed."""
     scores = ClassScores(class_names)
     scores.add(log_proba, codes)
     return scores.result()
