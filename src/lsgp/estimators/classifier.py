@@ -24,7 +24,8 @@ from lsgp.ensemble.explain import explain_classes
 from lsgp.ensemble.explanation import ClassExplanation
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
-from lsgp.inputs.given import RandomState
+from lsgp.inputs.containers import is_dask
+from lsgp.inputs.estimator_settings import RandomState
 from lsgp.inputs.labels import (
     Labels,
     check_labels,
@@ -34,7 +35,6 @@ from lsgp.inputs.labels import (
     require_room,
     weigh,
 )
-from lsgp.inputs.lazy import is_dask
 from lsgp.inputs.reading import read_more, read_places, read_training
 from lsgp.inputs.rows import TrainingRows, check_training_rows, names_of_targets
 from lsgp.inputs.transforms import TargetScaler
