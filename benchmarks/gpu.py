@@ -101,13 +101,14 @@ def solves(
     neighbors = upload(random.integers(0, n, (n_queries, m)).astype(np.int32))
     targets = upload(random.integers(0, n, n_queries).astype(np.int32))
     start = time.perf_counter()
+    (room,) = solve.room_for_scores((n_queries, d))
     # In the order of a fit.
-    solve.score(there, targets, neighbors, "crps")
+    solve.score(there, targets, neighbors, "crps", room)
     solve.predict(there, queries, neighbors)
     cupy().cuda.Device().synchronize()
     first = time.perf_counter() - start
     predict = on_device(lambda: solve.predict(there, queries, neighbors))
-    score = on_device(lambda: solve.score(there, targets, neighbors, "crps"))
+    score = on_device(lambda: solve.score(there, targets, neighbors, "crps", room))
     name, rate = f"m = {m}, d = 8, {dtype}, neighbors given", n_queries / predict / MILLION
     yield Figure(f"solves, {name}", rate, "million/s", at_least=at_least)
     yield Figure(f"score / predict, {name}", score / predict, "", at_most=at_most)
