@@ -33,7 +33,7 @@ from lsgp import LSGPRegressor, _core
 from lsgp.backends import cpu
 from lsgp.backends.contract import ScoreRequest, Systems
 from lsgp.compute.files import write_text
-from lsgp.compute.memory import parse_memory_budget
+from lsgp.compute.threads import parse_memory_budget
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.search.contract import Exclusions, SearchRequest
 from lsgp.search.index import build_index

@@ -28,7 +28,7 @@ import polars as pl
 from runner import FOLDER
 
 from lsgp import LSGPRegressor, _core
-from lsgp.compute.memory import parse_memory_budget
+from lsgp.compute.threads import parse_memory_budget
 
 RESULTS = FOLDER / "predict_stream.json"
 N_TRAIN, N_NEIGHBORS = 100_000, 32
