@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.gaussian_process import kernels as sk
 
 from lsgp import LSGPClassifier, LSGPRegressor, Rotated, Sphere
-from lsgp.backends.leaves import Nodes
+from lsgp.backends.grow import Nodes
 from lsgp.ensemble.georeference import Georeference
 from lsgp.method.link import LinearLogits
 from lsgp.solvers.boosted import BoostedTrees

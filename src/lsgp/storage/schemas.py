@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lsgp.backends.leaves import Nodes
+from lsgp.backends.grow import Nodes
 from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.georeference import Georeference
