@@ -200,16 +200,14 @@ def grown():
     return model.forget(np.arange(3))
 
 
-def fit_kind(kind, times=1, objective=None, is_linear=False, **beside):
-    """A model of numbers or of labels, of rows that are there more than once."""
+def tuned(kind, times=1):
+    """A tuned model of numbers or of labels, of rows that are there more than once."""
     rng = np.random.default_rng(3)
     X = rng.uniform(size=(90, 3))
-    y = X[:, 0] if is_linear else np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=90)
-    if kind is LSGPClassifier:
-        y = np.digitize(y, [0.5] if is_linear else [-0.3, 0.3])
+    y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=90)
+    y = y if kind is LSGPRegressor else np.digitize(y, [-0.3, 0.3])
     rows = np.tile(np.arange(90), times)
-    model = kind(objective=objective, effort="fast", random_state=0)
-    return model.fit(X[rows], y[rows], **beside)
+    return kind(effort="fast", random_state=0).fit(X[rows], y[rows])
 
 
 def sum_of_two():
@@ -231,13 +229,9 @@ def sum_of_two():
 #: skops cannot store a pandas series with an index of its own, which is among the odd settings.
 STORED = {name: make for name, make in ALL.items() if name != "odd_settings"} | {
     "grown": grown,
-    "groups": partial(fit_kind, LSGPRegressor, groups=np.arange(90) // 3),
-    "copies": partial(fit_kind, LSGPRegressor, times=2),
-    "known noise": partial(fit_kind, LSGPRegressor, noise_variance=np.full(90, 0.01)),
-    "combined": partial(fit_kind, LSGPRegressor, objective="crps"),
-    "labels": partial(fit_kind, LSGPClassifier),
-    "tuned labels": partial(fit_kind, LSGPClassifier, objective="auto"),
-    "linear labels": partial(fit_kind, LSGPClassifier, objective="auto", is_linear=True),
+    "copies": partial(tuned, LSGPRegressor, times=2),
+    "numbers": partial(tuned, LSGPRegressor),
+    "labels": partial(tuned, LSGPClassifier),
     "sum of two": sum_of_two,
 }
 #: What users who give a kernel object have to trust beside our own.
