@@ -11,7 +11,7 @@ from untuned import combined_model
 
 from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.inputs.frames import make_frame
+from lsgp.inputs.containers import make_frame
 
 
 def data(n=500, seed=0):
@@ -169,7 +169,7 @@ def test_frames_of_an_unknown_or_missing_library(monkeypatch):
     def fail(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("lsgp.inputs.frames.import_module", fail)
+    monkeypatch.setattr("lsgp.inputs.containers.import_module", fail)
     with pytest.raises(ImportError, match=r"pandas is not installed.*library='polars'"):
         make_frame({}, "pandas")
     with pytest.raises(ImportError, match=r"polars is not installed.*library='pandas'"):

@@ -14,7 +14,6 @@ from lsgp.compute.text import warn_user
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.rows import LARGEST_RATIO, TrainingRows
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
-from lsgp.inputs.target_scale import in_units_of
 from lsgp.inputs.transforms import InputTransform, TargetScaler, fit_transform_kind
 from lsgp.inputs.transforms.column_statistics import column_statistics
 from lsgp.method.contract import LocalModel, LocalProblem
@@ -82,7 +81,7 @@ def with_known_noise(
     In the units of scaled targets it is the larger the less a target varies. A setting holds. The
     mean noise of rows is where tuning starts, which tunes what all levels are multiplied by.
     """
-    specification = in_units_of(specification, scaler)
+    specification = specification.in_units_of(scaler)
     noise_variance = specification.noise_variance
     if noise_variance is None:
         if mean_of_rows is None or "noise_variance" in specification.given:

@@ -18,8 +18,8 @@ from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import Answer, in_blocks, widen_scaled
-from lsgp.inputs.encoding.choose import MOST_SHUFFLED
-from lsgp.inputs.given import RandomState
+from lsgp.inputs.encoding.fit import MOST_SHUFFLED
+from lsgp.inputs.estimator_settings import RandomState
 from lsgp.inputs.labels import Labels, codes_of
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import ClassRows, Latent, default_link, fit_link, latent_of, log_pool

@@ -20,7 +20,7 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.explain import Merged, Part, check_left_out, explain_neighbors, pad
 from lsgp.ensemble.explanation import ExplainedQueries
 from lsgp.ensemble.predict import widen_scaled
-from lsgp.inputs.frames import make_frame, name_columns
+from lsgp.inputs.containers import make_frame, name_columns
 from lsgp.method.link import Latent, Link, latent_of, log_pool
 
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.text import count
-from lsgp.inputs.frames import make_frame, name_columns
+from lsgp.inputs.containers import make_frame, name_columns
 from lsgp.method.distribution import PredictiveDistribution
 
 Array = NDArray[np.float64]

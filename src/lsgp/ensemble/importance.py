@@ -22,7 +22,7 @@ from lsgp.compute.text import count
 from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.predict import predict_mean_without
-from lsgp.inputs.frames import make_frame
+from lsgp.inputs.containers import make_frame
 
 Array = NDArray[np.float64]
 

@@ -24,8 +24,9 @@ from lsgp.ensemble.classify import (
 from lsgp.ensemble.explain_classes import ClassExplanation, explain_classes
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
+from lsgp.inputs.containers import is_dask
 from lsgp.inputs.encoding import Encoder
-from lsgp.inputs.given import RandomState
+from lsgp.inputs.estimator_settings import RandomState
 from lsgp.inputs.labels import (
     Labels,
     check_labels,
@@ -35,7 +36,6 @@ from lsgp.inputs.labels import (
     require_room,
     weigh,
 )
-from lsgp.inputs.lazy import is_dask
 from lsgp.inputs.reading import read_more, read_places, read_training
 from lsgp.inputs.rows import TrainingRows, check_training_rows, names_of_targets
 from lsgp.inputs.transforms import TargetScaler

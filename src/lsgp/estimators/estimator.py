@@ -22,7 +22,6 @@ from lsgp.ensemble.build import build_given, build_tuned, warn_if_slow, with_kno
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.starts import warm_starts
 from lsgp.estimators.fitted import FittedEstimator
-from lsgp.inputs.angle import choose_angle
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
 from lsgp.inputs.encoding import (
     Encoder,
@@ -36,16 +35,17 @@ from lsgp.inputs.encoding import (
 )
 from lsgp.inputs.labels import Labels
 from lsgp.inputs.projections import find_projection
-from lsgp.inputs.quick import quick_copy
+from lsgp.inputs.quick import choose_angle, quick_copy
 from lsgp.inputs.reading import column_names
-from lsgp.inputs.rows import (
-    TrainingRows,
-    check_training_rows,
-    require_targets,
-)
+from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import specify
-from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
-from lsgp.inputs.target_scale import target_scale
+from lsgp.inputs.specification import (
+    DEFAULT_N_NEIGHBORS,
+    LIMITS,
+    Specification,
+    require_targets,
+    target_scale,
+)
 from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
 from lsgp.method.shape import UNCHANGED_SHAPE
 from lsgp.solvers.choose import seconds_on_host

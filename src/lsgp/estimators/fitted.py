@@ -16,24 +16,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from lsgp.backends.contract import Resources
 from lsgp.backends.cuda.device import telling
-from lsgp.compute.memory import parse_memory_budget
-from lsgp.compute.threads import resolve_n_jobs
+from lsgp.compute.threads import parse_memory_budget, resolve_n_jobs
 from lsgp.ensemble import view
 from lsgp.ensemble.describe import describe, describe_encoding, describe_html
 from lsgp.ensemble.effects import Effect, effects_by_name
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
-from lsgp.inputs.coordinates import Rotated, Sphere
-from lsgp.inputs.device_arrays import kind_of, refuse_device_arrays
-from lsgp.inputs.effort import Effort
+from lsgp.inputs.containers import kind_of, refuse_device_arrays
 from lsgp.inputs.encoding import Encoder
-from lsgp.inputs.estimator_settings import check_settings, flatten, settings_of
-from lsgp.inputs.given import GivenKernel, GivenTransform, GivenTrend, RandomState
-from lsgp.inputs.hyperparameters import Hyperparameters
-from lsgp.inputs.localizer import Localizer
+from lsgp.inputs.estimator_settings import (
+    GivenKernel,
+    GivenTransform,
+    GivenTrend,
+    RandomState,
+    check_settings,
+    flatten,
+    settings_of,
+)
 from lsgp.inputs.reading import check_numbers, column_names, read_queries
 from lsgp.inputs.setting import CLASSIFIER, add_settings, refuse_unknown, replace_fields
+from lsgp.inputs.setting_objects import Effort, Hyperparameters, Localizer, Rotated, Sphere
 from lsgp.inputs.settings import specify
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.arrays import on_host

@@ -24,10 +24,9 @@ from lsgp.ensemble.predict import check_kind, leave_one_out, predict_distributio
 from lsgp.ensemble.prior import sample_prior
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
-from lsgp.inputs.device_arrays import kind_of, to_host
+from lsgp.inputs.containers import is_dask, kind_of, to_host
 from lsgp.inputs.encoding import Encoder
-from lsgp.inputs.given import RandomState
-from lsgp.inputs.lazy import is_dask
+from lsgp.inputs.estimator_settings import RandomState
 from lsgp.inputs.reading import read_more, read_places, read_training
 from lsgp.inputs.recipes import kriging, paper
 from lsgp.inputs.rows import TrainingRows, check_training_rows, names_of_targets
