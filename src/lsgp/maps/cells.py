@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from pyproj import CRS
 
 from lsgp.compute.threads import resolve_n_jobs, run_blocks
-from lsgp.ensemble.average import predict_average
 from lsgp.ensemble.classify import classification_of
 from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.joint import predict_average
 from lsgp.ensemble.predict import check_kind
 from lsgp.ensemble.view import columns_of, inputs_of_rows, target_names
 from lsgp.estimators.classifier import LSGPClassifier
