@@ -18,7 +18,7 @@ from lsgp.backends.cuda import backend as cuda_backend
 from lsgp.backends.cuda import device, residence
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.forwarding import FallbackBackend, PlacedBackend
-from lsgp.inputs.device_arrays import kind_of
+from lsgp.inputs.containers import kind_of
 from lsgp.method import arrays
 from lsgp.method.contract import STATUS_IMPRECISE
 from lsgp.method.shape import Shape
@@ -264,7 +264,7 @@ def test_queries_on_another_device_are_taken_to_the_host(fake, monkeypatch):
     model = fit(X, y)
     elsewhere = DeviceArray(queries)
     monkeypatch.setattr(DeviceArray.device, "id", 3)
-    monkeypatch.setattr("lsgp.inputs.device_arrays._to_cupy", lambda like: DeviceArray)
+    monkeypatch.setattr("lsgp.inputs.containers._to_cupy", lambda like: DeviceArray)
     assert copied_by(model.predict, elsewhere)[0] == queries.shape
     check_answers(model, queries, DeviceArray, lambda array: array.values)
 
@@ -289,7 +289,7 @@ def test_tensors_of_the_host_are_arrays_of_the_host_answered_in_kind_if_asked_fo
     assert arrays.on_host(tensor) is tensor
     assert np.array_equal(arrays.floats(tensor), values)
     assert not kind_of(tensor).is_foreign
-    monkeypatch.setattr("lsgp.inputs.device_arrays.get_config", lambda: {"array_api_dispatch": 1})
+    monkeypatch.setattr("lsgp.inputs.containers.get_config", lambda: {"array_api_dispatch": 1})
     assert kind_of(tensor).is_foreign
     assert not kind_of(tensor).is_on_cuda
 

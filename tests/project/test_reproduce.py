@@ -14,13 +14,7 @@ import pytest
 from data_folder import data_folder
 
 from lsgp import Effort, LSGPRegressor
-from reproduction import (
-    DATASET_LABELS,
-    FULL,
-    Protocol,
-    published,
-    reproduce,
-)
+from reproduction import DATASET_LABELS, FULL, Protocol, published, reproduce
 from reproduction import run as run_module
 from reproduction.__main__ import main
 from reproduction.contents import write_contents

@@ -17,8 +17,8 @@ from pyproj import CRS
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import EncodedRows, input_names, input_number
 from lsgp.estimators.estimator import LSGPEstimator
-from lsgp.inputs.coordinates import sphere_of
-from lsgp.inputs.frames import make_frame
+from lsgp.inputs.containers import make_frame
+from lsgp.inputs.setting_objects import sphere_of
 from lsgp.maps.grid import (
     DEGREES,
     X_NAMES,
@@ -187,14 +187,6 @@ def without_nodata(array: xr.DataArray) -> xr.DataArray:
 
 
 # -- cells -----------------------------------------------------------------------------------------
-
-
-class Cells(NamedTuple):
-    """Cells of a window of the grid: their axes, and their inputs that are no coordinates."""
-
-    axes: tuple[NDArray[Any], ...]  # one per dimension of the grid
-    others: tuple[NDArray[Any], ...]  # with as many dimensions each, or of one value
-    wanted: NDArray[np.bool_] | None = None  # which cells are asked for; None: all
 
 
 def expand(
