@@ -95,7 +95,7 @@ def solves(
         scale_dof=4.0,
     )
     problem = LocalProblem(X.astype(dtype), y[:, None].astype(dtype), np.ones(n, dtype), model)
-    there = solve.upload_problem(problem, False, cuda.residence)
+    there = solve.upload_problem(problem, False, cuda.solves.residence)
     upload = cupy().asarray
     queries = upload(random.standard_normal((n_queries, d)).astype(dtype))
     neighbors = upload(random.integers(0, n, (n_queries, m)).astype(np.int32))
@@ -121,7 +121,7 @@ def predictions(n: int, d: int, n_queries: int, goal: float, n_jobs: int) -> Ite
     index = build_index(X, np.ones(d), n_jobs)
     block = np.ascontiguousarray(queries[: 1 << 18])
     request = SearchRequest(block, np.ones(d), 64)
-    found = on_device(lambda: search.find_nearest(index, request, cuda.residence))
+    found = on_device(lambda: search.find_nearest(index, request, cuda.solves.residence))
     name = f"n = {n:.0e}, d = {d}, 64 neighbors"
     yield Figure(f"search on the device, {name}", len(block) / found / MILLION, "million/s")
     settings = {"objective": None, "n_neighbors": 64, "input_transform": None}

@@ -57,6 +57,7 @@ CROSSES = {
 def fake(monkeypatch):
     """A device that is none; numbers are counted that leave it."""
     device.forget_devices()
+    monkeypatch.setattr(device, "_idle", {})
     monkeypatch.setitem(sys.modules, "cupy", CuPyOnHost())
     monkeypatch.setitem(sys.modules, "torch", TORCH)
     put_on_host(monkeypatch)
