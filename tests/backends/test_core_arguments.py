@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The native core refuses arguments that it was not made for."""
+"""The native core refuses arguments that it was not made for: in Python, not by a crash."""
 
 import numpy as np
 import pytest
@@ -60,57 +60,25 @@ def score_arguments(core, dtype):
 
 
 BY_QUERY = [f"{name}_by_query" for name in ("mean", "variance", "scale", "dof", "noise_unit")]
-ROWS = {"y": "y must have as many rows as X", "noise": "noise must have as many rows as X"}
-PREDICTIONS = {
-    **ROWS,
-    "queries": "neighbors must have one row per query",
-    "neighbors": "neighbors must have one row per query",
-    **dict.fromkeys(
-        ("mean", "variance", "scale", "dof", "status"), "the outputs must have one row per query"
-    ),
-}
-WRONG_SHAPES = {
-    predict_arguments: {
-        **PREDICTIONS,
-        "points": "points must have one area per query, and as many columns as X",
-    },
-    differentiate_arguments: {
-        **PREDICTIONS,
-        **dict.fromkeys(BY_QUERY, "the derivatives must have one row per query"),
-    },
-    coefficients_arguments: {
-        **ROWS,
-        "queries": "neighbors must have one row per query",
-        "neighbors": "neighbors must have one row per query",
-        **dict.fromkeys(
-            ("beta", "weight", "variance", "status"),
-            "the outputs must have one row per query, and one column per neighbor",
-        ),
-    },
-    score_arguments: {
-        **ROWS,
-        "targets": "neighbors must have one row per target",
-        "neighbors": "neighbors must have one row per target",
-        **dict.fromkeys(("loss", "gradient", "status"), "the outputs must have one row per target"),
-    },
-}
+FUNCTIONS = [predict_arguments, differentiate_arguments, coefficients_arguments, score_arguments]
+each_function = pytest.mark.parametrize("arguments", FUNCTIONS)
 
 
 @each_core
 @each_dtype
-@pytest.mark.parametrize("arguments", WRONG_SHAPES)
+@each_function
 def test_wrong_number_of_rows_is_a_value_error(core, dtype, arguments):
     function, values = arguments(core, dtype)
     function(*values.values())
-    for name, message in WRONG_SHAPES[arguments].items():
-        wrong = dict(values)
-        wrong[name] = np.ascontiguousarray(wrong[name][:-1])
-        with pytest.raises(ValueError, match=f"^{message}$"):
-            function(*wrong.values())
+    for name, value in values.items():
+        if isinstance(value, np.ndarray):
+            wrong = {**values, name: np.ascontiguousarray(value[:-1])}
+            with pytest.raises(ValueError, match=r"must have (one|as many)"):
+                function(*wrong.values())
 
 
 @each_core
-@pytest.mark.parametrize("arguments", WRONG_SHAPES)
+@each_function
 def test_wrong_dtype_dimension_or_layout_is_a_type_error(core, arguments):
     function, values = arguments(core, "float64")
     for name, value in values.items():
@@ -135,7 +103,7 @@ def test_outputs_that_cannot_be_written_are_refused(core):
 
 @each_core
 @each_dtype
-@pytest.mark.parametrize("arguments", WRONG_SHAPES)
+@each_function
 def test_row_that_does_not_exist_is_a_value_error(core, dtype, arguments):
     function, values = arguments(core, dtype)
     wrong = dict(values, neighbors=values["neighbors"].copy())

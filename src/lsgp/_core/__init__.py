@@ -20,19 +20,16 @@ INSTRUCTION_SETS = ("avx512", "avx2", "baseline")
 VARIABLE = "LSGP_INSTRUCTION_SET"
 
 
-def _is_built(name: str) -> bool:
-    return find_spec(f"{__name__}.{name}") is not None
-
-
 def available_instruction_sets() -> tuple[str, ...]:
     """The instruction sets that were built and that this processor can run, best first."""
-    if not _is_built("baseline"):
+    built = [name for name in INSTRUCTION_SETS if find_spec(f"{__name__}.{name}") is not None]
+    if "baseline" not in built:
         raise ImportError(
             "lsgp's native core is not built. Install the package (pip install .) "
             "instead of importing it from its source folder."
         )
     supported = import_module(f"{__name__}.baseline").supported_instruction_sets()
-    return tuple(name for name in INSTRUCTION_SETS if name in supported and _is_built(name))
+    return tuple(name for name in built if name in supported)
 
 
 def load(name: str) -> ModuleType:
@@ -46,21 +43,14 @@ def load(name: str) -> ModuleType:
     return import_module(f"{__name__}.{name}")
 
 
-def _choose() -> str:
-    available = available_instruction_sets()
-    forced = os.environ.get(VARIABLE, "")
-    if not forced:
-        return available[0]
-    if forced not in available:
-        raise ImportError(
-            f"The environment variable {VARIABLE} is {forced!r}, which this machine cannot run or "
-            f"this installation was not built with. Available: {', '.join(available)}. "
-            f"Unset {VARIABLE} to let lsgp choose."
-        )
-    return forced
-
-
+_available, _forced = available_instruction_sets(), os.environ.get(VARIABLE, "")
+if _forced and _forced not in _available:
+    raise ImportError(
+        f"The environment variable {VARIABLE} is {_forced!r}, which this machine cannot run or "
+        f"this installation was not built with. Available: {', '.join(_available)}. "
+        f"Unset {VARIABLE} to let lsgp choose."
+    )
 #: The instruction set in use.
-instruction_set: str = _choose()
+instruction_set: str = _forced or _available[0]
 #: The module compiled for it.
 core: ModuleType = load(instruction_set)

@@ -20,8 +20,7 @@ from scipy.linalg import cho_solve
 from scipy.spatial.distance import cdist
 
 from lsgp import _core
-from lsgp.backends.contract import AdjointSums, Array, Dense, Inverted
-from lsgp.backends.contract import Matrix as Matrix
+from lsgp.backends.contract import AdjointSums, Array, Dense, Inverted, Matrix
 from lsgp.backends.dense_single import factor_in_single
 from lsgp.backends.local_system import SMALLEST_PIVOT
 from lsgp.compute import blas
