@@ -27,7 +27,7 @@ import numpy as np
 import polars as pl
 
 from lsgp import Hyperparameters, LSGPRegressor, _core
-from lsgp.compute.memory import parse_memory_budget
+from lsgp.compute.threads import parse_memory_budget
 
 RESULTS = Path(__file__).parent / "results" / "predict_stream.json"
 N_TRAIN, N_NEIGHBORS = 100_000, 32

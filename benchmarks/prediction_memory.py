@@ -12,7 +12,7 @@ import numpy as np
 from figures import Figure, make_data, run_python
 
 from lsgp import LSGPRegressor
-from lsgp.compute.memory import parse_memory_budget
+from lsgp.compute.threads import parse_memory_budget
 
 MEMORY_BUDGET = "1GB"
 N_TRAIN, N_NEIGHBORS = 1_000_000, 32

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info
 from untuned import made
 
 from lsgp import Effort, LSGPRegressor
-from lsgp.backends.dense import matrix_bytes
+from lsgp.backends.dense_host import matrix_bytes
 from lsgp.method.kernels import KERNELS
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_system import FARTHEST, ExactSystem

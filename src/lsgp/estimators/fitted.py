@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lsgp.backends.contract import Resources
 from lsgp.backends.cuda.device import telling
-from lsgp.compute.memory import parse_memory_budget
-from lsgp.compute.threads import resolve_n_jobs
+from lsgp.compute.threads import parse_memory_budget, resolve_n_jobs
 from lsgp.ensemble import view
 from lsgp.ensemble.describe import describe, describe_encoding, describe_html
 from lsgp.ensemble.effects import Effect, effects_by_name

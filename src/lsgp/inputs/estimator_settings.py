@@ -82,7 +82,7 @@ def _is_n_jobs(value: Any) -> bool:
 
 
 def _is_memory_budget(value: Any) -> bool:
-    from lsgp.compute.memory import parse_memory_budget
+    from lsgp.compute.threads import parse_memory_budget
 
     parse_memory_budget(value)
     return True

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from lsgp.compute.memory import parse_memory_budget
+from lsgp.compute.threads import parse_memory_budget
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.link import ClassRows, Latent, latent_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.leaves import Nodes
+from lsgp.backends.grow import Nodes
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.dense import Dense
+from lsgp.backends.contract import Dense
 from lsgp.backends.dense_host import HOST, dense_for
 from lsgp.method.contract import SHARED_PARAMETERS, LocalProblem
 from lsgp.method.trend import solve_trend, trend_basis

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Derivatives of an exact GP's predictions in the queries, many queries at a time.
 
-The special case of `lsgp.backends.query_gradient` in which all weights are 1: only the correlations
+The special case of `lsgp.backends.local_system` in which all weights are 1: only the correlations
 with the query and the center of the trend depend on the query.
 """
 

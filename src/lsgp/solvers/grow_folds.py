@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.grow import Bins, Grown, Growth, Numbers, Watched, grow, grow_log_odds
-from lsgp.backends.leaves import join
+from lsgp.backends.grow import Bins, Grown, Growth, Numbers, Watched, grow, grow_log_odds, join
 from lsgp.compute.threads import run_blocks
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 

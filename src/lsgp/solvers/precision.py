@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from lsgp.backends.dense import Dense
+from lsgp.backends.contract import Dense
 from lsgp.method.contract import LocalModel
 
 #: Exact GPs of more than MOST_IN_DOUBLE rows are factored in single precision if the noise variance

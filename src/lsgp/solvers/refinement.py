@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.dense import InverseFactor
+from lsgp.backends.contract import InverseFactor
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import SystemSize
-from lsgp.backends.dense import matrix_bytes
+from lsgp.backends.dense_host import matrix_bytes
 from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, Predictions, concatenate_results, reorder_results
