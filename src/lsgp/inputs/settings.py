@@ -123,10 +123,13 @@ def specify(
     # An unknown trend has no variance that anything would be multiplied by.
     known = model.constant_variance if math.isfinite(model.constant_variance) else 0.0
     total, largest = 1.0 + model.noise_variance + known, 1e5 * limits.variance
-    if not model.signal_variance * total <= largest:
+    # The prior of a local scale is of so many rows, whose squares are summed.
+    n_prior = max(model.scale_dof, 1.0) if model.is_local_scale else 1.0
+    if not model.signal_variance * total * n_prior <= largest:
         raise ValueError(
             f"signal_variance={model.signal_variance:g}, with the noise and the trend {total:g} "
-            f"times as much, is more than {largest:g}. Reduce one of them."
+            f"times as much, and scale_dof={model.scale_dof:g}, is more than {largest:g}. Reduce "
+            "one of them."
         )
     n_neighbors = settings["n_neighbors"]
     return Specification(
