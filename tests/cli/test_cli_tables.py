@@ -26,8 +26,7 @@ from lsgp import LSGPRegressor
 from lsgp.cli import csv_table, tables
 from lsgp.cli.csv_table import CsvTable
 from lsgp.cli.errors import CommandError
-from lsgp.cli.outputs import open_output
-from lsgp.cli.tables import open_table
+from lsgp.cli.tables import open_output, open_table
 
 
 def read(path, numbers, others=(), content=None, **options):
@@ -229,7 +228,7 @@ def test_a_quote_that_is_never_closed_does_not_eat_all_memory(tmp_path, monkeypa
         (b"x,\xc3\xa9\n1,\xe9\n", "in UTF-8 up to some row, and then is not: b'\\\\xe9'"),
         (b"x,z\n" + b"1,2\n" * 500 + b"1,2,3\n" + b"1,2\n" * 500, "Row 501 of .* has 3 cells"),
         (b'x,z\n1,"5" pipe"\n2,3\n', "from row 1 on: .* Is every quote closed, and doubled"),
-        (b"x,z,x\n1,2,3\n", "two columns 'x': the 1st and the 3rd. Rename one"),
+        (b"x,z,x\n1,2,3\n", "two columns 'x': columns 1 and 3. Rename one"),
         (b"x, x\n1,2\n", "two columns 'x'"),
     ],
 )
