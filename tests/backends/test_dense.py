@@ -18,8 +18,7 @@ from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import STATUS_JITTERED, STATUS_NOT_FINITE, LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
 from lsgp.solvers.evidence import negative_log_evidence
-from lsgp.solvers.exact import ExactSolver
-from lsgp.solvers.exact_gradient import differentiate
+from lsgp.solvers.exact import ExactSolver, differentiate
 from lsgp.solvers.exact_system import LARGEST_EXACT, ExactSystem
 
 REASON = cuda.why_not()

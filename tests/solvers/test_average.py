@@ -14,8 +14,8 @@ from lsgp.compute.clock import Clock
 from lsgp.method.contract import LocalModel
 from lsgp.solvers.evidence import FLAT
 from lsgp.solvers.posterior import (
+    LENGTHSCALE,
     N_MEMBERS,
-    PRIOR,
     SCALE_DOF,
     Choices,
     Posterior,
@@ -244,7 +244,7 @@ def test_the_prior_is_in_units_of_the_inputs():
     unit = 2.0**20
     raw = LSGPRegressor(random_state=0, input_transform=None).fit(unit * X, y)
     scale = raw.fitted_[0].model.lengthscale
-    center = PRIOR.lengthscale * math.sqrt(5) * unit * X.std(axis=0)
+    center = LENGTHSCALE * math.sqrt(5) * unit * X.std(axis=0)
     assert (np.abs(np.log(scale / center)) < 6.0).all()
     found = raw.predict(unit * queries, return_std=True)
     assert np.corrcoef(plain[0], found[0])[0, 1] > 0.9

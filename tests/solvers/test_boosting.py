@@ -20,8 +20,7 @@ from lsgp.ensemble.predict import leave_one_out
 from lsgp.method.combination import blend_location
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.shape import UNCHANGED_SHAPE
-from lsgp.solvers.boosted import UNSEEN, BoostedTrees
-from lsgp.solvers.grow_folds import grow_folds
+from lsgp.solvers.boosted import UNSEEN, BoostedTrees, grow_folds
 from lsgp.storage.model_file import ModelFileError
 from lsgp.tuning.data import Problem
 from lsgp.tuning.hold_out import leave_one_out as hold_out_of

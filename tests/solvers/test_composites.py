@@ -12,17 +12,13 @@ from lsgp.backends import cpu, reference
 from lsgp.backends.contract import Systems
 from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import STATUS_OK, LocalModel, LocalProblem
-from lsgp.method.kernels import CHOSEN_FROM, KERNELS, Stationary
+from lsgp.method.kernels import CHOSEN_FROM, KERNELS, Stationary, SumKernel
 from lsgp.method.parameters import Parameters
 from lsgp.method.spectral import draw_waves
-from lsgp.method.sum_kernel import SumKernel
 from lsgp.search.index import build_index
 from lsgp.solvers.choose import change_rows, choose_solver
-from lsgp.solvers.evidence import negative_log_evidence
-from lsgp.solvers.exact import ExactSolver
-from lsgp.solvers.exact_fit import NOT_TUNED, negative_log_prior
-from lsgp.solvers.exact_gradient import differentiate
-from lsgp.solvers.exact_query import query_system
+from lsgp.solvers.evidence import NOT_TUNED, negative_log_evidence, negative_log_prior
+from lsgp.solvers.exact import ExactSolver, differentiate, query_system
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.storage.records import ArrayStore, Reader, write_record
 

@@ -20,17 +20,18 @@ from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
 from lsgp.method.parameters import Parameters
-from lsgp.solvers.evidence import BAD_EVIDENCE, negative_log_evidence
-from lsgp.solvers.exact import ExactSolver
-from lsgp.solvers.exact_fit import (
+from lsgp.solvers.evidence import (
+    BAD_EVIDENCE,
     NOT_TUNED,
     ROUNDING_NOISE,
     EvidenceProblem,
     ExactGP,
     make_exact,
+    negative_log_evidence,
     negative_log_prior,
     with_noise_of_targets,
 )
+from lsgp.solvers.exact import ExactSolver
 
 
 def draw():

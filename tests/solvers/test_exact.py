@@ -17,9 +17,7 @@ from lsgp.method.contract import STATUS_JITTERED, STATUS_NOT_FINITE, STATUS_OK, 
 from lsgp.method.kernels import KERNELS
 from lsgp.search.index import build_index
 from lsgp.solvers.choose import choose_solver
-from lsgp.solvers.exact import ExactSolver
-from lsgp.solvers.exact_gradient import differentiate
-from lsgp.solvers.exact_query import query_system
+from lsgp.solvers.exact import ExactSolver, differentiate, query_system
 from lsgp.solvers.exact_system import ExactSystem
 
 EXACT = TOLERANCES["float64"]

@@ -18,8 +18,7 @@ from lsgp.inputs.labels import Labels, one_hot
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.contract import LocalModel
 from lsgp.method.link import least_prior_share
-from lsgp.solvers.label_posterior import LabelPosterior
-from lsgp.solvers.laplace import Covariance, LaplaceGP, find_mode
+from lsgp.solvers.laplace import Covariance, LabelPosterior, LaplaceGP, find_mode
 from lsgp.solvers.log_odds import laplace_held_out
 from lsgp.solvers.posterior import N_MEMBERS, Choices
 from lsgp.tuning.jobs import Job
@@ -52,7 +51,9 @@ def test_two_classes_agree_with_scikit_learn():
     gp = make_gp(X, y)
     kernel = ConstantKernel(2.0, "fixed") * RBF([0.7, 1.3], "fixed")
     other = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
-    assert gp.log_evidence == pytest.approx(other.log_marginal_likelihood_value_, rel=1e-6)
+    assert np.mean([mode.log_evidence for mode in gp.modes]) == pytest.approx(
+        other.log_marginal_likelihood_value_, rel=1e-6
+    )
     queries = make_labels(40, seed=1)[0]
     # It integrates the sigmoid by five error functions, and this by MacKay's formula.
     np.testing.assert_allclose(
@@ -93,7 +94,6 @@ def test_leaving_one_out_is_close_to_a_fit_without_it(n_classes):
         kept = np.arange(80) != row
         known = (y[kept], np.ones(79), gp.prior, gp.prior_share)
         without.append(LaplaceGP.fit(gp.covariance, X[kept], *known).log_proba(X[[row]])[0])
-    np.testing.assert_allclose(np.exp(gp.leave_one_out()[rows]), np.exp(without), atol=0.03)
     labels = Labels(y, np.ones(80), gp.prior, TargetScaler.fit(one_hot(y, n_classes)))
     folds = np.random.default_rng(0).permutation(80) % 5
     held_out = laplace_held_out(gp, X, labels.known, rows, folds)
@@ -216,7 +216,9 @@ def test_evidence_and_covariances_of_draws_are_those_of_the_members(n_classes):
         known = (y, labels.weight, labels.prior, 1e-3)
         gp = LaplaceGP.fit(covariance, X - X.mean(axis=0), *known)
         n_counted = 1.0 if n_classes == 2 else n_classes / 2.0
-        assert found[i] == pytest.approx(n_counted * gp.log_evidence, abs=1e-6)
+        assert found[i] == pytest.approx(
+            n_counted * np.mean([mode.log_evidence for mode in gp.modes]), abs=1e-6
+        )
     members = _integrate(
         choices, [make_space(X, labels.scaler.transform(one_hot(y, n_classes)))], labels, job
     )
@@ -264,4 +266,4 @@ def test_rows_that_go_are_forgotten():
             member.gp.covariance, member.gp.Z, y[kept], np.ones(50), member.gp.prior, 1e-3
         )
         np.testing.assert_array_equal(member.gp.codes, y[kept])
-        assert again.log_evidence == pytest.approx(member.gp.log_evidence)
+        np.testing.assert_allclose(again.modes[0].log_evidence, member.gp.modes[0].log_evidence)

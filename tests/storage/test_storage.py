@@ -21,7 +21,7 @@ from lsgp import Hyperparameters, LSGPClassifier, LSGPRegressor
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.georeference import Georeference
 from lsgp.inputs.setting import Frozen
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import SumKernel
 from lsgp.search.approximate import encode
 from lsgp.search.index import build_index
 from lsgp.solvers.choose import choose_solver

@@ -9,7 +9,7 @@ import pytest
 from small_data import make_data
 from untuned import made
 
-import lsgp.solvers.exact_fit
+import lsgp.solvers.evidence
 from lsgp import Effort, LSGPClassifier, LSGPRegressor
 from lsgp.tuning.budget import BUDGETS
 from lsgp.tuning.space import Space
@@ -20,7 +20,7 @@ EFFORTS = ("fast", "balanced", "best")
 def work_of(action):
     """What tuning computes, in multiply-adds of its systems: seconds depend on what else runs."""
     total = [0.0]
-    evaluate, evidence = Space.evaluate, lsgp.solvers.exact_fit.negative_log_evidence
+    evaluate, evidence = Space.evaluate, lsgp.solvers.evidence.negative_log_evidence
 
     def counted(self, model, sample, objective):
         n_targets, m = sample.neighbors.shape
@@ -33,7 +33,7 @@ def work_of(action):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Space, "evaluate", counted)
-        patch.setattr(lsgp.solvers.exact_fit, "negative_log_evidence", counted_evidence)
+        patch.setattr(lsgp.solvers.evidence, "negative_log_evidence", counted_evidence)
         result = action()
     return total[0], result
 

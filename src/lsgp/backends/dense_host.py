@@ -33,8 +33,7 @@ from lsgp.backends.pairs import (
 from lsgp.compute import lapack
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.method.kernels import Composite
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import SumKernel
 
 Array = NDArray[np.float64]
 
@@ -74,7 +73,7 @@ Slopes = Callable[[Array], Array]
 def correlate_with_slopes(model: LocalModel, z: Array, rows: Array) -> tuple[Array, Slopes]:
     """Correlations (q, n) of scaled queries and rows, and sums of their derivatives."""
     kernel = model.correlation
-    if isinstance(kernel, Composite):
+    if isinstance(kernel, SumKernel):
         return correlate(model, z, rows), partial(_sum_slopes, kernel, z, rows)
     formula = kernel.formula
     assert formula is not None, "an exact system is one of differences of scaled inputs"
@@ -89,7 +88,7 @@ def correlate_with_slopes(model: LocalModel, z: Array, rows: Array) -> tuple[Arr
     return rho, sum_slopes
 
 
-def _sum_slopes(kernel: Composite, z: Array, rows: Array, weights: Array) -> Array:
+def _sum_slopes(kernel: SumKernel, z: Array, rows: Array, weights: Array) -> Array:
     return np.asarray(kernel.sum_slopes(z, rows, weights), dtype=float)
 
 

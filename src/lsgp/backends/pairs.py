@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from lsgp import _core
 from lsgp.backends.dense import AdjointSums, through_distances
 from lsgp.method.contract import LocalModel
-from lsgp.method.kernels import KERNELS
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import KERNELS, SumKernel
 
 Array = NDArray[np.float64]
 

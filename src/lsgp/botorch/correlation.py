@@ -22,8 +22,7 @@ from lsgp.botorch.functions import as_tensor, elementwise, inputs_of
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.method import localizers
 from lsgp.method.contract import LocalModel, LocalProblem, jitters
-from lsgp.method.kernels import KERNELS
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import KERNELS, SumKernel
 from lsgp.solvers.errors import trend_deviations
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.local import LocalSolver

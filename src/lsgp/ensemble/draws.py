@@ -35,7 +35,7 @@ from lsgp.ensemble.joint import correlation_of_errors
 from lsgp.ensemble.predict import check_kind, predict_distribution
 from lsgp.method.contract import LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.kernels import Composite
+from lsgp.method.kernels import SumKernel
 from lsgp.method.spectral import Waves, draw_waves
 from lsgp.search.contract import SearchRequest
 from lsgp.solvers.errors import trend_deviations
@@ -218,7 +218,7 @@ def _draw_errors(
         group.put(errors, slice(None), normal)
         return
     problem, kernel = solver.problem, solver.problem.model.kernel
-    assert isinstance(kernel, str | Composite), "an object is not known to be stationary"
+    assert isinstance(kernel, str | SumKernel), "an object is not known to be stationary"
     waves = draw_waves(kernel, problem.X.shape[1], _spacing(solver), group.waves)
     drawn = _Errors(fitted, solver, _Functions.draw(problem, waves, group.streams), resources)
     share = len(group.draws) * len(group.columns) / errors.shape[1]
@@ -256,7 +256,7 @@ class _Errors(NamedTuple):
         def work(start: int, stop: int) -> None:
             queries = self.fitted.inputs_of(X[start:stop])
             with one_blas_thread():
-                smoothed = smoother.smooth(queries, Block(plan, start, failures))
+                smoothed = smoother(queries, Block(plan, start, failures))
                 missed = functions.at(queries) - smoothed.values
                 missed += np.einsum("qa,ac->qc", smoothed.by_trend, functions.trend)
             variance = np.asarray(smoothed.variance, dtype=float)

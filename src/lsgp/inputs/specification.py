@@ -16,9 +16,9 @@ from lsgp.method.contract import (
     LocalModel,
 )
 from lsgp.method.kernels import (
-    Composite,
     Groups,
     KernelSetting,
+    SumKernel,
     kernel_of,
 )
 
@@ -150,7 +150,7 @@ class Specification(NamedTuple):
         """The same of an exact GP, which has no localizer."""
         own = self.model
         local = model.replace(localizer=own.localizer, localizer_decay=own.localizer_decay)
-        if isinstance(model.kernel, Composite):
+        if isinstance(model.kernel, SumKernel):
             if len(self.kernels) == 1:
                 return False  # somebody has said which kernel it is
             # One of those that tuning chooses from, and it makes composites by itself.

@@ -29,6 +29,9 @@ SHARED_BOUNDS = {
     "scale_dof": (0.7, 7.0),
 }
 
+#: A place on a surface has two coordinates: a projection takes two inputs, and its outputs, however
+#: many, vary in two directions.
+N_PROJECTED = 2
 #: A logarithm within this distance of a bound counts as at the bound.
 AT_BOUND = 1e-6
 
@@ -188,3 +191,20 @@ class Parameters:
     def n_lengthscales(self, model: LocalModel) -> int:
         """Number of log lengthscales, the first entries of the vector."""
         return model.correlation.n_lengthscales(self.groups_of(model))
+
+
+def scale_together(scale: Array, is_linked: NDArray[np.bool_]) -> Array:
+    """Replace the standard deviations (e,) of linked columns by a common one.
+
+    The common one is that of each of two directions with the same total variance. It is infinite,
+    as for a constant column, where all linked columns are constant.
+    """
+    if not is_linked.any():
+        return scale
+    deviations = np.where(np.isinf(scale), 0.0, scale)[is_linked]
+    largest = float(deviations.max())
+    common = np.inf
+    if largest > 0:
+        # Relative to the largest, so that no square overflows or underflows.
+        common = largest * float(np.sqrt(((deviations / largest) ** 2).sum() / N_PROJECTED))
+    return np.where(is_linked, common, scale)

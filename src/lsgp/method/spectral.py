@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.stats import qmc
 
-from lsgp.method.kernels import Composite
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import SumKernel
 
 Array = NDArray[np.float64]
 
@@ -138,7 +137,7 @@ def _multiply_tiles(rows: Array, columns: Array) -> Array:
 
 
 def draw_waves(
-    kernel: str | Composite, n_inputs: int, finest: float, rng: np.random.Generator
+    kernel: str | SumKernel, n_inputs: int, finest: float, rng: np.random.Generator
 ) -> Waves:
     """Draw waves of a kernel, down to the ``finest`` scale that matters, in lengthscales."""
     if isinstance(kernel, SumKernel):

@@ -24,11 +24,10 @@ from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import KINDS, InputTransform, Projection, Rotation, Sphere, TargetScaler
 from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.kernels import CHOSEN_FROM, KERNELS
+from lsgp.method.kernels import CHOSEN_FROM, KERNELS, SumKernel
 from lsgp.method.link import LinearLogits, Link
 from lsgp.method.localizers import LOCALIZERS
 from lsgp.method.shape import Shape
-from lsgp.method.sum_kernel import SumKernel
 from lsgp.search.approximate import ApproximateIndex, Codes
 from lsgp.search.index import NeighborIndex
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees

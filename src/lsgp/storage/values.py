@@ -20,7 +20,7 @@ from lsgp.inputs.effort import Effort
 from lsgp.inputs.hyperparameters import Hyperparameters
 from lsgp.inputs.localizer import Localizer
 from lsgp.inputs.setting import Frozen
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import SumKernel
 from lsgp.storage.model_file import ModelFileError
 
 #: scikit-learn's own kernels, which are all in one module.

@@ -16,11 +16,11 @@ from lsgp.backends.dense import matrix_bytes
 from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, Predictions, concatenate_results, reorder_results
+from lsgp.method.kernels import SumKernel
 from lsgp.method.parameters import finds_no_noise
-from lsgp.method.sum_kernel import SumKernel
 from lsgp.search.lattice import shortest_on_levels
-from lsgp.solvers.evidence import BAD_EVIDENCE
-from lsgp.solvers.exact_fit import (
+from lsgp.solvers.evidence import (
+    BAD_EVIDENCE,
     LITTLE_GAIN,
     NEGLIGIBLE_GAIN,
     EvidenceProblem,
@@ -28,8 +28,7 @@ from lsgp.solvers.exact_fit import (
     make_exact,
     with_shortest,
 )
-from lsgp.solvers.exact_system import ExactSystem, largest_exact
-from lsgp.solvers.precision import choose_precision
+from lsgp.solvers.exact_system import ExactSystem, choose_precision, largest_exact
 from lsgp.solvers.prices import cost_of_evidence, cost_of_exact
 from lsgp.tuning.budget import RUNGS, Budget, Rung
 from lsgp.tuning.data import USUAL_N_NEIGHBORS, Data, Problem

@@ -73,9 +73,10 @@ class Judge:
         predicted = distribution_of(predictions, model.noise_of(noise))
         losses = np.full(len(y), BAD_LOSS)
         objective = self.data.objective
-        if not failed and local is not None:
+        if not failed and local is not None and not objective.judges_predictions:
             problem, sample = local
-            losses = objective.judge(predicted, y, problem, *sample)
+            scorer, resources = self.data.backend, self.data.resources
+            losses = objective.score(problem, *sample, scorer, resources).loss
         elif not failed:
             losses = objective.losses(predicted, y)
         losses = np.where(np.isfinite(losses), losses, BAD_LOSS)

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from lsgp.backends.dense_host import HOST
 from lsgp.inputs.labels import Labels, one_hot
-from lsgp.solvers.exact_fit import make_exact
-from lsgp.solvers.label_posterior import MOST_CLASSES, integrate_labels
-from lsgp.solvers.laplace import LaplaceGP
+from lsgp.solvers.evidence import make_exact
+from lsgp.solvers.laplace import MOST_CLASSES, LaplaceGP, integrate_labels
 from lsgp.solvers.log_odds import N_FOLDS, fit_logistic, laplace_held_out, logistic_held_out
 from lsgp.solvers.posterior import Choices
 from lsgp.solvers.prices import cost_of_exact, cost_of_logistic, cost_of_logistic_fits

@@ -29,7 +29,7 @@ from lsgp.search.contract import SearchIndex, stack_neighbors
 from lsgp.search.exclusions import Exclusions
 from lsgp.search.index import build_index
 from lsgp.search.suitability import suits
-from lsgp.solvers.nodes import TARGET_NODE, Nodes, has_same_spread
+from lsgp.solvers.coarse import TARGET_NODE, Nodes, has_same_spread
 from lsgp.solvers.objective import BAD_LOSS, Objective, Scorer
 from lsgp.tuning.hold_out import HoldOut, Layer
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from lsgp.backends.grow import log_proba_of_odds
 from lsgp.inputs.labels import Labels, one_hot
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.solvers.boosted import UNSEEN, BoostedTrees
-from lsgp.solvers.grow_folds import MOST_CLASSES, grow_folds
+from lsgp.solvers.boosted import MOST_CLASSES, UNSEEN, BoostedTrees, grow_folds
 from lsgp.solvers.prices import cost_of_trees
 from lsgp.tuning.budget import Rung
 from lsgp.tuning.class_members import TreesMember

@@ -18,7 +18,7 @@ from lsgp.inputs.transforms.column_statistics import (
 from lsgp.inputs.transforms.inputs import KINDS, LINKED_KINDS, InputTransform
 from lsgp.inputs.transforms.projection import Projection
 from lsgp.inputs.transforms.yeo_johnson import fit_power, yeo_johnson
-from lsgp.method.linked_scale import scale_together
+from lsgp.method.parameters import scale_together
 
 Float = NDArray[np.float64]
 
