@@ -17,8 +17,7 @@ from lsgp import LSGPRegressor
 from lsgp.backends import cpu
 from lsgp.backends.contract import ScoreRequest, Systems
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions, SearchRequest
 from lsgp.search.index import build_index
 
 GEMM_SIZE = 1500

@@ -14,8 +14,7 @@ from lsgp.method.kernels import KERNELS
 from lsgp.method.spread import spread_variance
 from lsgp.search import coarse
 from lsgp.search.coarse import UnitRequest, build_coarse_tree, search_units
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchRequest
 from lsgp.search.index import build_index
 from lsgp.solvers.coarse import Nodes
 

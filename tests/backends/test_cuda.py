@@ -37,8 +37,7 @@ from lsgp.method.contract import (
     LocalProblem,
 )
 from lsgp.search.coarse import UnitRequest, build_coarse_tree
-from lsgp.search.contract import TooManyNeighborsError
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, TooManyNeighborsError
 from lsgp.search.index import build_index
 
 

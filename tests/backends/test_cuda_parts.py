@@ -14,8 +14,7 @@ from lsgp.backends.cuda.device import Device
 from lsgp.backends.cuda.modules import allow_shared_memory
 from lsgp.backends.cuda.sources import PARTS, source_of
 from lsgp.search.coarse import UnitRequest, build_coarse_tree, search_units
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions, SearchRequest
 from lsgp.search.index import build_index
 
 

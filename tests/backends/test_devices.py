@@ -27,7 +27,7 @@ from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.cuda.placed import PlacedBackend
 from lsgp.backends.fallback import MOST_ON_HOST, FallbackBackend
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.search.exclusions import NO_EXCLUSIONS
+from lsgp.search.contract import NO_EXCLUSIONS
 from lsgp.search.index import build_index
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.solvers.evidence import negative_log_evidence

@@ -24,7 +24,7 @@ from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.fallback import FallbackBackend
 from lsgp.backends.gathering import Gathering
 from lsgp.compute.clock import Clock, OutOfTimeError
-from lsgp.compute.interrupts import ThreadPool
+from lsgp.compute.threads import ThreadPool
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.tuning import jobs
 

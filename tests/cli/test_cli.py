@@ -68,7 +68,7 @@ def test_explanations_sum_to_the_mean(cli_files, tmp_path, capsys):
 def test_explanations_on_the_terminal(cli_files, capsys):
     run_ok("explain", cli_files / "model.lsgp", cli_files / "missing.csv", "--rows", "7,8,9")
     captured = capsys.readouterr()
-    assert "1 row not explained: a missing input" in captured.err
+    assert "missing.csv not explained: a missing input" in captured.err
     assert [line[:6] for line in captured.out.splitlines() if "Row" in line] == ["Row 7:", "Row 9:"]
     run_ok("explain", cli_files / "model.lsgp", cli_files / "data.csv", "--summary")
     assert len(capsys.readouterr().out.splitlines()) == 4
@@ -173,7 +173,7 @@ def test_session_of_the_readme_works(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(code, {})
     # The commands as they are, but without waiting for the end of tuning.
-    monkeypatch.setattr("lsgp.cli.estimators.given_settings", lambda options: {"max_time": 0.5})
+    monkeypatch.setattr("lsgp.cli.models.given_settings", lambda options: {"max_time": 0.5})
     for command in commands.strip().splitlines():
         prompt, program, *arguments = shlex.split(command)
         assert (prompt, program) == ("$", "lsgp")

@@ -108,7 +108,7 @@ def test_predict_explains_in_one_line(cli_files, monkeypatch, capsys, arguments,
     )
     if arguments[1] == "late.csv":
         # The first block must not show it: what it is not, a column cannot become.
-        monkeypatch.setattr("lsgp.cli.csv_file.BLOCK_BYTES", 8)
+        monkeypatch.setattr("lsgp.cli.csv_table.BLOCK_BYTES", 8)
     assert message in error_of(capsys, "predict", *arguments, "-o", "out.csv")
     assert not (cli_files / "out.csv").exists()
     assert not list(cli_files.glob(".*.tmp"))

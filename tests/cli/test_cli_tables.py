@@ -23,11 +23,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsgp import LSGPRegressor
-from lsgp.cli import csv_file, csv_table, outputs, parquet_table
+from lsgp.cli import csv_table, outputs, tables
 from lsgp.cli.csv_table import CsvTable
 from lsgp.cli.errors import CommandError
 from lsgp.cli.outputs import open_output
-from lsgp.cli.tables import open_table, separator_of
+from lsgp.cli.tables import open_table
 
 
 def read(path, numbers, others=(), **options):
@@ -52,7 +52,7 @@ def test_rows_do_not_depend_on_the_size_of_blocks(tmp_path, monkeypatch, block_b
     path = tmp_path / ("a.csv.gz" if is_zipped else "a.csv")
     text = frame.write_csv().encode()
     path.write_bytes(gzip.compress(text) if is_zipped else text)
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(csv_table, "MAX_CHUNK_ROWS", 4)
     found, chunks = read(path, ["x", "n"], ["text"])
     expected = pl.read_csv(io.BytesIO(text)).select(pl.col("x", "n").cast(pl.Float64), "text")
@@ -80,7 +80,7 @@ def test_blocks_are_rows_as_they_were_written(rows, quoting, block_bytes, encodi
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         path = Path(folder) / "a.csv"
         path.write_bytes(text.getvalue().encode(encoding))
-        patch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
+        patch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
         found, _ = read(path, [], ["a", "b", "c"])
     assert [tuple(cell or "" for cell in row) for row in found.rows()] == rows
 
@@ -91,7 +91,7 @@ def test_a_lone_quote_in_a_cell_is_a_character(tmp_path, monkeypatch, block_byte
     cells = ['5" pipe', 'pipe 5"', 'a "b" c', "plain", "d"] * 4
     lines = [f'{k},{cell},"{k},""x"" "' for k, cell in enumerate(cells)]
     (tmp_path / "a.csv").write_text("\n".join(["n,text,z", *lines]))
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
     found, _ = read(tmp_path / "a.csv", [], names)
     expected = {"n": list(range(20)), "text": cells, "z": [f'{k},"x" ' for k in range(20)]}
     assert found.to_dict(as_series=False) == {name: expected[name] for name in names}
@@ -99,7 +99,7 @@ def test_a_lone_quote_in_a_cell_is_a_character(tmp_path, monkeypatch, block_byte
 
 def test_rows_with_too_many_cells_are_refused_wherever_they_are(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("x,z\n" + "1,2\n" * 500 + "1,2,3\n" + "1,2\n" * 500)
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", 100)
     with pytest.raises(CommandError, match=r"Row 501 of .* has 3 cells, but there are 2 columns"):
         read(tmp_path / "a.csv", ["x"])
 
@@ -162,7 +162,7 @@ def test_columns_without_a_name_are_known_by_their_place_and_not_used(tmp_path):
 
 @pytest.mark.parametrize("block_bytes", [7, 10_000])
 def test_files_in_latin_1_are_read_and_said(tmp_path, monkeypatch, block_bytes):
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
     (tmp_path / "a.csv").write_bytes("größe,ort\n1,a\n2,“Köln”\n".encode("cp1252"))
     with open_table(str(tmp_path / "a.csv")) as table:
         frame = pl.concat([chunk.frame for chunk in table.chunks(["größe"], ["ort"])])
@@ -192,7 +192,7 @@ def write_cells(path, n, strays):
 
 @pytest.mark.parametrize("block_bytes", [2000, 10**6])
 def test_few_unreadable_cells_are_missing_and_known(tmp_path, monkeypatch, block_bytes):
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
     write_cells(tmp_path / "a.csv", 5000, {4001: "-", 4500: "n.d.", 4990: "4,5", 4995: "."})
     # A comma inside would be a column of its own.
     text = (tmp_path / "a.csv").read_text().replace("4,5", '"4,5"')
@@ -220,7 +220,7 @@ def test_many_unreadable_cells_are_refused_wherever_they_are(tmp_path, monkeypat
         column.unreadable.refuse("x", "a.csv", column.n_cells)
     # Behind the rows that say what a column is.
     write_cells(tmp_path / "a.csv", 3000, {2000 + k: "late" for k in range(40)})
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 4000)
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", 4000)
     with pytest.raises(CommandError, match="'late' in row 2,000, 'late' in row 2,001"):
         read(tmp_path / "a.csv", ["x"])
 
@@ -248,7 +248,7 @@ def test_kinds_of_columns(tmp_path):
 def test_parquet_is_read_in_slices(tmp_path, monkeypatch):
     frame = pl.DataFrame({"x": range(2500), "t": [str(k) for k in range(2500)]})
     frame.write_parquet(tmp_path / "a.parquet", row_group_size=700)
-    monkeypatch.setattr(parquet_table, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(tables, "CHUNK_BYTES", 1)
     found, chunks = read(tmp_path / "a.parquet", ["x"], ["t"])
     assert found.equals(frame.with_columns(pl.col("x").cast(pl.Float64)))
     assert [chunk.frame.height for chunk in chunks] == [1000, 1000, 500]
@@ -256,8 +256,8 @@ def test_parquet_is_read_in_slices(tmp_path, monkeypatch):
 
 def test_a_quote_that_is_never_closed_does_not_eat_all_memory(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text('x,z\n1,"2\n' + "3,4\n" * 1000)
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 100)
-    monkeypatch.setattr(csv_file, "MAX_CELL_BYTES", 1000)
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(csv_table, "MAX_CELL_BYTES", 1000)
     with pytest.raises(CommandError, match="Is every quote closed"):
         CsvTable(str(tmp_path / "a.csv"))
 
@@ -302,7 +302,7 @@ def test_names_that_end_in_tsv_are_written_with_tabs(tmp_path):
     frame = pl.DataFrame({"x": [1.5], "a\tb": ["c d"]})
     for name in ("a.tsv", "a.TSV.gz"):
         path = str(tmp_path / name)
-        with open_output(path, "csv", dict(frame.schema), separator_of(path)) as output:
+        with open_output(path, "csv", dict(frame.schema)) as output:
             output.write(frame)
         assert read(path, ["x"], ["a\tb"])[0].rows() == [(1.5, "c d")]
     assert (tmp_path / "a.tsv").read_text() == 'x\t"a\tb"\n1.5\tc d\n'

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lsgp import Effort, LSGPRegressor
-from lsgp.compute.locks import ForkableLock
+from lsgp.compute.threads import ForkableLock
 from lsgp.solvers.exact_system import ExactSystem
 
 pytestmark = [

@@ -14,7 +14,7 @@ import pytest
 
 from lsgp import LSGPRegressor, TuningStoppedWarning
 from lsgp.compute.clock import Interrupts, OutOfTimeError
-from lsgp.compute.interrupts import interrupts_later
+from lsgp.compute.threads import interrupts_later
 from lsgp.tuning import jobs
 from lsgp.tuning.search import Search
 
@@ -23,7 +23,7 @@ from lsgp.tuning.search import Search
 PROGRAM = textwrap.dedent(
     """
     import signal, sys, threading
-    from lsgp.compute.interrupts import ThreadPool, result_of
+    from lsgp.compute.threads import ThreadPool, result_of
     from lsgp.compute.threads import run_blocks
 
     enter, left = threading.Condition.__enter__, [-1]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import cholesky, inv
 
-from lsgp.compute import lapack
+from lsgp.compute import blas
 
 
 def positive(n, seed=0):
@@ -21,19 +21,19 @@ def test_factor_and_inverses_are_scipy_s(n):
     matrix = positive(n)
     expected = cholesky(matrix, lower=True)
     found = matrix.copy()
-    assert lapack.factor(found)
+    assert blas.factor(found)
     np.testing.assert_allclose(np.tril(found), expected, rtol=1e-12, atol=1e-12)
     # What is above the diagonal stays.
     np.testing.assert_array_equal(np.triu(found, 1), np.triu(matrix, 1))
     inverse_factor = np.tril(found)
-    lapack.invert_factor(inverse_factor)
+    blas.invert_factor(inverse_factor)
     np.testing.assert_allclose(inverse_factor @ expected, np.eye(n), atol=1e-10)
-    lapack.invert_from_factor(found)
+    blas.invert_from_factor(found)
     np.testing.assert_allclose(np.tril(found), np.tril(inv(matrix)), rtol=1e-8, atol=1e-12)
 
 
 def test_a_matrix_without_a_factor_is_told():
-    assert not lapack.factor(-np.eye(3))
+    assert not blas.factor(-np.eye(3))
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_a_matrix_without_a_factor_is_told():
 )
 def test_other_arrays_are_refused(matrix):
     with pytest.raises(TypeError, match="square C-contiguous matrix of float64"):
-        lapack.factor(matrix)
+        blas.factor(matrix)
 
 
 def test_a_read_only_matrix_is_refused():
     matrix = positive(3)
     matrix.flags.writeable = False
     with pytest.raises(TypeError, match="may change"):
-        lapack.factor(matrix)
+        blas.factor(matrix)
 
 
 def test_other_threads_run_meanwhile():
@@ -64,7 +64,7 @@ def test_other_threads_run_meanwhile():
 
     def work():
         began.set()
-        lapack.factor(matrix)
+        blas.factor(matrix)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -80,10 +80,10 @@ def test_other_threads_run_meanwhile():
 def test_factors_may_have_single_precision():
     matrix = positive(40).astype(np.float32)
     before = matrix.copy()
-    assert lapack.factor(matrix)
+    assert blas.factor(matrix)
     np.testing.assert_array_equal(np.triu(matrix, 1), np.triu(before, 1))
     expected = cholesky(before.astype(float), lower=True)
     np.testing.assert_allclose(np.tril(matrix), expected, rtol=1e-4, atol=1e-4)
     # All else has double precision.
     with pytest.raises(TypeError, match="matrix of float64"):
-        lapack.invert_factor(matrix)
+        blas.invert_factor(matrix)

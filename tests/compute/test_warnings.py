@@ -4,7 +4,7 @@
 import threading
 import warnings
 
-from lsgp.compute.warn import listening, warn_user
+from lsgp.compute.text import listening, warn_user
 
 
 def test_each_thread_hears_its_own_warnings_alone():

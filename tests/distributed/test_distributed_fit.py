@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss
 import lsgp.distributed
 from lsgp import LSGPClassifier, LSGPRegressor, Rotated, Sphere
 from lsgp.distributed import fitting
-from lsgp.distributed.regions import Boxes, Regions
+from lsgp.distributed.partitioning import Boxes, Regions
 
 N = 900
 rng = np.random.default_rng(1)

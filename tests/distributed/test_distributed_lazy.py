@@ -146,7 +146,7 @@ def test_a_saved_model_is_opened_once_per_process_by_its_path(tmp_path, processe
         np.testing.assert_array_equal(part.compute(), wanted)
 
     def n_open():
-        return len(transfer._open)
+        return transfer._open.cache_info().currsize
 
     assert set(processes.run(n_open).values()) == {1}
 
@@ -178,7 +178,7 @@ def test_a_file_that_is_replaced_after_the_question_is_refused(tmp_path):
     path = tmp_path / "model.lsgp"
     PLAIN.save(path)
     lazy = lsgp.distributed.predict(path, da.from_array(NEW, chunks=(10, 2)))
-    transfer._open.clear()  # as in a worker that has yet to open it
+    transfer._open.cache_clear()  # as in a worker that has yet to open it
     LSGPRegressor().set_params(**FAST).fit(X, -Y[:, 0]).save(path)
     with pytest.raises(ValueError, match=r"model\.lsgp was replaced since the prediction was"):
         lazy.compute(scheduler="synchronous")
@@ -188,7 +188,7 @@ def test_a_path_that_a_worker_does_not_see_is_named(tmp_path):
     path = tmp_path / "model.lsgp"
     PLAIN.save(path)
     lazy = lsgp.distributed.predict(path, da.from_array(NEW, chunks=(10, 2)))
-    transfer._open.clear()
+    transfer._open.cache_clear()
     path.unlink()
     with pytest.raises(FileNotFoundError, match=r"model\.lsgp is not there on the worker"):
         lazy.compute(scheduler="synchronous")
@@ -245,9 +245,8 @@ def test_a_task_uses_one_thread_of_the_core():
         seen.append(options)
         return X[:, 0]
 
-    ensemble = PLAIN.ensemble_
     shell = SimpleNamespace(n_jobs=8, verbose=1, predict=predict)
-    estimator = transfer.opened(shell, ensemble)
+    estimator = transfer.opened(shell)
     assert (estimator.n_jobs, estimator.verbose) == (1, 0)
     assert shell.n_jobs == 8
 

@@ -198,7 +198,7 @@ def test_levels_of_chunks_are_in_the_order_of_the_rows(n_chunks):
     cells = [f"l{k}" for k in rng.integers(0, 40, 100)]
     whole = Contents.of(cells_of(np.array(cells, object)[:, None])[0])
     chunks = np.array_split(np.array(cells, object)[:, None], n_chunks)
-    (joined,) = reading._joined([[Contents.of(cells_of(chunk)[0])] for chunk in chunks])
+    (joined,) = reading.join_contents([[Contents.of(cells_of(chunk)[0])] for chunk in chunks])
     assert joined.distinct == whole.distinct
     assert joined.counts.tolist() == whole.counts.tolist()
 
@@ -209,4 +209,4 @@ def test_columns_of_too_many_texts_are_named(monkeypatch):
         [Contents("id", "object", 2, 0, 0, cells, np.array([1, 1]))] for cells in ("ab", "cd")
     )
     with pytest.raises(ValueError, match=r"Column 'id' has more than 3 distinct cells"):
-        reading._joined([one, other])
+        reading.join_contents([one, other])

@@ -13,15 +13,13 @@ from lsgp.backends import BACKENDS
 from lsgp.backends.contract import Resources
 from lsgp.distributed import rows as tasks
 from lsgp.distributed.cluster import Cluster
-from lsgp.distributed.index import ClusterIndex
-from lsgp.distributed.regions import Boxes, Regions
+from lsgp.distributed.partitioning import Boxes, Regions, split
 from lsgp.distributed.rows import Rows
-from lsgp.distributed.space import ClusterSpace
-from lsgp.distributed.store import Columns, RowStore
+from lsgp.distributed.search import ClusterIndex, RowStore
+from lsgp.distributed.space import ClusterSpace, Columns
 from lsgp.inputs.settings import specify
 from lsgp.inputs.transforms import fit_transform_kind
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions, SearchRequest
 from lsgp.search.index import build_index
 from lsgp.tuning.hold_out import Layer
 from lsgp.tuning.space import Space
@@ -80,11 +78,11 @@ def far(client):
     """Rows in three partitions whose numbers start at 2³³, and the same rows at hand."""
     rows = X[:600]
     chunk = Rows(np.arange(600), rows, Y[:600, None], np.ones(600))
-    pieces = tasks.split(chunk, FAR, Regions.of_sample(rows, 3))
+    pieces = split(chunk, FAR, Regions.of_sample(rows, 3))
     cluster = Cluster(client)
-    own = [tasks.Summary.of(piece, 0) for piece in pieces]
+    own = [tasks.Summary.of(piece) for piece in pieces]
     boxes = Boxes(np.array([each.X.low for each in own]), np.array([each.X.high for each in own]))
-    futures = [cluster.submit("part", tasks.join, [piece]) for piece in pieces]
+    futures = [cluster.submit("part", Rows.join, [piece]) for piece in pieces]
     return RowStore(cluster, futures, [each.n for each in own], boxes), rows
 
 

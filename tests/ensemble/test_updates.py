@@ -11,10 +11,8 @@ import pytest
 from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.method.contract import LocalProblem
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
-from lsgp.search.growing import GrowingIndex
-from lsgp.search.index import NeighborIndex, build_index
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchRequest
+from lsgp.search.index import GrowingIndex, NeighborIndex, build_index
 from lsgp.solvers.choose import choose_solver
 
 

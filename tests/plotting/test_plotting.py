@@ -12,8 +12,8 @@ from tuned import regressor
 from lsgp import LSGPRegressor
 from lsgp.ensemble.assessment import assess
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.plotting.calibration import coverage_band, pit_histogram
-from lsgp.plotting.tuning import largest_shown
+from lsgp.plotting.models import largest_shown
+from lsgp.plotting.quality import coverage_band, pit_histogram
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -200,8 +200,8 @@ def test_bands_hold_calibrated_predictions_as_often_as_they_say():
     assert np.mean((shares >= low) & (shares <= high)) == pytest.approx(0.95, abs=0.02)
     inside = []
     for _ in range(200):
-        found = pit_histogram(rng.uniform(size=500))
-        inside.append(np.mean((found.frequency >= found.low) & (found.frequency <= found.high)))
+        _, frequency, _, (low, high) = pit_histogram(rng.uniform(size=500))
+        inside.append(np.mean((frequency >= low) & (frequency <= high)))
     assert np.mean(inside) == pytest.approx(0.95, abs=0.03)
 
 

@@ -18,7 +18,7 @@ from lsgp import LSGPRegressor, __version__
 from lsgp.plotting.style import number
 from lsgp.report import page as page_module
 from lsgp.report import write_report
-from lsgp.report.extrapolation import extrapolation_scores
+from lsgp.report.regression import extrapolation_scores
 
 NASTY = "<script>alert(1)</script>"
 VOID = {"meta", "link", "br"}

@@ -8,9 +8,8 @@ import pytest
 
 import lsgp.distributed.fitting as cluster_fitting
 from lsgp import LSGPClassifier, LSGPRegressor, _core
-from lsgp.search.approximate import CHOSEN_RECALL, ApproximateIndex, approximate, encode
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.approximate import CHOSEN_RECALL, approximate
+from lsgp.search.contract import Exclusions, SearchRequest
 from lsgp.search.index import build_index
 
 N, D, K = 20_000, 8, 64
@@ -89,7 +88,7 @@ def test_distances_are_those_of_the_exact_search_and_in_order(uniform):
 
 def test_equal_distances_are_ordered_by_row():
     X = np.random.default_rng(0).integers(0, 3, size=(12_000, D)).astype(float)
-    near = encode(build_index(X, np.ones(D)), reach=1.0, recall=1.0)
+    near = build_index(X, np.ones(D)).encoded(reach=1.0, recall=1.0)
     found = near.measure(SearchRequest(X[:50].copy(), np.ones(D), 40))
     same = np.diff(found.distances, axis=1) == 0
     assert same.any()
@@ -119,7 +118,7 @@ def test_half_codes_lose_hardly_any_neighbor(kind, matter):
         queries = np.concatenate([X[:20], X[20:40] + 0.1 * X.std(), 3.0 * X[40:50]])
         for unit in (lengthscale, np.ones(d)):
             index = build_index(X, unit)
-            near = encode(index, reach=1.0, recall=1.0)
+            near = index.encoded(reach=1.0, recall=1.0)
             true = index.measure(SearchRequest(queries, lengthscale, k))
             found = near.measure(SearchRequest(queries, lengthscale, k))
             # Of equally distant ones, up to rounding, any counts. Tails alone make codes coarse.
@@ -133,7 +132,7 @@ def test_many_inputs_of_few_values_lose_hardly_any_neighbor(n_values, d):
     # Their differences are the same number in each input: rounded alike, they were lost together.
     X = np.random.default_rng(4).integers(0, n_values, size=(12_000, d)).astype(float)
     index = build_index(X, np.ones(d))
-    near = encode(index, reach=1.0, recall=1.0)
+    near = index.encoded(reach=1.0, recall=1.0)
     for k in (16, 256):
         true = index.measure(SearchRequest(X[:10] + 0.05, np.ones(d), k))
         found = near.measure(SearchRequest(X[:10] + 0.05, np.ones(d), k))
@@ -168,7 +167,7 @@ def test_what_is_excluded_is_not_found_and_the_rest_is(uniform, kind):
 def test_what_too_few_rows_are_left_for_is_searched_exactly():
     X = points_of("uniform", 10_000)
     index = build_index(X, np.ones(D))
-    near = encode(index, reach=0.02, recall=0.5)
+    near = index.encoded(reach=0.02, recall=0.5)
     groups = np.where(np.arange(10_000) < 30, 0, 1).astype(np.int32)
     exclusions = Exclusions(None, None, groups, np.ones(4, np.int32))
     found = near.measure(SearchRequest(X[:4].copy(), np.ones(D), 64, exclusions))
@@ -182,7 +181,7 @@ def test_what_too_few_rows_are_left_for_is_searched_exactly():
 def test_trees_of_any_size_are_searched_without_gaps(n):
     X = points_of("clusters", n)
     index = build_index(X, np.ones(D))
-    near = encode(index, reach=1.0, recall=1.0)
+    near = index.encoded(reach=1.0, recall=1.0)
     k = min(n, 20)
     true = index.search(SearchRequest(X[:50].copy(), np.ones(D), k))
     assert share_found(near.search(SearchRequest(X[:50].copy(), np.ones(D), k)), true) > 0.999
@@ -197,7 +196,7 @@ def test_rows_come_and_go(uniform):
     found = grown.search(SearchRequest(X[:10].copy(), np.ones(D), 2))
     np.testing.assert_array_equal(found, np.c_[np.arange(10), N + np.arange(10)])
     assert grown.recall == near.recall
-    assert isinstance(grown.compact(), ApproximateIndex)
+    assert grown.compact().codes is not None
     fewer = near.keep_rows(np.arange(N) >= 5)
     np.testing.assert_array_equal(
         fewer.search(SearchRequest(X[5:10].copy(), np.ones(D), 1))[:, 0], range(5)
@@ -209,7 +208,7 @@ def test_few_inputs_few_rows_and_radii_are_searched_exactly():
         index = build_index(points_of("uniform", n, d), np.ones(d))
         assert approximate(index, np.ones(d), k) is index
     index = build_index(points_of("uniform"), np.ones(D))
-    near = encode(index, 0.1, 0.5)
+    near = index.encoded(0.1, 0.5)
     request = SearchRequest(index.points()[:5].copy(), np.ones(D), None, radius=0.3)
     np.testing.assert_array_equal(near.search(request), index.search(request))
 
@@ -241,7 +240,7 @@ def test_the_core_refuses_codes_of_another_tree(uniform):
     for name, array in near.codes._asdict().items():
         wrong = near.codes._replace(**{name: array[1:].copy()})
         with pytest.raises(ValueError, match=f"{name} must have shape"):
-            _core.core.encode_tree(index.tree, *wrong)
+            _core.core.encode_tree(index.arrays, *wrong)
         with pytest.raises(ValueError, match=f"{name} must have shape"):
             replace(near, codes=wrong).search(SearchRequest(np.zeros((1, D)), np.ones(D), 1))
     with pytest.raises(ValueError, match=r"reach must be in \(0, 1\]"):

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from naive_search import draw_exclusions, naive_search, pad
 
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchRequest
 from lsgp.search.index import build_index
 
 N, Q, K = 8000, 100, 48

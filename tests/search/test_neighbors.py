@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from naive_search import draw, draw_exclusions, lattice, naive_search, pad, within
 
 from lsgp import _core
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
-from lsgp.search.index import LEAF_SIZE, build_index
-from lsgp.search.radius import MOST_WITHIN, radii_of
-from lsgp.search.suitability import suits
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchRequest
+from lsgp.search.index import LEAF_SIZE, build_index, suits
+from lsgp.search.patterns import MOST_WITHIN, radii_of
 
 #: An index in the model's own metric, and one in units that have nothing to do with it.
 each_unit = pytest.mark.parametrize("unit_of", [np.copy, lambda x: 1.7 / x**3])
@@ -319,7 +317,7 @@ def test_native_functions_refuse_arrays_that_do_not_fit():
         (_core.core.find_nearest, (), outputs),
         (_core.core.find_within, (1.0, 9), (np.empty(q, np.int64),)),
     ):
-        arrays = [*index.tree, queries, np.ones(2), *excluded, *written]
+        arrays = [*index.arrays, queries, np.ones(2), *excluded, *written]
 
         def ask(given, function=function, limits=limits):
             function(tuple(given[:3]), *given[3:5], *limits, tuple(given[5:10]), *given[10:])

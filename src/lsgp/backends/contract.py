@@ -27,8 +27,13 @@ from lsgp.method.contract import (
 )
 from lsgp.method.kernels import Kernel
 from lsgp.search.coarse import UnitRequest
-from lsgp.search.contract import LARGEST_SYSTEM, SearchIndex, SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import (
+    LARGEST_SYSTEM,
+    NO_EXCLUSIONS,
+    Exclusions,
+    SearchIndex,
+    SearchRequest,
+)
 
 Array = NDArray[np.floating]
 

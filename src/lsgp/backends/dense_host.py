@@ -30,7 +30,7 @@ from lsgp.backends.pairs import (
     sum_of_two,
     sum_pairs,
 )
-from lsgp.compute import lapack
+from lsgp.compute import blas
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import SumKernel
@@ -116,10 +116,10 @@ def _drop_below(least: float, values: Array) -> Array:
 def invert_positive(matrix: Array) -> Array | None:
     """Inverse Cholesky factor, in place of the lower triangle; None if there is no such factor."""
     matrix = np.ascontiguousarray(matrix)
-    if not lapack.factor(matrix) or (np.diag(matrix) ** 2 <= SMALLEST_PIVOT).any():
+    if not blas.factor(matrix) or (np.diag(matrix) ** 2 <= SMALLEST_PIVOT).any():
         return None
     _clear_above(matrix)
-    lapack.invert_factor(clean(matrix))
+    blas.invert_factor(clean(matrix))
     return clean(matrix)
 
 
@@ -208,7 +208,7 @@ class HostCovariance:
         self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
     ) -> AdjointSums:
         """The inverse takes the place of the factor."""
-        lapack.invert_from_factor(self.factor)
+        blas.invert_from_factor(self.factor)
         left = right = alpha / math.sqrt(unit)
         if trend is not None:
             left, right = (np.column_stack([left, own]) for own in trend)
@@ -267,7 +267,7 @@ class HostDense:
             A, by_r2 = correlate_pairs(z, model)
             sum_up = partial(sum_pairs, z, by_r2)
         A[np.diag_indices(len(z))] += model.noise_variance * noise
-        return HostCovariance(A, sum_up) if lapack.factor(A) else None
+        return HostCovariance(A, sum_up) if blas.factor(A) else None
 
 
 def _no_factor(model: LocalModel, z: Array, status: int) -> Inverted:

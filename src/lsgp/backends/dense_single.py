@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from lsgp.compute import lapack
+from lsgp.compute import blas
 from lsgp.method.contract import LocalModel
 
 Array = NDArray[np.float64]
@@ -189,14 +189,14 @@ def _of_matrix(model: LocalModel, z: Array, diagonal: Array, matrix: Singles) ->
     triangles = []
     for rows in _blocks(len(z)):
         triangle = np.tril(matrix[rows, rows]).astype(float)
-        lapack.invert_factor(triangle)
+        blas.invert_factor(triangle)
         triangles.append(triangle.astype(np.float32))
     return SingleFactor(model, z, diagonal, matrix, triangles, np.full(len(z), np.nan))
 
 
 def _factor(matrix: Singles, noise: Array) -> bool:
     """The Cholesky factor in place of the lower triangle; False if noise was lost in rounding."""
-    if not lapack.factor(matrix) or (np.diag(matrix) ** 2 <= 0.5 * noise.min()).any():
+    if not blas.factor(matrix) or (np.diag(matrix) ** 2 <= 0.5 * noise.min()).any():
         return False
     for rows in _blocks(len(matrix)):
         part = matrix[rows, : rows.start]

@@ -17,7 +17,7 @@ from lsgp.backends.contract import Backend
 from lsgp.backends.cuda.device import DeviceError
 from lsgp.backends.dense import Covariance, Dense, InverseFactor, Inverted
 from lsgp.backends.forwarding import ForwardingBackend, forwarded
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
 from lsgp.method.contract import LocalModel, LocalProblem
 
 Matrix = NDArray[np.float64]

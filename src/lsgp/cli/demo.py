@@ -226,7 +226,7 @@ def _draw_panel(axis: Axes, data: Doppler, fit: Fit, mse: float, color: str) -> 
     axis.tick_params(labelsize=9)
 
 
-def run(options: argparse.Namespace, voice: Voice) -> None:
+def run_demo(options: argparse.Namespace, voice: Voice) -> None:
     output, sizes = Path(options.output), dict.fromkeys(options.sizes)
     if min(sizes) < FEWEST_POINTS:
         raise CommandError(f"--sizes: at least {FEWEST_POINTS} training points are needed.")

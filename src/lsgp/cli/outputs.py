@@ -16,12 +16,11 @@ from typing import IO
 import polars as pl
 
 from lsgp.cli.console import Voice
-from lsgp.cli.errors import CommandError
-from lsgp.cli.files import check_output
+from lsgp.cli.errors import CommandError, check_output
 from lsgp.cli.table import DataType
-from lsgp.cli.tables import format_of
+from lsgp.cli.tables import format_of, separator_of
 from lsgp.compute.files import replace_file
-from lsgp.compute.interrupts import interrupts_later
+from lsgp.compute.threads import interrupts_later
 
 #: Frames that wait to be written.
 QUEUE_LENGTH = 2
@@ -44,16 +43,17 @@ def table_output(options: argparse.Namespace, voice: Voice) -> str:
 
 @contextmanager
 def open_output(
-    path: str, kind: str, schema: dict[str, DataType], separator: str = ","
+    path: str, kind: str, schema: dict[str, DataType]
 ) -> Iterator[CsvWriter | ParquetWriter]:
     """A writer of frames with this schema; "-" is CSV on stdout."""
+    separator = separator_of(path)
     if path == "-":
         yield CsvWriter(sys.stdout.buffer, schema, separator)
         sys.stdout.buffer.flush()
         return
-    with replace_file(path) as temporary, _named_errors(path):
-        if kind == "parquet":
-            with temporary.open("wb") as file:
+    try:
+        with replace_file(path) as temporary, temporary.open("wb") as file:
+            if kind == "parquet":
                 writer = ParquetWriter(file, schema)
                 try:
                     yield writer
@@ -61,21 +61,14 @@ def open_output(
                 except BaseException:
                     writer.abandon()
                     raise
-        elif path.lower().endswith(".gz"):
-            # Without a name inside: it would be that of the temporary file.
-            with temporary.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw) as zipped:
-                yield CsvWriter(zipped, schema, separator)
-        else:
-            with temporary.open("wb") as file:
+            elif path.lower().endswith(".gz"):
+                # Without a name inside: it would be that of the temporary file.
+                with gzip.GzipFile("", "wb", 6, file) as zipped:
+                    yield CsvWriter(zipped, schema, separator)
+            else:
                 yield CsvWriter(file, schema, separator)
-
-
-@contextmanager
-def _named_errors(path: str) -> Iterator[None]:
-    """Say which file could not be written: a full disk has no name."""
-    try:
-        yield
     except OSError as error:
+        # A full disk has no name.
         if error.filename is not None:
             raise
         raise CommandError(f"{path} cannot be written: {error.strerror or error}.") from error
@@ -87,8 +80,7 @@ class CsvWriter:
     def __init__(
         self, file: IO[bytes] | gzip.GzipFile, schema: dict[str, DataType], separator: str
     ) -> None:
-        self._file = file
-        self._schema, self._separator = schema, separator
+        self._file, self._schema, self._separator = file, schema, separator
         self.write(pl.DataFrame(schema=schema), is_header=True)
 
     def write(self, frame: pl.DataFrame, is_header: bool = False) -> None:
@@ -130,17 +122,18 @@ class ParquetWriter:
 
     def finish(self) -> None:
         """Write what is left and the footer."""
-        self._frames.put(None)
-        while self._thread.is_alive():
-            # With a timeout, because a wait without one ignores Ctrl-C on Windows.
-            self._thread.join(POLL)
+        self._end()
         self._raise_if_failed()
 
     def abandon(self) -> None:
         """End the thread; the file is of no use."""
         self._is_abandoned = True
+        self._end()
+
+    def _end(self) -> None:
         self._frames.put(None)
         while self._thread.is_alive():
+            # With a timeout, because a wait without one ignores Ctrl-C on Windows.
             self._thread.join(POLL)
 
     def _raise_if_failed(self) -> None:
@@ -151,22 +144,16 @@ class ParquetWriter:
     def _run(self) -> None:
         from polars.io.plugins import register_io_source
 
+        def pull(*_: object) -> Iterator[pl.DataFrame]:
+            yield pl.DataFrame(schema=self._schema)
+            while (frame := self._frames.get()) is not None and not self._is_abandoned:
+                yield frame
+            if self._is_abandoned:
+                raise InterruptedError("abandoned")
+
         try:
-            source = register_io_source(self._pull, schema=self._schema)
+            source = register_io_source(pull, schema=self._schema)
             source.sink_parquet(self._file, row_group_size=ROW_GROUP_SIZE)
         except BaseException as error:
             # It is raised in the thread that writes frames.
             self._error = error
-
-    def _pull(
-        self,
-        with_columns: list[str] | None,
-        predicate: object,
-        n_rows: int | None,
-        batch_size: int | None,
-    ) -> Iterator[pl.DataFrame]:
-        yield pl.DataFrame(schema=self._schema)
-        while (frame := self._frames.get()) is not None and not self._is_abandoned:
-            yield frame
-        if self._is_abandoned:
-            raise InterruptedError("abandoned")

@@ -9,18 +9,9 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
-UNITS = {
-    "": 1,
-    "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-    "TIB": 2**40,
-}
+UNITS = {"": 1, "B": 1}
+for _power, _letter in enumerate("KMGT", start=1):
+    UNITS |= {f"{_letter}B": 1000**_power, f"{_letter}IB": 1024**_power}
 
 
 def parse_memory_budget(budget: str | int) -> int:
@@ -31,22 +22,15 @@ def parse_memory_budget(budget: str | int) -> int:
     budget : str or int
         Bytes, or a number with a unit: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB
         (powers of 1024), in any case.
-
-    Examples
-    --------
-    >>> from lsgp.compute.memory import parse_memory_budget
-    >>> parse_memory_budget("1GB"), parse_memory_budget("1.5 KiB"), parse_memory_budget(4096)
-    (1000000000, 1536, 4096)
     """
     remedy = "Pass a positive number of bytes, or a string such as '1GB' or '512MiB'."
-    n_bytes = 0
     if isinstance(budget, Integral) and not isinstance(budget, bool):
         n_bytes = int(budget)
     elif isinstance(budget, str):
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+|[0-9]+\.)\s*([A-Za-z]*)\s*", budget)
-        if match is None or match.group(2).upper() not in UNITS:
+        if match is None or match[2].upper() not in UNITS:
             raise ValueError(f"memory_budget is {budget!r}, which is not a size. {remedy}")
-        n_bytes = int(float(match.group(1)) * UNITS[match.group(2).upper()])
+        n_bytes = int(float(match[1]) * UNITS[match[2].upper()])
     else:
         raise TypeError(f"memory_budget is {budget!r}, of type {type(budget).__name__}. {remedy}")
     if n_bytes < 1:

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers in sentences."""
+"""Sentences for users: numbers in them, and warnings that point at the user's own line."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+#: Packages whose lines mean nothing to users: what calls lsgp on their behalf.
+INSIDE = frozenset({"lsgp", "sklearn", "contextlib", "joblib"})
+
+#: Where this thread's warnings go instead, while somebody listens.
+_listener: ContextVar[list[str] | None] = ContextVar("_listeners", default=None)
 
 
 def placed(what: str, device: str | None) -> str:
-    """What is done, and on which device, if it is one.
-
-    Examples
-    --------
-    >>> from lsgp.compute.text import placed
-    >>> placed("Tuning", None), placed("Tuning", "NVIDIA H200")
-    ('Tuning', 'Tuning on NVIDIA H200')
-    """
+    """The work, and the device that does it, if it is one: "Tuning on NVIDIA H200"."""
     return what if device is None else f"{what} on {device}"
 
 
@@ -71,3 +74,32 @@ def percents(shares: Sequence[float], digits: int = 0) -> list[str]:
         f"< {1 / unit:.{digits}f} %" if parts == 0 and value > 0 else f"{parts / unit:.{digits}f} %"
         for parts, value in zip(floors, exact, strict=True)
     ]
+
+
+@contextmanager
+def listening() -> Iterator[list[str]]:
+    """Gather what would be warned of in this thread, and in no other.
+
+    `warnings.catch_warnings` is of the whole process: with tasks on several threads, each would
+    take the warnings of others.
+    """
+    heard: list[str] = []
+    token = _listener.set(heard)
+    try:
+        yield heard
+    finally:
+        _listener.reset(token)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the nearest line that is outside of the library and of scikit-learn."""
+    heard = _listener.get()
+    if heard is not None:
+        heard.append(message)
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in INSIDE:
+            break
+    warnings.warn(message, category, stacklevel=level)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lsgp.backends import choose_backend
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.rows import LARGEST_RATIO, TrainingRows
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
@@ -20,8 +20,7 @@ from lsgp.inputs.transforms.column_statistics import column_statistics
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.search.approximate import approximate, rebuild
 from lsgp.search.contract import SearchIndex
-from lsgp.search.index import build_index
-from lsgp.search.suitability import suits
+from lsgp.search.index import build_index, suits
 from lsgp.solvers.choose import choose_solver
 from lsgp.solvers.exact import ExactSolver
 from lsgp.tuning.outcome import Outcome

@@ -23,7 +23,7 @@ from lsgp.inputs.given import RandomState
 from lsgp.inputs.labels import Labels, codes_of
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.link import ClassRows, Latent, default_link, fit_link, latent_of, log_pool
-from lsgp.search.arrays import numbered
+from lsgp.search.contract import numbered
 from lsgp.solvers.log_odds import N_FOLDS
 from lsgp.solvers.solver import Block
 from lsgp.tuning.budget import BUDGETS

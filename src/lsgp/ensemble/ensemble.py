@@ -20,7 +20,7 @@ from lsgp.inputs.transforms import Projection, TargetScaler
 from lsgp.method.combination import blend_location, combine
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.shape import UNCHANGED_SHAPE, Shape
-from lsgp.search.copies import find_copies
+from lsgp.search.patterns import find_copies
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import change_backend
 from lsgp.solvers.exact import ExactSolver

@@ -23,7 +23,7 @@ from lsgp.inputs.transforms import Sphere
 from lsgp.method.combination import combine
 from lsgp.method.contract import Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions
 from lsgp.solvers.failures import Failures
 
 Array = NDArray[np.float64]

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.transforms import column_statistics, subsample
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchRequest
 from lsgp.solvers.solver import Solver
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import Resources
-from lsgp.compute import lapack
+from lsgp.compute import blas
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import check_kind, predict_distribution
@@ -88,7 +88,7 @@ def nearest_correlation(matrix: Array) -> Array:
     """
     shifted = matrix.copy()
     shifted[np.diag_indices(len(matrix))] += ROUNDING
-    if not np.isfinite(matrix).all() or lapack.factor(shifted):
+    if not np.isfinite(matrix).all() or blas.factor(shifted):
         return matrix
     values, vectors = np.linalg.eigh(matrix)
     root = vectors * np.sqrt(np.maximum(values, 0.0))

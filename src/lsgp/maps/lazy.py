@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from lsgp.compute.blas import one_blas_thread
 from lsgp.distributed.transfer import opened, transfer
-from lsgp.ensemble.ensemble import Ensemble
 from lsgp.maps.cells import MapQuestion
 from lsgp.maps.inputs import Cells, expand
 from lsgp.maps.plan import MapPlan
@@ -32,7 +31,6 @@ def lazy_values(plan: MapPlan) -> Any:
         # Coordinates are indexes, which are never lazy, unless they are taken as plain values.
         inputs += [source.variable.to_base_variable().chunk(wanted).data, tuple(places)]
     sent = transfer(plan.model)
-    model, ensemble = sent.arguments
     own = tokenize(*(part.name for part in inputs[::2]), plan.question, chunks)
     return da.blockwise(
         _answer_chunk,
@@ -41,8 +39,7 @@ def lazy_values(plan: MapPlan) -> Any:
         question=plan.question,
         dims=grid.dims,
         other_dims=tuple(source.dims for source in plan.sources.others.values()),
-        model=model,
-        ensemble=ensemble,
+        model=sent.model,
         new_axes={n_dims: len(plan.variables)},
         dtype=np.dtype(plan.question.dtype),
         meta=np.empty((0,) * (n_dims + 1), plan.question.dtype),
@@ -56,7 +53,6 @@ def _answer_chunk(
     dims: tuple[object, ...],
     other_dims: tuple[tuple[object, ...], ...],
     model: object,
-    ensemble: Ensemble | None = None,
 ) -> NDArray[Any]:
     axes, others = parts[: len(dims)], parts[len(dims) :]
     cells = Cells(
@@ -64,4 +60,4 @@ def _answer_chunk(
         tuple(expand(np.asarray(o), d, dims) for o, d in zip(others, other_dims, strict=True)),
     )
     with one_blas_thread():
-        return question.answer(opened(model, ensemble), cells)  # type: ignore[arg-type]
+        return question.answer(opened(model), cells)  # type: ignore[arg-type]

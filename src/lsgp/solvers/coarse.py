@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from lsgp.backends.host import noise_unit
-from lsgp.compute.locks import ForkableLock
-from lsgp.compute.threads import run_blocks
+from lsgp.compute.threads import ForkableLock, run_blocks
 from lsgp.method.contract import LocalModel, LocalProblem, Predictions
 from lsgp.method.spread import spread_variance
 from lsgp.search.coarse import CoarseTree, UnitRequest, build_coarse_tree
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions, SearchRequest
 from lsgp.solvers import errors
 from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.solver import Block, Rows, UnitInfo

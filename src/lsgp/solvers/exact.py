@@ -16,7 +16,7 @@ from lsgp.backends.dense_host import TILE, are_finite, correlate_with_slopes, de
 from lsgp.backends.dense_single import SingleFactor
 from lsgp.backends.local_system import SMALLEST_VARIANCE, Covariance, LocalSystem, unsolved
 from lsgp.compute.blas import one_blas_thread
-from lsgp.compute.locks import ForkableLock
+from lsgp.compute.threads import ForkableLock
 from lsgp.method import contract
 from lsgp.method.arrays import on_host
 from lsgp.method.contract import Predictions, QueryGradients, concatenate_results, reorder_results

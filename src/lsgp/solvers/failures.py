@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import RowsOfQueries
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
 

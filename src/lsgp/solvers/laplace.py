@@ -28,7 +28,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import expit, log_expit
 
-from lsgp.compute import lapack
+from lsgp.compute import blas
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.clock import Clock
 from lsgp.method.kernels import kernel_of
@@ -93,7 +93,7 @@ def find_mode(K: Array, y: Array, weight: Array) -> Mode:
         root = np.sqrt(W)
         B = root[:, None] * K * root
         B[np.diag_indices(n)] += 1.0
-        lapack.factor(B)
+        blas.factor(B)
         b = W * f + weight * (y - p)
         g = b - root * cho_solve((B, True), root * (K @ b), check_finite=False)
         new = K @ g

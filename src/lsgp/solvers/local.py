@@ -15,8 +15,7 @@ from lsgp.backends.host import noise_unit
 from lsgp.backends.local_system import LocalSystem, solve_system
 from lsgp.method.arrays import on_host
 from lsgp.method.contract import Coefficients, LocalProblem, Predictions, QueryGradients
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchRequest
 from lsgp.solvers import errors
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block, Rows, RowValues, Smoothed, Smoother, Solver

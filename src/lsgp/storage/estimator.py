@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from lsgp.backends import is_here
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.storage.model_file import (

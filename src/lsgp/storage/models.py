@@ -10,7 +10,6 @@ from lsgp.backends import choose_backend
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import LocalProblem
-from lsgp.search.approximate import ApproximateIndex
 from lsgp.search.index import NeighborIndex
 from lsgp.solvers.choose import choose_solver
 from lsgp.storage.records import ArrayStore, Reader, Stored, write_record
@@ -24,7 +23,7 @@ class StoredModel:
 
     transform: InputTransform
     problem: LocalProblem
-    index: NeighborIndex | ApproximateIndex
+    index: NeighborIndex
     n_neighbors: int | None
     weight: float
     is_integrated: bool
@@ -33,7 +32,7 @@ class StoredModel:
 def write_model(fitted: FittedModel, name: str, store: ArrayStore) -> Stored:
     """The model as JSON; its arrays are put in the store."""
     index = fitted.index.compact()  # as live updates have left it, it may be in parts
-    if not isinstance(index, NeighborIndex | ApproximateIndex):
+    if not isinstance(index, NeighborIndex):
         raise TypeError(f"{index.describe()} is not in one tree.")
     n = fitted.n_neighbors
     stored = StoredModel(

@@ -28,8 +28,7 @@ from lsgp.method.kernels import CHOSEN_FROM, KERNELS, SumKernel
 from lsgp.method.link import LinearLogits, Link
 from lsgp.method.localizers import LOCALIZERS
 from lsgp.method.shape import Shape
-from lsgp.search.approximate import ApproximateIndex, Codes
-from lsgp.search.index import NeighborIndex
+from lsgp.search.index import Codes, NeighborIndex
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 from lsgp.solvers.laplace import Covariance, LaplaceGP
 from lsgp.storage.rules import (
@@ -232,9 +231,10 @@ SCHEMAS: dict[type, Schema] = {
             "leaves": Rule(is_read=False),
             "boxes": Rule(is_read=False),
             "unit": Rule(ABOVE_ZERO, shape="d"),
+            "reach": Rule(ABOVE_ZERO, 1.0),
+            "recall": Rule(ABOVE_ZERO, 1.0),
         }
     ),
-    ApproximateIndex: Schema({"reach": Rule(ABOVE_ZERO, 1.0), "recall": Rule(ABOVE_ZERO, 1.0)}),
     Codes: Schema({name: Rule(is_read=False) for name in Codes._fields}),
     # What tuning tried.
     PredictiveDistribution: Schema(

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.search.approximate import ApproximateIndex, code_shapes
-from lsgp.search.index import LEAF_SIZE, NeighborIndex
+from lsgp.search.index import LEAF_SIZE, Codes, NeighborIndex
 from lsgp.storage.rules import require
 
 #: Leaves of a tree that are checked at a time: they stay in the cache.
@@ -18,19 +17,19 @@ LEAVES_AT_A_TIME = 64
 Array = NDArray[Any]
 
 
-def check_index(index: NeighborIndex | ApproximateIndex, X: Array, check_values: bool) -> None:
+def check_index(index: NeighborIndex, X: Array, check_values: bool) -> None:
     """Refuse an index that the native core could leave, or that is not of the rows X (n, d).
 
     Of approximate searches, codes are not compared with rows: wrong ones cost recall, no more.
     """
-    tree = index if isinstance(index, NeighborIndex) else index.tree
-    _check_tree(tree, len(X))
+    _check_tree(index, len(X))
     if check_values:
-        _check_rows_are_found(tree, X)
-    if isinstance(index, ApproximateIndex):
-        for name, shape in code_shapes(len(tree.leaves), tree.d).items():
-            found = getattr(index.codes, name).shape
-            require(found == shape, f"the codes {name} have shape {found}, not {shape}")
+        _check_rows_are_found(index, X)
+    if index.codes is not None:
+        expected = Codes.empty(len(index.leaves), index.d)
+        for name, found, own in zip(Codes._fields, index.codes, expected, strict=True):
+            fact = f"the codes {name} have shape {found.shape}, not {own.shape}"
+            require(found.shape == own.shape, fact)
 
 
 def _check_tree(tree: NeighborIndex, n: int) -> None:

@@ -22,8 +22,8 @@ from lsgp.method.kernels import KernelSetting
 from lsgp.method.parameters import Parameters
 from lsgp.search.approximate import approximate
 from lsgp.search.contract import SearchIndex
-from lsgp.search.copies import distinct_rows, find_copies
 from lsgp.search.index import build_index
+from lsgp.search.patterns import distinct_rows, find_copies
 from lsgp.solvers.evidence import NOT_TUNED, make_exact, with_noise_of_targets
 from lsgp.solvers.objective import Objective
 from lsgp.solvers.posterior import Choices

@@ -18,7 +18,7 @@ from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, Predictions, concatenate_results, reorder_results
 from lsgp.method.kernels import SumKernel
 from lsgp.method.parameters import finds_no_noise
-from lsgp.search.lattice import shortest_on_levels
+from lsgp.search.patterns import shortest_on_levels
 from lsgp.solvers.evidence import (
     BAD_EVIDENCE,
     LITTLE_GAIN,

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.projections import Kinds
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.lattice import inner_levels
+from lsgp.search.contract import Exclusions
+from lsgp.search.patterns import inner_levels
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]

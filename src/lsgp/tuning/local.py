@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.contract import SystemSize
 from lsgp.method.contract import LocalModel
-from lsgp.search.radius import radii_of
+from lsgp.search.patterns import radii_of
 from lsgp.solvers.prices import cost_of_local
 from lsgp.tuning.budget import FEWEST_TARGETS, Rung
 from lsgp.tuning.data import USUAL_N_NEIGHBORS, Data, Problem

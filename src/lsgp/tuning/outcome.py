@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
 from lsgp.inputs.labels import Labels
 from lsgp.method.calibration import ScaleAndShape, calibrate_combination, widen_to_cover
 from lsgp.method.combination import blend_location, combine

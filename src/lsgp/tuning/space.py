@@ -25,10 +25,8 @@ from lsgp.method.contract import (
 )
 from lsgp.search.approximate import rebuild
 from lsgp.search.coarse import UnitRequest
-from lsgp.search.contract import SearchIndex, stack_neighbors
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import build_index
-from lsgp.search.suitability import suits
+from lsgp.search.contract import Exclusions, SearchIndex, stack_neighbors
+from lsgp.search.index import build_index, suits
 from lsgp.solvers.coarse import TARGET_NODE, Nodes, has_same_spread
 from lsgp.solvers.objective import BAD_LOSS, Objective, Scorer
 from lsgp.tuning.hold_out import HoldOut, Layer

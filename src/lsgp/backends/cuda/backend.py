@@ -80,16 +80,18 @@ class CudaBackend:
     @on_own_stream
     def search(self, index: SearchIndex, request: SearchRequest) -> NDArray[np.int32]:
         """As `Backend.search`; what is found stays on the device too, for `predict`."""
-        if not isinstance(index, NeighborIndex):  # rows that came later, or are elsewhere
+        # Rows that came later, are elsewhere or in codes are searched by the host.
+        if not isinstance(index, NeighborIndex) or index.codes is not None:
             return host.search(index, request)
         return self._kept(search.find(index, request, self.residence))
 
     @on_own_stream
     def search_units(self, request: UnitRequest) -> NDArray[np.int32]:
         """As `Backend.search_units`; what is found stays on the device too."""
-        if not isinstance(request.row_index, NeighborIndex):
+        index = request.row_index
+        if not isinstance(index, NeighborIndex) or index.codes is not None:
             return search_units(request)
-        return self._kept(coarse.find_units(request, request.row_index, self.residence))
+        return self._kept(coarse.find_units(request, index, self.residence))
 
     def _kept(self, found: DeviceArray) -> NDArray[np.int32]:
         """What was found, on the host, and still on the device."""
@@ -125,11 +127,13 @@ class CudaBackend:
     ) -> tuple[Predictions, RowsOfQueries]:
         """As `Backend.predict_at`: neighborhoods stay on the device, and queries that are there."""
         queries, is_nearest = request.queries, request.n_neighbors is not None
-        if not isinstance(index, NeighborIndex) or not is_nearest or problem.model.normalize:
+        is_one_tree = isinstance(index, NeighborIndex) and index.codes is None
+        if not is_one_tree or not is_nearest or problem.model.normalize:
             own = on_host(queries)
             rows = self.search(index, request._replace(queries=own))
             solved = self.predict(Systems(problem, own.astype(problem.X.dtype, copy=False), rows))
             return solved.beside(queries), rows
+        assert isinstance(index, NeighborIndex)
         with queue_of(queries):
             result, found = pipeline.predict_nearest(problem, index, request, self.residence)
             for part in imprecise_parts(result.status, found.shape[1], ROWS_IN_DOUBLE):

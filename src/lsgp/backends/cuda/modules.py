@@ -14,8 +14,7 @@ from joblib import cpu_count
 
 from lsgp.backends.cuda.device import cupy
 from lsgp.backends.cuda.sources import source_of
-from lsgp.compute.interrupts import ThreadPool, interrupts_later, result_of
-from lsgp.compute.locks import ForkableLock
+from lsgp.compute.threads import ForkableLock, ThreadPool, interrupts_later, result_of
 
 #: The compiler at run time knows no host: what is not marked is for the device. A constant of a
 #: header that one module does not use is no mistake.

@@ -12,10 +12,8 @@ from lsgp.backends.cuda.device import cupy, find_device
 from lsgp.backends.cuda.modules import Kernel, allow_shared_memory, kernel_of
 from lsgp.backends.cuda.residence import DeviceArray, Residence
 from lsgp.method.arrays import beside, is_on_device, on_host
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import LEAF_SIZE, NeighborIndex
-from lsgp.search.metric import factor_between
+from lsgp.search.contract import Exclusions, SearchRequest
+from lsgp.search.index import LEAF_SIZE, NeighborIndex, factor_between
 
 #: Bytes of shared memory that each warp needs beside its candidates, 12 each; as in
 #: source/search.cuh.
@@ -106,7 +104,7 @@ def _launch(
     q, k = neighbors.shape
     if q == 0:
         return
-    tree = [residence.upload(array) for array in index.tree]
+    tree = [residence.upload(array) for array in index.arrays]
     in_units, factor = entered
     places = cupy().asarray(in_units)
     arguments = (

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
 from lsgp.inputs.encoding.text import is_missing, level_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
 from lsgp.inputs.encoding.adjustment import CodedRows, adjust
 from lsgp.inputs.encoding.categories import FEWEST_ROWS, OneHot, Order, fit_one_hot, with_missing
 from lsgp.inputs.encoding.columns import CATEGORIES, Column

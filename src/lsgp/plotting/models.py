@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures of what tuning tried."""
+"""Pictures of models: the candidates of tuning, and variograms."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lsgp.compute.text import percent
+from lsgp.ensemble.variogram import Variogram, variogram
 from lsgp.estimators.regressor import LSGPRegressor
+from lsgp.inputs.empirical_variogram import EmpiricalVariogram
 from lsgp.plotting import style
+from lsgp.plotting.style import Axes
 from lsgp.solvers.objective import OBJECTIVES
 from lsgp.tuning.result import Candidate, TuningResult
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 #: Characters of the name of a candidate that are shown.
 LONGEST_NAME = 36
+#: Areas of points of the fewest and of the most pairs, in points².
+SMALLEST_AREA, LARGEST_AREA = 12.0, 90.0
 
 
 def plot_tuning(
@@ -72,16 +74,18 @@ def shown_candidates(tuning: TuningResult, n: int) -> list[int]:
 def draw_tuning(ax: Axes, tuning: TuningResult, order: list[int]) -> None:
     """Draw these candidates of tuning, one below the other."""
     candidates, weights = [tuning.candidates[k] for k in order], tuning.weights[order]
+    names = [_name(candidate) for candidate in candidates]
     losses = np.array([candidate.loss for candidate in candidates])
     errors = np.array([candidate.standard_error for candidate in candidates])
     places, is_chosen = np.arange(len(order)), weights > 0
     # A few bad candidates must not squeeze the others: they are drawn at the edge.
     edge = largest_shown(losses, errors)
+    facts = list(zip(names, losses, errors, weights, strict=True))
     tips = np.array(
         [
-            f"{_name(candidate)}\nloss {style.number(candidate.loss)} ± "
-            f"{style.number(candidate.standard_error, 2)}\nweight {percent(weight)}"
-            for candidate, weight in zip(candidates, weights, strict=True)
+            f"{name}\nloss {style.number(loss)} ± {style.number(error, 2)}\n"
+            f"weight {percent(weight)}"
+            for name, loss, error, weight in facts
         ]
     )
     for part, color, size, width in (
@@ -89,42 +93,26 @@ def draw_tuning(ax: Axes, tuning: TuningResult, order: list[int]) -> None:
         (~is_chosen, style.GRAY, 4, 1.0),
     ):
         near, far = part & (losses <= edge), part & (losses > edge)
-        drawn = ax.errorbar(
-            losses[near],
-            places[near],
-            xerr=errors[near],
-            fmt="o",
-            color=color,
-            markersize=size,
-            linewidth=width,
-        )
-        (beyond,) = ax.plot(
-            np.full(far.sum(), edge), places[far], ">", color=color, markersize=6, clip_on=False
-        )
+        look: dict[str, Any] = {"fmt": "o", "color": color, "markersize": size, "linewidth": width}
+        drawn = ax.errorbar(losses[near], places[near], xerr=errors[near], **look)
+        edges = np.full(far.sum(), edge)
+        (beyond,) = ax.plot(edges, places[far], ">", color=color, markersize=6, clip_on=False)
         style.TIPS[drawn.lines[0]] = tips[near].tolist()
         style.TIPS[beyond] = tips[far].tolist()
         for place in places[far]:
             style.note(ax, style.number(losses[place]), (edge, place), (-8, 0), color, ha="right")
     labels = [
-        style.shorten(_name(candidate), LONGEST_NAME)
-        + (f"  ({100 * weight:.0f} %)" if weight > 0 else "")
-        for candidate, weight in zip(candidates, weights, strict=True)
+        style.shorten(name, LONGEST_NAME) + (f"  ({100 * weight:.0f} %)" if weight > 0 else "")
+        for name, _, _, weight in facts
     ]
     ax.set_yticks(places, labels)
     for text, chosen in zip(ax.get_yticklabels(), is_chosen, strict=True):
         text.set(color=style.INK if chosen else style.GRAY)
         text.set_fontweight("bold" if chosen else "normal")
     ax.axvline(tuning.loss, color=style.VERMILLION, linestyle=style.DASHED, linewidth=1.2, zorder=0)
-    ax.annotate(
-        f"combined {style.number(tuning.loss)}",
-        (tuning.loss, 1.0),
-        xycoords=("data", "axes fraction"),
-        xytext=(0, 3),
-        textcoords="offset points",
-        ha="center",
-        fontsize=9,
-        color=style.VERMILLION,
-    )
+    said, place = f"combined {style.number(tuning.loss)}", (tuning.loss, 1.0)
+    top: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "baseline"}
+    style.note(ax, said, place, (0, 3), style.VERMILLION, **top)
     if np.isfinite(edge):
         ax.set_xlim(right=edge)
     ax.invert_yaxis()
@@ -148,17 +136,69 @@ def largest_shown(losses: ArrayLike, errors: ArrayLike) -> float:
     """Where an axis of losses ends, so that a few bad ones do not squeeze the others.
 
     Infinite if all of them can be shown.
-
-    Examples
-    --------
-    >>> from lsgp.plotting.tuning import largest_shown
-    >>> largest_shown([1.0, 1.25, 1.5, 50.0], [0.1, 0.1, 0.1, 1.0])
-    3.25
-    >>> largest_shown([1.0, 1.25, 1.5], [0.1, 0.1, 0.1])
-    inf
     """
     values, widths = np.asarray(losses, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     best = int(np.argmin(values))
     reach = 6.0 * max(float(np.median(values) - values[best]), float(widths[best]), 1e-12)
     end = float(values[best]) + reach
     return end if np.any(values > end) else np.inf
+
+
+def plot_variogram(
+    model: LSGPRegressor | Variogram | None = None,
+    empirical: EmpiricalVariogram | None = None,
+    *,
+    unit: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """The variogram of a model as a curve, and of data as points, one over the other.
+
+    Points are the larger the more pairs they are of. The curve ends at the farthest point, or at
+    1.5 ranges.
+
+    Parameters
+    ----------
+    model : fitted LSGPRegressor or Variogram, default=None
+    empirical : EmpiricalVariogram, default=None
+        From `lsgp.empirical_variogram`.
+    unit : str
+        Of distances, for the axis.
+    ax : matplotlib Axes, default=None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsgp import LSGPRegressor, empirical_variogram
+    >>> from lsgp.plotting import plot_variogram
+    >>> X = np.random.default_rng(0).uniform(size=(100, 2))
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = LSGPRegressor.kriging(model="spherical", psill=0.5, range=0.6).fit(X, y)
+    >>> ax = plot_variogram(model, empirical_variogram(X, y))
+    """
+    ax = style.one_axes(ax)
+    if model is None and empirical is None:
+        raise ValueError("There is nothing to draw. Give a model, an empirical variogram, or both.")
+    if empirical is not None:
+        share = np.sqrt(empirical.n_pairs / empirical.n_pairs.max())
+        area = SMALLEST_AREA + (LARGEST_AREA - SMALLEST_AREA) * share
+        label = f"data ({empirical.n_pairs.sum():,} pairs)"
+        look: dict[str, Any] = {"color": style.INK, "alpha": 0.75, "linewidth": 0, "label": label}
+        ax.scatter(empirical.lags, empirical.semivariance, area, **look)
+    if model is not None:
+        own = model if isinstance(model, Variogram) else variogram(model)
+        if not isinstance(model, Variogram) and empirical is not None:
+            last = 1.05 * float(empirical.lags.max())
+            own = variogram(model, lags=np.linspace(0.0, last, len(own.lags)))
+        label = f"{own.kernel}: {repr(own).partition(', ')[2].removesuffix(')')}"
+        # At distance 0 it jumps from 0 to the nugget.
+        ax.plot(own.lags, own.semivariance, color=style.BLUE, linewidth=1.8, label=label)
+        ax.axhline(own.sill, color=style.GRAY, linewidth=0.8, linestyle=style.DASHED)
+        if own.range <= own.lags.max():
+            ax.axvline(own.range, color=style.GRAY, linewidth=0.8, linestyle=style.DASHED)
+    ax.set_xlim(left=0.0)
+    ax.set_ylim(bottom=0.0)
+    ax.set(xlabel="distance" + (f" ({unit})" if unit else ""), ylabel="semivariance")
+    # On white, so that the line of the range does not cross the words.
+    frame: dict[str, Any] = {"edgecolor": "none", "facecolor": "white", "framealpha": 0.9}
+    ax.legend(loc="lower right", fontsize=9, **frame)
+    return ax
