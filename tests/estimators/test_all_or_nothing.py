@@ -57,7 +57,7 @@ PLACES = {
     "predicting": ("lsgp.backends.cpu.predict", broken),
     "holding out": ("lsgp.tuning.data.leave_one_out", broken),
     "tuning": ("lsgp.tuning.local.descend_on_sample", broken),
-    "judging": ("lsgp.tuning.judging.Judge.judge", broken),
+    "judging": ("lsgp.tuning.local.judge", broken),
     "growing": ("lsgp.tuning.local.Local.grow", broken),
     "weighing": ("lsgp.tuning.search.weigh", broken),
     "calibrating": ("lsgp.tuning.outcome.calibrate_combination", broken),

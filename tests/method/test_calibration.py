@@ -20,10 +20,10 @@ from lsgp.method.calibration import (
     calibrate_combination,
     widen_to_cover,
 )
+from lsgp.method.combination import UNCHANGED_SHAPE
 from lsgp.method.contract import LocalModel, Predictions
 from lsgp.method.distribution import PredictiveDistribution, distribution_of
 from lsgp.method.parameters import LARGEST_CALIBRATED_SIGNAL, SHARED_BOUNDS
-from lsgp.method.shape import UNCHANGED_SHAPE
 
 SIGNAL_RANGE = (SHARED_BOUNDS["signal_variance"][0], LARGEST_CALIBRATED_SIGNAL)
 

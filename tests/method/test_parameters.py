@@ -14,8 +14,8 @@ from lsgp.method.contract import SHARED_PARAMETERS, LocalModel
 from lsgp.method.parameters import LENGTHSCALE_BOUNDS, SHARED_BOUNDS, Parameters
 from lsgp.solvers.objective import OBJECTIVES
 from lsgp.tuning import space
-from lsgp.tuning.descent import _lengthscale_deviation
 from lsgp.tuning.hold_out import Layer
+from lsgp.tuning.local import lengthscale_deviation
 
 
 def make_model(**changes):
@@ -146,7 +146,7 @@ def test_gradient_of_a_kernel_object_is_that_of_the_vector(objective, kernel):
 
 
 def prior(parameters, vector, model):
-    return _lengthscale_deviation(vector, parameters.n_lengthscales(model))
+    return lengthscale_deviation(vector, parameters.n_lengthscales(model))
 
 
 @given(st.lists(st.floats(-5.0, 5.0), min_size=3, max_size=3), st.floats(-2.0, 2.0))

@@ -13,8 +13,8 @@ from lsgp import LSGPRegressor
 from lsgp.method.calibration import (
     calibrate_combination,
 )
+from lsgp.method.combination import HEAVIEST_INVERSE_DOF, Shape
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.shape import HEAVIEST_INVERSE_DOF, Shape
 
 KINDS = ("latent", "observation")
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)

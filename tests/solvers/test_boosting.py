@@ -17,9 +17,8 @@ from lsgp import Effort, Hyperparameters, LSGPRegressor, Sphere, _core
 from lsgp.backends.contract import Resources
 from lsgp.backends.grow import Bins, Grown, Growth, Watched, grow
 from lsgp.ensemble.predict import leave_one_out
-from lsgp.method.combination import blend_location
+from lsgp.method.combination import UNCHANGED_SHAPE, blend_location
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.shape import UNCHANGED_SHAPE
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees, grow_folds
 from lsgp.storage.model_file import ModelFileError
 from lsgp.tuning.data import Problem

@@ -47,7 +47,7 @@ from lsgp.inputs.settings import specify
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
 from lsgp.inputs.target_scale import target_scale
 from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
-from lsgp.method.shape import UNCHANGED_SHAPE
+from lsgp.method.combination import UNCHANGED_SHAPE
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.tuning.data import Data
 from lsgp.tuning.outcome import Outcome

@@ -296,15 +296,6 @@ class SumKernel(Kernel):
     long ones, usually much shorter. In the language of variograms, these are two nested structures.
     A function that varies slowly is known far beyond the rows, and one that varies fast is not: no
     single lengthscale suits both. Only exact GPs and the reference backend know this kernel.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.method.kernels import SumKernel
-    >>> kernel, z = SumKernel(("rbf", "matern12"), 1.0, (0.5,)), np.array([[0.0], [1.0]])
-    >>> kernel.cross(z, z, z, z).round(3)  # (exp(-1/2) + exp(-2)) / 2 in between
-    array([[1.   , 0.371],
-           [0.371, 1.   ]])
     """
 
     names: tuple[str, str]

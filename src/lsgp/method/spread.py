@@ -39,14 +39,6 @@ def spread_variance(formula: Formula, variances: Array, same: Array) -> Array:
 
     ``formula`` is that of a kernel; ``same`` (k,) is Σ πᵢ², which is one over the number of rows if
     all have the same share.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.method.kernels import rbf
-    >>> from lsgp.method.spread import spread_variance
-    >>> spread_variance(rbf, np.array([[0.01], [0.04]]), np.array([0.02, 0.02])).round(5)
-    array([7.00e-05, 1.12e-03])
     """
     total = variances.sum(axis=1)
     is_wide = (total > 0) & (same < 1)

@@ -22,12 +22,12 @@ from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number, Scheme
 from lsgp.inputs.encoding.missing import Imputation
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import KINDS, InputTransform, Projection, Rotation, Sphere, TargetScaler
+from lsgp.method.combination import Shape
 from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.kernels import CHOSEN_FROM, KERNELS, SumKernel
 from lsgp.method.link import LinearLogits, Link
 from lsgp.method.localizers import LOCALIZERS
-from lsgp.method.shape import Shape
 from lsgp.search.index import Codes, NeighborIndex
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 from lsgp.solvers.laplace import Covariance, LaplaceGP
