@@ -14,7 +14,7 @@ import lsgp.distributed
 from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.distributed import fitting, reading
 from lsgp.inputs.encoding.cells import cells_of
-from lsgp.inputs.encoding.contents import Contents
+from lsgp.inputs.encoding.columns import Contents
 
 N = 1500
 GIVEN = {"objective": None, "n_neighbors": 20}

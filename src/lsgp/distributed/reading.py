@@ -21,8 +21,7 @@ from lsgp.distributed import table as tasks
 from lsgp.distributed.cluster import Cluster
 from lsgp.distributed.table import Coding, Survey, Table
 from lsgp.inputs.encoding import Encoder, TableInParts, fit_parts
-from lsgp.inputs.encoding.columns import Reading
-from lsgp.inputs.encoding.contents import Contents
+from lsgp.inputs.encoding.columns import Contents, Reading
 from lsgp.inputs.encoding.table import Joinable, Parts, declared_numbers
 from lsgp.inputs.labels import classes_of
 

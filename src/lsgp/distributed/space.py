@@ -22,7 +22,7 @@ from lsgp.inputs.labels import Labels, codes_of, prior_of
 from lsgp.inputs.projections import Kinds
 from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.inputs.transforms import InputTransform, TargetScaler, subsample
-from lsgp.inputs.transforms.fit import LARGEST_SAMPLE, transform_of
+from lsgp.inputs.transforms.inputs import LARGEST_SAMPLE, transform_of
 from lsgp.method.contract import LocalModel
 from lsgp.search.index import suits
 from lsgp.tuning.data import Data

@@ -22,10 +22,8 @@ from lsgp.distributed.lazy import Lazy
 from lsgp.distributed.rows import N_SAMPLED, Rows
 from lsgp.inputs.encoding import ReadTable, TrainingTable, needs_encoding
 from lsgp.inputs.encoding.cells import cells_of, is_frame
-from lsgp.inputs.encoding.columns import Reading
-from lsgp.inputs.encoding.contents import Contents
-from lsgp.inputs.encoding.facts import Facts
-from lsgp.inputs.encoding.table import declared_numbers
+from lsgp.inputs.encoding.columns import Contents, Reading
+from lsgp.inputs.encoding.table import Facts, declared_numbers
 from lsgp.inputs.labels import check_labels, encode_labels, one_hot
 from lsgp.inputs.lazy import is_dask
 from lsgp.inputs.rows import check_noise, check_weights, names_of_targets
@@ -270,7 +268,7 @@ def given(raw: Raw, coding: Coding, readings: Sequence[Reading]) -> TrainingTabl
 def counts(rows: TrainingTable) -> tuple[int, tuple[NDArray[np.int64], ...]]:
     """The number of rows, and for each column of the rows of each level and of missing cells."""
     columns = Facts.of(rows).columns
-    return rows.n_rows, tuple(np.append(own.level_rows, own.n_missing) for own in columns)
+    return rows.n_rows, tuple(own.level_rows for own in columns)
 
 
 def placed(rows: TrainingTable, first: int, before: tuple[NDArray[np.int64], ...]) -> TrainingTable:

@@ -20,10 +20,9 @@ from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.importance import affordable_rows
 from lsgp.ensemble.predict import predict_mean
-from lsgp.inputs.encoding.categories import OneHot, Order, Statistics
+from lsgp.inputs.encoding.categories import Statistics
 from lsgp.inputs.encoding.columns import Column
-from lsgp.inputs.encoding.dates import DAY, PERIODS, Date
-from lsgp.inputs.encoding.encodings import Number
+from lsgp.inputs.encoding.encodings import DAY, PERIODS, Date, Number, OneHot, Order
 
 Array = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.ensemble import Ensemble
-from lsgp.inputs.encoding.dates import Date
-from lsgp.inputs.transforms.sphere import Sphere, behind_seam, seam
+from lsgp.inputs.encoding.encodings import Date
+from lsgp.inputs.transforms.projection import Sphere, behind_seam, seam
 
 Array = NDArray[np.float64]
 

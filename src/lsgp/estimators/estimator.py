@@ -32,7 +32,7 @@ from lsgp.inputs.encoding import (
     TableInParts,
     TrainingTable,
     choose_plan,
-    fit_given,
+    fit_encoder,
 )
 from lsgp.inputs.labels import Labels
 from lsgp.inputs.projections import find_projection
@@ -177,7 +177,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         given = TableInParts.of(
             OnePart(TrainingTable(kept, rows.y, rows.weight, rows.group_numbers))
         )
-        encoder, inputs = fit_given(given, self._choose_plan(given))
+        encoder, inputs = fit_encoder(given, self._choose_plan(given))
         return encoder, rows._replace(X=inputs)
 
     def _choose_plan(self, rows: TableInParts) -> EncodingPlan:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from lsgp.inputs.device_arrays import refuse_device_arrays
 from lsgp.inputs.encoding import Encoder, ReadTable, needs_encoding, read_table
 from lsgp.inputs.encoding.cells import columns_by_name, is_frame
-from lsgp.inputs.encoding.encodings import refuse_missing
+from lsgp.inputs.encoding.encoder import refuse_missing
 from lsgp.inputs.frames import refuse_geometries
 from lsgp.inputs.rows import check_targets, n_rows_of, refuse_what_is_no_number
 

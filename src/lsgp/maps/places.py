@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lsgp.compute.threads import run_blocks
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import inputs_of_rows
-from lsgp.inputs.transforms.sphere import Sphere, ground_distance
+from lsgp.inputs.transforms.projection import Sphere, ground_distance
 from lsgp.maps.inputs import Coordinates
 from lsgp.search.contract import SearchRequest
 from lsgp.search.index import NeighborIndex, build_index

@@ -13,15 +13,24 @@ from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.georeference import Georeference
 from lsgp.inputs import sklearn_kernels
-from lsgp.inputs.encoding.adjustment import MOST_CUBED, Adjustment
-from lsgp.inputs.encoding.categories import OneHot, Order, Statistics
+from lsgp.inputs.encoding.categories import Statistics
 from lsgp.inputs.encoding.columns import KINDS as COLUMN_KINDS
-from lsgp.inputs.encoding.dates import PERIODS, Date, TimeOfDay
 from lsgp.inputs.encoding.encoder import Encoder
-from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number, Scheme
+from lsgp.inputs.encoding.encodings import (
+    PERIODS,
+    Date,
+    Encoding,
+    LeftOut,
+    Number,
+    OneHot,
+    Order,
+    Scheme,
+    TimeOfDay,
+)
+from lsgp.inputs.encoding.level_effects import MOST_CUBED, Adjustment
 from lsgp.inputs.encoding.missing import Imputation
 from lsgp.inputs.rows import Groups
-from lsgp.inputs.transforms import KINDS, InputTransform, Projection, Rotation, Sphere, TargetScaler
+from lsgp.inputs.transforms import KINDS, InputTransform, Rotation, Sphere, TargetScaler
 from lsgp.method.combination import Shape
 from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
@@ -166,10 +175,9 @@ def check_ensemble(ensemble: Ensemble) -> None:
 
 # -- the table -----------------------------------------------------------------------------------
 
-#: The classes that stand for a protocol.
+#: The classes that stand for their base.
 PROTOCOLS: dict[Any, tuple[type, ...]] = {
     Scheme: (LeftOut, Number, Date, TimeOfDay, OneHot, Order, Statistics),
-    Projection: (Rotation, Sphere),
 }
 
 #: Fields of schemes of levels.

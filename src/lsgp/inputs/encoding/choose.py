@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from lsgp.inputs.encoding.columns import NUMERIC
-from lsgp.inputs.encoding.dates import possible_cycles
-from lsgp.inputs.encoding.facts import TableInParts
+from lsgp.inputs.encoding.encodings import possible_cycles
 from lsgp.inputs.encoding.fit import MOST_ONE_HOT, EncodingPlan, fit_encoder
-from lsgp.inputs.encoding.table import TrainingTable
-from lsgp.inputs.given import RandomState
+from lsgp.inputs.encoding.table import OnePart, TableInParts, TrainingTable
 from lsgp.inputs.rows import Groups, TrainingRows
 
 Array = NDArray[np.float64]
@@ -41,24 +39,23 @@ WORTHWHILE, SURE_ERRORS = 0.01, 2.0
 
 
 def choose_plan(
-    rows: TableInParts, judge: Judge, random_state: RandomState, has_labels: bool = False
+    rows: TableInParts, judge: Judge, random_state: Any, has_labels: bool = False
 ) -> EncodingPlan:
     """One choice after the other, each by the losses of the same rows."""
     choices = _choices(rows, has_labels)
     if not choices or rows.facts.n < FEWEST_TO_CHOOSE:
         return EncodingPlan()
     learnt, held = _held_out(rows, int(check_random_state(random_state).randint(2**31)))
+    known = TableInParts.of(OnePart(learnt))
 
     def losses_of(plan: EncodingPlan) -> Array:
-        encoder, X = fit_encoder(learnt.table, learnt.y, plan, learnt.weight, learnt.groups)
+        encoder, X = fit_encoder(known, plan)
         # As queries, which have their own columns here rather than a frame.
         return judge(X, _training(learnt), encoder.encode_table(held.table), _training(held))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plan = EncodingPlan()._replace(
-            **{field: preferred for field, (preferred, _) in choices.items()}
-        )
+        plan = EncodingPlan(**{field: preferred for field, (preferred, _) in choices.items()})
         best = losses_of(plan)
         for field, (_, value) in choices.items():
             other = plan._replace(**{field: value})
@@ -82,9 +79,8 @@ def _choices(rows: TableInParts, has_labels: bool) -> dict[str, tuple[Any, Any]]
     if any(each.kind == "category" and 2 < own.n_levels <= MOST_ONE_HOT for each, own in pairs):
         prefers_levels = has_labels and rows.facts.n <= MOST_ROWS_OF_LEVELS
         choices["most_one_hot"] = (MOST_ONE_HOT, 2) if prefers_levels else (2, MOST_ONE_HOT)
-    if any(each.kind == "date" for each, _ in pairs) and any(
-        each.kind == "date" and possible_cycles(each) for each in rows.dates().columns
-    ):
+    dates = rows.dates().columns if any(each.kind == "date" for each, _ in pairs) else ()
+    if any(each.kind == "date" and possible_cycles(each) for each in dates):
         choices["has_cycles"] = (True, False)
     numbers = [own for each, own in pairs if each.kind in NUMERIC]
     if len(numbers) > 1 and any(own.n_missing for own in numbers):
@@ -107,16 +103,15 @@ def _held_out(rows: TableInParts, seed: int) -> tuple[TrainingTable, TrainingTab
     chosen = np.sort(order)
     sample = rows.take(chosen)
     order = np.searchsorted(chosen, order)  # places in the sample
-    n_held = min(N_HELD, len(order) // 4)
-    groups = sample.groups
-    if groups is None:
-        return sample.take(np.sort(order[n_held:])), sample.take(np.sort(order[:n_held]))
-    # Rows of no group are one each.
-    last = rows.facts.last_group
-    keys = np.where(groups >= 0, groups, last + 1 + np.arange(len(groups)))
-    rank = rng.permutation(max(int(keys.max()), last) + 1)
-    by_group = order[np.argsort(rank[keys[order]], kind="stable")]
-    is_held = np.isin(keys[by_group], keys[by_group[:n_held]])
-    if is_held.all():
-        is_held = keys[by_group] != keys[by_group[-1]]
-    return sample.take(np.sort(by_group[~is_held])), sample.take(np.sort(by_group[is_held]))
+    groups, n_held = sample.groups, min(N_HELD, few // 4)
+    is_held = np.arange(few) < n_held
+    if groups is not None:
+        # Rows of no group are one each.
+        last = rows.facts.last_group
+        keys = np.where(groups >= 0, groups, last + 1 + np.arange(few))
+        rank = rng.permutation(max(int(keys.max()), last) + 1)
+        order = order[np.argsort(rank[keys[order]], kind="stable")]
+        is_held = np.isin(keys[order], keys[order[:n_held]])
+        if is_held.all():
+            is_held = keys[order] != keys[order[-1]]
+    return sample.take(np.sort(order[~is_held])), sample.take(np.sort(order[is_held]))

@@ -13,22 +13,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.text import warn_user
-from lsgp.inputs.encoding.adjustment import CodedRows, adjust
-from lsgp.inputs.encoding.categories import FEWEST_ROWS, OneHot, Order, fit_one_hot, with_missing
 from lsgp.inputs.encoding.columns import CATEGORIES, Column
-from lsgp.inputs.encoding.dates import Date, TimeOfDay, possible_cycles
 from lsgp.inputs.encoding.encoder import Encoder
-from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number, Scheme
-from lsgp.inputs.encoding.facts import ColumnFacts, Facts, TableInParts
+from lsgp.inputs.encoding.encodings import (
+    FEWEST_ROWS,
+    Date,
+    Encoding,
+    LeftOut,
+    Number,
+    OneHot,
+    Order,
+    Scheme,
+    TimeOfDay,
+    possible_cycles,
+)
 from lsgp.inputs.encoding.level_effects import (
+    CodedRows,
     Encoded,
+    adjust,
     analyze,
     deviations,
     encode_training,
     fit_statistics,
 )
 from lsgp.inputs.encoding.missing import Imputation, sampled_rows
-from lsgp.inputs.encoding.table import OnePart, Parts, ReadTable, TrainingTable
+from lsgp.inputs.encoding.table import (
+    ColumnFacts,
+    Facts,
+    OnePart,
+    Parts,
+    TableInParts,
+    TrainingTable,
+)
 from lsgp.inputs.transforms.column_statistics import ColumnStatistics, column_statistics
 
 Array = NDArray[np.float64]
@@ -55,30 +71,7 @@ DEFAULT_PLAN = EncodingPlan()
 WAITING = LeftOut("it waits for other columns")
 
 
-def fit_encoder(
-    table: ReadTable,
-    y: Array,
-    plan: EncodingPlan = DEFAULT_PLAN,
-    weight: Array | None = None,
-    groups: NDArray[np.int32] | None = None,
-) -> tuple[Encoder, Array]:
-    """An encoder, and the inputs (n, e) of the training rows.
-
-    Parameters
-    ----------
-    table : ReadTable
-    y : array of shape (n, t)
-        Targets, for the statistics of categories of many levels.
-    plan : EncodingPlan
-    weight : array of shape (n,), default=None
-        None of them 0.
-    groups : integer array of shape (n,), default=None
-        Rows whose statistics are without each other's targets; -1 for none.
-    """
-    return fit_given(TableInParts.of(OnePart(TrainingTable(table, y, weight, groups))), plan)
-
-
-def fit_given(rows: TableInParts, plan: EncodingPlan = DEFAULT_PLAN) -> tuple[Encoder, Array]:
+def fit_encoder(rows: TableInParts, plan: EncodingPlan = DEFAULT_PLAN) -> tuple[Encoder, Array]:
     """An encoder, and the inputs (n, e) of training rows that are all here."""
     encoder, inputs = fit_parts(rows, plan)
     assert isinstance(inputs, OnePart)
@@ -89,57 +82,46 @@ def fit_parts(
     rows: TableInParts, plan: EncodingPlan = DEFAULT_PLAN
 ) -> tuple[Encoder, Parts[Array]]:
     """An encoder, and the inputs of the training rows, where they lie."""
-    header, facts, parts = rows.header, rows.facts, rows.parts
+    header, facts = rows.header, rows.facts
     dates = rows.dates() if any(each.kind == "date" for each in header.columns) else header
-    encodings = [
-        _fit_column(column, facts.columns[j], facts, plan, dates.columns[j])
-        for j, column in enumerate(header.columns)
-    ]
+    encodings = []
+    for column, own, sample in zip(header.columns, facts.columns, dates.columns, strict=True):
+        if column.warning:
+            warn_user(column.warning)
+        scheme = _scheme_of(column, own, facts, plan, sample)
+        encodings.append(
+            Encoding(
+                column.name,
+                column.kind,
+                scheme,
+                n_levels=len(column.levels) if isinstance(scheme, Order) else own.n_levels,
+                share_missing=own.n_missing / facts.n,
+                is_flagged=scheme.fills_in and own.n_missing >= FEWEST_ROWS,
+                zone=column.zone,
+                note="" if isinstance(scheme, LeftOut) else column.note,
+            )
+        )
     encoder = Encoder(tuple(encodings), None, header.has_names)
-    if encoder.numbers():
-        encoder = replace(encoder, imputation=_fit_imputation(rows, encoder, plan))
-    schemes = [each.scheme for each in encodings]
-    many = [j for j, scheme in enumerate(schemes) if scheme is WAITING]
-    few = [j for j, scheme in enumerate(schemes) if isinstance(scheme, OneHot)]
-    if many or few:
-        encoder, inputs = _fit_levels(rows, encoder, many, few)
+    numbers = [j for j, _, _ in encoder.columns_of(Number)]
+    if numbers:
+        statistics = rows.parts.total(_statistics_of_numbers, numbers)
+        sample_of_rows = _numbers(rows.take(sampled_rows(facts.n)), numbers)
+        imputation = Imputation.fit(sample_of_rows, plan.fills_by_others, statistics)
+        encoder = replace(encoder, imputation=imputation)
+    if any(each.scheme is WAITING or isinstance(each.scheme, OneHot) for each in encodings):
+        encoder, inputs = _fit_levels(rows, encoder)
     else:
-        inputs = parts.map(_encode, encoder)
+        inputs = rows.parts.map(_encode, encoder)
     if not encoder.inputs:
         said = "; ".join(f"{each.name!r} is {each.said}" for each in encoder.encodings[:4])
         raise ValueError(f"No column of X is of use: {said}. Give one that varies.")
     return encoder, inputs
 
 
-def _encode(rows: TrainingTable, encoder: Encoder) -> Array:
-    return encoder.encode_table(rows.table)
-
-
-# -- columns by themselves -------------------------------------------------------------------------
-
-
-def _fit_column(
-    column: Column, own: ColumnFacts, facts: Facts, plan: EncodingPlan, sample: Column
-) -> Encoding:
-    """The encoding of one column; statistics of targets wait for the others."""
-    if column.warning:
-        warn_user(column.warning)
-    scheme = _scheme_of(column, own, facts, plan, sample)
-    return Encoding(
-        column.name,
-        column.kind,
-        scheme,
-        n_levels=len(column.levels) if isinstance(scheme, Order) else own.n_levels,
-        share_missing=own.n_missing / facts.n,
-        is_flagged=scheme.fills_in and own.n_missing >= FEWEST_ROWS,
-        zone=column.zone,
-        note="" if isinstance(scheme, LeftOut) else column.note,
-    )
-
-
 def _scheme_of(
     column: Column, own: ColumnFacts, facts: Facts, plan: EncodingPlan, sample: Column
 ) -> Scheme:
+    """The scheme of one column; statistics of targets wait for the others."""
     n_present = facts.n - own.n_missing
     if n_present == 0:
         return LeftOut("all cells are missing")
@@ -152,57 +134,34 @@ def _scheme_of(
         if column.kind == "ordered":
             return Order(column.levels)
         is_few = own.n_levels <= max(plan.most_one_hot, 2)
-        return fit_one_hot(column, own, facts.n_targets) if is_few else WAITING
+        return OneHot.fit(column, own, facts.n_targets) if is_few else WAITING
     if column.kind == "date":
-        cycles = possible_cycles(sample) if plan.has_cycles else ()
+        cycles, present = possible_cycles(sample) if plan.has_cycles else (), sample.present
         # A sample may have none of a few that are there.
-        present = sample.values[~np.isnan(sample.values)]
-        return Date(
-            cycles, float(np.median(present)) if len(present) else 0.5 * own.low + 0.5 * own.high
-        )
+        middle = float(np.median(present)) if len(present) else 0.5 * own.low + 0.5 * own.high
+        return Date(cycles, middle)
     return TimeOfDay() if column.kind == "time" else Number()
 
 
-def _fit_imputation(rows: TableInParts, encoder: Encoder, plan: EncodingPlan) -> Imputation:
-    columns = [j for j, each in enumerate(encoder.encodings) if isinstance(each.scheme, Number)]
-    statistics = rows.parts.total(_statistics_of_numbers, columns)
-    chosen = sampled_rows(rows.facts.n)
-    sample = rows.take(np.arange(rows.facts.n) if chosen is None else chosen)
-    return Imputation.fit(_numbers(sample, columns), plan.fills_by_others, statistics)
-
-
-def _numbers(rows: TrainingTable, columns: list[int]) -> Array:
-    return np.column_stack([rows.table.columns[j].values for j in columns])
-
-
-def _statistics_of_numbers(rows: TrainingTable, columns: list[int]) -> ColumnStatistics:
-    return column_statistics(_numbers(rows, columns))
-
-
-# -- categories, by what they do to the targets ----------------------------------------------------
-
-
-def _fit_levels(
-    rows: TableInParts, encoder: Encoder, many: list[int], few: list[int]
-) -> tuple[Encoder, Parts[Array]]:
+def _fit_levels(rows: TableInParts, encoder: Encoder) -> tuple[Encoder, Parts[Array]]:
     """With the effects of levels; and all inputs, of which some are made of them."""
-    facts, categories = rows.facts, [*many, *few]
-    columns = [with_missing(rows.header.columns[j]) for j in categories]
+    facts, found, chosen = rows.facts, list(encoder.encodings), []
+    categories = [j for j, each in enumerate(found) if each.scheme is WAITING]
+    categories += [j for j, _, _ in encoder.columns_of(OneHot)]
+    columns = [rows.header.columns[j].with_missing() for j in categories]
     parts = rows.parts.map(_coded, encoder, categories)
     n_levels = [len(column.levels) for column in columns]
     adjusted = adjust(parts, parts.total(_statistics_of_inputs), n_levels, facts.n_targets)
-    found, chosen = list(encoder.encodings), []
     around = deviations(parts, adjusted)
     for c, (j, column) in enumerate(zip(categories, columns, strict=True)):
         scheme = found[j].scheme
         if isinstance(scheme, OneHot):
             variances = analyze(around[c], facts.n)
             if variances is not None:
-                scheme = replace(scheme, variance=variances.among)
-                found[j] = replace(found[j], scheme=scheme)
+                found[j] = replace(found[j], scheme=replace(scheme, variance=variances.among))
             continue
         used = around[c].levels
-        level_rows = facts.level_rows(j)[used]
+        level_rows = facts.columns[j].level_rows[used]
         own = fit_statistics(column, around[c], level_rows, facts.n)
         left_out = LeftOut("its levels differ no more than by chance")
         found[j] = replace(found[j], scheme=own or left_out, n_levels=len(used))
@@ -215,8 +174,27 @@ def _fit_levels(
     return encoder, inputs
 
 
+# -- asked of some rows ----------------------------------------------------------------------------
+
+
+def _encode(rows: TrainingTable, encoder: Encoder) -> Array:
+    return encoder.encode_table(rows.table)
+
+
+def _numbers(rows: TrainingTable, columns: list[int]) -> Array:
+    return np.column_stack([rows.table.columns[j].values for j in columns])
+
+
+def _statistics_of_numbers(rows: TrainingTable, columns: list[int]) -> ColumnStatistics:
+    return column_statistics(_numbers(rows, columns))
+
+
+def _statistics_of_inputs(rows: CodedRows) -> ColumnStatistics:
+    return column_statistics(rows.X)
+
+
 def _coded(rows: TrainingTable, encoder: Encoder, categories: list[int]) -> CodedRows:
-    columns = [with_missing(rows.table.columns[j]) for j in categories]
+    columns = [rows.table.columns[j].with_missing() for j in categories]
     inputs = encoder.encode_table(rows.table)
     before = [np.zeros(len(column.levels), np.int64) for column in columns]
     if rows.before is not None:
@@ -230,7 +208,3 @@ def _coded(rows: TrainingTable, encoder: Encoder, categories: list[int]) -> Code
         rows.groups,
         tuple(before),
     )
-
-
-def _statistics_of_inputs(rows: CodedRows) -> ColumnStatistics:
-    return column_statistics(rows.X)
