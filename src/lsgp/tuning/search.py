@@ -68,20 +68,10 @@ def tune(
 ) -> Outcome:
     """Search for models, and combine them.
 
-    Parameters
-    ----------
-    data : Data
-    budget : Budget
-    starts : sequence of Spec
-        Models of a previous fit, which are tuned in the last rung only, without growing.
-    queries : array of shape (q, d), optional
-        Queries of later predictions. If they lie beyond the rows, the models found compete with
-        models that are tuned for the queries, on held-out regions like theirs.
-    objective_of_queries : Objective, optional
-        The objective of models that are tuned for the queries.
-    families : sequence of Family
-    watch : callable, optional
-        Called with the share of the work that is done.
+    ``starts`` are models of a previous fit, which are tuned in the last rung only, without growing.
+    If ``queries`` (q, d) of later predictions lie beyond the rows, the models found compete with
+    models that are tuned for the queries, on held-out regions like theirs and with an objective of
+    their own. ``watch`` is called with the share of the work that is done.
     """
     clock = Clock(budget.seconds)
     hold_out = data.hold_out(budget.n_compared)
