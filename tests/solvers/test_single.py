@@ -213,10 +213,7 @@ def test_files_and_updates_keep_the_precision(tmp_path):
     single.save(tmp_path / "model.lsgp")
     loaded = LSGPRegressor.load(tmp_path / "model.lsgp")
     assert loaded.ensemble_.models[0].model.is_single
-    for one, other in zip(
-        *(m.predict(QUERIES, return_std=True) for m in (single, loaded)), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(*(m.predict(QUERIES, return_std=True) for m in (single, loaded)))
     forgotten = loaded.forget([0, 1])
     assert forgotten.ensemble_.models[0].model.is_single
 

@@ -25,14 +25,7 @@ from lsgp.tuning.hold_out import HoldOut, of_levels
 from lsgp.tuning.jobs import Job, Workers, at_work
 from lsgp.tuning.local import Local
 from lsgp.tuning.log_odds import LaplaceAverage, Logistic
-from lsgp.tuning.outcome import (
-    Outcome,
-    Weighed,
-    finds_function,
-    finish,
-    weigh,
-    weigh_beyond,
-)
+from lsgp.tuning.outcome import Outcome, Weighed, finds_function, finish, weigh, weigh_beyond
 from lsgp.tuning.regions import like_queries
 from lsgp.tuning.trees import Trees
 
@@ -132,11 +125,7 @@ class Search:
     """One search: rungs of tuning, judging, growing."""
 
     def __init__(
-        self,
-        workers: Workers,
-        families: Sequence[Family],
-        problem: Problem,
-        rungs: Sequence[Rung],
+        self, workers: Workers, families: Sequence[Family], problem: Problem, rungs: Sequence[Rung]
     ) -> None:
         self.workers, self.data = workers, workers.data
         self.problem = problem._replace(data=workers.data)

@@ -130,11 +130,7 @@ class Space:
         return replace(self, X=X, y=y, noise=noise, nodes=nodes, spread_of=model)
 
     def sample(
-        self,
-        model: LocalModel,
-        layer: Layer,
-        targets: NDArray[np.int32],
-        n_neighbors: int | None,
+        self, model: LocalModel, layer: Layer, targets: NDArray[np.int32], n_neighbors: int | None
     ) -> Sample:
         """Find the neighborhoods of targets of a layer in the model's metric."""
         exclusions, nodes = layer.exclusions(targets, self.kinds), self.nodes
