@@ -24,11 +24,7 @@ from lsgp.solvers.posterior import N_MEMBERS, Choices
 from lsgp.tuning.jobs import Job
 from lsgp.tuning.log_odds import _integrate
 
-SETTINGS = {
-    "random_state": 0,
-    "kernel": "matern32",
-    "input_transform": "standardize",
-}
+SETTINGS = {"random_state": 0, "kernel": "matern32", "input_transform": "standardize"}
 
 
 def make_labels(n, n_classes=2, seed=0, noise=0.3):
@@ -147,9 +143,6 @@ def test_files_and_pickles_keep_every_bit(tmp_path):
         np.testing.assert_array_equal(other.loo().probabilities, model.loo().probabilities)
 
 
-# ---- very few labels ----
-
-
 def make_few(task, n, seed):
     rng = np.random.default_rng([seed, n])
     X = rng.normal(size=(n + 300, 4))
@@ -159,44 +152,30 @@ def make_few(task, n, seed):
     return X[:n], y[:n], X[n:], y[n:]
 
 
-def class_shares_loss(y, observed):
-    shares = (np.bincount(y, minlength=2) + 1.0) / (len(y) + 2.0)
-    return -np.log(shares[observed]).mean()
-
-
-@pytest.mark.parametrize("n", [6, 12, 30])
-def test_few_labels_that_are_noise_are_not_believed(n):
+@pytest.mark.parametrize(
+    ("task", "n", "most"),
+    [("noise", 6, 0.03), ("noise", 12, 0.03), ("noise", 30, 0.03), ("linear", 24, -0.1)],
+)
+def test_few_labels_are_believed_only_if_they_say_something(task, n, most):
     excess = []
     for seed in range(5):
-        X, y, queries, observed = make_few("noise", n, seed)
+        X, y, queries, observed = make_few(task, n, seed)
         model = LSGPClassifier(random_state=0).fit(X, y)
-        found = model.calibration(queries, observed).log_loss
-        excess.append(found - class_shares_loss(y, observed))
-    assert np.mean(excess) < 0.03
-
-
-def test_few_labels_that_say_something_are_believed():
-    gained = []
-    for seed in range(5):
-        X, y, queries, observed = make_few("linear", 24, seed)
-        model = LSGPClassifier(random_state=0).fit(X, y)
-        found = model.calibration(queries, observed).log_loss
-        gained.append(class_shares_loss(y, observed) - found)
-    assert np.mean(gained) > 0.1
+        shares = (np.bincount(y, minlength=2) + 1.0) / (len(y) + 2.0)
+        of_shares = -np.log(shares[observed]).mean()
+        excess.append(model.calibration(queries, observed).log_loss - of_shares)
+    assert np.mean(excess) < most
 
 
 def test_links_of_few_rows_are_close_to_the_class_prior_whatever_is_asked_for():
+    shares = [least_prior_share(n) for n in range(1, 300)]
+    assert shares == sorted(shares, reverse=True)
+    assert least_prior_share(250) == least_prior_share(10**6) == 0.0
     X, y, queries, _ = make_few("noise", 10, 0)
     model = LSGPClassifier(random_state=0, effort=Effort(n_models=1)).fit(X, y)
     link = model.ensemble_.classification.links[0]
     assert link.prior_share >= least_prior_share(5) > 0.4
     assert model.predict_proba(queries).max() < 0.8
-
-
-def test_the_least_share_of_the_class_prior_fades_with_the_rows():
-    shares = [least_prior_share(n) for n in range(1, 300)]
-    assert shares == sorted(shares, reverse=True)
-    assert least_prior_share(250) == least_prior_share(10**6) == 0.0
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -226,13 +205,8 @@ def test_evidence_and_covariances_of_draws_are_those_of_the_members(n_classes):
     assert len(members) <= N_MEMBERS
 
 
-# ---- rows that come and go ----
-
-
-@pytest.fixture(scope="module")
-def losses_as_rows_come():
-    """Log losses after 12, 60 and 500 rows (3,), means of several draws."""
-    losses = []
+def test_rows_that_come_are_believed():
+    losses = []  # after 12, 60 and 500 rows
     for seed in range(4):
         X, y = make_labels(600, noise=0.1, seed=seed)
         model = LSGPClassifier().set_params(**SETTINGS).fit(X[:12], y[:12])
@@ -246,15 +220,9 @@ def losses_as_rows_come():
             assert sum(weights) == pytest.approx(1.0)
         # Too many to follow: what knows 60 of 500 rows has that share of what it had.
         assert own.laplace_share == pytest.approx(0.12 * share)
-    return np.mean(losses, axis=0)
-
-
-def test_rows_that_come_to_few_are_believed(losses_as_rows_come):
-    assert losses_as_rows_come[1] < 0.8 * losses_as_rows_come[0]
-
-
-def test_many_rows_that_come_to_few_help_further(losses_as_rows_come):
-    assert losses_as_rows_come[2] < losses_as_rows_come[1]
+    few, more, many = np.mean(losses, axis=0)
+    assert more < 0.8 * few
+    assert many < more
 
 
 def test_rows_that_go_are_forgotten():

@@ -120,7 +120,7 @@ def _exact_covariance(solver: ExactSolver, queries: Tensor, correlate: Correlate
     system, model = solver.joint_system, solver.problem.model
     z = (queries - as_tensor(system.center)) / as_tensor(model.lengthscale)
     k = correlate(z, as_tensor(system.z))
-    solved = k @ as_tensor(system.inverse_factor).T
+    solved = k @ as_tensor(system.factor.to_host()).T
     total = correlate(z, z) - solved @ solved.transpose(-1, -2)
     variance = _trend_variance(model)
     is_there = variance > 0

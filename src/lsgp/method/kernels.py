@@ -6,9 +6,7 @@ its value and its derivative with respect to ``r2``. All have value 1 at distanc
 The native core computes the same formulas from ``_core/formulas.h``.
 
 Users give a kernel as the name of a formula, as a sum of two, or as a kernel object of
-scikit-learn. `kernel_of` makes each a `Kernel`, so that other code need not distinguish them. The
-parameters of a named kernel are the lengthscales of the metric; the others have parameters of
-their own.
+scikit-learn. `kernel_of` makes each a `Kernel`, so that other code need not distinguish them.
 """
 
 from __future__ import annotations
@@ -105,14 +103,9 @@ def first_of_groups(groups: Groups) -> list[int]:
 class KernelLike(Protocol):
     """The part of the interface of scikit-learn's kernel objects that is used here."""
 
-    @property
-    def n_dims(self) -> int: ...  # number of free log parameters
-
-    @property
-    def theta(self) -> Array: ...  # (k,) their values
-
-    @property
-    def bounds(self) -> Array: ...  # (k, 2) of them
+    n_dims: int  # number of free log parameters
+    theta: Array  # (k,) their values
+    bounds: Array  # (k, 2) of them
 
     #: Covariances of points, and with ``eval_gradient`` their derivatives too.
     def __call__(self, X: Array, Y: Array | None = None, eval_gradient: bool = False) -> Any: ...

@@ -22,7 +22,7 @@ from lsgp.backends.dense import Dense, InverseFactor
 from lsgp.backends.dense_host import HOST, are_finite, correlate, dense_for
 from lsgp.backends.local_system import SMALLEST_VARIANCE
 from lsgp.method import contract
-from lsgp.method.contract import LocalModel, LocalProblem, Predictions
+from lsgp.method.contract import LocalProblem, Predictions
 from lsgp.method.trend import QueryTrends
 
 Array = NDArray[np.float64]
@@ -35,9 +35,6 @@ LARGEST_EXACT_FAST = 40_000
 NUMBERS_AT_A_TIME = 1 << 16
 #: Largest distance of the trend's center from the rows, in lengthscales.
 FARTHEST = 1e4
-#: Exact GPs of more than MOST_IN_DOUBLE rows are factored in single precision if the noise variance
-#: relative to the signal is at least LEAST_NOISE_IN_SINGLE times the root of the number of rows.
-MOST_IN_DOUBLE, LEAST_NOISE_IN_SINGLE = 2000, 4e-5
 #: Solutions are refined if the least noise variance of a row, relative to the signal variance, is
 #: below this. With more noise, the errors are negligible relative to its standard deviation.
 REFINED_BELOW = 1e-7
@@ -49,23 +46,6 @@ MOST_REFINEMENTS, WORTHWHILE = 3, 0.5
 def largest_exact(dense: Dense) -> int:
     """Return the largest number of rows for which an exact GP is tried."""
     return LARGEST_EXACT_FAST if dense.is_fast else LARGEST_EXACT
-
-
-def choose_precision(
-    model: LocalModel, n: int, noise: float, dense: Dense, may_round: bool = True
-) -> LocalModel:
-    """Return the model with single precision chosen if that hardly changes predictions.
-
-    ``noise`` is the least noise multiplier of the n rows.
-    """
-    is_single = (
-        may_round
-        and n > MOST_IN_DOUBLE
-        and model.correlation.formula is not None
-        and not dense.is_fast
-        and model.noise_variance * noise >= LEAST_NOISE_IN_SINGLE * math.sqrt(n)
-    )
-    return model.replace(is_single=is_single)
 
 
 class Sums(NamedTuple):
@@ -157,11 +137,6 @@ class ExactSystem:
     def with_targets(self, y: Array) -> ExactSystem:
         """Return the system with other targets (n, t), which has the same factor."""
         return replace(self, problem=self.problem._replace(y=y))
-
-    @property
-    def inverse_factor(self) -> Array:
-        """The inverse of the Cholesky factor (n, n), lower triangular, on the host."""
-        return self.factor.to_host()
 
     @property
     def n(self) -> int:

@@ -31,11 +31,7 @@ class Failures:
         self._first_jittered: list[tuple[int, int, int]] = []
 
     def note(
-        self,
-        start: int,
-        status: NDArray[np.int32],
-        problem: LocalProblem,
-        neighbors: RowsOfQueries,
+        self, start: int, status: NDArray[np.int32], problem: LocalProblem, neighbors: RowsOfQueries
     ) -> None:
         """Add a block: status (q,) and neighbors (q, m) of the queries from ``start`` on."""
         if status.max(initial=contract.STATUS_OK) == contract.STATUS_OK:
@@ -83,5 +79,5 @@ class Failures:
             f"{self.is_jittered(n_queries).sum()} of {n_queries} local systems needed jitter "
             f"(first: query {query}, with {n_duplicates} duplicate neighbors): they were solved "
             f"with more noise than {model.noise_variance:.3g} times the signal variance. Increase "
-            "noise_variance.",
+            "noise_variance."
         )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import SystemSize
-from lsgp.backends.dense import matrix_bytes
+from lsgp.backends.dense import Dense, matrix_bytes
 from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, Predictions, concatenate_results, reorder_results
@@ -28,7 +28,7 @@ from lsgp.solvers.evidence import (
     make_exact,
     with_shortest,
 )
-from lsgp.solvers.exact_system import ExactSystem, choose_precision, largest_exact
+from lsgp.solvers.exact_system import ExactSystem, largest_exact
 from lsgp.tuning.budget import RUNGS, Budget, Rung, cost_of_evidence, cost_of_exact
 from lsgp.tuning.data import USUAL_N_NEIGHBORS, Data, Problem
 from lsgp.tuning.family import Contender, Family, Judged, Spec, Tuned, judge
@@ -39,6 +39,9 @@ from lsgp.tuning.space import Space
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
 
+#: Exact GPs of more than MOST_IN_DOUBLE rows are factored in single precision if the noise variance
+#: relative to the signal is at least LEAST_NOISE_IN_SINGLE times the root of the number of rows.
+MOST_IN_DOUBLE, LEAST_NOISE_IN_SINGLE = 2000, 4e-5
 #: With more rows, a trial on part of the rows decides whether an exact GP of all rows pays off.
 ALWAYS_EXACT = 1500
 #: Rows of a trial, and operations for the trends of its predictions, (d + 1)³ for each of them.
@@ -334,6 +337,23 @@ def judge_exact(
         n_tuned=len(data.exact_parameters.pack(judged.model)),
         system=system,
     )
+
+
+def choose_precision(
+    model: LocalModel, n: int, noise: float, dense: Dense, may_round: bool = True
+) -> LocalModel:
+    """Return the model with single precision chosen if that hardly changes predictions.
+
+    ``noise`` is the least noise multiplier of the n rows.
+    """
+    is_single = (
+        may_round
+        and n > MOST_IN_DOUBLE
+        and model.correlation.formula is not None
+        and not dense.is_fast
+        and model.noise_variance * noise >= LEAST_NOISE_IN_SINGLE * math.sqrt(n)
+    )
+    return model.replace(is_single=is_single)
 
 
 def leave_out(system: ExactSystem, hold_out: HoldOut) -> Predictions:

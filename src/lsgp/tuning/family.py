@@ -14,12 +14,7 @@ from numpy.typing import NDArray
 from lsgp.inputs.labels import Labels
 from lsgp.inputs.transforms import LINKED_KINDS
 from lsgp.method.calibration import calibrate
-from lsgp.method.contract import (
-    STATUS_NOT_POSITIVE_DEFINITE,
-    LocalModel,
-    LocalProblem,
-    Predictions,
-)
+from lsgp.method.contract import STATUS_NOT_POSITIVE_DEFINITE, LocalModel, LocalProblem, Predictions
 from lsgp.method.distribution import distribution_of
 from lsgp.method.link import default_link, fit_link
 from lsgp.solvers.boosted import BoostedTrees

@@ -134,11 +134,7 @@ def log_proba_of(labels: Labels, judged: Judged) -> Array:
 
 
 def weigh(
-    data: Data,
-    found: Sequence[Judged],
-    hold_out: HoldOut,
-    budget: Budget,
-    widens: bool = False,
+    data: Data, found: Sequence[Judged], hold_out: HoldOut, budget: Budget, widens: bool = False
 ) -> Weighed:
     """Stack the models by their held-out predictions, and calibrate the combination.
 

@@ -25,14 +25,7 @@ from lsgp.tuning.hold_out import HoldOut, of_levels
 from lsgp.tuning.jobs import Job, Workers, at_work
 from lsgp.tuning.local import Local
 from lsgp.tuning.log_odds import LaplaceAverage, Logistic
-from lsgp.tuning.outcome import (
-    Outcome,
-    Weighed,
-    finds_function,
-    finish,
-    weigh,
-    weigh_beyond,
-)
+from lsgp.tuning.outcome import Outcome, Weighed, finds_function, finish, weigh, weigh_beyond
 from lsgp.tuning.regions import like_queries
 from lsgp.tuning.trees import Trees
 
@@ -68,20 +61,10 @@ def tune(
 ) -> Outcome:
     """Search for models, and combine them.
 
-    Parameters
-    ----------
-    data : Data
-    budget : Budget
-    starts : sequence of Spec
-        Models of a previous fit, which are tuned in the last rung only, without growing.
-    queries : array of shape (q, d), optional
-        Queries of later predictions. If they lie beyond the rows, the models found compete with
-        models that are tuned for the queries, on held-out regions like theirs.
-    objective_of_queries : Objective, optional
-        The objective of models that are tuned for the queries.
-    families : sequence of Family
-    watch : callable, optional
-        Called with the share of the work that is done.
+    ``starts`` are models of a previous fit, which are tuned in the last rung only, without growing.
+    If ``queries`` (q, d) of later predictions lie beyond the rows, the models found compete with
+    models that are tuned for the queries, on held-out regions like theirs and with an objective of
+    their own. ``watch`` is called with the share of the work that is done.
     """
     clock = Clock(budget.seconds)
     hold_out = data.hold_out(budget.n_compared)
@@ -142,11 +125,7 @@ class Search:
     """One search: rungs of tuning, judging, growing."""
 
     def __init__(
-        self,
-        workers: Workers,
-        families: Sequence[Family],
-        problem: Problem,
-        rungs: Sequence[Rung],
+        self, workers: Workers, families: Sequence[Family], problem: Problem, rungs: Sequence[Rung]
     ) -> None:
         self.workers, self.data = workers, workers.data
         self.problem = problem._replace(data=workers.data)
