@@ -285,6 +285,13 @@ class TestPredictions:
         np.testing.assert_array_equal(stepped.predict(X[::-1])[::-1], found)
         np.testing.assert_array_equal(np.array([stepped.predict(x[None])[0] for x in X]), found)
 
+    def test_explanations_add_up(self, stepped):
+        X = steps(9, seed=4)[0]
+        found = stepped.explain(X)
+        total = found.baseline + found.contributions.sum(axis=1) + found.by_trees
+        np.testing.assert_allclose(total, stepped.predict(X), rtol=1e-6)
+        assert "by_trees" in found.summary_frame()
+
     def test_leave_one_out_leaves_trees_out_too(self, stepped):
         ensemble = stepped.ensemble_
         bare = replace(ensemble, boosted=None, scale_factor=1.0, shape=UNCHANGED_SHAPE)
@@ -337,7 +344,6 @@ class TestPredictions:
         )
         assert (latent.scale < 0.99 * observed.scale).all()
         explained = two_targets.explain(X)
-        assert "by_trees" in explained.summary_frame()
         total = explained.baseline + explained.contributions.sum(axis=1) + explained.by_trees
         for mean in (latent.mean, two_targets.predict(X), total):
             np.testing.assert_allclose(mean, observed.mean, rtol=1e-10)
