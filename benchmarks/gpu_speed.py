@@ -80,13 +80,14 @@ def solves(dtype: str, m: int, n_queries: int, goals: dict[str, float]) -> list[
     neighbors = upload(random.integers(0, n, (n_queries, m)).astype(np.int32))
     targets = upload(random.integers(0, n, n_queries).astype(np.int32))
     start = time.perf_counter()
+    (room,) = solve.room_for_scores((n_queries, d))
     # In the order of a fit.
-    solve.score(there, targets, neighbors, "crps")
+    solve.score(there, targets, neighbors, "crps", room)
     solve.predict(there, queries, neighbors)
     cupy().cuda.Device().synchronize()
     first = time.perf_counter() - start
     predict = on_device(lambda: solve.predict(there, queries, neighbors))
-    score = on_device(lambda: solve.score(there, targets, neighbors, "crps"))
+    score = on_device(lambda: solve.score(there, targets, neighbors, "crps", room))
     name, unit = f"m = {m}, d = 8, {dtype}, neighbors given", "million/s"
     goal = goals.get("predict")
     return [

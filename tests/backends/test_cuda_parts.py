@@ -8,11 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lsgp.backends.cuda import coarse, residence, search
-from lsgp.backends.cuda.coarse import NO_ROOM
+from lsgp.backends.cuda import residence, search
 from lsgp.backends.cuda.device import Device
-from lsgp.backends.cuda.modules import allow_shared_memory
-from lsgp.backends.cuda.sources import PARTS, source_of
+from lsgp.backends.cuda.modules import PARTS, allow_shared_memory, source_of
 from lsgp.search.coarse import UnitRequest, build_coarse_tree, search_units
 from lsgp.search.contract import Exclusions, SearchRequest
 from lsgp.search.index import build_index
@@ -27,7 +25,7 @@ def test_walks_without_room_are_those_of_the_host(monkeypatch):
     class Library:
         asarray, asnumpy, flatnonzero = map(staticmethod, (np.asarray, np.asarray, np.flatnonzero))
 
-    monkeypatch.setattr(coarse, "cupy", lambda: Library)
+    monkeypatch.setattr(search, "cupy", lambda: Library)
     rng, unit, q = np.random.default_rng(0), np.ones(2), 9
     X = rng.normal(size=(500, 2))
     tree, index = build_coarse_tree(X, unit, np.ones(500)), build_index(X, unit)
@@ -36,8 +34,8 @@ def test_walks_without_room_are_those_of_the_host(monkeypatch):
     request = UnitRequest(tree, index, X[own], 16, 4.0, exclusions)
     expected = search_units(request)
     units = expected.copy()
-    units[[2, 7]] = NO_ROOM
-    coarse._ask_host(units, request)
+    units[[2, 7]] = search.NO_ROOM
+    search._ask_host(units, request)
     assert np.array_equal(units, expected)
 
 
@@ -58,8 +56,7 @@ def test_what_a_warp_has_no_room_for_is_searched_by_the_host(monkeypatch, shared
             raise LaunchedError
         counts[:] = n
 
-    for module in (coarse, search):
-        monkeypatch.setattr(module, "cupy", lambda: Library)
+    monkeypatch.setattr(search, "cupy", lambda: Library)
     device = Device("Small", 40, shared_memory, 10**9, "7.5", "14")
     monkeypatch.setattr(search, "find_device", lambda: device)
     monkeypatch.setattr(search, "_launch", count)
@@ -72,13 +69,13 @@ def test_what_a_warp_has_no_room_for_is_searched_by_the_host(monkeypatch, shared
     for request in (nearest, within):
         assert np.array_equal(search.find(index, request, here), index.search(request))
     units = UnitRequest(tree, index, queries, 600, 2.0, exclusions)
-    assert np.array_equal(coarse.find_units(units, index, here), search_units(units))
+    assert np.array_equal(search.find_units(units, index, here), search_units(units))
     if shared_memory > 1:  # what there is room for is the device's
         monkeypatch.setattr(search, "_launch", refuse)
         with pytest.raises(LaunchedError):
             search.find(index, nearest._replace(n_neighbors=100), here)
         with pytest.raises(LaunchedError):
-            coarse.find_units(units._replace(n_units=100), index, here)
+            search.find_units(units._replace(n_units=100), index, here)
 
 
 def test_shared_memory_that_was_allowed_is_not_taken_back():

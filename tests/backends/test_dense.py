@@ -4,16 +4,13 @@
 Without a device, by the same blocks over NumPy's arrays, whose unwritten parts are poisoned.
 """
 
-from contextlib import nullcontext
-
 import numpy as np
 import pytest
-from fake_device import FakeAlgebra
+from fake_device import MEMORY, dense_on_host
 
 from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.backends import cuda
 from lsgp.backends.cuda import dense as device_dense
-from lsgp.backends.cuda.dense import DeviceDense
 from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import STATUS_JITTERED, STATUS_NOT_FINITE, LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
@@ -35,7 +32,7 @@ def dense(request, monkeypatch):
     monkeypatch.setattr(device_dense, "BLOCK_ROWS", 24)
     monkeypatch.setattr(device_dense, "SMALL_TRIANGLE", 7)
     monkeypatch.setattr(device_dense, "TILE", 8)
-    return cuda.dense if request.param == "device" else DeviceDense(FakeAlgebra(), nullcontext)
+    return cuda.dense if request.param == "device" else dense_on_host(monkeypatch)
 
 
 def make_problem(kernel="matern32", trend=(1.0, 0.1), n=100, n_targets=2, **more):
@@ -125,14 +122,14 @@ def test_singular_and_endless_systems_have_the_status_of_the_host(dense):
     assert negative_log_evidence(twice, dense)[0] == negative_log_evidence(twice)[0] == np.inf
 
 
-def test_few_rows_stay_on_the_host_and_count_there():
-    place, (problem, queries) = DeviceDense(FakeAlgebra(), nullcontext), make_problem()
+def test_few_rows_stay_on_the_host_and_count_there(monkeypatch):
+    place, (problem, queries) = dense_on_host(monkeypatch), make_problem()
     got, expected = (ExactSystem.solve(problem, d).predict(queries) for d in (place, HOST))
     assert np.array_equal(got.mean, expected.mean)
     assert negative_log_evidence(problem, place)[0] == negative_log_evidence(problem)[0]
     few, many = 100, 36_000
     assert place.room(10**6, few) == 10**6
-    assert place.room(10**6, many) == int(0.6 * FakeAlgebra.memory)
+    assert place.room(10**6, many) == int(0.6 * MEMORY)
     assert place.host_bytes(few) == HOST.host_bytes(few)
     assert place.host_bytes(many) == 0
 

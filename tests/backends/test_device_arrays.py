@@ -14,10 +14,10 @@ from fake_device import LikeCuPy
 from lsgp import LSGPClassifier, LSGPRegressor, Rotated, Sphere
 from lsgp.backends import _OTHERS, cpu, cuda
 from lsgp.backends.contract import Plan
-from lsgp.backends.cuda import device, pipeline, residence
+from lsgp.backends.cuda import backend as cuda_backend
+from lsgp.backends.cuda import device, residence
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
-from lsgp.backends.cuda.placed import PlacedBackend
-from lsgp.backends.fallback import FallbackBackend
+from lsgp.backends.forwarding import FallbackBackend, PlacedBackend
 from lsgp.inputs.device_arrays import kind_of
 from lsgp.method import arrays
 from lsgp.method.combination import Shape
@@ -164,7 +164,7 @@ def test_what_the_host_solves_crosses_alone(fake, case):
 def test_systems_that_are_solved_again_are_answered_there_too(fake, monkeypatch, dtype):
     X, y, queries = make_data()
     model = LSGPRegressor().set_params(**SETTINGS, backend="cuda", dtype=dtype).fit(X, y)
-    solve, turns = pipeline.solve.predict, []
+    solve, turns = cuda_backend.solve.predict, []
 
     def lose_digits(problem, *rest):
         """Of every third query, the first time."""
@@ -175,7 +175,7 @@ def test_systems_that_are_solved_again_are_answered_there_too(fake, monkeypatch,
             solved.mean[::3] = np.nan
         return solved
 
-    monkeypatch.setattr(pipeline.solve, "predict", lose_digits)
+    monkeypatch.setattr(cuda_backend.solve, "predict", lose_digits)
     check_answers(model, queries, DeviceArray, lambda array: array.values, 1e-5)
     assert turns == [40, 14] * 3
 
@@ -191,7 +191,7 @@ def test_a_device_without_memory_leaves_queries_to_the_host(fake, monkeypatch):
     def fail(*given):
         raise LikeCuPy.OutOfMemoryError("Out of memory allocating 1 byte.")
 
-    monkeypatch.setattr(pipeline.solve, "predict", fail)
+    monkeypatch.setattr(cuda_backend.solve, "predict", fail)
     with pytest.warns(UserWarning, match="The device failed, and backend='auto' goes on"):
         found = solver.predict(DeviceArray(queries), BLOCK)
     assert np.array_equal(found.mean.values, expected.mean)
@@ -285,17 +285,15 @@ def test_tensors_of_the_host_are_no_arrays_of_a_device():
 
 @pytest.mark.parametrize("where", [0, 1])
 def test_only_arrays_on_the_current_device_stay(fake, monkeypatch, where):
-    monkeypatch.setattr(DeviceArray.device, "id", where)
-    queries, library = DeviceArray(np.zeros((2, 2))), sys.modules["cupy"]
+    library = sys.modules["cupy"]
     make_context = library.cuda.Device
     for current in (0, 1):
         monkeypatch.setattr(
             library.cuda, "Device", lambda number=None, own=current: make_context(number or own)
         )
-        assert PlacedBackend().takes(queries) == (where == current)
+        assert PlacedBackend().takes_from == current
         for number in (0, 1):
-            assert PlacedBackend(number).takes(queries) == (where == current == number)
-        assert PlacedBackend(1).takes(queries.values)
+            assert PlacedBackend(number).takes_from == (number if number == current else None)
 
 
 def test_tensors_of_the_host_are_answered_in_kind_where_that_is_asked_for(monkeypatch):

@@ -14,7 +14,7 @@ from lsgp import Hyperparameters, LSGPRegressor
 from lsgp.backends import cuda
 from lsgp.backends.cuda import residence
 from lsgp.backends.cuda.device import DeviceMemoryError, cupy
-from lsgp.backends.cuda.placed import PlacedBackend
+from lsgp.backends.forwarding import PlacedBackend
 from lsgp.solvers.exact import ExactSolver
 
 REASON = cuda.why_not()

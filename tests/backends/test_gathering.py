@@ -16,12 +16,13 @@ from emulated_cupy import needs_compiler, needs_device
 
 import lsgp.backends as backends
 from lsgp import LSGPRegressor
-from lsgp.backends import cpu, cuda, reference
+from lsgp.backends import cpu, cuda, forwarding, reference
 from lsgp.backends.contract import Resources, ScoreRequest
 from lsgp.backends.cuda import backend as cuda_backend
-from lsgp.backends.cuda import pipeline, placed, residence, streams
+from lsgp.backends.cuda import device as cuda_device
+from lsgp.backends.cuda import residence
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
-from lsgp.backends.fallback import FallbackBackend
+from lsgp.backends.forwarding import FallbackBackend
 from lsgp.backends.gathering import Gathering
 from lsgp.compute.clock import Clock, OutOfTimeError
 from lsgp.compute.threads import ThreadPool
@@ -261,11 +262,11 @@ def test_scores_of_many_are_made_one_after_another_where_memory_is_short(monkeyp
             self.sizes.append(len(requests))
             raise DeviceMemoryError("too little")
 
-    backend = placed.PlacedBackend()
+    backend = forwarding.PlacedBackend()
     backend.solves = Short()
     released = []
     monkeypatch.setattr(backend, "place", nullcontext)
-    monkeypatch.setattr(placed, "release_memory", lambda: released.append(True))
+    monkeypatch.setattr(forwarding, "release_memory", lambda: released.append(True))
     requests = requests_of(3)
     for request, scores in zip(requests, backend.score_many(requests), strict=True):
         assert np.array_equal(scores.gradient, cpu.score(request).gradient)
@@ -305,12 +306,12 @@ def test_kernels_of_many_are_launched_before_anything_is_fetched(emulated):
 def test_queues_side_by_side_follow_what_was_before_and_precede_what_comes(emulated):
     _, library = emulated()
     before = library.cuda.get_current_stream()
-    with streams.side_by_side(20) as queues:
-        assert len(set(map(id, queues))) == streams.MOST_SIDE_BY_SIDE
+    with cuda_device.side_by_side(20) as queues:
+        assert len(set(map(id, queues))) == cuda_device.MOST_SIDE_BY_SIDE
         assert all(queue.after == [before] for queue in queues)
         assert before.after == []
     assert set(map(id, before.after)) == set(map(id, queues))
-    with streams.side_by_side(1) as (alone,):
+    with cuda_device.side_by_side(1) as (alone,):
         assert alone is before
 
 
@@ -362,6 +363,6 @@ def count_fetched(monkeypatch):
         n_fetched[0] += 1
         return fetch(array)
 
-    for module in (residence, cuda_backend, pipeline):
+    for module in (residence, cuda_backend):
         monkeypatch.setattr(module, "download", counted)
     return n_fetched

@@ -97,9 +97,9 @@ def test_only_systems_that_lose_digits_are_solved_again(core, monkeypatch):
     solved = []
     solve = cpu._predict
 
-    def note(systems, *others):
+    def note(systems, *others, **more):
         solved.append((systems.problem.X.dtype, len(systems.queries)))
-        return solve(systems, *others)
+        return solve(systems, *others, **more)
 
     monkeypatch.setattr(cpu, "_predict", note)
     regular = cpu.predict(Systems(problem, queries, neighbors), core=core)

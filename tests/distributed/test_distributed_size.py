@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A hundred thousand rows in partitions, and row numbers of more than 32 bits."""
 
-import dask.array as da
 import numpy as np
 import pytest
-from agreement import assert_agree
-from distributed import Client
+from agreement import assert_agree, chunked
 
 import lsgp.distributed
 from lsgp import LSGPClassifier, LSGPRegressor
@@ -24,6 +22,8 @@ from lsgp.search.index import build_index
 from lsgp.tuning.hold_out import Layer
 from lsgp.tuning.space import Space
 
+pytestmark = pytest.mark.usefixtures("client")
+
 rng = np.random.default_rng(8)
 N = 100_000
 X = rng.normal(size=(N, 2)) ** 3
@@ -39,12 +39,6 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def client():
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as own:
-        yield own
-
-
 def ask(model, queries, y):
     if y is LABELS:
         return (model.predict_proba(queries),)
@@ -58,12 +52,9 @@ def test_a_hundred_thousand_rows_predict_as_on_one_machine_in_any_partitions(nam
     queries = NEW if settings["n_neighbors"] == 32 else NEW[::10]
     expected = ask(kind().set_params(**settings).fit(X, y), queries, y)
     for n_partitions in (1, 3, 17):
-        model = lsgp.distributed.fit(
-            kind().set_params(**settings),
-            da.from_array(X, chunks=(25_000, 2)),
-            da.from_array(y, chunks=25_000),
-            n_partitions=n_partitions,
-        )
+        rows = chunked(X, 25_000), chunked(y, 25_000)
+        own = kind().set_params(**settings)
+        model = lsgp.distributed.fit(own, *rows, n_partitions=n_partitions)
         assert model.n_partitions == n_partitions
         assert_agree(ask(model, queries, y), expected)
 

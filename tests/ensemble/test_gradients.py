@@ -12,8 +12,7 @@ from untuned import combined_model
 from lsgp import Localizer, LSGPRegressor
 from lsgp.backends import reference
 from lsgp.backends.contract import Systems
-from lsgp.backends.local_system import solve_system
-from lsgp.backends.query_gradient import differentiate_system
+from lsgp.backends.local_system import differentiate_system, solve_system
 from lsgp.inputs.transforms import fit_transform_kind
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS

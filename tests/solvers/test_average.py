@@ -22,7 +22,7 @@ from lsgp.solvers.posterior import (
     Posterior,
     sample_posterior,
 )
-from lsgp.storage.models import read_model, write_model
+from lsgp.storage.estimator import read_model, write_model
 from lsgp.storage.records import ArrayStore, Reader
 from lsgp.storage.rules import InvalidRecord
 from lsgp.tuning.average import MOST_ROWS

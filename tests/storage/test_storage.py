@@ -313,7 +313,7 @@ KERNELS = {
 
 #: Types of fitted models that tuning makes of some tables only.
 RARE = {
-    "lsgp.backends.leaves.Nodes",
+    "lsgp.backends.grow.Nodes",
     "lsgp.method.link.LinearLogits",
     "lsgp.solvers.boosted.BoostedTrees",
     "lsgp.solvers.laplace.Covariance",

@@ -19,7 +19,7 @@ from model_files import as_text, change_at, first, item, own_contents, rewrite, 
 from storage_cases import GIVEN, fit_case, make_data
 
 from lsgp import LSGPClassifier, LSGPRegressor, ModelFileError
-from lsgp.backends.leaves import Nodes
+from lsgp.backends.grow import Nodes
 from lsgp.ensemble.georeference import Georeference
 from lsgp.method.link import LinearLogits
 from lsgp.solvers.boosted import BoostedTrees

@@ -10,7 +10,7 @@ from small_data import make_data
 from threadpoolctl import threadpool_info
 from untuned import made
 
-from lsgp.backends.dense import matrix_bytes
+from lsgp.backends.dense_host import matrix_bytes
 from lsgp.method.kernels import KERNELS
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.exact_system import FARTHEST, ExactSystem

@@ -15,14 +15,12 @@ import argparse
 import os
 import signal
 import sys
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from lsgp.cli.console import Voice, one_line
+from lsgp.cli.console import Voice, handled, one_line
 from lsgp.cli.errors import CommandError
 from lsgp.cli.parser import make_parser
 
@@ -77,7 +75,7 @@ def run_program(
         return int(stop.code or 0)
     voice = Voice(options)
     try:
-        with _signals(), warnings.catch_warnings():
+        with handled(signal.SIGTERM, _terminate), warnings.catch_warnings():
             voice.listen_to_warnings()
             run(options, voice)
             sys.stdout.flush()
@@ -101,21 +99,9 @@ def run_program(
         return EXIT_ERROR
 
 
-@contextmanager
-def _signals() -> Iterator[None]:
+def _terminate(*_: object) -> None:
     """Let SIGTERM end the command like an exception, so that temporary files are removed."""
-
-    def terminate(*_: object) -> None:
-        raise SystemExit(EXIT_TERMINATED)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+    raise SystemExit(EXIT_TERMINATED)
 
 
 def _explain(error: Exception) -> str | None:

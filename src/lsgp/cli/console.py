@@ -6,11 +6,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import signal
 import sys
+import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 
@@ -68,6 +70,19 @@ class Voice:
         given = vars(self.options)
         own = {name: given[name] for name in ("command", "output") if given.get(name) is not None}
         write_json({**own, **facts, "seconds": self.seconds})
+
+
+@contextmanager
+def handled(number: signal.Signals, handler: Callable[..., None]) -> Iterator[None]:
+    """Handle a signal by this function inside, where Python handles signals: in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, previous)
 
 
 def write_json(value: object) -> None:

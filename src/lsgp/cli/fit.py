@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from lsgp import TuningStoppedWarning
-from lsgp.cli.console import Voice
+from lsgp.cli.console import Voice, handled
 from lsgp.cli.errors import CommandError, check_output, list_names, require_columns
 from lsgp.cli.info import describe_model, describe_models
 from lsgp.cli.models import make_estimator
@@ -155,16 +154,9 @@ def interrupts_end_tuning() -> Iterator[None]:
         was_interrupted = True
         raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():
+    with handled(signal.SIGINT, interrupt), warnings.catch_warnings():
+        # A note in the words of the command line says it.
+        warnings.simplefilter("ignore", TuningStoppedWarning)
         yield
-        return
-    previous = signal.signal(signal.SIGINT, interrupt)
-    try:
-        with warnings.catch_warnings():
-            # A note in the words of the command line says it.
-            warnings.simplefilter("ignore", TuningStoppedWarning)
-            yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
     if was_interrupted:
         raise KeyboardInterrupt

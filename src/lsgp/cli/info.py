@@ -12,8 +12,8 @@ from typing import Any
 
 import lsgp
 from lsgp._core import available_instruction_sets, instruction_set
-from lsgp.backends.cuda.compiled import compiled_kernels
 from lsgp.backends.cuda.device import DeviceError, count_devices, find_device, why_not
+from lsgp.backends.cuda.modules import compiled_kernels
 from lsgp.cli.console import Voice, write_json, write_rows
 from lsgp.cli.errors import list_names
 from lsgp.cli.models import Estimator, load_model, names_of_targets

@@ -15,7 +15,7 @@ from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, check_output, did_you_mean, require_file
 from lsgp.cli.models import asked_of_spread, load_model, make_estimator
 from lsgp.compute.text import count
-from lsgp.maps.files import Layout, format_of, open_map
+from lsgp.maps.files import Layout, Part, format_of, write_map
 from lsgp.maps.gaps import plan_fill
 from lsgp.maps.plan import plan_map
 
@@ -51,13 +51,14 @@ def run_map(options: argparse.Namespace, voice: Voice) -> None:
     grid, n_predicted = plan.grid, 0
     variables = [(variable.name, variable.attrs) for variable in plan.variables]
     layout = Layout(plan.skeleton(), grid.dims, grid.x, grid.y, variables, np.dtype(DTYPE))
-    with (
-        open_map(options.output, layout) as output,
-        voice.progress("Predicting", grid.n_cells) as advance,
-    ):
-        for window, values in plan.predict_windows(advance):
-            output.write(window, list(values))
-            n_predicted += int(np.count_nonzero(np.isfinite(values[0])))
+
+    def counted(part: Part) -> Part:
+        nonlocal n_predicted
+        n_predicted += int(np.count_nonzero(np.isfinite(part[1][0])))
+        return part
+
+    with voice.progress("Predicting", grid.n_cells) as advance:
+        write_map(options.output, layout, map(counted, plan.predict_windows(advance)))
     names = [name for name, _ in variables]
     shape = " × ".join(f"{size:,}" for size in grid.shape)
     voice.summarize(
@@ -107,20 +108,17 @@ def run_fill(options: argparse.Namespace, voice: Voice) -> None:
     if plan.map is not None:
         plan.map.model.verbose = 0
     grid = plan.grid
-    variables = list(zip(plan.names, plan.attributes, strict=True))
+    variables = plan.variables
+    names = [name for name, _ in variables]
     layout = Layout(plan.skeleton, grid.dims, grid.x, grid.y, variables, plan.dtype)
-    with (
-        open_map(options.output, layout) as output,
-        voice.progress("Filling", grid.n_cells) as advance,
-    ):
-        for window, values in plan.fill_windows(advance):
-            output.write(window, values)
+    with voice.progress("Filling", grid.n_cells) as advance:
+        write_map(options.output, layout, plan.fill_windows(advance))
     voice.summarize(
-        {"n_cells": grid.n_cells, "n_missing": plan.n_missing, "variables": list(plan.names)},
+        {"n_cells": grid.n_cells, "n_missing": plan.n_missing, "variables": names},
         [
             ("Map", options.output),
             ("Cells", f"{count(grid.n_cells, 'cell')}, {plan.n_missing:,} of them filled in"),
-            ("Variables", ", ".join(plan.names)),
+            ("Variables", ", ".join(names)),
             ("Time", f"{voice.seconds:.1f} s"),
         ],
     )

@@ -1,32 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables that commands write, piece by piece, under their name only when they are complete."""
+"""Tables that commands write in pieces, and that get their name when they are complete."""
 
 from __future__ import annotations
 
 import argparse
 import gzip
-import queue
+import io
 import sys
-import threading
-import time
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, check_output
 from lsgp.cli.table import DataType
 from lsgp.cli.tables import format_of, separator_of
 from lsgp.compute.files import replace_file
-from lsgp.compute.threads import interrupts_later
 
-#: Frames that wait to be written.
-QUEUE_LENGTH = 2
 ROW_GROUP_SIZE = 250_000
-#: Seconds between looks at whether there is room, or the writer is done.
-POLL = 0.01
 
 
 def table_output(options: argparse.Namespace, voice: Voice) -> str:
@@ -52,21 +48,21 @@ def open_output(
         sys.stdout.buffer.flush()
         return
     try:
-        with replace_file(path) as temporary, temporary.open("wb") as file:
+        with replace_file(path) as temporary:
             if kind == "parquet":
-                writer = ParquetWriter(file, schema)
-                try:
+                # Without a name: it is gone however the process ends.
+                with tempfile.TemporaryFile(dir=temporary.parent) as waiting:
+                    writer = ParquetWriter(waiting, schema)
                     yield writer
-                    writer.finish()
-                except BaseException:
-                    writer.abandon()
-                    raise
-            elif path.lower().endswith(".gz"):
-                # Without a name inside: it would be that of the temporary file.
-                with gzip.GzipFile("", "wb", 6, file) as zipped:
-                    yield CsvWriter(zipped, schema, separator)
-            else:
-                yield CsvWriter(file, schema, separator)
+                    writer.finish(temporary)
+                return
+            with temporary.open("wb") as file:
+                if path.lower().endswith(".gz"):
+                    # Without a name inside: it would be that of the temporary file.
+                    with gzip.GzipFile("", "wb", 6, file) as zipped:
+                        yield CsvWriter(zipped, schema, separator)
+                else:
+                    yield CsvWriter(file, schema, separator)
     except OSError as error:
         # A full disk has no name.
         if error.filename is not None:
@@ -95,65 +91,33 @@ class CsvWriter:
 
 
 class ParquetWriter:
-    """Streams frames into a Parquet file, row group by row group.
+    """Collects frames on the disk, and streams them into a Parquet file at the end.
 
-    polars writes Parquet in one go, from a source that it pulls frames from. So it runs on a
-    thread of its own, and the source takes from a short queue, which bounds memory.
+    polars writes Parquet in one go, from a source that it pulls frames from; until all are there,
+    they wait in a file.
     """
 
-    def __init__(self, file: IO[bytes], schema: dict[str, DataType]) -> None:
-        # A file that is open, not its name: a thread that is slow to start must not bring back
-        # a file that has been removed since.
-        self._file, self._schema = file, schema
-        # This kind of queue has no lock that Ctrl-C could leave closed, but also no limit.
-        self._frames: queue.SimpleQueue[pl.DataFrame | None] = queue.SimpleQueue()
-        self._is_abandoned = False
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="lsgp-parquet", daemon=True)
-        with interrupts_later():
-            self._thread.start()
+    def __init__(self, waiting: IO[bytes], schema: dict[str, DataType]) -> None:
+        self._waiting, self._schema = waiting, schema
+        self._sizes: list[int] = []  # in bytes, of the frames that wait
 
     def write(self, frame: pl.DataFrame) -> None:
-        """Hand over a frame, as soon as there is room for it."""
-        while self._frames.qsize() >= QUEUE_LENGTH and self._thread.is_alive():
-            time.sleep(POLL)
-        self._raise_if_failed()
-        self._frames.put(frame.select(list(self._schema)))
+        piece = io.BytesIO()
+        frame.select(list(self._schema)).write_ipc(piece)
+        self._sizes.append(self._waiting.write(piece.getbuffer()))
 
-    def finish(self) -> None:
-        """Write what is left and the footer."""
-        self._end()
-        self._raise_if_failed()
-
-    def abandon(self) -> None:
-        """End the thread; the file is of no use."""
-        self._is_abandoned = True
-        self._end()
-
-    def _end(self) -> None:
-        self._frames.put(None)
-        while self._thread.is_alive():
-            # With a timeout, because a wait without one ignores Ctrl-C on Windows.
-            self._thread.join(POLL)
-
-    def _raise_if_failed(self) -> None:
-        if self._error is not None:
-            message = str(self._error).strip().splitlines()[0].rpartition("IO error: ")[2]
-            raise OSError(message) from self._error
-
-    def _run(self) -> None:
-        from polars.io.plugins import register_io_source
+    def finish(self, path: Path) -> None:
+        """Write all frames to this file."""
 
         def pull(*_: object) -> Iterator[pl.DataFrame]:
             yield pl.DataFrame(schema=self._schema)
-            while (frame := self._frames.get()) is not None and not self._is_abandoned:
-                yield frame
-            if self._is_abandoned:
-                raise InterruptedError("abandoned")
+            self._waiting.seek(0)
+            for size in self._sizes:
+                yield pl.read_ipc(io.BytesIO(self._waiting.read(size)))
 
         try:
             source = register_io_source(pull, schema=self._schema)
-            source.sink_parquet(self._file, row_group_size=ROW_GROUP_SIZE)
-        except BaseException as error:
-            # It is raised in the thread that writes frames.
-            self._error = error
+            source.sink_parquet(path, row_group_size=ROW_GROUP_SIZE)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            message = str(error).strip().splitlines()[0].rpartition("IO error: ")[2]
+            raise OSError(message) from error

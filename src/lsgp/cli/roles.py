@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -49,9 +49,7 @@ class Roles(NamedTuple):
     may_miss: bool = False  # whether the model knows what to do with missing inputs
     targets: Sequence[str] = ()  # in the order of the model
     are_labels: bool = False
-    group: str | None = None
-    weight: str | None = None
-    noise_variance: str | None = None
+    beside: Mapping[str, Any] = {}  # columns by the names of the parameters of `fit`
     left_out: Sequence[str] = ()  # free columns that cannot be inputs
 
     @property
@@ -61,16 +59,9 @@ class Roles(NamedTuple):
     @property
     def texts(self) -> list[str]:
         """Columns that are read as they are, beside those that are read as numbers."""
-        group = [] if self.group is None else [self.group]
+        groups = [self.beside["groups"]] if "groups" in self.beside else []
         texts = [name for name in self.inputs if name not in self.numbers]
-        return list(dict.fromkeys([*self.labels, *group, *texts]))
-
-    @property
-    def beside(self) -> dict[str, Any]:
-        """Columns beside inputs and targets, by the names of the parameters of `fit`."""
-        named = {"sample_weight": self.weight, "noise_variance": self.noise_variance}
-        named["groups"] = self.group
-        return {name: column for name, column in named.items() if column is not None}
+        return list(dict.fromkeys([*self.labels, *groups, *texts]))
 
     @property
     def needed(self) -> list[str]:
@@ -126,11 +117,11 @@ class Rows:
         Columns of `others` are read too.
         """
         roles = self.roles
-        numbers = [*roles.numbers, *(() if roles.are_labels else roles.targets)]
-        numbers += [name for name in (roles.weight, roles.noise_variance) if name is not None]
+        needed = [name for name in roles.needed if name not in roles.texts]
+        numbers = list(dict.fromkeys([*roles.numbers, *needed]))
         texts = list(dict.fromkeys([*roles.texts, *others]))
         with voice.progress(doing, self.table.total) as advance:
-            for chunk in self.table.chunks(list(dict.fromkeys(numbers)), texts):
+            for chunk in self.table.chunks(numbers, texts):
                 places = np.arange(chunk.first_row, chunk.first_row + chunk.frame.height)
                 is_wanted = np.isin(places, wanted) if wanted is not None else places > 0
                 kept = roles.usable(chunk.frame, self.strict)
@@ -209,8 +200,13 @@ def find_roles(options: argparse.Namespace, table: Table) -> Roles:
         for name in features
         if table.columns[name].kind in NUMERIC_KINDS and name not in named["--categorical"]
     ]
-    one = (options.group, options.weight, options.noise_variance)
-    return Roles(features, numbers, True, targets, are_labels, *one, left_out)
+    given = {
+        "sample_weight": options.weight,
+        "noise_variance": options.noise_variance,
+        "groups": options.group,
+    }
+    beside = {name: column for name, column in given.items() if column is not None}
+    return Roles(features, numbers, True, targets, are_labels, beside, left_out)
 
 
 def _named_columns(options: argparse.Namespace) -> dict[str, list[str]]:

@@ -28,7 +28,6 @@ from lsgp.distributed.partitions import (
     ClusterSolver,
     Head,
     build_partition,
-    unsearched_index,
     without_rows,
 )
 from lsgp.distributed.reading import Job, look_over, read_inputs
@@ -55,7 +54,6 @@ from lsgp.inputs.target_scale import target_scale
 from lsgp.inputs.transforms import InputTransform, TargetScaler
 from lsgp.method.combination import UNCHANGED_SHAPE
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.search.contract import SearchIndex
 from lsgp.search.index import suits
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.solvers.exact_system import LARGEST_EXACT
@@ -166,8 +164,8 @@ def fit(
     rows = ClusterRows(store, summary, scaler, parts.mean_noise, group_names)
     own.ensemble_, units = fit_models(job, rows, specification, known.classes, encoder, where)
     sizes = tuple(parts.sizes)
-    head = Head(own, units, parts.regions, parts.part_of_region, parts.boxes, sizes)
-    built = cluster.each("build", build_partition, parts.parts, cluster.send(head))
+    head = Head(own, parts.regions, parts.part_of_region, parts.boxes, sizes)
+    built = cluster.each("build", build_partition, parts.parts, cluster.send(head), units)
     cluster.finish(built, "Building", sizes)
     return DistributedModel(head, built)
 
@@ -226,9 +224,7 @@ def fit_models(
             transform = transform.centered(rows.summary.plain_X.center)
         columns = rows.inputs(transform, dtype), rows.targets(dtype), rows.noise(dtype)
         backend = choose_backend(estimator.backend, model).name
-        index: SearchIndex = unsearched_index(unit)
-        if labels is not None and estimator.objective is None:
-            index = ClusterIndex(rows.store, transform, unit)  # for the leave-one-out of its link
+        index = ClusterIndex(rows.store, transform, unit)
         solver = ClusterSolver(LocalProblem(*columns, model), index, size, backend)
         return FittedModel.build(transform, solver, weight)
 

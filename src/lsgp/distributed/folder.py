@@ -148,4 +148,4 @@ def read_head(folder: AnyPath) -> Head:
         sizes = tuple(own["sizes"].tolist())
         if not len(sizes) == len(boxes.low) == len(boxes.high):
             raise ValueError("boxes of other partitions")
-        return Head(estimator, (), regions, own["part_of_region"], boxes, sizes)
+        return Head(estimator, regions, own["part_of_region"], boxes, sizes)

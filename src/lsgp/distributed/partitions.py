@@ -49,11 +49,6 @@ BLOCK = 8192
 # -- solvers ---------------------------------------------------------------------------------------
 
 
-def unsearched_index(unit: Array) -> NeighborIndex:
-    """An index that nobody searches, where a solver must have one."""
-    return build_index(np.zeros((1, len(unit))), unit)
-
-
 @dataclass(frozen=True, eq=False)
 class FoundSolver(LocalSolver):
     """Solves queries whose neighborhoods are known, in their order, and no others."""
@@ -97,7 +92,6 @@ class Head:
     """The part of a fitted model that every task needs; small, whatever the number of rows."""
 
     estimator: Estimator  # whose models have one row each, of zeros
-    units: tuple[Array, ...]  # of the indexes of each model
     regions: Regions
     part_of_region: NDArray[np.int64]  # empty regions are answered by another one
     boxes: Boxes  # of the partitions, in the inputs as they were given
@@ -142,7 +136,7 @@ def without_rows(fitted: FittedModel, n_neighbors: int | None) -> FittedModel:
     d, t, dtype = own.X.shape[1], own.y.shape[1], own.X.dtype
     zeros = np.zeros((1, d), dtype), np.zeros((1, t), dtype)
     problem = LocalProblem(*zeros, np.ones(1, dtype), own.model)
-    index, nothing = unsearched_index(np.ones(d)), np.empty((0, 0), np.int32)
+    index, nothing = build_index(np.zeros((1, d)), np.ones(d)), np.empty((0, 0), np.int32)
     solver = FoundSolver(problem, index, n_neighbors, fitted.solver.backend.name, nothing)
     return FittedModel.build(fitted.transform, solver, fitted.weight)
 
@@ -167,12 +161,12 @@ class Partition(NamedTuple):
         return FoundRows(hits, self.numbers[rows], X[rows], y[rows], noise[rows])
 
 
-def build_partition(rows: Rows, head: Head) -> Partition:
-    """Build the models for the rows of a partition, as one machine does for all rows."""
+def build_partition(rows: Rows, head: Head, units: Sequence[Array]) -> Partition:
+    """Build the models for the rows of a partition, with indexes for the metrics of these units."""
     made: dict[tuple[int, bytes], tuple[Array, NeighborIndex]] = {}
     y = head.estimator.ensemble_.target_scaler.transform(rows.y)
     models = []
-    for fitted, unit in zip(head.models, head.units, strict=True):
+    for fitted, unit in zip(head.models, units, strict=True):
         # Models of one transform share its inputs and its index.
         key = id(fitted.transform), unit.tobytes()
         if key not in made:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -175,7 +176,11 @@ class ClusterIndex:
     def __init__(self, store: RowStore, transform: InputTransform, unit: Array) -> None:
         self.store, self.transform, self.unit = store, transform, unit
         self.boxes = store.boxes.transformed(transform)
-        self.indexes = store.cluster.each("index", index_rows, store.parts, transform, unit)
+
+    @cached_property
+    def indexes(self) -> list[Future]:
+        store = self.store
+        return store.cluster.each("index", index_rows, store.parts, self.transform, self.unit)
 
     @property
     def n(self) -> int:
@@ -188,7 +193,7 @@ class ClusterIndex:
     def describe(self) -> str:
         return (
             f"exact search (recall 1.0) among {self.n} points of {self.d} inputs, in "
-            f"{len(self.indexes)} partitions"
+            f"{len(self.store.parts)} partitions"
         )
 
     def search(self, request: SearchRequest) -> NDArray[np.int32]:

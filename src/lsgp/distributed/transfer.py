@@ -17,11 +17,9 @@ import weakref
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 from distributed import Future
-from numpy.typing import NDArray
 
 from lsgp.compute.files import AnyPath
 from lsgp.distributed.cluster import running_client
@@ -32,32 +30,15 @@ from lsgp.storage.estimator import saved_class
 MOST_OPEN = 4
 
 
-class Estimator(Protocol):
-    """The part of an estimator that predictions need."""
-
-    ensemble_: Ensemble
-    n_features_in_: int
-    feature_names_in_: NDArray[np.object_]
-    backend: str
-    n_jobs: int | None
-    verbose: int
-
-    def _check_queries(self, X: object) -> NDArray[np.float64]: ...
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
-
-    def save(self, path: AnyPath) -> None: ...
-
-    @classmethod
-    def load(cls, path: AnyPath, *, check_arrays: bool = True) -> Self: ...
+#: An LSGPRegressor or LSGPClassifier, of a room above this one.
+Estimator: TypeAlias = Any
 
 
 def estimator_class(name: str) -> type[Estimator]:
     """Return the class of this name, of a room above this one."""
     if name not in ("LSGPRegressor", "LSGPClassifier"):
         raise ValueError(f"The model is of {name!r}, which this lsgp does not know. Update lsgp.")
-    found: type[Estimator] = getattr(importlib.import_module("lsgp"), name)
-    return found
+    return getattr(importlib.import_module("lsgp"), name)
 
 
 def load(path: AnyPath, check_arrays: bool = True) -> Estimator:

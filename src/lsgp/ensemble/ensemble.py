@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import choose_backend, is_automatic
-from lsgp.backends.auto import seconds_to_solve
+from lsgp.backends import choose_backend, is_automatic, seconds_to_solve
 from lsgp.compute.text import count
 from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.fitted_model import FittedModel
@@ -202,9 +201,10 @@ class Ensemble:
         return values.reshape(len(values), self.n_targets)
 
     def takes(self, X: Array) -> bool:
-        """Whether queries are predicted where they are, all that can be."""
+        """Whether queries on a device are predicted there, all that can be."""
+        number = int(X.device.id)  # type: ignore[attr-defined]
         return self.encoder is None and any(
-            fitted.solver.backend.takes(X) for fitted in self.models
+            fitted.solver.backend.takes_from == number for fitted in self.models
         )
 
     def on(self, backend: str, n_queries: int | None = None, n_threads: int = 1) -> Ensemble:

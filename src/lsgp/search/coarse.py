@@ -100,6 +100,10 @@ class UnitRequest(NamedTuple):
     reach: float  # how many times as far as that many nearest rows units reach
     exclusions: Exclusions = NO_EXCLUSIONS
 
+    @property
+    def size(self) -> int:
+        return len(self.queries)
+
     def block(self, start: int, stop: int) -> UnitRequest:
         """The same for the queries from start to stop - 1."""
         return self.of_queries(slice(start, stop))

@@ -119,6 +119,10 @@ class SearchRequest(NamedTuple):
     max_neighbors: int = LARGEST_SYSTEM  # that a query may have within the radius
     first_query: int = 0  # number of the first query, for errors
 
+    @property
+    def size(self) -> int:
+        return len(self.queries)
+
     def block(self, start: int, stop: int) -> SearchRequest:
         """The same for the queries from start to stop - 1."""
         return self._replace(

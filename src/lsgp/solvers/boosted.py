@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.grow import Bins, Grown, Growth, Watched, grow, grow_log_odds
-from lsgp.backends.leaves import Nodes, join
+from lsgp.backends.grow import Bins, Grown, Growth, Nodes, Watched, grow, grow_log_odds, join
 from lsgp.compute.threads import run_blocks
 
 Array = NDArray[np.float64]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,16 +99,10 @@ def has_same_spread(model: LocalModel, other: LocalModel) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class CoarseSolver(LocalSolver):
-    """A local solver whose neighborhoods list units: rows, and behind their numbers, nodes.
-
-    Nodes are built once, on first use; they are neither pickled nor copied.
-    """
+    """A local solver whose neighborhoods list units: rows, and behind their numbers, nodes."""
 
     _built: list[tuple[Nodes, LocalProblem]] = field(init=False, default_factory=list)
     _lock: ForkableLock = field(init=False, default_factory=ForkableLock)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return CoarseSolver, (self.problem, self.index, self.n_neighbors, self.backend_name)
 
     def _build(self) -> tuple[Nodes, LocalProblem]:
         with self._lock:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.dense import Dense
+from lsgp.backends.contract import Dense
 from lsgp.backends.dense_host import HOST, dense_for
 from lsgp.compute.clock import Clock
 from lsgp.compute.descent import descend_vector

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import InitVar, dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +29,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ExactSolver(Solver):
-    """Solves from one system of all rows, which is factored once, on first use.
-
-    The factor is kept because it takes seconds for many rows. It is neither pickled nor copied,
-    because it is large and can be computed again.
-    """
+    """Solves from one system of all rows, which is factored once: that takes seconds for many."""
 
     factored: InitVar[ExactSystem | None] = None  # the system of these rows, if it is known
     #: The systems that were factored, by whether they are (planned to be) in single precision.
@@ -45,9 +40,6 @@ class ExactSolver(Solver):
     def __post_init__(self, factored: ExactSystem | None) -> None:
         if factored is not None:
             self._systems[self.problem.model.is_single] = factored
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ExactSolver, (self.problem, self.index, self.n_neighbors, self.backend_name)
 
     def _factored(self, is_single: bool) -> ExactSystem:
         with self._lock:
@@ -273,7 +265,7 @@ def query_system(
 def differentiate(system: ExactSystem, queries: Array) -> tuple[Predictions, QueryGradients]:
     """Predictions of queries (q, d), and their derivatives.
 
-    The special case of `lsgp.backends.query_gradient` in which all weights are 1: only the
+    The special case of `lsgp.backends.local_system` in which all weights are 1: only the
     correlations with the query and the center of the trend depend on the query.
     """
     solved = system.predict(queries)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.dense import Dense, InverseFactor
+from lsgp.backends.contract import Dense, InverseFactor
 from lsgp.backends.dense_host import HOST, are_finite, correlate, dense_for
 from lsgp.backends.local_system import SMALLEST_VARIANCE
 from lsgp.method import contract

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,12 +65,22 @@ _LEVELS_DIFFER = "noise levels differ: use the solvers in parts()"
 
 @dataclass(frozen=True, eq=False)
 class Solver(ABC):
-    """One model with its rows, and the way to solve it. Queries are transformed inputs."""
+    """One model with its rows, and the way to solve it. Queries are transformed inputs.
+
+    What a solver computes on first use, such as a factor, is neither pickled nor copied: it is
+    large, and can be computed again.
+    """
 
     problem: LocalProblem
     index: SearchIndex
     n_neighbors: int | None  # None with a fixed bandwidth
     backend_name: str  # a name, because modules cannot be pickled
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {own.name: getattr(self, own.name) for own in fields(self) if own.init}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
     @property
     def backend(self) -> Backend:

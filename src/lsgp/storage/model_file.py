@@ -71,25 +71,10 @@ def write_model_file(path: Path, contents: Contents) -> None:
 
 def _pieces(contents: Contents) -> Iterable[Any]:
     """The bytes of the file, one piece after the other."""
-    arrays = {name: _stored(array) for name, array in contents.arrays.items()}
-    entries: dict[str, object] = {}
-    pieces: list[object] = []
-    end = 0
-
-    def append(name: str, array: NDArray[Any]) -> None:
-        nonlocal end
-        start, end = end, end + array.nbytes
-        entries[name] = {
-            "dtype": _DTYPE_NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [start, end],
-        }
-        pieces.append(array.reshape(-1).view(np.uint8).data)
-
-    for name, array in arrays.items():
-        append(name, array)
-        if end % ALIGNMENT:
-            append(f"{PADDING}{len(entries)}", np.zeros(-end % ALIGNMENT, np.uint8))
+    arrays = {
+        name: np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+        for name, array in contents.arrays.items()
+    }
     texts = {
         # First, so that no other text is taken for it.
         "checksum": NO_CHECKSUM,
@@ -98,20 +83,28 @@ def _pieces(contents: Contents) -> Iterable[Any]:
         **contents.texts,
         "array_checksum": _array_checksum(arrays),
     }
-    header = json.dumps({"__metadata__": texts, **entries}, separators=(",", ":")).encode()
-    header += b" " * (-(8 + len(header)) % ALIGNMENT)
-    if len(header) > LARGEST_HEADER:
+    header: dict[str, object] = {"__metadata__": texts}
+    pieces: list[object] = []
+    end = 0
+    for name, array in arrays.items():
+        padding = np.zeros(-array.nbytes % ALIGNMENT, np.uint8)
+        for key, part in ((name, array), (f"{PADDING}{len(header)}", padding)):
+            if part is padding and not part.size:
+                continue
+            start, end = end, end + part.nbytes
+            place = {"shape": list(part.shape), "data_offsets": [start, end]}
+            header[key] = {"dtype": _DTYPE_NAMES[part.dtype], **place}
+            pieces.append(part.reshape(-1).view(np.uint8).data)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    if len(text) > LARGEST_HEADER:
         raise ModelFileError(
-            f"The settings of the model take {len(header)} bytes, more than the "
-            f"{LARGEST_HEADER} of the safetensors format. Save a model of fewer inputs."
+            f"The settings of the model take {len(text)} bytes, more than the {LARGEST_HEADER} of "
+            "the safetensors format. Save a model of fewer inputs."
         )
-    checksum = hashlib.sha256(header).hexdigest()
-    header = header.replace(NO_CHECKSUM.encode(), checksum.encode(), 1)
-    return [len(header).to_bytes(8, "little"), header, *pieces]
-
-
-def _stored(array: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+    checksum = hashlib.sha256(text).hexdigest()
+    text = text.replace(NO_CHECKSUM.encode(), checksum.encode(), 1)
+    return [len(text).to_bytes(8, "little"), text, *pieces]
 
 
 def _array_checksum(arrays: dict[str, NDArray[Any]]) -> str:

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import SystemSize
-from lsgp.backends.dense import Dense, matrix_bytes
+from lsgp.backends.contract import Dense, SystemSize
+from lsgp.backends.dense_host import matrix_bytes
 from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, Predictions, concatenate_results, reorder_results
