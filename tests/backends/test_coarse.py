@@ -11,12 +11,11 @@ from spaces import make_space
 from lsgp import LSGPRegressor, _core
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
-from lsgp.method.spread import spread_variance
 from lsgp.search import coarse
 from lsgp.search.coarse import UnitRequest, build_coarse_tree, search_units
 from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchRequest
 from lsgp.search.index import build_index
-from lsgp.solvers.coarse import Nodes
+from lsgp.solvers.coarse import Nodes, spread_variance
 
 
 def rows_of_units(tree, units):

@@ -122,19 +122,15 @@ class Parameters:
         n_all = len(gradient) - len(SHARED_PARAMETERS)
         kernel = model.correlation.restrict(gradient[:n_all], self.groups_of(model))
         free = self.free_of(model)
-        shared = {
-            name: g
-            for name, g in zip(SHARED_PARAMETERS, gradient[n_all:], strict=True)
-            if name in free
-        }
+        every = dict(zip(SHARED_PARAMETERS, gradient[n_all:], strict=True))
+        shared = {name: every[name] for name in free}
         if "signal_variance" in shared:
             # With a larger signal, variances that stay fixed are smaller relative to it.
             shared["signal_variance"] -= sum(
                 shared[name] for name in free if self._is_absolute(name)
             )
             if self.holds_noise:
-                noise = n_all + SHARED_PARAMETERS.index("noise_variance")
-                shared["signal_variance"] -= gradient[noise]
+                shared["signal_variance"] -= every["noise_variance"]
         return np.concatenate([kernel, list(shared.values())])
 
     def bounds(self, model: LocalModel) -> list[tuple[float, float]]:
