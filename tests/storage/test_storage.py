@@ -319,7 +319,7 @@ RARE = {
     "lsgp.solvers.laplace.Covariance",
     "lsgp.solvers.laplace.LaplaceGP",
     "lsgp.solvers.laplace.Mode",
-    "lsgp.solvers.leveled.LeveledSolver",
+    "lsgp.solvers.choose.LeveledSolver",
     "lsgp.tuning.class_members.LaplaceMember",
     "lsgp.tuning.class_members.LinearMember",
     "lsgp.tuning.class_members.TreesMember",
