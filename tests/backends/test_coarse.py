@@ -18,9 +18,14 @@ from lsgp.search.index import build_index
 from lsgp.solvers.coarse import Nodes, spread_variance
 
 
+def rows_of(tree, node):
+    begins, ends = tree.spans(np.array([node]))
+    return tree.order.ravel()[begins[0] : ends[0]]
+
+
 def rows_of_units(tree, units):
     return [
-        tree.rows_of(int(unit) - tree.n) if unit >= tree.n else np.array([unit])
+        rows_of(tree, int(unit) - tree.n) if unit >= tree.n else np.array([unit])
         for unit in units[units >= 0]
     ]
 
@@ -32,7 +37,7 @@ def units_by_hand(tree, X, query, m, limit, left_out=(), radius=0.0):
     heap, found = [], []
 
     def consider(node):
-        rows = tree.rows_of(node)
+        rows = rows_of(tree, node)
         low, high = z[rows].min(axis=0), z[rows].max(axis=0)
         gap = np.maximum(np.maximum(low - origin, origin - high), 0.0)
         if gap @ gap > limit**2:
@@ -49,7 +54,7 @@ def units_by_hand(tree, X, query, m, limit, left_out=(), radius=0.0):
     while heap and heap[0][0] < 0:
         width, node, away = heap[0]
         is_near, is_leaf = int(away <= limit**2), node >= n_leaves - 1
-        n_inside = len(tree.rows_of(node)) if is_leaf else 2
+        n_inside = len(rows_of(tree, node)) if is_leaf else 2
         if width > -np.inf and n_units + n_inside - is_near > m:
             break
         heapq.heappop(heap)
@@ -57,7 +62,7 @@ def units_by_hand(tree, X, query, m, limit, left_out=(), radius=0.0):
         if not is_leaf:
             n_units += consider(2 * node + 1) + consider(2 * node + 2)
             continue
-        for row in tree.rows_of(node):
+        for row in rows_of(tree, node):
             distance = float(np.sum((z[row] - origin) ** 2))
             is_far = np.sum((X[row] - query) ** 2) >= radius**2
             if row not in left_out and is_far and distance <= limit**2:
@@ -122,7 +127,7 @@ def test_nodes_are_the_most_precise_means_of_their_rows(n):
     averages = tree.average(y)
     n_seen = 0
     for node in range(tree.n_nodes):
-        rows = tree.rows_of(node)
+        rows = rows_of(tree, node)
         share = 1.0 / noise[rows]
         mean = share @ X[rows] / share.sum()
         np.testing.assert_allclose(tree.shares[node], share.sum())

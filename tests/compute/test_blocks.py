@@ -15,9 +15,8 @@ import pytest
 from rich.console import Console
 
 from lsgp.compute import progress
-from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.progress import progress_bar
-from lsgp.compute.threads import resolve_n_jobs, run_blocks
+from lsgp.compute.threads import parse_memory_budget, resolve_n_jobs, run_blocks
 
 GOOD_BUDGETS = {
     "1GB": 10**9,

@@ -22,11 +22,9 @@ from lsgp import (
 from lsgp.cli.options import given_settings
 from lsgp.cli.parser import make_parser
 from lsgp.inputs import estimator_settings
-from lsgp.inputs.effort import EFFORTS
 from lsgp.inputs.estimator_settings import ALL_OBJECTIVES, KERNEL_NAMES, SETTINGS, settings_of
-from lsgp.inputs.localizer import LOCALIZER_NAMES, METRICS
-from lsgp.inputs.setting import Setting
-from lsgp.inputs.values import whole
+from lsgp.inputs.setting import Setting, whole
+from lsgp.inputs.setting_objects import EFFORTS, LOCALIZER_NAMES, METRICS
 from lsgp.method.contract import LOCALIZER_METRICS, OBJECTIVES
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS

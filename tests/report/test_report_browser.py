@@ -149,17 +149,6 @@ def test_controls_work(page, tmp_path):
     assert value["themes"][0] != value["themes"][1]
 
 
-def test_page_fits_a_telephone(page, tmp_path):
-    outcome = run_in_page(
-        page,
-        "return document.documentElement.scrollWidth - document.documentElement.clientWidth;",
-        tmp_path,
-        "--window-size=500,900",  # the narrowest that a headless window can be
-    )
-    assert outcome["problems"] == []
-    assert outcome["value"] <= 0
-
-
 def test_page_prints(page, tmp_path):
     done = run_browser(
         page, tmp_path / "profile", f"--print-to-pdf={tmp_path / 'r.pdf'}", "--no-pdf-header-footer"

@@ -10,7 +10,7 @@ from lsgp import LSGPClassifier, LSGPRegressor
 from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, require_file
 from lsgp.cli.options import given_coordinates, given_settings, refuse_settings_of_numbers
-from lsgp.compute.memory import parse_memory_budget
+from lsgp.compute.threads import parse_memory_budget
 from lsgp.ensemble.view import target_names
 from lsgp.storage.estimator import saved_class
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from lsgp.cli.errors import CommandError, did_you_mean
-from lsgp.inputs.coordinates import Rotated, Sphere
 from lsgp.inputs.estimator_settings import SETTINGS
 from lsgp.inputs.setting import CLASSIFIER, Setting
+from lsgp.inputs.setting_objects import Rotated, Sphere
 
 T = TypeVar("T")
 Group = argparse._ActionsContainer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Running work in blocks: on threads, in order, interruptible; and locks that outlive forks.
+"""What a computation may use, and running it in blocks: on threads, in order, interruptible.
 
 The native core works on one block of queries at a time and releases the GIL, so threads and
 Ctrl-C live here. Python raises KeyboardInterrupt in the main thread between any two steps of Python
@@ -11,6 +11,7 @@ all have such locks; so the main thread touches them under `interrupts_later` al
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import weakref
@@ -30,6 +31,10 @@ from typing import ParamSpec, TypeVar
 
 import joblib
 
+#: Bytes of the units of a memory budget.
+UNITS = {"": 1, "B": 1}
+for _power, _letter in enumerate("KMGT", start=1):
+    UNITS |= {f"{_letter}B": 1000**_power, f"{_letter}IB": 1024**_power}
 #: More threads than any machine has cores only wait for each other, and each takes memory.
 MOST_THREADS = 1024
 #: Seconds between looks at pending interrupts; what is waited for ends the wait at once.
@@ -51,6 +56,30 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     if n_jobs == 0:
         raise ValueError(f"n_jobs is 0, which leaves nobody to do the work. {remedy}")
     return min(int(joblib.effective_n_jobs(n_jobs)), MOST_THREADS)
+
+
+def parse_memory_budget(budget: str | int) -> int:
+    """Number of bytes of a memory budget.
+
+    Parameters
+    ----------
+    budget : str or int
+        Bytes, or a number with a unit: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB
+        (powers of 1024), in any case.
+    """
+    remedy = "Pass a positive number of bytes, or a string such as '1GB' or '512MiB'."
+    if isinstance(budget, Integral) and not isinstance(budget, bool):
+        n_bytes = int(budget)
+    elif isinstance(budget, str):
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+|[0-9]+\.)\s*([A-Za-z]*)\s*", budget)
+        if match is None or match[2].upper() not in UNITS:
+            raise ValueError(f"memory_budget is {budget!r}, which is not a size. {remedy}")
+        n_bytes = int(float(match[1]) * UNITS[match[2].upper()])
+    else:
+        raise TypeError(f"memory_budget is {budget!r}, of type {type(budget).__name__}. {remedy}")
+    if n_bytes < 1:
+        raise ValueError(f"memory_budget is {budget!r}, less than one byte. {remedy}")
+    return n_bytes
 
 
 class interrupts_later:

@@ -44,13 +44,12 @@ from lsgp.ensemble.classify import classify_given, classify_tuned, rows_of_link
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.starts import warm_starts
-from lsgp.inputs.coordinates import Sphere
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.labels import Labels
 from lsgp.inputs.reading import read_queries
+from lsgp.inputs.setting_objects import Sphere
 from lsgp.inputs.settings import specify
-from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification
-from lsgp.inputs.target_scale import target_scale
+from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification, target_scale
 from lsgp.inputs.transforms import InputTransform, TargetScaler
 from lsgp.method.combination import UNCHANGED_SHAPE
 from lsgp.method.contract import LocalModel, LocalProblem

@@ -45,7 +45,7 @@ from lsgp.distributed.lazy import (
 )
 from lsgp.distributed.partitions import Head
 from lsgp.distributed.transfer import Estimator, load
-from lsgp.inputs.lazy import is_dask
+from lsgp.inputs.containers import is_dask
 from lsgp.tuning.result import TuningResult
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from sklearn.utils.class_weight import compute_sample_weight
 from lsgp.compute.files import AnyPath
 from lsgp.distributed.lazy import Lazy
 from lsgp.distributed.rows import N_SAMPLED, Rows
+from lsgp.inputs.containers import is_dask
 from lsgp.inputs.encoding import ReadTable, TrainingTable, needs_encoding
 from lsgp.inputs.encoding.cells import cells_of, is_frame
 from lsgp.inputs.encoding.columns import Contents, Reading
 from lsgp.inputs.encoding.table import Facts, declared_numbers
 from lsgp.inputs.labels import check_labels, encode_labels, one_hot
-from lsgp.inputs.lazy import is_dask
 from lsgp.inputs.rows import check_noise, check_weights, names_of_targets
 
 if TYPE_CHECKING:

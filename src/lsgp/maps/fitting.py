@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lsgp.compute.text import count
 from lsgp.ensemble.georeference import Georeference
-from lsgp.inputs.coordinates import Sphere
+from lsgp.inputs.setting_objects import Sphere
 from lsgp.maps.cells import Model
 from lsgp.maps.grid import (
     GivenCRS,

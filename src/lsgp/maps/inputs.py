@@ -17,8 +17,8 @@ from pyproj import CRS
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import EncodedRows, input_names, input_number
 from lsgp.estimators.estimator import LSGPEstimator
-from lsgp.inputs.coordinates import sphere_of
-from lsgp.inputs.frames import make_frame
+from lsgp.inputs.containers import make_frame
+from lsgp.inputs.setting_objects import sphere_of
 from lsgp.maps.grid import (
     DEGREES,
     X_NAMES,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from lsgp.ensemble import view
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.estimators.regressor import LSGPRegressor
-from lsgp.inputs.coordinates import sphere_of
+from lsgp.inputs.setting_objects import sphere_of
 from lsgp.plotting import style
 from lsgp.plotting.style import Axes
 

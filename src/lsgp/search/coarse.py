@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import _core
-from lsgp.compute.memory import empty_aligned
 from lsgp.search.contract import (
     NO_EXCLUSIONS,
     Array,
@@ -25,6 +24,7 @@ from lsgp.search.contract import (
     require_array,
     require_scale,
 )
+from lsgp.search.index import empty_aligned
 
 #: Rows of the smallest nodes. Nodes are then half as many as rows. With fewer, pairs of rows would
 #: stand as one, which saves little.
@@ -83,11 +83,6 @@ class CoarseTree(NamedTuple):
         """Nodes that together hold every row once, of at most so many rows, and half as many."""
         first = 2 ** max(0, int(np.ceil(np.log2(self.n / size)))) - 1
         return np.arange(first, min(2 * first + 1, self.n_nodes))
-
-    def rows_of(self, node: int) -> Rows:
-        """The rows of a node, in the order of the tree."""
-        begins, ends = self.spans(np.array([node]))
-        return self.order.ravel()[begins[0] : ends[0]]
 
 
 class UnitRequest(NamedTuple):

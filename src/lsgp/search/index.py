@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import _core
-from lsgp.compute.memory import empty_aligned
 from lsgp.search.contract import (
     Array,
     Neighborhoods,
@@ -223,6 +222,14 @@ def build_index(X: Array, unit: Array, n_threads: int = 1) -> NeighborIndex:
     boxes = np.empty((2 * n_leaves - 1, 2, d))
     _core.core.build_tree(points, n, order, boxes, n_threads)
     return NeighborIndex(points.reshape(n_leaves, d, LEAF_SIZE), order, boxes, unit.copy(), n)
+
+
+def empty_aligned(shape: tuple[int, int]) -> NDArray[np.float64]:
+    """np.empty, at a multiple of 64 bytes: a vector never lies in two cache lines."""
+    n_bytes = 8 * shape[0] * shape[1]
+    memory = np.empty(n_bytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + n_bytes].view(np.float64).reshape(shape)
 
 
 def _divided(name: str, X: Array, unit: Array, out: Array) -> Array:

@@ -15,11 +15,8 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
-from lsgp.inputs.coordinates import Rotated, Sphere
-from lsgp.inputs.effort import Effort
-from lsgp.inputs.hyperparameters import Hyperparameters
-from lsgp.inputs.localizer import Localizer
 from lsgp.inputs.setting import Frozen
+from lsgp.inputs.setting_objects import Effort, Hyperparameters, Localizer, Rotated, Sphere
 from lsgp.method.kernels import SumKernel
 from lsgp.storage.model_file import ModelFileError
 

@@ -4,13 +4,11 @@
 A table is read into columns of one kind each (`text`, `cells`, `columns`, `table`); each kind has
 its schemes (`encodings`, `categories`), and an `Encoder` has one for each column. `fit` finds it,
 from what `missing` and `level_effects` tell of all rows, which may lie in parts on other machines.
-Where there is a choice, `choose` makes it.
 """
 
 from lsgp.inputs.encoding.cells import needs_encoding
-from lsgp.inputs.encoding.choose import choose_plan
 from lsgp.inputs.encoding.encoder import Encoder
-from lsgp.inputs.encoding.fit import EncodingPlan, fit_encoder, fit_parts
+from lsgp.inputs.encoding.fit import EncodingPlan, choose_plan, fit_encoder, fit_parts
 from lsgp.inputs.encoding.table import (
     OnePart,
     ReadTable,

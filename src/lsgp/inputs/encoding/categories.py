@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.encoding.columns import Column
-from lsgp.inputs.encoding.encodings import Scheme, excess_name
+from lsgp.inputs.encoding.encodings import EXCESS, Scheme
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -58,9 +58,8 @@ class Statistics(Scheme):
         names = [f"{column}: effect"]
         if len(self.targets) > 1:
             names = [f"{column}: effect on target {k}" for k in self.targets]
-        if self.has_uncertainty:
-            names.append(f"{column}: uncertainty")
-        return (*names, excess_name(column))
+        own = [f"{column}: uncertainty"] if self.has_uncertainty else []
+        return (*names, *own, f"{column}: {EXCESS}")
 
     def encode(self, column: Column) -> Array:
         """With the statistics of all rows; a missing value is a level too."""
@@ -70,7 +69,6 @@ class Statistics(Scheme):
         return self._shrink(counts[codes], sums[codes])
 
     def is_unseen(self, inputs: Array) -> NDArray[np.bool_]:
-        """Whether inputs (n, k) are of levels that training rows did not have."""
         return np.asarray(inputs[:, -1] >= 1.0 - self.usual_uncertainty - 1e-12)
 
     def effects(self, column: Column) -> Array:
@@ -154,47 +152,28 @@ def fold_keys(
     each level that come before these, elsewhere, and ``level_rows`` (k,) all there are. A group
     of rows is in one fold; rows of no group (-1) are by themselves.
     """
-    if groups is None:
-        ranks = _ranks_in_level(codes, len(level_rows)) + before[codes]
-        return codes * N_FOLDS + _deal(codes, ranks, level_rows)
-    of_group = np.random.default_rng(0).permutation(last_group + 1)
-    alone = (_scramble(codes, np.arange(len(codes))) >> np.uint64(33)).astype(np.int64)
-    drawn = np.where(groups >= 0, np.append(of_group, 0)[groups], alone)
-    folds = drawn % np.where(level_rows[codes] < FEW_ROWS, N_FOLDS_OF_FEW, N_FOLDS)
+    is_few = level_rows[codes] < FEW_ROWS
+    if groups is not None:
+        of_group = np.random.default_rng(0).permutation(last_group + 1)
+        alone = (_scramble(codes, np.arange(len(codes))) >> np.uint64(33)).astype(np.int64)
+        drawn = np.where(groups >= 0, np.append(of_group, 0)[groups], alone)
+        return codes * N_FOLDS + drawn % np.where(is_few, N_FOLDS_OF_FEW, N_FOLDS)
+    # As many rows of a level go to each fold, in an order that is drawn for every round.
+    ranks, folds = _ranks_in_level(codes, len(level_rows)) + before[codes], np.empty_like(codes)
+    for size, own in ((N_FOLDS_OF_FEW, is_few), (N_FOLDS, ~is_few)):
+        turn, place = np.divmod(ranks[own], size)
+        number = _scramble(codes[own], turn) % np.uint64(len(_DEALS[size]))
+        folds[own] = _DEALS[size][number.astype(np.int64), place]
     return codes * N_FOLDS + folds
 
 
 def _ranks_in_level(codes: Codes, n_levels: int) -> Codes:
-    """How many rows of the same level come before each, (n,).
-
-    Examples
-    --------
-    >>> _ranks_in_level(np.array([0, 1, 0, 0, 1]), 2)
-    array([0, 0, 1, 2, 1])
-    """
+    """How many rows of the same level come before each, (n,)."""
     order = np.argsort(codes, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n_levels))])
     ranks = np.empty(len(codes), np.int64)
     ranks[order] = np.arange(len(codes)) - starts[codes[order]]
     return ranks
-
-
-def _deal(codes: Codes, ranks: Codes, level_rows: Codes) -> Codes:
-    """The fold of each row: as many of a level go to each, in an order drawn for every round.
-
-    Examples
-    --------
-    >>> folds = _deal(np.zeros(100, int), np.arange(100), np.array([100]))
-    >>> np.bincount(folds), bool((folds[:50] == folds[50:]).all())
-    (array([20, 20, 20, 20, 20]), False)
-    """
-    folds = np.empty(len(codes), np.int64)
-    is_few = level_rows[codes] < FEW_ROWS
-    for size, own in ((N_FOLDS_OF_FEW, is_few), (N_FOLDS, ~is_few)):
-        turn, place = np.divmod(ranks[own], size)
-        drawn = _scramble(codes[own], turn) % np.uint64(len(_DEALS[size]))
-        folds[own] = _DEALS[size][drawn.astype(np.int64), place]
-    return folds
 
 
 def _scramble(a: Codes, b: Codes) -> NDArray[np.uint64]:

@@ -41,7 +41,6 @@ class Cells(NamedTuple):
 
 
 def is_frame(X: object) -> TypeGuard[IntoDataFrame]:
-    """Whether X is a data frame of a library that narwhals knows."""
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
@@ -85,11 +84,6 @@ def needs_encoding(X: object) -> bool:
     """Whether X is more than numbers: has texts, dates, missing values.
 
     What is not is for scikit-learn to check, as ever.
-
-    Examples
-    --------
-    >>> [needs_encoding(X) for X in ([[1, 2.5]], [[1.0, np.nan]], [["a", 1.0]])]
-    [False, True, True]
     """
     if is_frame(X):
         return any(map(_is_odd, nw.from_native(X, eager_only=True).iter_columns()))

@@ -54,7 +54,6 @@ class Column(NamedTuple):
 
     @property
     def present(self) -> Array:
-        """The values that are not missing."""
         return self.values[~np.isnan(self.values)]
 
     def with_missing(self) -> Column:
@@ -98,7 +97,16 @@ class Contents(NamedTuple):
         if self.n_missing == self.n_rows and self.order is None:
             known = other  # of which cells tell the type
         elif other.n_missing < other.n_rows or other.order is not None:
-            self._require_alike(other)
+            for what, own, others in (
+                ("is of type", self.type, other.type),
+                ("has the order", self.order, other.order),
+                ("has the time zone", self.zone, other.zone),
+            ):
+                if own != others:
+                    raise ValueError(
+                        f"Column {self.name!r} {what} {own!r} in some partitions of X, and "
+                        f"{others!r} in others. Give one to all."
+                    )
         cells = {key_of(cell): cell for cell in (*other.distinct, *self.distinct)}
         keys = dict.fromkeys(map(key_of, (*self.distinct, *other.distinct)))
         places = {key: k for k, key in enumerate(keys)}
@@ -116,18 +124,6 @@ class Contents(NamedTuple):
             distinct=tuple(distinct),
             counts=counts,
         )
-
-    def _require_alike(self, other: Contents) -> None:
-        for what, own, others in (
-            ("is of type", self.type, other.type),
-            ("has the order", self.order, other.order),
-            ("has the time zone", self.zone, other.zone),
-        ):
-            if own != others:
-                raise ValueError(
-                    f"Column {self.name!r} {what} {own!r} in some partitions of X, and {others!r} "
-                    "in others. Give one to all."
-                )
 
 
 class Reading(NamedTuple):
@@ -177,15 +173,7 @@ class Reading(NamedTuple):
 
 
 def read_column(cells: Cells, is_category: bool = False, max_words: float = MAX_WORDS) -> Column:
-    """Find out what a column holds, which may be declared a category whatever it looks like.
-
-    Examples
-    --------
-    >>> from lsgp.inputs.encoding.cells import cells_of
-    >>> columns = map(read_column, cells_of([["3.5", "a", "2001-02-03"], ["1", "b", None]]))
-    >>> [column.kind for column in columns]
-    ['number', 'category', 'date']
-    """
+    """Find out what a column holds, which may be declared a category whatever it looks like."""
     if is_category:
         cells = cells.numbered()
     return Reading.of(Contents.of(cells), is_category, max_words).column(cells)
@@ -253,8 +241,12 @@ def _read_objects(contents: Contents, max_words: float) -> Reading:
     """Of cells of any types, all of one kind, or nearly all."""
     distinct, counts, n_rows = contents.distinct, contents.counts, contents.n_rows
     texts = [cell.strip() if isinstance(cell, str) else None for cell in distinct]
+    # Texts of digits of which some start with a zero, as 02134, are no numbers.
+    present = [text for text in texts if text not in MISSING]
+    are_whole = all(text is not None and re.match(INTEGER, text) for text in present)
+    are_codes = are_whole and any(re.match(CODE, text or "") for text in present)
     for kind, read in (("number", number_of), ("date", date_of), ("time", time_of)):
-        if kind == "number" and _are_codes(texts):
+        if kind == "number" and are_codes:
             continue
         found = [read(cell) for cell in distinct]
         values = np.array([np.nan if value is None else value for value in found], dtype=float)
@@ -283,13 +275,6 @@ def _read_objects(contents: Contents, max_words: float) -> Reading:
         note = f"{n_wrong} unreadable cells are missing: {shown}" if n_wrong else ""
         return Reading(kind, values=by_cell, zone=zone, note=note, warning=warning)
     return _as_category(contents)
-
-
-def _are_codes(texts: list[str | None]) -> bool:
-    """Whether all cells are texts of digits, some of which start with a zero: 02134."""
-    present = [text for text in texts if text not in MISSING]
-    are_whole = all(text is not None and re.match(INTEGER, text) for text in present)
-    return are_whole and any(re.match(CODE, text or "") for text in present)
 
 
 def _is_aware(cell: object) -> bool:

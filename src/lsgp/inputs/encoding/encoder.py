@@ -45,12 +45,10 @@ class Encoder:
 
     @property
     def names(self) -> list[str]:
-        """Of the columns."""
         return [each.name for each in self.encodings]
 
     @property
     def inputs(self) -> list[str]:
-        """Names of the inputs that columns become."""
         return [name for each in self.encodings for name in each.inputs]
 
     @property
@@ -83,7 +81,6 @@ class Encoder:
         return self._assemble(self._encoded(self._read(X)))
 
     def encode_table(self, table: ReadTable) -> Array:
-        """The inputs (n, e) of rows of a table that was read."""
         return self._assemble(self._encoded(table.columns))
 
     def extend(

@@ -66,7 +66,6 @@ class Encoding:
 
     @property
     def said(self) -> str:
-        """What became of the column, in a few words."""
         parts = [self.scheme.said]
         if self.share_missing and self.scheme.fills_in:
             parts.append("filled in where missing")
@@ -77,12 +76,10 @@ class Encoding:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs that it became."""
         names = self.scheme.names(self.name)
         return (*names, f"{self.name} is missing") if self.is_flagged else names
 
     def encode(self, column: Column) -> Array:
-        """The inputs (n, k) of queries."""
         inputs = self.scheme.encode(column)
         return np.column_stack([inputs, np.isnan(column.values)]) if self.is_flagged else inputs
 
@@ -91,7 +88,6 @@ class Encoding:
         return inputs[:, -1] > 0.5 if self.is_flagged else np.zeros(len(inputs), dtype=bool)
 
     def show(self, inputs: Array) -> float | str:
-        """What a cell was that became these inputs (k,), for people."""
         return "missing" if self.is_missing(inputs[None])[0] else self.scheme.show(inputs)
 
 
@@ -145,9 +141,8 @@ class Date(Scheme):
     def encode(self, column: Column) -> Array:
         hole = np.isnan(column.values)
         days = np.where(hole, self.fill, column.values) / DAY
-        return np.column_stack(
-            [days, *(_on_circle(days, PERIODS[cycle], hole) for cycle in self.cycles)]
-        )
+        circles = [_on_circle(days, PERIODS[cycle], hole) for cycle in self.cycles]
+        return np.column_stack([days, *circles])
 
     def show(self, inputs: Array) -> float | str:
         """A moment as people write it, with its time if it is not midnight."""
@@ -159,9 +154,7 @@ class Date(Scheme):
 class TimeOfDay(Scheme):
     """A point on the circle of a day."""
 
-    @property
-    def said(self) -> str:
-        return "on a circle"
+    said = "on a circle"
 
     def names(self, column: str) -> tuple[str, ...]:
         return (f"{column}, sine", f"{column}, cosine")
@@ -184,14 +177,7 @@ def _on_circle(values: Array, period: float, hole: NDArray[np.bool_]) -> Array:
 
 
 def possible_cycles(column: Column) -> tuple[str, ...]:
-    """The cycles that dates can show: seen for long enough, and in steps that are short enough.
-
-    Examples
-    --------
-    >>> months = np.arange(0.0, 1000.0, 30.4) * 86400.0
-    >>> possible_cycles(Column("month", "date", months))
-    ('day of year',)
-    """
+    """The cycles that dates can show: seen for long enough, and in steps that are short enough."""
     days = np.unique(column.present) / DAY
     if len(days) < 3:
         return ()
@@ -209,12 +195,9 @@ def possible_cycles(column: Column) -> tuple[str, ...]:
 # -- categories ------------------------------------------------------------------------------------
 
 
-def excess_name(column: str) -> str:
-    """Name of the last input of a category: how much less than usual is known of a level.
-
-    It is 0 in all training rows, so that models do not see it; predictions are widened by it.
-    """
-    return f"{column}: excess uncertainty"
+#: The last input of a category: how much less than usual is known of a level. It is 0 in all
+#: training rows, so that models do not see it; predictions are widened by it.
+EXCESS = "excess uncertainty"
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,9 +234,9 @@ class OneHot(Scheme):
         return "0 or 1 for each level" + (", one for rare ones" if self.has_rare else "")
 
     def names(self, column: str) -> tuple[str, ...]:
-        levels = [*self.levels[1 if self.is_pair else 0 :]]
-        levels += ["another"] * self.has_rare + ["missing"] * self.has_missing
-        return (*(f"{column} is {level}" for level in levels), excess_name(column))
+        others = ["another"] * self.has_rare + ["missing"] * self.has_missing
+        levels = [*self.levels[1 if self.is_pair else 0 :], *others]
+        return (*(f"{column} is {level}" for level in levels), f"{column}: {EXCESS}")
 
     def encode(self, column: Column) -> Array:
         codes = column.codes_among(self.levels)
@@ -277,9 +260,8 @@ class OneHot(Scheme):
         if self.is_pair:
             return self.levels[round(float(inputs[0]))]
         at = int(np.argmax(inputs))
-        if at < len(self.levels):
-            return self.levels[at]
-        return "another" if self.has_rare and at == len(self.levels) else "missing"
+        others = ["another"] * self.has_rare + ["missing"]
+        return [*self.levels, *others][at]
 
     def is_unseen(self, inputs: Array) -> NDArray[np.bool_]:
         """Whether inputs (n, k) are of levels that training rows did not have."""
@@ -291,10 +273,7 @@ class Order(Scheme):
     """The place of an ordered level among all."""
 
     levels: tuple[str, ...]
-
-    @property
-    def said(self) -> str:
-        return "place in the order"
+    said = "place in the order"
 
     def encode(self, column: Column) -> Array:
         codes, hole = column.codes_among(self.levels), np.isnan(column.values)

@@ -36,7 +36,6 @@ class ReadTable(NamedTuple):
         return len(self.columns[0].values)
 
     def take(self, rows: NDArray[Any]) -> ReadTable:
-        """Of some rows."""
         columns = (column._replace(values=column.values[rows]) for column in self.columns)
         return self._replace(columns=tuple(columns))
 
@@ -95,7 +94,6 @@ class TrainingTable(NamedTuple):
         return TrainingTable(self.table.take(rows), self.y[rows], weight, groups)
 
     def join(self, other: TrainingTable) -> TrainingTable:
-        """With others behind these."""
         columns = tuple(
             a._replace(values=np.concatenate([a.values, b.values]))
             for a, b in zip(self.table.columns, other.table.columns, strict=True)
@@ -187,7 +185,6 @@ class ColumnFacts(NamedTuple):
 
     @property
     def n_levels(self) -> int:
-        """Levels that rows have."""
         return int(np.count_nonzero(self.level_rows[:-1]))
 
 

@@ -35,13 +35,7 @@ N_SHOWN = 3
 
 
 def number_of(cell: object) -> float | None:
-    """The number that a cell is, or None; truths are 0 and 1, durations are in seconds.
-
-    Examples
-    --------
-    >>> number_of(" 1e3 "), number_of(True), number_of("1_000"), number_of("about 3")
-    (1000.0, 1.0, None, None)
-    """
+    """The number that a cell is, or None; truths are 0 and 1, durations are in seconds."""
     if isinstance(cell, str):
         text = cell.strip()
         text = TRUTHS.get(text, text)
@@ -54,13 +48,7 @@ def number_of(cell: object) -> float | None:
 
 
 def date_of(cell: object) -> float | None:
-    """Seconds from 1970 of a moment, in UTC if it has a time zone, or of a date in ISO's order.
-
-    Examples
-    --------
-    >>> date_of("1970-01-02"), date_of("1970-01-01T01:00:00+01:00"), date_of("May 5")
-    (86400.0, 0.0, None)
-    """
+    """Seconds from 1970 of a moment, in UTC if it has a time zone, or of a date in ISO's order."""
     if isinstance(cell, str):
         text = cell.strip()
         try:

@@ -59,21 +59,11 @@ class ColumnStatistics(NamedTuple):
         return _pool(*(np.array(own) for own in zip(*parts, strict=True)))
 
     def join(self, other: ColumnStatistics) -> ColumnStatistics:
-        """The statistics of the rows of both."""
         return self.joined([self, other])
 
 
 def column_statistics(X: NDArray[Any], weight: Float | None = None) -> ColumnStatistics:
-    """The statistics of the columns of (n, d), where rows may have weights (n,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.inputs.transforms import column_statistics
-    >>> found = column_statistics(np.array([[1e150], [3e150], [np.nan]]))
-    >>> found.center, found.std
-    (array([2.e+150]), array([1.e+150]))
-    """
+    """The statistics of the columns of (n, d), where rows may have weights (n,)."""
     n_rows = max(1, BLOCK_VALUES // max(1, X.shape[1]))
     found = []
     for start in range(0, max(1, len(X)), n_rows):
@@ -107,26 +97,10 @@ def _pool(center: Float, std: Float, low: Float, high: Float, weight: Float) -> 
 
 @dataclass(frozen=True, eq=False)
 class TargetScaler:
-    """Scales each target to mean 0 and standard deviation 1, and predictions back.
+    """Scales each target to mean 0 and standard deviation 1, and predictions back."""
 
-    Attributes
-    ----------
-    mean, std : arrays of shape () for targets of shape (n,), else (t,)
-        `std` is 1 for a constant target.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.inputs.transforms import TargetScaler
-    >>> scaler = TargetScaler.fit(np.array([1e150, 3e150]))
-    >>> scaler.transform(np.array([1e150, 3e150]))
-    array([-1.,  1.])
-    >>> scaler.inverse_mean(np.array([0.0])), scaler.inverse_scale(np.array([0.5]))
-    (array([2.e+150]), array([5.e+149]))
-    """
-
-    mean: Float
-    std: Float
+    mean: Float  # (t,), or () for targets of shape (n,)
+    std: Float  # of the same shape, 1 for a constant target
 
     @classmethod
     def fit(cls, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TargetScaler:
@@ -143,7 +117,6 @@ class TargetScaler:
 
     @property
     def is_identity_but_for_mean(self) -> bool:
-        """Whether targets keep their units."""
         return bool((self.std == 1.0).all())
 
     def transform(self, y: ArrayLike) -> Float:

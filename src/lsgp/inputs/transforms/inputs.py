@@ -64,33 +64,16 @@ class InputTransform:
 
     The d inputs are the columns, unless two of them are projected together: then there are e
     columns, of which more may come from one input.
-
-    Attributes
-    ----------
-    kinds : tuple of e strings or None
-    center : array of shape (e,)
-    scale : array of shape (e,)
-        Infinite for constant columns.
-    power : array of shape (e,)
-        1 unless "yeo-johnson".
-    knots : array of shape (k,)
-        Of all "half-rank" columns, one after the other.
-    knot_values : array of shape (k,)
-        Transformed values at the knots.
-    knot_offsets : integer array of shape (e + 1,)
-        Column j has the knots from knot_offsets[j] to knot_offsets[j + 1].
-    projection : Projection or None
-        Of two of the inputs, before the columns are transformed.
     """
 
-    kinds: tuple[str | None, ...]
-    center: Float
-    scale: Float
-    power: Float
-    knots: Float
-    knot_values: Float
-    knot_offsets: NDArray[np.int64]
-    projection: Projection | None = None
+    kinds: tuple[str | None, ...]  # (e,)
+    center: Float  # (e,)
+    scale: Float  # (e,) infinite for constant columns
+    power: Float  # (e,) 1 unless "yeo-johnson"
+    knots: Float  # (k,) of all "half-rank" columns, one after the other
+    knot_values: Float  # (k,) transformed values there
+    knot_offsets: NDArray[np.int64]  # (e + 1,) column j has the knots from the j-th to the next
+    projection: Projection | None = None  # of two of the inputs, before columns are transformed
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -106,7 +89,6 @@ class InputTransform:
 
     @property
     def n_features(self) -> int:
-        """Number of inputs."""
         return len(self._first_columns)
 
     @property
@@ -114,17 +96,13 @@ class InputTransform:
         """What becomes of each input, (d,)."""
         return tuple(self.kinds[k] for k in self._first_columns)
 
-    @property
-    def _finite_scale(self) -> Float:
-        return np.where(np.isinf(self.scale), 1.0, self.scale)
-
     def per_input(self, values: NDArray[Any]) -> Float:
         """Lengthscales of the columns (e,) as those of the inputs (d,).
 
         Of inputs that are projected, in the unit of the projection: kilometers on the sphere.
         """
         is_linked = np.array([kind in LINKED_KINDS for kind in self.kinds], dtype=bool)
-        unit = np.where(is_linked, self._finite_scale, 1.0)
+        unit = np.where(is_linked & np.isfinite(self.scale), self.scale, 1.0)
         return (np.asarray(values, dtype=np.float64) * unit)[self._first_columns]
 
     def of_inputs(self, facts: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -289,23 +267,10 @@ def fit_transform_kind(
     sample_weight: ArrayLike | None = None,
     projection: Projection | None = None,
 ) -> InputTransform:
-    """Fit the transform of the named kind to the training inputs.
+    """Fit the transform of one of `KINDS`, or of one for each column, to training inputs (n, d).
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Training inputs, finite.
-    kind : "standardize", "yeo-johnson", "half-rank", None, or a list of d of them
-        One for all columns, or one per column.
-    sample_weight : array of shape (n,), optional
-        For the mean and standard deviation; ranks and powers count every row once.
-    projection : Projection, optional
-        Of two of the inputs; then the kinds are of its columns.
-
-    Returns
-    -------
-    InputTransform
-        Deterministic: ranks and powers come from a fixed subsample if n is large.
+    Weights (n,) are for the mean and standard deviation. Ranks and powers count every row once; of
+    many rows, those of a fixed subsample. With a projection of two inputs, kinds are of columns.
 
     Examples
     --------

@@ -41,14 +41,6 @@ class Rotation:
     ``angle`` is in degrees clockwise from the second coordinate (north) to the first (east), as
     gstat's; the first output is along it, the second across. What is across is divided by
     ``ratio``, the range across relative to that along, where it is known.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.inputs.transforms import Rotation
-    >>> Rotation(0, 1, angle=90.0, ratio=0.5).project(np.array([[1.0, 0.0], [0.0, 1.0]])).round(12)
-    array([[ 1.,  0.],
-           [ 0., -2.]])
     """
 
     first: int
@@ -121,17 +113,6 @@ class Sphere:
 
     Longitudes may be in any convention, and in several. The way back gives those within 180
     degrees of ``center``, which is that of the training rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.inputs.transforms import Sphere
-    >>> X = np.array([[0.0, 0.0], [90.0, 0.0], [-270.0, 0.0], [12.0, 90.0]])
-    >>> Sphere(0, 1).project(X).round()
-    array([[6371.,    0.,    0.],
-           [   0., 6371.,    0.],
-           [   0., 6371.,    0.],
-           [   0.,    0., 6371.]])
     """
 
     longitude: int
@@ -228,16 +209,6 @@ def seam(longitude: Float) -> float:
     """The longitude at which a picture of these begins and ends: the middle of a gap.
 
     That beyond their ends as they came, or a wider one: data across the date line are in one piece.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.inputs.transforms.projection import behind_seam, seam
-    >>> pacific = np.array([165.0, 178.0, -179.0, -150.0])
-    >>> seam(pacific)
-    7.5
-    >>> behind_seam(pacific, 7.5)
-    array([165., 178., 181., 210.])
     """
     low, high = float(longitude.min()), float(longitude.max())
     beyond = 360.0 - (high - low)
