@@ -16,7 +16,7 @@ from pages import fit, make_data, write_page
 from tuned import regressor
 
 from lsgp import LSGPClassifier, LSGPRegressor, __version__
-from lsgp.ensemble.georeference import Georeference
+from lsgp.ensemble.ensemble import Georeference
 from lsgp.plotting.style import number
 from lsgp.report import page as page_module
 from lsgp.report import write_report

@@ -16,7 +16,6 @@ __all__ = ["TRUSTED_TYPES", "ModelFileError"]
 
 #: What an estimator consists of in memory, beside its settings and the records of files.
 _IN_MEMORY = (
-    "lsgp.ensemble.extent.Extent",
     "lsgp.ensemble.fitted_model.FittedModel",
     "lsgp.estimators.classifier.LSGPClassifier",
     "lsgp.estimators.regressor.LSGPRegressor",
