@@ -113,7 +113,7 @@ def test_index_is_saved_in_its_own_units(model_path):
         index = fitted.index
         rebuilt = build_index(index.points() * index.unit, np.full(index.d, 0.7))
         solver = dataclasses.replace(fitted.solver, index=rebuilt)
-        models.append(FittedModel.build(fitted.transform, solver, fitted.weight))
+        models.append(FittedModel(fitted.transform, solver, fitted.weight))
     model.ensemble_ = dataclasses.replace(model.ensemble_, models=tuple(models))
     model.save(model_path)
     loaded = LSGPRegressor.load(model_path)

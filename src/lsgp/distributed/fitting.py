@@ -37,13 +37,13 @@ from lsgp.distributed.table import GivenBeside, Raw, Table
 from lsgp.ensemble.build import (
     needs_center,
     require_distances,
+    warm_starts,
     warn_if_slow,
     with_known_noise,
 )
 from lsgp.ensemble.classify import classify_given, classify_tuned, rows_of_link
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.ensemble.starts import warm_starts
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.labels import Labels
 from lsgp.inputs.reading import read_queries
@@ -225,7 +225,7 @@ def fit_models(
         backend = choose_backend(estimator.backend, model).name
         index = ClusterIndex(rows.store, transform, unit)
         solver = ClusterSolver(LocalProblem(*columns, model), index, size, backend)
-        return FittedModel.build(transform, solver, weight)
+        return FittedModel(transform, solver, weight)
 
     models, units, tuned, size = [], [], None, specification.n_neighbors
     if estimator.objective is not None and (labels is None or labels.n_classes > 1):

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from lsgp.backends.grow import Nodes
-from lsgp.ensemble.classification import Classification
-from lsgp.ensemble.ensemble import Ensemble
-from lsgp.ensemble.georeference import Georeference
+from lsgp.ensemble.ensemble import Classification, Ensemble, Georeference
 from lsgp.inputs import sklearn_kernels
 from lsgp.inputs.encoding.categories import Statistics
 from lsgp.inputs.encoding.columns import KINDS as COLUMN_KINDS
