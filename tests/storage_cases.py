@@ -11,7 +11,7 @@ from sklearn.gaussian_process import kernels as sk
 
 from lsgp import LSGPClassifier, LSGPRegressor, Rotated, Sphere
 from lsgp.backends.grow import Nodes
-from lsgp.ensemble.georeference import Georeference
+from lsgp.ensemble.ensemble import Georeference
 from lsgp.method.link import LinearLogits
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import choose_solver

@@ -270,25 +270,18 @@ def test_backends_agree_on_blocks(trend, options):
     np.testing.assert_allclose(core, reference, rtol=1e-9)
 
 
-def test_a_block_of_no_size_is_its_center():
-    got = fit().predict_block(QUERIES, block=0.0, return_std=True)
-    np.testing.assert_allclose(got, fit().predict(QUERIES, return_std=True, kind="latent"))
-
-
-def test_areas_that_are_small_have_one_neighborhood_and_others_one_per_point():
+def test_areas_have_one_neighborhood_or_one_per_point_by_their_size():
     model = fit(n_neighbors=10)
-    small, large = 0.5 + 0.01 * RNG.standard_normal((5, 2)), RNG.uniform(size=(30, 2))
+    block = model.predict_block(QUERIES, block=0.0, return_std=True)
+    np.testing.assert_allclose(block, model.predict(QUERIES, return_std=True, kind="latent"))
+    small, large = 0.5 + 0.01 * RNG.standard_normal((5, 2)), RNG.uniform(size=(50, 2))
     got = model.predict_average([small, large], return_std=True)
     one = model.predict_average([small], return_std=True, neighborhood="area")
     each = model.predict_average([large], return_std=True, neighborhood="point")
     np.testing.assert_allclose(got, np.concatenate([one, each], axis=1))
-
-
-def test_the_average_of_a_large_area_is_known_better_than_its_points():
-    large = RNG.uniform(size=(50, 2))
-    _, std = fit().predict(large, return_std=True, kind="latent")
-    _, of_average = fit().predict_average([large], return_std=True)
-    assert of_average[0] < 0.5 * std.mean()
+    # Errors of points that are far apart cancel.
+    _, std = model.predict(large, return_std=True, kind="latent")
+    assert each[1][0] < 0.5 * std.mean()
 
 
 @pytest.mark.parametrize(
@@ -369,20 +362,13 @@ def test_draws_of_functions_without_noise_have_the_deviations_that_are_predicted
     model, queries = fit_without_noise(name)
     mean, std = model.predict(queries, return_std=True, kind=kind)
     draws = model.sample_y(queries, n_samples=400, random_state=0, kind=kind)
-    assert np.isfinite(draws).all()
     ratio = draws.std(axis=1) / std
-    assert ratio.min() > 0.7
-    assert ratio.max() < 1.4
+    assert (np.isfinite(ratio) & (ratio > 0.7) & (ratio < 1.4)).all()
     assert (np.abs(draws.mean(axis=1) - mean) < 0.4 * std).all()
-
-
-def test_draws_at_a_row_without_noise_do_not_depend_on_what_else_is_asked():
-    model, queries = fit_without_noise("sin")
-    _, std = model.predict(queries, return_std=True, kind="latent")
-    all_at_once = model.sample_y(queries, n_samples=5, random_state=1, kind="latent")
-    alone = model.sample_y(queries[3:4], n_samples=5, random_state=1, kind="latent")
-    # The errors are rounding themselves: equal to what they are drawn with.
-    np.testing.assert_allclose(alone[0], all_at_once[3], atol=12 * std[3])
+    if kind == "latent":
+        # The errors are rounding themselves: equal to what they are drawn with.
+        alone = model.sample_y(queries[3:4], n_samples=400, random_state=0, kind=kind)
+        np.testing.assert_allclose(alone[0], draws[3], atol=12 * std[3])
 
 
 @pytest.mark.parametrize("name", ["grid", "sin"])

@@ -19,7 +19,7 @@ from storage_cases import CASES, MODELS, QUERIES, fit_case, make_data, same_pred
 from lsgp import Hyperparameters, LSGPClassifier, LSGPRegressor
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.setting import Frozen
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import SumKernel
 from lsgp.search.index import build_index
 from lsgp.solvers.choose import choose_solver
 from lsgp.storage import TRUSTED_TYPES, model_file
@@ -113,7 +113,7 @@ def test_index_is_saved_in_its_own_units(model_path):
         index = fitted.index
         rebuilt = build_index(index.points() * index.unit, np.full(index.d, 0.7))
         solver = dataclasses.replace(fitted.solver, index=rebuilt)
-        models.append(FittedModel.build(fitted.transform, solver, fitted.weight))
+        models.append(FittedModel(fitted.transform, solver, fitted.weight))
     model.ensemble_ = dataclasses.replace(model.ensemble_, models=tuple(models))
     model.save(model_path)
     loaded = LSGPRegressor.load(model_path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,14 +37,6 @@ class FittedModel:
     def __repr__(self) -> str:
         source = self.solver.describe_source()
         return f"FittedModel({self.model.kernel}, {source}, weight {self.weight:.3g})"
-
-    @classmethod
-    def build(cls, *values: Any) -> FittedModel:
-        return cls(*values)
-
-    @property
-    def extent(self) -> FittedModel:
-        return self
 
     def with_solver(self, solver: Solver) -> FittedModel:
         """The same model, solved otherwise or from other rows."""

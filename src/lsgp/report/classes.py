@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.text import percent
-from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
+from lsgp.ensemble.assessment import ClassAssessment, assess_classes
 from lsgp.ensemble.classify import classification_of
 from lsgp.ensemble.view import EncodedRows, target_names
 from lsgp.estimators.classifier import LSGPClassifier

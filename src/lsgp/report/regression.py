@@ -244,7 +244,7 @@ def extrapolation_scores(
     left_out = Exclusions(None if exclude is None else exclude.astype(np.int32))
     scores = np.zeros(len(X))
     for fitted in model.fitted_:
-        scores += fitted.weight * fitted.extent.distance(fitted.inputs_of(X), left_out)
+        scores += fitted.weight * fitted.distance(fitted.inputs_of(X), left_out)
     return scores
 
 
