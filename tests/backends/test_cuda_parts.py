@@ -3,12 +3,14 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from lsgp.backends.cuda import residence, search
+from lsgp.backends.cuda import modules, residence, search
 from lsgp.backends.cuda.device import Device
 from lsgp.backends.cuda.modules import PARTS, allow_shared_memory, source_of
 from lsgp.search.coarse import UnitRequest, build_coarse_tree, search_units
@@ -142,3 +144,57 @@ def test_parts_of_an_array_are_uploaded_once_and_go_with_it(monkeypatch):
     assert here.upload_rows(rows[:0])[1] == -1
     del rows
     assert here.n_bytes == 0
+
+
+# ---- which thread compiles a kernel, and who waits for it ----
+
+
+@pytest.fixture
+def compiler(monkeypatch):
+    """In the place of CuPy's: notes what it is asked for, waits, and fails as told."""
+    own = SimpleNamespace(asked=[], may_end=threading.Event(), error=None)
+
+    def compile_one(*wanted):
+        own.asked.append(wanted)
+        assert own.may_end.wait(10)
+        if own.error is not None:
+            raise own.error
+        return object()
+
+    runtime = SimpleNamespace(getDevice=lambda: 0)
+    library = SimpleNamespace(cuda=SimpleNamespace(Device=nullcontext, runtime=runtime))
+    monkeypatch.setattr(modules, "_kernels", {})
+    monkeypatch.setattr(modules, "_compile", compile_one)
+    monkeypatch.setattr(modules, "cupy", lambda: library)
+    return own
+
+
+def test_threads_that_need_one_kernel_have_it_compiled_once(compiler):
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(modules.kernel_of, "score", "score", "M=64") for _ in range(4)]
+        compiler.may_end.set()
+        kernels = {id(future.result(10)) for future in futures}
+    assert len(kernels) == 1
+    assert compiler.asked == [("score", "score", "M=64")]
+    other = modules.kernel_of("score", "score", "M=32")
+    assert id(other) not in kernels
+
+
+def test_what_is_begun_ahead_is_not_waited_for_and_not_begun_again(compiler):
+    wanted = [("score", "score"), ("predict", "predict")]
+    modules.compile_ahead(wanted)
+    modules.compile_ahead(wanted)
+    compiler.may_end.set()
+    assert modules.kernel_of(*wanted[0]) is modules.kernel_of(*wanted[0])
+    modules.kernel_of(*wanted[1])
+    assert sorted(compiler.asked) == sorted(wanted)
+
+
+def test_who_needs_a_kernel_that_failed_ahead_learns_why_and_may_try_again(compiler):
+    compiler.error = RuntimeError("no memory for the compiler")
+    compiler.may_end.set()
+    modules.compile_ahead([("score", "score")])
+    with pytest.raises(RuntimeError, match="no memory"):
+        modules.kernel_of("score", "score")
+    compiler.error = None
+    assert modules.kernel_of("score", "score") is not None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Warnings of one thread go where that thread wants them, whatever other threads do."""
+"""Warnings of one thread go where that thread wants them; numbers in sentences."""
 
 import threading
 import warnings
 
-from lsgp.compute.text import listening, warn_user
+from lsgp.compute.text import count, listening, percent, warn_user
 
 
 def test_each_thread_hears_its_own_warnings_alone_until_it_fails_or_ends():
@@ -33,3 +33,10 @@ def test_each_thread_hears_its_own_warnings_alone_until_it_fails_or_ends():
     assert heard == {name: [f"{name} {k}" for k in range(200)] for name in "ab"}
     told = [str(each.message) for each in outside]
     assert told == ["after it", "after it", "of nobody who listens"]
+
+
+def test_numbers_in_sentences():
+    assert [count(n, "row") for n in (1, 1200)] == ["1 row", "1,200 rows"]
+    assert percent(0.123) == "12.3 %"
+    shares = (0.5, 0.001, 0.0, float("nan"))
+    assert [percent(share, digits=0) for share in shares] == ["50 %", "< 1 %", "0 %", "–"]

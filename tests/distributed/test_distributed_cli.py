@@ -95,8 +95,8 @@ def test_what_is_wrong_is_one_line(folder, scheduler, capsys):
     for arguments, expected in (
         (["fit", rows, "--target", "z", "-o", model, "--scheduler", scheduler], "no column 'z'"),
         (["fit", rows + "x", "--target", "z", "-o", model, "--scheduler", scheduler], "no folder"),
-        (["predict", rows, rows, "-o", model, "--scheduler", scheduler], "folder without a model"),
-        (["predict", model, rows, "-o", model, "--scheduler", scheduler], "There is no model"),
+        (["predict", rows, rows, "-o", model, "--scheduler", scheduler], "holds no manifest.lsgp"),
+        (["predict", model, rows, "-o", model, "--scheduler", scheduler], "There is no file"),
         (
             ["fit", rows, "--target", "depth", "-o", model, "--strict", "--scheduler", scheduler],
             "miss a value in 'east', which --strict refuses",

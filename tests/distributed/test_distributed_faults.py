@@ -74,7 +74,7 @@ def threads_of(n_workers=1, security=None, **settings):
 
 @pytest.mark.usefixtures("quick_workers")
 def test_a_worker_that_dies_when_a_phase_begins_changes_nothing(tmp_path, monkeypatch):
-    """In four phases of one job; benchmarks/cluster_faults.py has all of them, ten times."""
+    """In four phases of one job; `benchmarks/cluster.py kill` has all of them."""
     monkeypatch.setattr(cluster_module, "PATIENCE", 120.0)  # until processes have started again
     phases = ["partitioning", "searching", "answering", "saving"]
     expected = LSGPRegressor().set_params(**SETTINGS).fit(X, Y).predict(NEW[:300], return_std=True)

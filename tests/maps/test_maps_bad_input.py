@@ -8,7 +8,7 @@ import pytest
 import shapely
 import xarray as xr
 from affine import Affine
-from map_cases import BOUNDS, DUTCH, SETTINGS, covariate, model, points, template
+from map_cases import BOUNDS, DUTCH, covariate, model, points, regressor, template
 from model_files import rewrite
 
 from lsgp import LSGPClassifier, LSGPRegressor, ModelFileError
@@ -17,10 +17,6 @@ from lsgp.maps import fill, fit, predict_grid, predict_mean
 GRID = {"bounds": BOUNDS, "spacing": 99}
 SQUARE = shapely.box(155200, 463200, 155300, 463300)
 TURNED = Affine.translation(155100, 463700) @ Affine.rotation(30) @ Affine.scale(50, -50)
-
-
-def regressor():
-    return LSGPRegressor().set_params(**SETTINGS)
 
 
 def rotated():

@@ -189,15 +189,12 @@ class PlacedBackend(ForwardingBackend):
             if request.size <= 1:
                 raise
         # Not inside the handler, whose exception holds the arrays that were too large.
+        half = request.size // 2
         with self.place():
             release_memory()
-        half, answers = request.size // 2, []
-        for part in (request.block(0, half), request.block(half, request.size)):
-            answer_of_half = self._halving(answer, part, join)
-            with self.place():  # what a half keeps on the device leaves it before the next one
-                answers.append(join([answer_of_half]))
-        with self.place():
-            return join(answers)
+            # What a half keeps on the device leaves it before the next one.
+            parts = request.block(0, half), request.block(half, request.size)
+            return join([join([self._halving(answer, part, join)]) for part in parts])
 
 
 # -- all devices ---------------------------------------------------------------------------------

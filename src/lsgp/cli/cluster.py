@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import lsgp.distributed
 from lsgp import PredictiveDistribution
 from lsgp.cli.console import Voice
-from lsgp.cli.errors import CommandError, did_you_mean, list_names
+from lsgp.cli.errors import CommandError, did_you_mean, list_names, require_file
 from lsgp.cli.fit import interrupts_end_tuning, say_fitted, say_left_out
 from lsgp.cli.info import describe_model, describe_models
 from lsgp.cli.models import asked_of_spread, make_estimator
@@ -32,7 +32,6 @@ from lsgp.cli.tasks import label_columns, number_columns, task_of
 from lsgp.compute.files import replace_folder
 from lsgp.compute.text import count
 from lsgp.distributed.cluster import Cluster
-from lsgp.distributed.folder import MANIFEST
 from lsgp.distributed.model import DistributedModel
 from lsgp.distributed.transfer import Estimator, ModelPath
 
@@ -127,8 +126,7 @@ def run_fit(options: argparse.Namespace, voice: Voice) -> None:
 def run_predict(options: argparse.Namespace, voice: Voice) -> None:
     """Predict the rows of a folder into another folder, a file for each partition."""
     refuse_options(options, ("format", "separator", "output_format"))
-    if not os.path.exists(options.model):
-        raise CommandError(f"There is no model {options.model}.")
+    require_file(options.model)
     target = Path(options.output)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise CommandError(f"{target} is there already. Name a new folder for the predictions.")
@@ -165,8 +163,6 @@ def run_predict(options: argparse.Namespace, voice: Voice) -> None:
 def open_model(path: str) -> tuple[str | DistributedModel, Estimator]:
     """A model of a folder or of a file, and its estimator."""
     if os.path.isdir(path):
-        if not os.path.exists(os.path.join(path, MANIFEST)):
-            raise CommandError(f"{path} is a folder without a model: it has no {MANIFEST}.")
         model = DistributedModel.load(path)
         return model, model.estimator
     return path, ModelPath.of(path).open()

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from lsgp import LSGPClassifier, LSGPRegressor, PredictiveDistribution
 from lsgp.cli.errors import CommandError, list_names
 from lsgp.cli.table import DataType
-from lsgp.ensemble.assessment import LEVELS, assess
-from lsgp.ensemble.class_assessment import ClassScores
+from lsgp.ensemble.assessment import LEVELS, ClassScores, assess
 from lsgp.ensemble.classify import classification_of
 from lsgp.ensemble.view import columns_of, target_names
 

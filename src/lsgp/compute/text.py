@@ -23,26 +23,12 @@ def placed(what: str, device: str | None) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """A number and its noun.
-
-    Examples
-    --------
-    >>> from lsgp.compute.text import count
-    >>> count(1, "row"), count(1200, "row")
-    ('1 row', '1,200 rows')
-    """
+    """A number and its noun: "1 row", "1,200 rows"."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A share in percent; what is more than nothing is not shown as 0.
-
-    Examples
-    --------
-    >>> from lsgp.compute.text import percent
-    >>> percent(0.123), percent(0.5, digits=0), percent(0.001, digits=0), percent(float("nan"))
-    ('12.3 %', '50 %', '< 1 %', '–')
-    """
+    """A share in percent, "12.3 %"; more than nothing is not shown as 0, and NaN as a dash."""
     if math.isnan(share):
         return "–"
     smallest = 10.0**-digits
@@ -56,12 +42,6 @@ def percents(shares: Sequence[float], digits: int = 0) -> list[str]:
 
     By largest remainders: each is rounded down, and the shares that lost most gain what is missing.
     A share that is shown as less than one unit keeps its place, and none of its value.
-
-    Examples
-    --------
-    >>> from lsgp.compute.text import percents
-    >>> percents([1 / 3, 1 / 3, 1 / 3]), percents([0.625, 0.125, 0.125, 0.125], digits=0)
-    (['34 %', '33 %', '33 %'], ['63 %', '13 %', '12 %', '12 %'])
     """
     unit = 10**digits
     exact = [100.0 * unit * share for share in shares]

@@ -37,13 +37,13 @@ from lsgp.distributed.table import GivenBeside, Raw, Table
 from lsgp.ensemble.build import (
     needs_center,
     require_distances,
+    warm_starts,
     warn_if_slow,
     with_known_noise,
 )
 from lsgp.ensemble.classify import classify_given, classify_tuned, rows_of_link
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.ensemble.starts import warm_starts
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.labels import Labels
 from lsgp.inputs.reading import read_queries
@@ -51,8 +51,8 @@ from lsgp.inputs.setting_objects import Sphere
 from lsgp.inputs.settings import specify
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification, target_scale
 from lsgp.inputs.transforms import InputTransform, TargetScaler
+from lsgp.method.combination import UNCHANGED_SHAPE
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.method.shape import UNCHANGED_SHAPE
 from lsgp.search.index import suits
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.solvers.exact_system import LARGEST_EXACT
@@ -225,7 +225,7 @@ def fit_models(
         backend = choose_backend(estimator.backend, model).name
         index = ClusterIndex(rows.store, transform, unit)
         solver = ClusterSolver(LocalProblem(*columns, model), index, size, backend)
-        return FittedModel.build(transform, solver, weight)
+        return FittedModel(transform, solver, weight)
 
     models, units, tuned, size = [], [], None, specification.n_neighbors
     if estimator.objective is not None and (labels is None or labels.n_classes > 1):

@@ -138,7 +138,7 @@ def without_rows(fitted: FittedModel, n_neighbors: int | None) -> FittedModel:
     problem = LocalProblem(*zeros, np.ones(1, dtype), own.model)
     index, nothing = build_index(np.zeros((1, d)), np.ones(d)), np.empty((0, 0), np.int32)
     solver = FoundSolver(problem, index, n_neighbors, fitted.solver.backend.name, nothing)
-    return FittedModel.build(fitted.transform, solver, fitted.weight)
+    return FittedModel(fitted.transform, solver, fitted.weight)
 
 
 class Partition(NamedTuple):

@@ -24,6 +24,7 @@ from lsgp.inputs.encoding import Encoder, TableInParts, fit_parts
 from lsgp.inputs.encoding.columns import Contents, Reading
 from lsgp.inputs.encoding.table import Joinable, Parts, declared_numbers
 from lsgp.inputs.labels import classes_of
+from lsgp.inputs.rows import number_groups
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -52,7 +53,7 @@ class Known(NamedTuple):
     surveys: list[Survey]
     coding: Coding
     classes: NDArray[Any] | None
-    group_names: tuple[str | int | float, ...]
+    group_names: tuple[object, ...]
 
     @property
     def n(self) -> int:
@@ -101,14 +102,11 @@ def look_over(job: Job) -> Known:
             own = dict(zip(classes.tolist(), balanced.tolist(), strict=True))
             coding = coding._replace(class_weight=own)
         coding = coding._replace(classes=classes)
-    names: tuple[str | int | float, ...] = ()
+    names: tuple[object, ...] = ()
     if surveys[0].groups is not None:
         distinct = np.unique(np.concatenate([s.groups for s in surveys if s.groups is not None]))
         coding = coding._replace(groups=distinct)
-        names = tuple(
-            label if isinstance(label, str | int | float) else str(label)
-            for label in distinct.tolist()
-        )
+        names = number_groups(distinct, len(distinct)).labels
     return Known(surveys, coding, classes, names)
 
 
@@ -118,11 +116,13 @@ def read_inputs(job: Job, known: Known) -> Inputs:
     filled = [k for k, each in enumerate(known.surveys) if each.n]
     sizes = [known.surveys[k].n for k in filled]
     chunks = [job.table.chunks[k] for k in filled]
-    if all(each.contents is None for each in known.surveys):
-        samples = [each for k in filled if (each := known.surveys[k].sample) is not None]
+    samples = [own for k in filled if (own := known.surveys[k].sample) is not None]
+    if all(each.sample is not None for each in known.surveys):
         return Inputs(cluster.delay("read", tasks.read, chunks, coding), sizes, samples, None)
-    readings = cluster.send(_readings(job, known))
-    parts = cluster.compute("encode-read", tasks.given, chunks, coding, readings)
+    joined = join_contents([each.contents for each in known.surveys if each.n_given])
+    declared = declared_numbers(coding.categorical, [each.name for each in joined])
+    readings = [Reading.of(each, j in declared) for j, each in enumerate(joined)]
+    parts = cluster.compute("encode-read", tasks.given, chunks, coding, cluster.send(readings))
     counts = cluster.gather(cluster.each("encoding-count", tasks.counts, parts))
     first, before = 0, [np.zeros_like(own) for own in counts[0][1]]
     for k, (n, levels) in enumerate(counts):
@@ -142,19 +142,6 @@ def read_inputs(job: Job, known: Known) -> Inputs:
     cluster.finish(made, "Encoding", sizes)
     samples = cluster.gather(cluster.each("encoding-sample", tasks.sample, made))
     return Inputs(list(made), sizes, samples, encoder)
-
-
-def _readings(job: Job, known: Known) -> list[Reading]:
-    """How the cells of each column are read, given the contents of all partitions."""
-    given = [k for k, each in enumerate(known.surveys) if each.n_given]
-    missing = [k for k in given if known.surveys[k].contents is None]
-    chunks = [job.table.chunks[k] for k in missing]
-    looked = job.cluster.compute("encode-contents", tasks.contents, chunks, known.coding)
-    added = dict(zip(missing, job.cluster.gather(looked, "Encoding"), strict=True))
-    contents = [added.get(k, known.surveys[k].contents) for k in given]
-    joined = join_contents([own for own in contents if own is not None])
-    declared = declared_numbers(known.coding.categorical, [each.name for each in joined])
-    return [Reading.of(each, j in declared) for j, each in enumerate(joined)]
 
 
 def join_contents(found: list[list[Contents]]) -> list[Contents]:

@@ -184,9 +184,9 @@ class Survey(NamedTuple):
     n: int  # rows with a positive weight
     n_given: int
     sample: Array | None  # (s, d) of the inputs; None of a chunk that has more than numbers
+    contents: list[Contents]  # of each column
     labels: tuple[NDArray[Any], NDArray[np.int64]] | None  # each, and its number of rows
     groups: NDArray[Any] | None
-    contents: list[Contents] | None  # of a chunk that has more than numbers
 
 
 def survey(raw: Raw, coding: Coding) -> Survey:
@@ -195,11 +195,15 @@ def survey(raw: Raw, coding: Coding) -> Survey:
     if coding.is_of_labels and len(raw.X):
         labels = np.unique(check_labels(np.asarray(raw.y)), return_counts=True)
         coding = coding._replace(classes=labels[0])
-    n, n_given = beside(raw, coding).n, len(raw.X)
-    groups = None if raw.groups is None else np.unique(np.asarray(raw.groups))
-    if coding.categorical is not None or needs_encoding(raw.X):
-        return Survey(n, n_given, None, labels, groups, contents(raw, coding))
-    return Survey(n, n_given, sample(read(raw, coding)), labels, groups, None)
+    n, groups = beside(raw, coding).n, None if raw.groups is None else np.unique(raw.groups)
+    cells = cells_of(raw.X)
+    declared = declared_numbers(coding.categorical, [each.name for each in cells])
+    found = [
+        Contents.of(each.numbered() if j in declared else each) for j, each in enumerate(cells)
+    ]
+    is_mixed = coding.categorical is not None or needs_encoding(raw.X)
+    drawn = None if is_mixed else sample(read(raw, coding))
+    return Survey(n, len(raw.X), drawn, found, labels, groups)
 
 
 def sample(rows: Rows) -> Array:
@@ -247,13 +251,6 @@ def beside(raw: Raw, coding: Coding) -> Rows:
 
 
 # Of tables with more than numbers:
-
-
-def contents(raw: Raw, coding: Coding) -> list[Contents]:
-    """The kinds of cells of each column, in all rows that were given."""
-    cells = cells_of(raw.X)
-    declared = declared_numbers(coding.categorical, [each.name for each in cells])
-    return [Contents.of(each.numbered() if j in declared else each) for j, each in enumerate(cells)]
 
 
 def given(raw: Raw, coding: Coding, readings: Sequence[Reading]) -> TrainingTable:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyproj import CRS
 from sklearn.utils.validation import check_is_fitted
 
-from lsgp.ensemble.average import predict_average
+from lsgp.ensemble.joint import predict_average
 from lsgp.ensemble.view import columns_of, input_names, target_names
 from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.maps.cells import places_of

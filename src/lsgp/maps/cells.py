@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,16 +14,16 @@ from numpy.typing import NDArray
 from pyproj import CRS
 
 from lsgp.compute.threads import resolve_n_jobs, run_blocks
-from lsgp.ensemble.average import predict_average
 from lsgp.ensemble.classify import classification_of
 from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.joint import predict_average
 from lsgp.ensemble.predict import check_kind
 from lsgp.ensemble.view import columns_of, inputs_of_rows, target_names
 from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.inputs.transforms.projection import Sphere, ground_distance
 from lsgp.maps.grid import transform
-from lsgp.maps.inputs import Cells, Coordinates, is_missing, make_rows
+from lsgp.maps.inputs import Coordinates, is_missing, make_rows
 from lsgp.search.contract import SearchRequest
 from lsgp.search.index import NeighborIndex, build_index
 
@@ -83,20 +84,28 @@ class MapQuestion:
                 "it on numbers, or leave block out."
             )
 
-    def answer(self, model: Model, cells: Cells) -> NDArray[Any]:
-        """All variables of the cells, (v, ...), the distance last; NaN where nothing is said."""
-        ensemble, shape = model.ensemble_, tuple(len(axis) for axis in cells.axes)
+    def answer(
+        self,
+        model: Model,
+        inputs: Sequence[NDArray[Any]],
+        wanted: NDArray[np.bool_] | None = None,
+    ) -> NDArray[Any]:
+        """All variables of the cells, (v, ...), the distance last; NaN where nothing is said.
+
+        ``inputs`` are the axes of the grid, then the other inputs, with all dimensions of the grid
+        each, some of them of size 1. ``wanted`` (...) are the cells that are asked for; None: all.
+        """
+        ensemble, shape = model.ensemble_, np.broadcast_shapes(*(own.shape for own in inputs))
 
         def flat(values: NDArray[Any]) -> NDArray[Any]:
             return np.ascontiguousarray(np.broadcast_to(values, shape).reshape(-1))
 
-        axes = np.meshgrid(*cells.axes, indexing="ij", sparse=True)
-        given = [np.asarray(axes[k], dtype=float) for k in self.axes]
+        given = (np.asarray(inputs[place], dtype=float) for place in self.axes)
         given_x, given_y = np.broadcast_arrays(*given)
         x, y = map(flat, transform(given_x, given_y, self.crs, self.coordinates.crs))
         is_there = np.isfinite(x) & np.isfinite(y)
-        if cells.wanted is not None:
-            is_there &= cells.wanted.reshape(-1)
+        if wanted is not None:
+            is_there &= wanted.reshape(-1)
         found = np.full((len(variables(ensemble, self)), len(x)), np.nan, dtype=self.dtype)
         distance = np.full(len(x), np.nan)
         places, n_threads = places_of(ensemble, self.coordinates), resolve_n_jobs(model.n_jobs)
@@ -104,7 +113,7 @@ class MapQuestion:
         found[-1] = distance
         if self.max_distance is not None:
             is_there &= distance <= self.max_distance
-        others = dict(zip(self.columns, map(flat, cells.others), strict=True))
+        others = dict(zip(self.columns, map(flat, inputs[len(shape) :]), strict=True))
         for other in others.values():
             is_there &= ~is_missing(other)
         if is_there.any():

@@ -15,7 +15,7 @@ from pyproj import CRS
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp.compute.text import count
-from lsgp.ensemble.georeference import Georeference
+from lsgp.ensemble.ensemble import Georeference
 from lsgp.inputs.setting_objects import Sphere
 from lsgp.maps.cells import Model
 from lsgp.maps.grid import (

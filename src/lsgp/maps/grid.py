@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -42,14 +42,8 @@ SAME = 1e-3
 # -- reference systems -----------------------------------------------------------------------------
 
 
-class HasWKT(Protocol):
-    """A reference system of another library, such as rasterio's."""
-
-    def to_wkt(self) -> str: ...
-
-
-#: A code, WKT, a number of EPSG, or an object.
-GivenCRS: TypeAlias = CRS | HasWKT | str | int | None
+#: A code, WKT, a number of EPSG, or an object of pyproj or rasterio; None: not known.
+GivenCRS: TypeAlias = Any
 
 
 def read_crs(given: GivenCRS) -> CRS | None:

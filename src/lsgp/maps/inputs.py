@@ -189,14 +189,6 @@ def without_nodata(array: xr.DataArray) -> xr.DataArray:
 # -- cells -----------------------------------------------------------------------------------------
 
 
-class Cells(NamedTuple):
-    """Cells of a window of the grid: their axes, and their inputs that are no coordinates."""
-
-    axes: tuple[NDArray[Any], ...]  # one per dimension of the grid
-    others: tuple[NDArray[Any], ...]  # with as many dimensions each, or of one value
-    wanted: NDArray[np.bool_] | None = None  # which cells are asked for; None: all
-
-
 def expand(
     values: NDArray[Any], dims: Iterable[Hashable], grid_dims: tuple[Hashable, ...]
 ) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from lsgp.maps.grid import (
     read_crs,
     transform,
 )
-from lsgp.maps.inputs import Cells, Coordinates, Covariates, coordinates_of, expand, sources_of
+from lsgp.maps.inputs import Coordinates, Covariates, coordinates_of, expand, sources_of
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -130,13 +130,10 @@ def _lazy_values(plan: MapPlan, chunks: tuple[tuple[int, ...], ...]) -> Any:
 
     dims, sent = plan.grid.dims, transfer(plan.model)
     inputs: list[Any] = []
-    for place, dim in enumerate(dims):
-        inputs += [da.from_array(plan.grid.axis(dim), chunks=(chunks[place],)), (place,)]
-    for source in plan.sources.values():
-        places = [dims.index(dim) for dim in source.dims]
-        wanted = {dim: chunks[place] for dim, place in zip(source.dims, places, strict=True)}
-        # Coordinates are indexes, which are never lazy, unless they are taken as plain values.
-        inputs += [source.variable.to_base_variable().chunk(wanted).data, tuple(places)]
+    for own in plan.inputs:
+        places = tuple(dims.index(dim) for dim in own.dims)
+        own = own.chunk({dim: chunks[place] for dim, place in zip(own.dims, places, strict=True)})
+        inputs += [own.data, places]
     token = tokenize(*(part.name for part in inputs[::2]), plan.question, chunks, sent.token)
     return da.blockwise(
         _answer_chunk,
@@ -144,7 +141,7 @@ def _lazy_values(plan: MapPlan, chunks: tuple[tuple[int, ...], ...]) -> Any:
         *inputs,
         question=plan.question,
         dims=dims,
-        other_dims=tuple(source.dims for source in plan.sources.values()),
+        dims_of_inputs=tuple(own.dims for own in plan.inputs),
         model=sent.model,
         new_axes={len(dims): len(plan.variables)},
         dtype=np.dtype(plan.question.dtype),
@@ -156,16 +153,15 @@ def _lazy_values(plan: MapPlan, chunks: tuple[tuple[int, ...], ...]) -> Any:
 def _answer_chunk(
     *parts: NDArray[Any],
     question: MapQuestion,
-    dims: tuple[object, ...],
-    other_dims: tuple[tuple[object, ...], ...],
+    dims: tuple[Hashable, ...],
+    dims_of_inputs: tuple[tuple[Hashable, ...], ...],
     model: object,
 ) -> NDArray[Any]:
     from lsgp.distributed.transfer import opened
 
-    axes, others = parts[: len(dims)], zip(parts[len(dims) :], other_dims, strict=True)
-    expanded = tuple(expand(np.asarray(other), own, dims) for other, own in others)
+    inputs = [expand(np.asarray(p), d, dims) for p, d in zip(parts, dims_of_inputs, strict=True)]
     with one_blas_thread():
-        return question.answer(opened(model), Cells(axes, expanded))
+        return question.answer(opened(model), inputs)
 
 
 # -- plans -----------------------------------------------------------------------------------------
@@ -182,6 +178,12 @@ class MapPlan:
     wanted: NDArray[np.bool_] | None = None  # which cells are asked for; None: all
 
     @cached_property
+    def inputs(self) -> list[xr.Variable]:
+        """The axes of the grid, then the other inputs, not as indexes, which are never lazy."""
+        axes = [self.grid.coords[dim] for dim in self.grid.dims]
+        return [own.variable.to_base_variable() for own in (*axes, *self.sources.values())]
+
+    @cached_property
     def variables(self) -> list[Variable]:
         return variables(self.model.ensemble_, self.question)
 
@@ -191,14 +193,11 @@ class MapPlan:
         """The map in windows (v, ...). Raises ValueError in the end if no cell was predicted."""
         grid, n_predicted = self.grid, 0
         for window in grid.windows():
+            parts = [own.isel({dim: window[dim] for dim in own.dims}) for own in self.inputs]
+            inputs = [expand(part.to_numpy(), part.dims, grid.dims) for part in parts]
             place = tuple(window[dim] for dim in grid.dims)
-            others = []
-            for source in self.sources.values():
-                part = source.isel({dim: window[dim] for dim in source.dims})
-                others.append(expand(part.to_numpy(), source.dims, grid.dims))
-            axes = tuple(grid.axis(dim)[window[dim]] for dim in grid.dims)
             wanted = None if self.wanted is None else self.wanted[place]
-            values = self.question.answer(self.model, Cells(axes, tuple(others), wanted))
+            values = self.question.answer(self.model, inputs, wanted)
             n_predicted += int(np.count_nonzero(np.isfinite(values[0])))
             yield window, values
             if advance is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lsgp.compute.text import percent
-from lsgp.ensemble.class_assessment import ClassAssessment
+from lsgp.ensemble.assessment import ClassAssessment
 from lsgp.ensemble.classify import LeaveOneOutClasses, codes_of_rows
 from lsgp.ensemble.view import EncodedRows, in_one_piece, training_rows
 from lsgp.estimators.classifier import LSGPClassifier

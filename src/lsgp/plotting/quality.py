@@ -191,15 +191,15 @@ def plot_residuals(
     is_inside = (observed >= low) & (observed <= high)
     shown = style.sample(np.arange(len(observed)), n_points)
     ax = style.one_axes(ax)
-    draw_residuals(ax, Points(observed[shown], predicted.mean[shown], is_inside[shown]))
+    points = Points(observed[shown], predicted.mean[shown], is_inside[shown])
+    draw_points(ax, points, as_residuals=True)
     for flag, line in zip((True, False), ax.get_lines()[-2:], strict=True):
         share = percent(float(np.mean(is_inside == flag)))
         line.set_label(f"{'inside' if flag else 'outside'} the {100 * level:g} % interval: {share}")
-    points = style.count_label("points", len(shown), len(observed))
-    if len(shown) == len(observed):
-        points = f"{len(observed):,} points"
+    some = f" ({len(shown):,} of {len(observed):,})" if len(shown) < len(observed) else ""
+    n = "" if some else f"{len(observed):,} "
     rmse = float(np.sqrt(np.mean((observed - predicted.mean) ** 2)))
-    style.title(ax, f"RMSE {style.number(rmse)}, {points}")
+    style.title(ax, f"RMSE {style.number(rmse)}, {n}points{some}")
     ax.set_xlabel(f"leave-one-out prediction of {name}")
     ax.set_ylabel(f"residual (observed − predicted) of {name}")
     # Below the axes: residuals may be anywhere in them.
@@ -216,22 +216,14 @@ class Points(NamedTuple):
     numbers: NDArray[np.int64] | None = None  # by which a page knows them
 
 
-def draw_residuals(ax: Axes, points: Points, name: str = "") -> None:
-    """Draw residuals against predictions."""
-    ax.axhline(0.0, color=style.GRAY, linewidth=0.8, zorder=1)
-    _draw_points(ax, points, points.observed - points.predicted)
-    ax.set(xlabel=f"predicted {name}", ylabel="observed − predicted")
-
-
-def draw_observed(ax: Axes, points: Points, name: str) -> None:
-    """Draw observations against predictions, with the diagonal."""
-    style.diagonal(ax, *style.limits(np.append(points.observed, points.predicted)))
-    _draw_points(ax, points, points.observed)
-    ax.set(xlabel=f"predicted {name}", ylabel=f"observed {name}")
-
-
-def _draw_points(ax: Axes, points: Points, y: Array) -> None:
-    """Draw y of points inside their intervals, and on top of them of those outside."""
+def draw_points(ax: Axes, points: Points, name: str = "", *, as_residuals: bool) -> None:
+    """Draw observations, or residuals, against predictions, on top the ones outside intervals."""
+    if as_residuals:
+        y, label = points.observed - points.predicted, "observed − predicted"
+        ax.axhline(0.0, color=style.GRAY, linewidth=0.8, zorder=1)
+    else:
+        y, label = points.observed, f"observed {name}"
+        style.diagonal(ax, *style.limits(np.append(points.observed, points.predicted)))
     look: dict[str, Any] = {"markersize": 3.6 if len(y) < 500 else 2.6, "markeredgewidth": 0}
     look["rasterized"] = len(y) > 5000
     for part, color, marker, alpha in (
@@ -242,6 +234,7 @@ def _draw_points(ax: Axes, points: Points, y: Array) -> None:
         (line,) = ax.plot(x, y[part], marker, color=color, alpha=alpha, **look)
         if points.numbers is not None:
             style.TIPS[line] = points.numbers[part].tolist()
+    ax.set(xlabel=f"predicted {name}", ylabel=label)
 
 
 def draw_extrapolation(ax: Axes, counts: NDArray[np.int64], edges: Array) -> None:

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
 from lsgp.compute.text import count
-from lsgp.ensemble.assessment import LeaveOneOutResult
-from lsgp.ensemble.class_assessment import ClassAssessment
+from lsgp.ensemble.assessment import ClassAssessment, LeaveOneOutResult
 from lsgp.ensemble.classify import LeaveOneOutClasses
 from lsgp.ensemble.view import columns_of
 from lsgp.estimators.estimator import LSGPEstimator

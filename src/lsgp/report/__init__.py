@@ -20,6 +20,7 @@ from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.report.classes import page_of_classes
 from lsgp.report.page import require_extra
 from lsgp.report.regression import page_of_numbers
+from lsgp.report.rows import Request
 
 __all__ = ["write_report"]
 
@@ -74,9 +75,9 @@ def write_report(
     check_is_fitted(model)
     if y is not None and X is None:
         raise ValueError("y was given without X. Give both, X alone, or neither.")
-    asked = (n_points, random_state, count_from)
+    request = Request(model, X, y, n_points, random_state, count_from)
     if isinstance(model, LSGPClassifier):
-        text = page_of_classes(model, X, y, title, *asked)
+        text = page_of_classes(request, title)
     else:
-        text = page_of_numbers(model, X, y, title, target_names, *asked)
+        text = page_of_numbers(request, title, target_names)
     write_text(path, text, "report")

@@ -4,22 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lsgp.compute.text import percent
-from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
+from lsgp.ensemble.assessment import ClassAssessment, assess_classes
 from lsgp.ensemble.classify import classification_of
-from lsgp.ensemble.view import EncodedRows, target_names, training_rows
+from lsgp.ensemble.view import EncodedRows, target_names
 from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.inputs.labels import encode_labels
 from lsgp.plotting.classes import plot_decision, plot_reliability
 from lsgp.plotting.style import Axes, number
 from lsgp.report.model import model_sections, training_rows_tile
 from lsgp.report.page import Section, Table, as_percent, section, write_page
-from lsgp.report.rows import Queries, given_queries, left_out_rows, read_inputs
+from lsgp.report.rows import Queries, Request
 from lsgp.report.svg import picture
 
 Array = NDArray[np.float64]
@@ -41,36 +42,33 @@ class Judged(NamedTuple):
     scores: ClassAssessment
 
 
-def page_of_classes(
-    model: LSGPClassifier,
-    X: ArrayLike | None,
-    y: ArrayLike | None,
-    title: str | None,
-    n_points: int,
-    random_state: int,
-    count_from: int = 0,
-) -> str:
+def page_of_classes(request: Request, title: str | None) -> str:
     """The whole page."""
-    ensemble = model.ensemble_
-    own = classification_of(ensemble)
-    loo = model.loo(n_points=n_points, random_state=random_state)
+    model: LSGPClassifier = request.model
+    own = classification_of(model.ensemble_)
+    loo, queries = request.leave_one_out()
     codes = np.searchsorted(model.classes_, loo.observed)
-    queries = left_out_rows(model, loo.rows)
     judged = [Judged(queries, codes, loo.probabilities, loo.assessment)]
-    if X is not None and y is not None:
-        inputs = read_inputs(model, X)
-        codes = encode_labels(np.asarray(y).ravel(), model.classes_, "classes of the model")
-        queries = given_queries(inputs, n_points, random_state)
-        codes = codes[queries.rows]
+    if request.X is not None and request.y is not None:
+        labels = np.asarray(request.y).ravel()
+        queries = request.given(request.read_inputs())
+        codes = encode_labels(labels, model.classes_, "classes of the model")[queries.rows]
         log_proba = model.predict_log_proba(EncodedRows(queries.X))
         scores = assess_classes(log_proba, codes, own.class_names)
         judged.append(Judged(queries, codes, np.exp(log_proba), scores))
-    shown = training_rows(ensemble, n_points, random_state)
+    decisions = []
+    if model.n_features_in_ == 2 and model.ensemble_.encoder is None:
+        chart = picture(
+            lambda ax: plot_decision(model, n_points=N_POINTS, ax=ax),
+            "The likeliest class over two inputs",
+        )
+        decisions = [section("decisions", "Decisions", {"chart": chart})]
+    names, X = target_names(model.ensemble_), request.sample().X
     sections = [
         _quality(judged),
-        *_decisions(model),
-        *_cases(model, judged[-1], count_from),
-        *model_sections(model, target_names(ensemble), model.importance(), shown.X),
+        *decisions,
+        *_cases(request, judged[-1]),
+        *model_sections(model, names, model.importance(), X),
     ]
     scores = judged[0].scores
     tiles = [
@@ -100,30 +98,20 @@ def _quality(judged: Sequence[Judged]) -> Section:
         if len(names) <= MOST_CLASSES:
             counts = zip(names, one.scores.confusion.tolist(), strict=True)
             confusion = Table(["observed", *names], [[name, *row] for name, row in counts])
-        panels.append((one.queries.label, _reliability(one), confusion))
+        chart = picture(
+            partial(_draw_reliability, scores=one.scores),
+            f"Share of right predictions by their probability ({one.queries.label.lower()})",
+        )
+        panels.append((one.queries.label, chart, confusion))
     facts = {"scores": table, "panels": panels, "n_classes": len(names)}
-    return section("quality", "Accuracy", "class_quality", **facts)
+    return section("quality", "Accuracy", facts, "class_quality")
 
 
-def _reliability(judged: Judged) -> str:
-    def draw(ax: Axes) -> None:
-        plot_reliability(judged.scores, ax=ax).set_title("", loc="left")
-
-    where = judged.queries.label.lower()
-    return picture(draw, f"Share of right predictions by their probability ({where})")
+def _draw_reliability(ax: Axes, scores: ClassAssessment) -> None:
+    plot_reliability(scores, ax=ax).set_title("", loc="left")
 
 
-def _decisions(model: LSGPClassifier) -> list[Section]:
-    if model.n_features_in_ != 2 or model.ensemble_.encoder is not None:
-        return []
-    chart = picture(
-        lambda ax: plot_decision(model, n_points=N_POINTS, ax=ax),
-        "The likeliest class over two inputs",
-    )
-    return [section("decisions", "Decisions", chart=chart)]
-
-
-def _cases(model: LSGPClassifier, judged: Judged, count_from: int) -> list[Section]:
+def _cases(request: Request, judged: Judged) -> list[Section]:
     """The most doubtful rows, and the rows with the surest wrong predictions."""
     top = np.sort(judged.proba, axis=1)
     margin = top[:, -1] - (top[:, -2] if top.shape[1] > 1 else 0.0)
@@ -132,26 +120,19 @@ def _cases(model: LSGPClassifier, judged: Judged, count_from: int) -> list[Secti
     is_wrong = judged.proba.argmax(axis=1) != judged.codes
     wrong = np.argsort(np.where(is_wrong, chance, np.inf), kind="stable")
     wrong = wrong[: min(N_LISTED, int(is_wrong.sum()))]
-    facts = {"source": judged.queries.label, "count_from": count_from}
-    return [
-        section(
-            key,
-            label,
-            "class_rows",
-            is_of_wrong=key == "wrong",
-            rows=_case_table(model, judged, places, count_from) if len(places) else None,
-            **facts,
-        )
-        for key, label, places in (
-            ("doubtful", "Doubtful rows", doubtful),
-            ("wrong", "Wrong rows", wrong),
-        )
-    ]
+    sections = []
+    for key, label, places in (
+        ("doubtful", "Doubtful rows", doubtful),
+        ("wrong", "Wrong rows", wrong),
+    ):
+        rows = _case_table(request, judged, places) if len(places) else None
+        facts = {"key": key, "source": judged.queries.label, "count_from": request.count_from}
+        sections.append(section(key, label, {**facts, "rows": rows}, "class_rows"))
+    return sections
 
 
-def _case_table(
-    model: LSGPClassifier, judged: Judged, places: NDArray[np.intp], count_from: int
-) -> Table:
+def _case_table(request: Request, judged: Judged, places: NDArray[np.intp]) -> Table:
+    model, count_from = request.model, request.count_from
     names = np.array(classification_of(model.ensemble_).class_names, dtype=object)
     queries, proba, codes = judged.queries.at(places), judged.proba[places], judged.codes[places]
     explained = model.explain(EncodedRows(queries.X), exclude=queries.exclude)

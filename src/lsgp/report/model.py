@@ -69,14 +69,8 @@ def _importance_section(model: LSGPEstimator, names: Sequence[str], found: Impor
         "Importance: R² lost when the input is shuffled",
         (BARS, ROW * n_shown),
     )
-    return section(
-        "importance",
-        "Inputs",
-        n_points=found.n_points,
-        n_more=len(found.names) - n_shown,
-        chart=chart,
-        effects=effects,
-    )
+    facts = {"found": found, "n_shown": n_shown, "chart": chart, "effects": effects}
+    return section("importance", "Inputs", facts)
 
 
 def _effect_picture(effect: Effect, ends: tuple[float, float], target: str) -> str:
@@ -103,15 +97,15 @@ def _fitted_section(model: LSGPEstimator, names: Sequence[str], X: Array) -> Sec
     return section(
         "fitted",
         "Model",
-        n_rows=model.ensemble_.n_rows,
-        n_models=len(model.fitted_),
-        source=model.ensemble_.heaviest.solver.describe_source(),
-        models=_models_table(model.ensemble_),
-        columns=Table(ENCODING_COLUMNS, encoded, "columns") if encoded else None,
-        inputs=_inputs_table(model.ensemble_, X),
-        targets=targets._replace(is_sortable=False),
-        changed=shorten(", ".join(changed) or "all defaults", 160),
-        settings=settings,
+        {
+            "ensemble": model.ensemble_,
+            "models": _models_table(model.ensemble_),
+            "columns": Table(ENCODING_COLUMNS, encoded, "columns") if encoded else None,
+            "inputs": _inputs_table(model.ensemble_, X),
+            "targets": targets._replace(is_sortable=False),
+            "changed": shorten(", ".join(changed) or "all defaults", 160),
+            "settings": settings,
+        },
     )
 
 
@@ -182,13 +176,10 @@ def _tuning_section(model: LSGPEstimator) -> Section:
     """Candidates with their losses, or that nothing was tuned."""
     tuning = getattr(model, "tuning_", None)
     if tuning is None:
-        return section("tuning", "Tuning", tuning=None)
+        return section("tuning", "Tuning", {"tuning": None})
     candidates = tuning.to_rows()
-    shares = percents([c["weight"] for c in candidates], digits=1)
-    weights = [
-        Number(c["weight"], share if c["weight"] > 0 else "–")
-        for c, share in zip(candidates, shares, strict=True)
-    ]
+    weights = [c["weight"] for c in candidates]
+    pairs = zip(weights, percents(weights, digits=1), strict=True)
     table = Table.of(
         ("kernel", [c["kernel"] for c in candidates]),
         ("input transform", [_kind_name(c["input_transform"]) for c in candidates]),
@@ -196,19 +187,19 @@ def _tuning_section(model: LSGPEstimator) -> Section:
         ("neighbors", [c["n_neighbors"] for c in candidates]),
         ("loss", [float(c["loss"]) for c in candidates]),
         ("standard error", [float(c["standard_error"]) for c in candidates]),
-        ("weight", weights),
+        ("weight", [Number(weight, share if weight > 0 else "–") for weight, share in pairs]),
         ("seconds", [Number(c["seconds"], f"{c['seconds']:.1f}") for c in candidates]),
         name="candidates",
     )
-    chosen = [c["weight"] > 0 for c in candidates]
+    chosen = [weight > 0 for weight in weights]
     order = shown_candidates(tuning, MOST_CANDIDATES)
     chart = picture(
         lambda ax: draw_tuning(ax, tuning, order),
         "Losses of the candidates of tuning",
         (BARS, ROW * len(order)),
     )
-    facts = {"tuning": tuning, "n_chosen": sum(chosen), "chart": chart}
-    return section("tuning", "Tuning", candidates=table._replace(chosen=chosen), **facts)
+    facts = {"tuning": tuning, "candidates": table._replace(chosen=chosen), "chart": chart}
+    return section("tuning", "Tuning", facts)
 
 
 def _transforms(models: Sequence[Any]) -> str:

@@ -101,7 +101,9 @@ def require_extra() -> None:
         )
 
 
-def section(key: str, label: str, template: str | None = None, **facts: object) -> Section:
+def section(
+    key: str, label: str, facts: Mapping[str, object], template: str | None = None
+) -> Section:
     """The section that a template, by default of the name of its key, makes of facts."""
     text = _environment().get_template(f"{template or key}.html").render(facts)
     return Section(key, label, text)

@@ -44,7 +44,7 @@ def predictions_section(
         figures = _curves(model, names)
     else:
         return []
-    return [section("predictions", "Predictions", figures=figures)]
+    return [section("predictions", "Predictions", {"figures": figures})]
 
 
 def _curves(model: LSGPRegressor, names: Sequence[str]) -> list[Figure]:

@@ -7,18 +7,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lsgp.compute.text import percent
 from lsgp.ensemble.explanation import Explanation
-from lsgp.ensemble.importance import Importance
 from lsgp.ensemble.view import (
     EncodedRows,
     columns_of,
     inputs_of_rows,
     shown_cell,
     target_names,
-    training_rows,
 )
 from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.plotting import quality
@@ -26,15 +24,7 @@ from lsgp.plotting.style import number
 from lsgp.report.model import MOST_TARGETS, model_sections, training_rows_tile
 from lsgp.report.page import Bar, Number, Section, Table, as_percent, section, write_page
 from lsgp.report.predictions import predictions_section
-from lsgp.report.rows import (
-    LEVELS,
-    Queries,
-    View,
-    given_queries,
-    given_views,
-    leave_one_out,
-    read_inputs,
-)
+from lsgp.report.rows import LEVELS, Queries, Request, View, given_views, left_out_views
 from lsgp.report.svg import picture
 from lsgp.search.contract import Exclusions
 
@@ -44,18 +34,9 @@ Array = NDArray[np.float64]
 N_NEIGHBORS, N_INPUTS, N_FAR = 8, 4, 20
 
 
-def page_of_numbers(
-    model: LSGPRegressor,
-    X: ArrayLike | None,
-    y: ArrayLike | None,
-    title: str | None,
-    given_names: Sequence[str] | None,
-    n_points: int,
-    random_state: int,
-    count_from: int,
-) -> str:
+def page_of_numbers(request: Request, title: str | None, given_names: Sequence[str] | None) -> str:
     """The whole page."""
-    names = target_names(model.ensemble_)
+    model, names = request.model, target_names(request.model.ensemble_)
     if given_names is not None and len(given_names) != len(names):
         raise ValueError(
             f"target_names has {len(given_names)} names, but the model has {len(names)} targets. "
@@ -63,22 +44,22 @@ def page_of_numbers(
         )
     names = names if given_names is None else [str(name) for name in given_names]
     shown = names[:MOST_TARGETS]
-    views = leave_one_out(model, shown, n_points, random_state)
+    views = left_out_views(request, shown)
     queries = views[0].queries
-    if X is not None:
-        inputs = read_inputs(model, X)
-        queries = given_queries(inputs, n_points, random_state)
-        if y is not None:
-            views += given_views(model, inputs, y, shown, n_points, random_state)
-    sample = training_rows(model.ensemble_, n_points, random_state)
-    found = model.importance()
+    if request.X is not None:
+        inputs = request.read_inputs()
+        queries = request.given(inputs)
+        if request.y is not None:
+            views += given_views(request, shown, inputs)
+    sample, found = request.sample(), model.importance()
+    strongest = found.order[:N_INPUTS].tolist()
     importance, *others = model_sections(model, names, found, sample.X)
     sections = [
         _quality_section(views),
         *predictions_section(model, shown, sample),
         importance,
-        _extrapolation_section(model, queries, found, count_from),
-        _worst_section(model, views, found, count_from),
+        _extrapolation_section(request, queries, strongest),
+        _worst_section(request, views, strongest),
         *others,
     ]
     # The numbers to see first are of the first target, on given data where there are.
@@ -96,7 +77,7 @@ def page_of_numbers(
             (number(scores.crps), f"CRPS ({where})"),
             (percent(scores.coverage_at(0.9)), f"in 90 % intervals ({where})"),
         ],
-        observations={f"{v.queries.key}-{v.target}": v.tips(count_from) for v in views},
+        observations={f"{v.queries.key}-{v.target}": v.tips(request.count_from) for v in views},
     )
 
 
@@ -120,21 +101,22 @@ def _quality_section(views: Sequence[View]) -> Section:
         name="scores",
     )
     panels = [(view, _charts(view)) for view in views]
-    return section("quality", "Accuracy", scores=table, views=views, panels=panels)
+    return section("quality", "Accuracy", {"scores": table, "views": views, "panels": panels})
 
 
 def _charts(view: View) -> dict[str, str]:
     shown, name = view.shown, view.name
-    points = quality.Points(
-        view.observed[shown], view.predicted.mean[shown], ~view.is_out[shown], shown
-    )
+    is_inside = ~view.is_out[shown]
+    points = quality.Points(view.observed[shown], view.predicted.mean[shown], is_inside, shown)
     of = f"{name} ({view.queries.label.lower()})"
     return {
         "observed": picture(
-            lambda ax: quality.draw_observed(ax, points, name), f"Observed against predicted {of}"
+            lambda ax: quality.draw_points(ax, points, name, as_residuals=False),
+            f"Observed against predicted {of}",
         ),
         "residuals": picture(
-            lambda ax: quality.draw_residuals(ax, points, name), f"Residuals against predicted {of}"
+            lambda ax: quality.draw_points(ax, points, name, as_residuals=True),
+            f"Residuals against predicted {of}",
         ),
         "coverage": picture(
             lambda ax: quality.draw_coverage(ax, view.scores),
@@ -147,18 +129,16 @@ def _charts(view: View) -> dict[str, str]:
     }
 
 
-def _worst_section(
-    model: LSGPRegressor, views: Sequence[View], found: Importance, count_from: int
-) -> Section:
+def _worst_section(request: Request, views: Sequence[View], inputs: Sequence[int]) -> Section:
     """The largest and the most surprising errors of each view, with their explanations."""
-    inputs, panels = found.order[:N_INPUTS].tolist(), []
+    panels, count_from = [], request.count_from
     for view in views:
         queries = view.queries.at(view.worst)
-        explained = model.explain(EncodedRows(queries.X), exclude=queries.exclude)
-        places = range(len(view.worst))
-        cases = [_case(model, view, explained, k, inputs, count_from) for k in places]
+        explained = request.model.explain(EncodedRows(queries.X), exclude=queries.exclude)
+        cases = [_case(request, view, explained, k, inputs) for k in range(len(view.worst))]
         panels.append((view, _worst_table(view, count_from), cases))
-    return section("worst", "Worst predictions", count_from=count_from, views=views, panels=panels)
+    facts = {"count_from": count_from, "views": views, "panels": panels}
+    return section("worst", "Worst predictions", facts)
 
 
 def _worst_table(view: View, count_from: int) -> Table:
@@ -178,15 +158,10 @@ def _worst_table(view: View, count_from: int) -> Table:
 
 
 def _case(
-    model: LSGPRegressor,
-    view: View,
-    explained: Explanation,
-    k: int,
-    inputs: Sequence[int],
-    count_from: int,
+    request: Request, view: View, explained: Explanation, k: int, inputs: Sequence[int]
 ) -> dict[str, Any]:
     """The explanation of one of the worst predictions of a view, as its template reads it."""
-    ensemble, target, near = model.ensemble_, view.target, explained.of_query(k)
+    ensemble, target, near = request.model.ensemble_, view.target, explained.of_query(k)
     contributions, observed = (
         columns_of(v)[:, target] for v in (near.contributions, near.observed)
     )
@@ -201,7 +176,7 @@ def _case(
     if near.kilometers is not None:
         distances, unit = near.kilometers, "distance (km)"
     # The query itself is the first row.
-    names = [near.name_of(at, count_from) for at in order.tolist()]
+    names = [near.name_of(at, request.count_from) for at in order.tolist()]
     columns: list[tuple[str, object, Iterable[object]]] = [
         ("", "the query", [Number(r, n) for r, n in zip(near.rows[order], names, strict=True)]),
         (unit, "", distances[order]),
@@ -242,13 +217,11 @@ def _beyond_range(explained: Explanation, k: int) -> str:
     return ", ".join(map(str, names[:3])) + more
 
 
-def _extrapolation_section(
-    model: LSGPRegressor, queries: Queries, found: Importance, count_from: int
-) -> Section:
+def _extrapolation_section(request: Request, queries: Queries, inputs: Sequence[int]) -> Section:
     """Share of the queries that lie far from the data, and the farthest queries."""
     facts: dict[str, Any] = {"n": len(queries.rows), "n_far": 0, "is_left_out": queries.is_left_out}
     if len(queries.rows):
-        scores = extrapolation_scores(model, queries.X, queries.exclude)
+        scores = extrapolation_scores(request.model, queries.X, queries.exclude)
         facts["n_far"] = n_far = int(np.sum(scores > 1.0))
         # The last bar holds all scores beyond it.
         last = float(np.clip(np.ceil(4.0 * np.quantile(scores, 0.99)) / 4.0, 1.5, 5.0))
@@ -260,8 +233,8 @@ def _extrapolation_section(
         )
         farthest = np.argsort(-scores, kind="stable")[: min(N_FAR, n_far)]
         if n_far:
-            facts["far"] = _far_table(model, queries.at(farthest), found, count_from)
-    return section("extrapolation", "Extrapolation", **facts)
+            facts["far"] = _far_table(request, queries.at(farthest), inputs)
+    return section("extrapolation", "Extrapolation", facts)
 
 
 def extrapolation_scores(
@@ -271,27 +244,25 @@ def extrapolation_scores(
     left_out = Exclusions(None if exclude is None else exclude.astype(np.int32))
     scores = np.zeros(len(X))
     for fitted in model.fitted_:
-        scores += fitted.weight * fitted.extent.distance(fitted.inputs_of(X), left_out)
+        scores += fitted.weight * fitted.distance(fitted.inputs_of(X), left_out)
     return scores
 
 
-def _far_table(model: LSGPRegressor, queries: Queries, found: Importance, count_from: int) -> Table:
-    explained = model.explain(EncodedRows(queries.X), exclude=queries.exclude)
+def _far_table(request: Request, queries: Queries, inputs: Sequence[int]) -> Table:
+    explained = request.model.explain(EncodedRows(queries.X), exclude=queries.exclude)
     # Of several targets the table shows the first: it is about where, not what.
     mean, std = (columns_of(v)[:, 0] for v in (explained.predicted.mean, explained.predicted.std))
-    n = len(queries.rows)
+    beyond = [_beyond_range(explained, k) for k in range(len(queries.rows))]
+    columns = [
+        (explained.input_names[j], [shown_cell(request.model.ensemble_, x, j) for x in queries.X])
+        for j in inputs
+    ]
     return Table.of(
-        ("row", queries.rows + count_from),
+        ("row", queries.rows + request.count_from),
         ("score", explained.extrapolation),
-        (
-            "beyond the range of",
-            [_beyond_range(explained, k) or "within all ranges" for k in range(n)],
-        ),
+        ("beyond the range of", [names or "within all ranges" for names in beyond]),
         (f"mean {explained.target_names[0]}", mean),
         ("std (observation)", std),
-        *(
-            (explained.input_names[j], [shown_cell(model.ensemble_, row, j) for row in queries.X])
-            for j in found.order[:N_INPUTS].tolist()
-        ),
+        *columns,
         name="far",
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,6 @@ from sklearn.utils.validation import validate_data
 from lsgp.compute.text import count, percent
 from lsgp.ensemble import view as views
 from lsgp.ensemble.assessment import Calibration, assess
-from lsgp.estimators.estimator import LSGPEstimator
-from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.plotting.quality import coverage_band
 from lsgp.plotting.style import number, of_target, sample
@@ -32,6 +30,52 @@ N_SHOWN = 1000
 LEVELS = (0.5, 0.9, 0.95)
 #: A distance of coverage from its level that matters to nobody, however sure it is.
 NEGLIGIBLE = 0.02
+
+
+class Request(NamedTuple):
+    """What a report is asked for: a model, rows to judge it by, and what to show of them."""
+
+    model: Any  # LSGPRegressor or LSGPClassifier
+    X: ArrayLike | None
+    y: ArrayLike | None
+    n_points: int  # rows that are judged at most, drawn at random
+    random_state: int
+    count_from: int  # number of the first row
+
+    def sample(self) -> views.DataRows:
+        """Training rows."""
+        return views.training_rows(self.model.ensemble_, self.n_points, self.random_state)
+
+    def leave_one_out(self) -> tuple[Any, Queries]:
+        """Training rows, a sample of them if there are many, predicted without themselves."""
+        loo = self.model.loo(n_points=self.n_points, random_state=self.random_state)
+        n = self.model.ensemble_.n_rows
+        note = "" if len(loo.rows) == n else _sampled(len(loo.rows), n, "training rows")
+        return loo, Queries(
+            loo.rows, views.inputs_of_rows(self.model.ensemble_, loo.rows), True, note
+        )
+
+    def read_inputs(self) -> Array:
+        """Inputs of the given rows, (n, e); not finite where plain numbers are missing."""
+        encoder = self.model.ensemble_.encoder
+        if encoder is not None:
+            inputs: Array = encoder.encode(self.X)
+            return inputs
+        options: dict[str, Any] = {"ensure_all_finite": False, "ensure_min_samples": 0}
+        return validate_data(self.model, self.X, reset=False, dtype=np.float64, **options)
+
+    def given(self, inputs: Array, targets: Array | None = None) -> Queries:
+        """The given rows without missing values, a sample of them if there are many."""
+        is_whole = np.isfinite(inputs).all(axis=1)
+        if targets is not None:
+            is_whole &= np.isfinite(targets).all(axis=1)
+        rows, notes = np.flatnonzero(is_whole), []
+        if len(rows) < len(inputs):
+            notes.append(f"{count(len(inputs) - len(rows), 'row')} with missing values left out.")
+        if len(rows) > self.n_points:
+            notes.append(_sampled(self.n_points, len(rows), "rows"))
+            rows = sample(rows, self.n_points, self.random_state)
+        return Queries(rows, np.ascontiguousarray(inputs[rows]), False, " ".join(notes))
 
 
 class Queries(NamedTuple):
@@ -150,64 +194,23 @@ class View:
         return {"columns": columns, "points": points}
 
 
-def left_out_rows(model: LSGPEstimator, rows: NDArray[np.int64]) -> Queries:
-    """Training rows, or a sample of them, as queries."""
-    n = model.ensemble_.n_rows
-    note = "" if len(rows) == n else _sampled(len(rows), n, "training rows")
-    return Queries(rows, views.inputs_of_rows(model.ensemble_, rows), True, note)
+def left_out_views(request: Request, names: Sequence[str]) -> list[View]:
+    """Training rows, predicted without themselves."""
+    loo, queries = request.leave_one_out()
+    return _views(request, queries, loo.observed, loo.predicted, names)
 
 
-def leave_one_out(
-    model: LSGPRegressor, names: Sequence[str], n_points: int, random_state: int
-) -> list[View]:
-    """Training rows, a sample of them if there are many, predicted without themselves."""
-    loo = model.loo(n_points=n_points, random_state=random_state)
-    queries = left_out_rows(model, loo.rows)
-    return _views(queries, loo.observed, loo.predicted, names, random_state)
-
-
-def read_inputs(model: LSGPEstimator, X: ArrayLike) -> Array:
-    """Inputs of the models, (n, e); not finite where plain numbers are missing."""
-    encoder = model.ensemble_.encoder
-    if encoder is not None:
-        return encoder.encode(X)
-    options = {"ensure_all_finite": False, "ensure_min_samples": 0}
-    inputs: Array = validate_data(model, X, reset=False, dtype=np.float64, **options)
-    return inputs
-
-
-def given_queries(
-    inputs: Array, n_points: int, random_state: int, targets: Array | None = None
-) -> Queries:
-    """The given rows without missing values, a sample of them if there are many."""
-    is_whole = np.isfinite(inputs).all(axis=1)
-    if targets is not None:
-        is_whole &= np.isfinite(targets).all(axis=1)
-    rows, notes = np.flatnonzero(is_whole), []
-    if len(rows) < len(inputs):
-        notes.append(f"{count(len(inputs) - len(rows), 'row')} with missing values left out.")
-    if len(rows) > n_points:
-        notes.append(_sampled(n_points, len(rows), "rows"))
-        rows = sample(rows, n_points, random_state)
-    return Queries(rows, np.ascontiguousarray(inputs[rows]), False, " ".join(notes))
-
-
-def given_views(
-    model: LSGPRegressor,
-    inputs: Array,
-    y: ArrayLike,
-    names: Sequence[str],
-    n_points: int,
-    random_state: int,
-) -> list[View]:
+def given_views(request: Request, names: Sequence[str], inputs: Array) -> list[View]:
     """The given rows that have inputs and targets, predicted; nothing if there are none."""
-    targets, shape = views.columns_of(y), (len(inputs), len(model.target_scaler_.mean))
+    model, y = request.model, np.asarray(request.y)
+    targets = views.columns_of(y)
+    shape = (len(inputs), len(model.target_scaler_.mean))
     if targets.shape != shape:
         raise ValueError(
-            f"y has shape {np.shape(y)}, but X has {shape[0]} rows and the model "
+            f"y has shape {y.shape}, but X has {shape[0]} rows and the model "
             f"{count(shape[1], 'target')}. Give one observation per row and target."
         )
-    queries = given_queries(inputs, n_points, random_state, targets)
+    queries = request.given(inputs, targets)
     n, observed = len(queries.rows), targets[queries.rows]
     if n == 0:
         return []
@@ -224,19 +227,15 @@ def given_views(
         note = f"{queries.note} {seen}targets, so trust the leave-one-out scores instead."
         queries = queries._replace(note=note.strip())
     predicted = model.predict_distribution(views.EncodedRows(queries.X))
-    return _views(queries, observed, predicted, names, random_state)
+    return _views(request, queries, observed, predicted, names)
 
 
 def _views(
-    queries: Queries,
-    observed: ArrayLike,
-    predicted: PredictiveDistribution,
-    names: Sequence[str],
-    random_state: int,
+    request: Request, queries: Queries, observed: Any, predicted: Any, names: Sequence[str]
 ) -> list[View]:
     columns = views.columns_of(observed)
     return [
-        View(queries, k, name, columns[:, k], of_target(predicted, k), random_state)
+        View(queries, k, name, columns[:, k], of_target(predicted, k), request.random_state)
         for k, name in enumerate(names)
     ]
 

@@ -16,18 +16,16 @@ __all__ = ["TRUSTED_TYPES", "ModelFileError"]
 
 #: What an estimator consists of in memory, beside its settings and the records of files.
 _IN_MEMORY = (
-    "lsgp.ensemble.extent.Extent",
     "lsgp.ensemble.fitted_model.FittedModel",
     "lsgp.estimators.classifier.LSGPClassifier",
     "lsgp.estimators.regressor.LSGPRegressor",
-    "lsgp.method.sum_kernel.SumKernel",
+    "lsgp.method.kernels.SumKernel",
     "lsgp.search.index.GrowingIndex",
+    "lsgp.solvers.choose.LeveledSolver",
     "lsgp.solvers.coarse.CoarseSolver",
     "lsgp.solvers.exact.ExactSolver",
     "lsgp.solvers.laplace.Mode",
-    "lsgp.solvers.leveled.LeveledSolver",
     "lsgp.solvers.local.LocalSolver",
-    "lsgp.solvers.nodes.LazyNodes",
 )
 
 

@@ -136,7 +136,7 @@ def read_model(
         require(own.n_neighbors is None, "n_neighbors is given beside a bandwidth")
     check_index(own.index, problem.X, check_values)
     solver = choose_solver(problem, own.index, own.n_neighbors, choose_backend(backend, model))
-    return FittedModel.build(own.transform, solver, own.weight, own.is_integrated)
+    return FittedModel(own.transform, solver, own.weight, own.is_integrated)
 
 
 @contextmanager
