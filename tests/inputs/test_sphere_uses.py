@@ -139,7 +139,7 @@ def test_command_line_fits_on_the_sphere(tmp_path, capsys):
         (("--sphere", "lon,lat"), Sphere("lon", "lat")),
         (
             ("--anisotropy", "30,0.5", "--plane", "lon,lat"),
-            Rotated("lon", "lat", angle=30, ratio=0.5),
+            Rotated("lon", "lat", angle=30.0, ratio=0.5),
         ),
     ):
         run_ok(*common, *options)
