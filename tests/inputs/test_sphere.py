@@ -14,7 +14,7 @@ from lsgp.inputs import transforms
 from lsgp.inputs.transforms import fit_transform_kind
 from lsgp.inputs.transforms.projection import EARTH_RADIUS
 from lsgp.method.kernels import Stationary
-from lsgp.solvers.exact_fit import negative_log_prior
+from lsgp.solvers.evidence import negative_log_prior
 
 # -- the projection ----------------------------------------------------------------------------
 

@@ -51,8 +51,8 @@ from lsgp.inputs.setting_objects import Sphere
 from lsgp.inputs.settings import specify
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification, target_scale
 from lsgp.inputs.transforms import InputTransform, TargetScaler
+from lsgp.method.combination import UNCHANGED_SHAPE
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.method.shape import UNCHANGED_SHAPE
 from lsgp.search.index import suits
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.solvers.exact_system import LARGEST_EXACT

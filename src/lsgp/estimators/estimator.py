@@ -51,7 +51,7 @@ from lsgp.inputs.specification import (
     target_scale,
 )
 from lsgp.inputs.transforms import Rotation, TargetScaler
-from lsgp.method.shape import UNCHANGED_SHAPE
+from lsgp.method.combination import UNCHANGED_SHAPE
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.tuning.data import Data
 from lsgp.tuning.outcome import Outcome

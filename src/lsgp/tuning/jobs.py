@@ -41,7 +41,7 @@ class Job:
 
     def take(self, space: Space) -> Space:
         """Return a space that uses the resources and the scorer of this job."""
-        return space.with_share(self.share, self.scorer)
+        return replace(space, share=self.share, scorer=self.scorer)
 
 
 class _Shares:
