@@ -88,8 +88,6 @@ MOST_INPUTS = {"spherical": 3}
 CONSTANT_BOUNDS, RATIO_BOUNDS = (-7.0, 5.0), (-6.0, 3.0)
 #: The prior's median of the logarithm of a ratio: the short lengthscales are a seventh of the long.
 USUAL_LOG_RATIO = -2.0
-#: The constant of a sum with which tuning starts.
-FIRST_CONSTANT = 0.5
 
 #: Step of the central differences of scikit-learn kernels, relative to the lengthscale.
 STEP = 1e-5
@@ -298,7 +296,7 @@ class SumKernel(Kernel):
     @classmethod
     def usual(cls, names: tuple[str, str], d: int) -> SumKernel:
         """The kernel of d inputs with which tuning starts."""
-        return cls(names, FIRST_CONSTANT, (float(np.exp(USUAL_LOG_RATIO)),) * d)
+        return cls(names, 0.5, (float(np.exp(USUAL_LOG_RATIO)),) * d)
 
     def __str__(self) -> str:
         return f"sum of {self.names[0]} and {self.names[1]}"
