@@ -113,9 +113,6 @@ def make_data(n: int, d: int, seed: int = 0) -> tuple[Array, Array]:
     return X, np.sin(X.sum(axis=1)) + 0.1 * random.standard_normal(n)
 
 
-# -- local solves ----------------------------------------------------------------------------------
-
-
 def default_problem() -> LocalProblem:
     """The default kernel, localizer, trend and scale, with the values tuning starts from."""
     X, y = make_data(N_TRAIN, N_INPUTS)
@@ -240,9 +237,6 @@ def gradient_against_predict(n_repeats: int) -> Figure:
     )
     name = "score with gradient, in predict times, m = 64"
     return Figure(name, raw["score"] / raw["predict"], "x", at_most=2.5, raw=raw)
-
-
-# -- everything else -------------------------------------------------------------------------------
 
 
 def import_time(n_repeats: int) -> Figure:

@@ -75,9 +75,6 @@ def clock(function: Callable[[], Any], n_repeats: int = 3, longest: float = np.i
     return min(seconds)
 
 
-# -- speed: figures beside what they should reach --------------------------------------------------
-
-
 def solves(
     dtype: str, m: int, n_queries: int, at_least: float | None, at_most: float | None
 ) -> Iterator[Figure]:
@@ -178,8 +175,6 @@ def speed(options: argparse.Namespace) -> None:
 
     report(measure_all(), options.output, Console(), device=find_device()._asdict())
 
-
-# -- curve: when a GPU pays ------------------------------------------------------------------------
 
 Write = Callable[..., None]
 
@@ -307,9 +302,6 @@ def curve(options: argparse.Namespace) -> None:
         measure_queries(write)
     if "rows" in options.parts:
         measure_rows(write, options)
-
-
-# -- arrays: of the device, and of the host --------------------------------------------------------
 
 
 def arrays(options: argparse.Namespace) -> None:

@@ -12,8 +12,7 @@ from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.parameters import Parameters
-from lsgp.solvers.evidence import FLAT
-from lsgp.solvers.exact_fit import NOT_TUNED, EvidenceProblem, ExactGP
+from lsgp.solvers.evidence import FLAT, NOT_TUNED, EvidenceProblem, ExactGP
 from lsgp.solvers.exact_system import ExactSystem
 
 KERNELS = ("matern12", "matern32", "matern52")

@@ -200,9 +200,6 @@ METHODS: dict[str, Callable[[Array, Codes], PredictProba]] = {
 }
 
 
-# -- tables with texts and holes: the peers of the development suite -------------------------------
-
-
 def fit_catboost_to_table(X: pd.DataFrame, y: NDArray[Any], seed: int) -> Any:
     """500 trees with CatBoost's own categories."""
     from catboost import CatBoostClassifier

@@ -39,9 +39,6 @@ SMALL_TABLES = ("pima",)
 N_BINS = 15
 
 
-# -- texts, dates and holes ------------------------------------------------------------------------
-
-
 def read_mixed(folder: Path, name: str, seed: int) -> tuple[pd.DataFrame, Array]:
     """Inputs as they are in the file, and the target, its last column."""
     rng = np.random.default_rng(seed)
@@ -154,9 +151,6 @@ def measure_mixed(table: str, method: str, seed: int, folder: Path) -> Result:
     return result
 
 
-# -- places on the earth ---------------------------------------------------------------------------
-
-
 def measure_sphere(dataset: str, inputs: str, seed: int, folder: Path) -> Result:
     """Longitude and latitude as they are, and on the sphere: accuracy, and the seam.
 
@@ -182,9 +176,6 @@ def measure_sphere(dataset: str, inputs: str, seed: int, folder: Path) -> Result
         "lengthscale_km": float(model.lengthscales_[0, 0]) if inputs == "sphere" else None,
         "cpu_seconds": time.process_time() - began,
     }
-
-
-# -- labels ----------------------------------------------------------------------------------------
 
 
 def read_labels(folder: Path, name: str) -> tuple[Array, NDArray[np.int64]]:

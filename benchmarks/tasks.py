@@ -50,9 +50,6 @@ def data_set(name: str, seed: int, folder: Path | None) -> Problem:
     return Problem(Task(data.X[train], data.y[train], seed, told), queries, data.y[test])
 
 
-# -- mostly noise, and growth ----------------------------------------------------------------------
-
-
 def square(seed: int, folder: Path | None) -> Problem:
     """A smooth function on the unit square with noise of twice its size, 100,000 rows."""
     rng = np.random.default_rng(seed)
@@ -116,9 +113,6 @@ def growing(n: int, d: int) -> Problem:
     y = f + NOISE * np.random.default_rng(1).normal(size=n)
     queries, truth = smooth(N_QUERIES, d, seed=2)
     return Problem(Task(X, y, 0), queries, truth, truth)
-
-
-# -- regions held out ------------------------------------------------------------------------------
 
 
 Region = Callable[[Array], Mask]

@@ -11,12 +11,11 @@ from spaces import make_space
 from lsgp import LSGPRegressor, _core
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
-from lsgp.method.spread import spread_variance
 from lsgp.search import coarse
 from lsgp.search.coarse import UnitRequest, build_coarse_tree, search_units
 from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchRequest
 from lsgp.search.index import build_index
-from lsgp.solvers.nodes import Nodes
+from lsgp.solvers.coarse import Nodes, spread_variance
 
 
 def rows_of(tree, node):
@@ -367,10 +366,11 @@ def test_several_targets_of_known_noise_have_nodes_of_their_own():
 def test_nodes_of_one_place_have_no_spread():
     X = np.repeat(np.linspace(0.0, 1.0, 8)[:, None], 8, axis=0)
     model = LocalModel("rbf", "smooth", np.ones(1), noise_variance=0.5)
-    nodes = Nodes.build(LocalProblem(X, X.copy(), np.ones(64), model))
-    at = nodes.tree.nodes_of_size(8)
-    np.testing.assert_array_equal(nodes.sizes(64 + at), 8)
-    np.testing.assert_allclose(nodes.noise(model, at), 1.0 / 8.0)
+    problem = LocalProblem(X, X.copy(), np.ones(64), model)
+    nodes = Nodes.build(problem)
+    units = 64 + nodes.tree.nodes_of_size(8)
+    np.testing.assert_array_equal(nodes.places(units)[2], 8)
+    np.testing.assert_allclose(nodes.behind(problem).noise[units], 1.0 / 8.0)
 
 
 def test_threads_and_parts_change_no_digit_of_what_nodes_are(monkeypatch):
@@ -380,9 +380,7 @@ def test_threads_and_parts_change_no_digit_of_what_nodes_are(monkeypatch):
     problem = LocalProblem(X, X[:, :1].copy(), noise, model)
     nodes = Nodes.build(problem)
     behind = nodes.behind(problem)
-    at_once = nodes.noise(model, np.arange(nodes.tree.n_nodes))
-    assert np.array_equal(behind.noise[5000:], at_once)
-    monkeypatch.setattr("lsgp.solvers.nodes.NODES_AT_A_TIME", 64)
+    monkeypatch.setattr("lsgp.solvers.coarse.NODES_AT_A_TIME", 64)
     for ours, theirs in zip(behind[:3], nodes.behind(problem, n_threads=3)[:3], strict=True):
         assert np.array_equal(ours, theirs)
 

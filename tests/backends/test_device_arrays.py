@@ -20,8 +20,8 @@ from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
 from lsgp.backends.forwarding import FallbackBackend, PlacedBackend
 from lsgp.inputs.containers import kind_of
 from lsgp.method import arrays
+from lsgp.method.combination import Shape
 from lsgp.method.contract import STATUS_IMPRECISE
-from lsgp.method.shape import Shape
 from lsgp.solvers.choose import change_backend
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block

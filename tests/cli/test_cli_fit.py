@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+
 import numpy as np
 import pytest
-from cli_runs import GIVEN, QUICK, error_of, json_of, make_frame, run_ok, said_by
+from cli_runs import GIVEN, QUICK, error_of, json_of, make_frame, run, run_ok, said_by
 
 from lsgp import LSGPRegressor
 
@@ -75,6 +78,8 @@ def test_fit_counts_rows_without_a_target_and_uses_holes(cli_files, tmp_path, ca
         (["--target", "y", "--categorical", "no"], "has no column 'no'."),
         (["--target", "y", "--features", "x", "--categorical", "z"], "--categorical, but no input"),
         (["--target", "y", "--sphere", "x,x"], "--sphere is 'x,x'. Give two columns: longitude"),
+        (["--target", "y", "--sphere", "x,z", "--anisotropy", "rotated"], "are both given, but on"),
+        (["--target", "y", "--plane", "x,z"], "what --anisotropy is of, which is not given."),
         (["--target", "id"], "Column 'id' of data.csv holds text, but targets must be numbers."),
         (["--target", "id"], "If these 300 different texts are labels, say --task classification."),
         (["--target", "id", "--task", "regression"], "holds text, but targets must be numbers."),
@@ -137,6 +142,22 @@ def test_columns_without_a_name_are_left_out_and_said(tmp_path, capsys):
                    "-o", tmp_path / "m.lsgp")  # fmt: skip
     assert "not used, because they have no name: column_1" in said.err
     assert "Inputs         x\n" in said.out
+
+
+def test_a_fit_that_is_interrupted_writes_no_model(cli_files, tmp_path, monkeypatch, capsys):
+    fit = LSGPRegressor.fit
+
+    def interrupted(*arguments, **options):
+        # Tuning keeps the best so far where it is interrupted, and goes on.
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr(LSGPRegressor, "fit", interrupted)
+    arguments = ["fit", cli_files / "data.csv", "--target", "y", "--features", "x,z", *QUICK]
+    assert run(*arguments, "-o", tmp_path / "m.lsgp") == 130
+    assert capsys.readouterr().err == "lsgp: interrupted\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_tuning_that_is_stopped_early_is_said(cli_files, tmp_path, capsys):

@@ -41,7 +41,7 @@ FILES = {
     "nan-target.csv": (b"x,z,y\n" + b"1,2,nan\n" * 9, "has no complete row among 9: 9 have no"),
     "infinite.csv": (with_column(["inf"] * 9), "has no complete row among 9: 0 have no target"),
     "semicolons.csv": (BODY.replace(b",", b";"), "say so with --separator ';'."),
-    "twice.csv": (b"x,x,y\n1,2,3\n", "has two columns 'x': the 1st and the 2nd."),
+    "twice.csv": (b"x,x,y\n1,2,3\n", "has two columns 'x': columns 1 and 2."),
     "ragged.csv": (BODY + b"1,2,3,4\n", "Row 61 of ragged.csv has 4 cells, but there are 3"),
     "open-quote.csv": (BODY + b'"1,2,3\n1,2,3\n', "Is every quote closed"),
     "open-name.csv": (b'"x,z,y\n1,2,3\n', "Is it a CSV file, and is every quote closed"),

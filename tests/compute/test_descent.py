@@ -11,8 +11,8 @@ from spaces import make_space
 from lsgp.compute.descent import LONGEST_FIRST_STEP, descend_vector
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.solvers.objective import OBJECTIVES
-from lsgp.tuning.descent import in_cheapest_precision
 from lsgp.tuning.hold_out import Layer
+from lsgp.tuning.local import in_cheapest_precision
 
 BOUNDS = [(-20.0, 20.0)] * 4
 CURVATURE = np.array([1.0, 10.0, 100.0, 1000.0])

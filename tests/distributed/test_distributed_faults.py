@@ -124,7 +124,7 @@ def test_a_client_that_disconnects_leaves_no_half_written_model(monkeypatch, tmp
             client.close()  # in the middle of the save
             return write_partition(*arguments)
 
-        monkeypatch.setattr("lsgp.distributed.model.write_partition", write)
+        monkeypatch.setattr("lsgp.distributed.folder.write_partition", write)
         with pytest.raises(Exception, match=r"."):
             model.save(tmp_path / "model")
         assert list(tmp_path.iterdir()) == []

@@ -261,7 +261,7 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, in_parts, monkeypatch
 
     def fails_to_save():
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr("lsgp.distributed.model.write_head", fail)
+            patch.setattr("lsgp.distributed.folder.write_head", fail)
             model.save(folder)
 
     fails_to_save()

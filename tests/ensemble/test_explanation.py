@@ -63,6 +63,7 @@ def test_contributions_of_several_models_and_targets_add_up():
     expected = model.predict_distribution(QUERIES)
     np.testing.assert_allclose(explained.predicted.std, expected.std, rtol=1e-9)
     assert explained.local_scale.shape == (30, 2)
+    np.testing.assert_allclose(explained.n_effective, explained.weights.sum(axis=1))
     for q in range(30):
         rows = explained.of_query(q).rows
         assert len(np.unique(rows)) == len(rows) == explained.n_neighbors[q]

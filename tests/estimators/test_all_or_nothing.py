@@ -57,7 +57,7 @@ PLACES = [
     "backends.cpu.predict",
     "tuning.data.leave_one_out",
     "tuning.local.descend_on_sample",
-    "tuning.judging.Judge.judge",
+    "tuning.local.judge",
     "tuning.local.Local.grow",
     "tuning.search.weigh",
     "tuning.outcome.calibrate_combination",

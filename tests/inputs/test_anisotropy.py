@@ -68,9 +68,8 @@ def test_a_known_anisotropy_is_one_lengthscale_in_turned_coordinates():
 
 def test_gradients_are_in_the_coordinates_as_given():
     X, y = striped(200)
-    model = made(coordinates=Rotated(angle=30.0, ratio=0.2), localizer="epanechnikov", **GIVEN).fit(
-        X, y
-    )
+    model = made(coordinates=Rotated(angle=30.0, ratio=0.2), localizer="epanechnikov", **GIVEN)
+    model.fit(X, y)
     assert_gradients_are_differences(model, striped(5, seed=2)[0], 1e-4, rtol=1e-3, atol=1e-6)
 
 
@@ -93,9 +92,8 @@ def test_more_inputs_name_the_pair_and_all_else_follows(tmp_path):
 
 def test_classes_have_directions_too():
     X, y = striped(300)
-    model = LSGPClassifier(
-        coordinates=Rotated(), effort=Effort(n_points=60, n_models=1), random_state=0
-    )
+    effort = Effort(n_points=60, n_models=1)
+    model = LSGPClassifier(coordinates=Rotated(), effort=effort, random_state=0)
     model.fit(X[:200], y[:200] > 0)
     assert (model.predict(X[200:]) == (y[200:] > 0)).mean() > 0.8
     assert isinstance(model.ensemble_.projection, Rotation)
@@ -109,24 +107,32 @@ def test_angles_are_found_wherever_they_are():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("coordinates", "n_inputs", "message"),
     [
         (
-            {"coordinates": Rotated()},
+            Rotated(),
+            2,
             "Rotated() has an angle that tuning chooses, but objective=None tunes nothing. Give "
             "angle= and ratio=, or an objective.",
         ),
         (
-            {"coordinates": Rotated("x", "y", angle=30.0, ratio=0.5)},
+            Rotated("x", "y", angle=30.0, ratio=0.5),
+            2,
             "coordinates=Rotated('x', 'y', angle=30.0, ratio=0.5) has 'x', which is not a column "
             "of X. Its columns are x0, x1: give names, or numbers from 0 to 1.",
         ),
+        (
+            Rotated(angle=0.0, ratio=0.5),
+            3,
+            "Rotated(angle=0.0, ratio=0.5) is of two coordinates, and X has 3 columns. Name them: "
+            "Rotated(east, north).",
+        ),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings, message):
-    X, y = striped(50)
+def test_settings_that_make_no_sense_are_refused(coordinates, n_inputs, message):
+    X = np.random.default_rng(0).normal(size=(50, n_inputs))
     with raises(ValueError, message):
-        made(**GIVEN, **settings).fit(X, y)
+        made(coordinates=coordinates, **GIVEN).fit(X, X[:, 0])
 
 
 IMPOSSIBLE = {
@@ -146,13 +152,3 @@ IMPOSSIBLE = {
 def test_coordinates_check_themselves(message):
     with raises((TypeError, ValueError), message):
         IMPOSSIBLE[message]()
-
-
-def test_three_inputs_without_names_are_refused():
-    X = np.random.default_rng(0).normal(size=(50, 3))
-    with raises(
-        ValueError,
-        "Rotated(angle=0.0, ratio=0.5) is of two coordinates, and X has 3 columns. Name them: "
-        "Rotated(east, north).",
-    ):
-        made(coordinates=Rotated(angle=0.0, ratio=0.5), **GIVEN).fit(X, X[:, 0])

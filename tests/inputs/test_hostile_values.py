@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from small_regression import QUERIES, X, Y, raises, regressor
+from small_regression import QUERIES, X, Y, assert_sane, raises, regressor
 
 from lsgp.compute.threads import MOST_THREADS, resolve_n_jobs
 
 HOSTILE = [5e-324, 1e-310, 1e-300, 1e-160, 1e-150, 1e-100, 1e-30, 1e-16]
 HOSTILE += [1e16, 1e30, 1e100, 1e150, 1e160, 1e300, 1.7e308]
+ROW_VALUES = ["sample_weight", "noise_variance"]
 numbers = st.sampled_from(HOSTILE)
 NUMBERS = {
     "hyperparameters__lengthscale": numbers,
@@ -21,9 +22,7 @@ NUMBERS = {
     "hyperparameters__signal_variance": numbers,
     "hyperparameters__noise_variance": numbers,
     "localizer__decay": numbers,
-    "hyperparameters__scale_dof": numbers.filter(
-        lambda dof: dof > 2
-    ),  # 2 and less have no variance
+    "hyperparameters__scale_dof": numbers.filter(lambda dof: dof > 2),  # less have no variance
     "trend": st.tuples(numbers, numbers),
     "n_neighbors": st.sampled_from([1, 10**9, 10**30, 10**400]),
     "n_jobs": st.sampled_from([1, -1, -(10**9), 10**9, 10**30]),
@@ -43,11 +42,8 @@ def assert_right_or_named(model, y, names, **fit):
         if not is_told or not any(name in str(error) for name in names):
             raise
         return
-    for value in (mean, left_out.mean):
-        assert np.isfinite(value).all()
-    for value in (std, left_out.std):
-        assert np.isfinite(value).all()
-        assert (value > 0).all()
+    assert_sane(mean, std)
+    assert_sane(left_out.mean, left_out.std)
 
 
 @given(st.data())
@@ -84,9 +80,7 @@ def test_any_unit_of_the_targets_is_right_or_refused(unit, is_scaled, scale, noi
     assert_right_or_named(model, y, ["y has", "noise_variance"], **fit)
 
 
-@given(
-    st.lists(numbers, min_size=1, max_size=3), st.sampled_from(["sample_weight", "noise_variance"])
-)
+@given(st.lists(numbers, min_size=1, max_size=3), st.sampled_from(ROW_VALUES))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_any_weight_or_noise_of_rows_is_right_or_refused_by_its_name(values, name):
     rows = np.resize([1.0, *values], len(X))
@@ -100,21 +94,6 @@ def test_known_noise_is_right_in_any_unit(unit):
     model = regressor().fit(X, unit * Y, noise_variance=0.01 * unit * unit * noise)
     actual = model.predict(QUERIES, return_std=True)
     np.testing.assert_allclose(np.divide(actual, unit), expected, rtol=1e-9)
-
-
-BAD = [
-    ("localizer__bandwidth", 1e200, "must be between 1e-150 and 1e+150."),
-    ("hyperparameters__lengthscale", 1e-300, "must be between 1e-150 and 1e+150."),
-    ("hyperparameters__signal_variance", 1e307, "must be between 1e-300 and 1e+300."),
-    ("hyperparameters__noise_variance", 1e307, "must be between 0 and 1e+300."),
-    ("trend", (1e200, 0.0), "must have prior variances of at most 1e+100, or inf."),
-]
-
-
-@pytest.mark.parametrize(("name", "value", "said"), BAD, ids=[name for name, *_ in BAD])
-def test_a_number_without_a_square_is_refused_by_its_name(name, value, said):
-    with raises(ValueError, f"{name.rpartition('__')[2]}={value!r} {said}"):
-        regressor(**{name: value}).fit(X, Y)
 
 
 def test_inputs_too_wide_for_the_lengthscale_are_refused_when_fitting():
@@ -142,7 +121,6 @@ def test_a_budget_that_is_enough_for_one_thread_is_enough_for_more(n_jobs):
     rng = np.random.default_rng(0)
     inputs = rng.uniform(size=(300, 2))
     model = regressor(localizer__bandwidth=50.0).fit(inputs, inputs.sum(axis=1))
-    budgets = [2**k for k in range(14, 26)]
 
     def predict(budget, n_jobs):
         try:
@@ -150,11 +128,8 @@ def test_a_budget_that_is_enough_for_one_thread_is_enough_for_more(n_jobs):
         except ValueError:
             return None
 
-    n_enough = 0
-    for budget in budgets:
-        alone, together = predict(budget, 1), predict(budget, n_jobs)
-        assert (alone is None) == (together is None), budget
-        if alone is not None:
-            n_enough += 1
-            assert np.array_equal(alone, together)
-    assert 0 < n_enough < len(budgets)
+    pairs = [(predict(2**k, 1), predict(2**k, n_jobs)) for k in range(14, 26)]
+    assert all((alone is None) == (together is None) for alone, together in pairs)
+    enough = [pair for pair in pairs if pair[0] is not None]
+    assert 0 < len(enough) < len(pairs)
+    assert all(np.array_equal(*pair) for pair in enough)

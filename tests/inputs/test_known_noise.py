@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 from untuned import made
 
-from lsgp import Effort, Hyperparameters, LSGPRegressor
+from lsgp import Effort, LSGPRegressor
+from lsgp.backends import cpu
 from lsgp.backends.contract import Resources
+from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.solvers.objective import OBJECTIVES
 
 SETTINGS = {
     "smooth": {"n_neighbors": 20},
@@ -79,11 +82,10 @@ def test_targets_together_are_predicted_and_explained_as_each_alone(name):
 
 def test_the_noise_of_an_observation_is_what_was_given():
     """It was 1/mean of the squared units of all targets: .0006 instead of .31."""
-    model = LSGPRegressor(objective=None, hyperparameters=Hyperparameters(scale="global")).fit(
-        X, Y, noise_variance=0.1
+    model = made(objective=None, hyperparameters__scale="global").fit(X, Y, noise_variance=0.1)
+    observation, latent = (
+        model.predict(QUERIES, return_std=True, kind=kind)[1] for kind in ("observation", "latent")
     )
-    observation = model.predict(QUERIES, return_std=True)[1]
-    latent = model.predict(QUERIES, return_std=True, kind="latent")[1]
     np.testing.assert_allclose(observation**2 - latent**2, 0.1, rtol=1e-3)
 
 
@@ -103,12 +105,8 @@ def test_levels_outlive_files_updates_and_another_backend(name, tmp_path):
         alone = model_of(name).fit(X[:100], Y[:100, column], noise_variance=NOISE[:100])
         alone.partial_fit(X[100:], Y[100:, column], noise_variance=NOISE[100:]).forget([3, 120])
         both = grown if column else grown.forget([3, 120])
-        assert_same_distribution(
-            both.predict_distribution(QUERIES),
-            alone.predict_distribution(QUERIES),
-            column,
-            tolerance(name),
-        )
+        found, expected_alone = (one.predict_distribution(QUERIES) for one in (both, alone))
+        assert_same_distribution(found, expected_alone, column, tolerance(name))
     if name == "smooth":
         slow = loaded.set_params(backend="reference").predict(QUERIES)
         np.testing.assert_allclose(slow, expected.predict(QUERIES), rtol=1e-9)
@@ -119,9 +117,8 @@ def test_targets_of_one_spread_share_one_factor():
     alike = np.column_stack([first, -first, first + 5.0])
     model = LSGPRegressor(objective=None).fit(X, alike, noise_variance=NOISE)
     assert model.model_.noise_levels is None
-    plain = LSGPRegressor(
-        objective=None, prior_mean=0.0, hyperparameters=Hyperparameters(signal_variance=1.0)
-    ).fit(X, Y, noise_variance=NOISE)
+    plain = made(objective=None, prior_mean=0.0, hyperparameters__signal_variance=1.0)
+    plain.fit(X, Y, noise_variance=NOISE)
     assert plain.model_.noise_levels is None
 
 
@@ -141,15 +138,10 @@ def test_memory_is_planned_for_the_level_of_the_most_targets():
 def test_tuned_targets_have_the_noise_that_was_given(objective):
     """Levels differ by the spread of the targets, and their common factor is tuned."""
     X, Y, noise = make_data(400, seed=3)
-    model = LSGPRegressor(
-        objective=objective,
-        kernel="rbf",
-        n_neighbors=30,
-        effort=Effort(n_models=1, n_points=100),
-        input_transform="standardize",
-        hyperparameters=Hyperparameters(scale="global"),
-        random_state=0,
-    ).fit(X, Y[:, :2], noise_variance=noise)
+    settings = {"kernel": "rbf", "input_transform": "standardize", "n_neighbors": 30}
+    settings |= {"effort": Effort(n_models=1, n_points=100), "random_state": 0}
+    model = made(objective=objective, hyperparameters__scale="global", **settings)
+    model.fit(X, Y[:, :2], noise_variance=noise)
     levels = np.array(model.model_.noise_levels)
     variances = Y[:, :2].var(axis=0)
     assert levels[0] / levels[1] == pytest.approx(variances[1] / variances[0])
@@ -159,10 +151,6 @@ def test_tuned_targets_have_the_noise_that_was_given(objective):
 
 
 def test_scores_of_several_levels_are_the_mean_over_the_targets():
-    from lsgp.backends import cpu
-    from lsgp.method.contract import LocalModel, LocalProblem
-    from lsgp.solvers.objective import OBJECTIVES
-
     levels = (0.5, 2.0, 0.5)
     model = LocalModel("rbf", "smooth", np.ones(2), scale_dof=5.0, noise_levels=levels)
     targets = np.arange(10, dtype=np.int32)
@@ -171,16 +159,13 @@ def test_scores_of_several_levels_are_the_mean_over_the_targets():
     y = np.ascontiguousarray(Y[:, [0, 2, 0]])
     noise = NOISE / NOISE.mean()
     for name in ("crps", "log_density", "squared_error", "marginal_likelihood"):
-        objective = OBJECTIVES[name]
-        score = objective.score(
-            LocalProblem(X, y, noise, model), targets, neighbors, cpu, Resources()
-        )
+        objective, asked = OBJECTIVES[name], (targets, neighbors, cpu, Resources())
+        score = objective.score(LocalProblem(X, y, noise, model), *asked)
         parts = []
         for j, level in enumerate(levels):
             own = model.replace(noise_variance=level * model.noise_variance, noise_levels=None)
             one = LocalProblem(X, np.ascontiguousarray(y[:, [j]]), noise, own)
-            parts.append(objective.score(one, targets, neighbors, cpu, Resources()))
+            parts.append(objective.score(one, *asked))
         np.testing.assert_allclose(score.loss, np.mean([p.loss for p in parts], axis=0))
-        np.testing.assert_allclose(
-            score.gradient, np.mean([p.gradient for p in parts], axis=0), rtol=1e-9, atol=1e-12
-        )
+        gradient = np.mean([p.gradient for p in parts], axis=0)
+        np.testing.assert_allclose(score.gradient, gradient, rtol=1e-9, atol=1e-12)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from small_regression import QUERIES, X, Y, assert_same_predictions, assert_sane, regressor
 
+from lsgp import Hyperparameters
 from lsgp.method.localizers import LOCALIZERS
 
 
@@ -58,16 +59,11 @@ def test_weight_zero_equals_removing_the_row(has_known_noise):
     weight = rng.integers(0, 3, len(X)).astype(float)
     kept = weight > 0
     noise = np.where(kept, rng.uniform(0.05, 0.2, len(X)), 100.0) if has_known_noise else None
-    expected = regressor().fit(
-        X[kept], Y[kept], weight[kept], noise_variance=noise[kept] if has_known_noise else None
-    )
+    known = noise[kept] if has_known_noise else None
+    expected = regressor().fit(X[kept], Y[kept], weight[kept], noise_variance=known)
     actual = regressor().fit(X, Y, sample_weight=weight, noise_variance=noise)
-    for one, other in zip(
-        actual.predict(QUERIES, return_std=True),
-        expected.predict(QUERIES, return_std=True),
-        strict=True,
-    ):
-        assert np.array_equal(one, other)
+    found = [model.predict(QUERIES, return_std=True) for model in (actual, expected)]
+    np.testing.assert_array_equal(*found)
 
 
 def test_more_neighbors_than_rows_are_all_rows():
@@ -86,59 +82,31 @@ def test_units_do_not_matter(scale_x, scale_y, dtype):
 
 @pytest.mark.parametrize("scale", [1e150, 1e-150])
 def test_units_do_not_matter_without_transforms(scale):
-    bare = {
-        "input_transform": None,
-        "prior_mean": 0.0,
-        "hyperparameters__scale": "global",
-    }
-    expected = (
-        regressor(hyperparameters__lengthscale=1.0, hyperparameters__signal_variance=1.0, **bare)
-        .fit(X, Y)
-        .predict(QUERIES, return_std=True)
-    )
-    model = regressor(
-        hyperparameters__lengthscale=scale, hyperparameters__signal_variance=scale**2, **bare
-    )
-    actual = model.fit(scale * X, scale * Y).predict(scale * QUERIES, return_std=True)
-    np.testing.assert_allclose(np.divide(actual, scale), expected, rtol=1e-9)
+    found = []
+    for unit in (1.0, scale):
+        given = Hyperparameters(lengthscale=unit, signal_variance=unit**2, scale="global")
+        model = regressor(input_transform=None, prior_mean=0.0, hyperparameters=given)
+        predicted = model.fit(unit * X, unit * Y).predict(unit * QUERIES, return_std=True)
+        found.append(np.divide(predicted, unit))
+    np.testing.assert_allclose(*found, rtol=1e-9)
 
 
 @pytest.mark.parametrize("where", ["X", "y"])
 @pytest.mark.parametrize("value", [1e150, -1e150, 1e-150, 0.0])
 def test_one_extreme_value_does_no_harm(where, value):
     changed, targets = X.copy(), Y.copy()
-    if where == "X":
-        changed[5, 0] = value
-    else:
-        targets[5] = value
+    {"X": changed[:, 0], "y": targets}[where][5] = value
     assert_sane(*regressor().fit(changed, targets).predict(QUERIES, return_std=True))
 
 
-def test_query_far_away_is_the_prior():
-    model = regressor(
-        trend="none",
-        hyperparameters__scale="global",
-        hyperparameters__signal_variance=2.0,
-        hyperparameters__noise_variance=0.5,
-    )
-    model.fit(X, Y)
+@pytest.mark.parametrize("bandwidth", ["adaptive", 0.1])
+def test_a_query_that_is_far_away_or_alone_in_its_ball_has_the_prior(bandwidth):
+    given = Hyperparameters(scale="global", signal_variance=2.0, noise_variance=0.5)
+    model = regressor(localizer__bandwidth=bandwidth, trend="none", hyperparameters=given)
     far = [[1e3, 0.0], [1e150, 0.0], [1e200, -1e200], [1.7e308, 1.7e308]]
-    mean, std = model.predict(far, return_std=True)
+    mean, std = model.fit(X, Y).predict(far, return_std=True)
     assert mean == pytest.approx(Y.mean())
     assert std == pytest.approx(np.sqrt(2.0 + 0.5))
-
-
-def test_nobody_within_the_bandwidth_is_the_prior():
-    model = regressor(
-        localizer__bandwidth=0.1,
-        trend="none",
-        hyperparameters__scale="global",
-        hyperparameters__noise_variance=0.5,
-    ).fit(X, Y)
-    for queries in ([[50.0, 50.0]], [[50.0, 50.0], [-70.0, 3.0]]):
-        mean, std = model.predict(queries, return_std=True)
-        assert mean == pytest.approx(Y.mean())
-        assert std == pytest.approx(np.sqrt(Y.var() + 0.5))
 
 
 def test_offset_of_the_inputs_does_not_matter():

@@ -6,19 +6,19 @@ import math
 import numpy as np
 import pytest
 from scipy.special import gamma, kv
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from small_data import make_data
 from small_regression import raises
+from untuned import made
 
 from lsgp import LSGPRegressor
 
-GIVEN = {
-    "lengthscale": 0.6,
-    "signal_variance": 3.0,
-    "noise_variance": 0.2,
-}
+GIVEN = {"lengthscale": 0.6, "signal_variance": 3.0, "noise_variance": 0.2}
 
 
-def draw(d):
+def draw(d=2):
     X, y = make_data(80, d, noise=0.3)
     return X, 5.0 + y, make_data(6, d, seed=1)[0]
 
@@ -36,27 +36,22 @@ LOCALIZERS = {
 }
 
 
-def algorithm_1(X, y, sigma2, h, x0, k, K):
+def algorithm_1(X, y, h, x0, k=LOCALIZERS["epanechnikov"], lengthscale=0.6, sigma2=0.2):
     """Algorithm 1 of the paper, line by line, and the local marginal likelihood."""
-    inside = np.linalg.norm(X - x0, axis=1) <= h
-    X_I, y_I = X[inside], y[inside]
-    k_h = k(np.linalg.norm(X_I - x0, axis=1) / h, X.shape[1]) / h
-    A = K(X_I, X_I) + sigma2 * np.diag(1.0 / k_h)
-    L = np.linalg.cholesky(A)
-    alpha = np.linalg.solve(L.T, np.linalg.solve(L, y_I))
-    v = np.linalg.solve(L, K(X_I, x0[None])[:, 0])
-    mean = K(x0[None], X_I)[0] @ alpha
-    log_likelihood = -0.5 * y_I @ alpha - np.log(np.diag(L)).sum()
-    log_likelihood -= 0.5 * len(y_I) * math.log(2 * math.pi)
-    return mean, K(x0[None], x0[None])[0, 0] - v @ v, log_likelihood
 
-
-def rbf(lengthscale):
     def K(A, B):
         difference = (A[:, None] - B[None]) / lengthscale
         return 3.0 * np.exp(-0.5 * (difference**2).sum(axis=2))
 
-    return K
+    inside = np.linalg.norm(X - x0, axis=1) <= h
+    X_I, y_I = X[inside], y[inside]
+    k_h = k(np.linalg.norm(X_I - x0, axis=1) / h, X.shape[1]) / h
+    L = np.linalg.cholesky(K(X_I, X_I) + sigma2 * np.diag(1.0 / k_h))
+    alpha = np.linalg.solve(L.T, np.linalg.solve(L, y_I))
+    v = np.linalg.solve(L, K(X_I, x0[None])[:, 0])
+    log_likelihood = -0.5 * y_I @ alpha - np.log(np.diag(L)).sum()
+    log_likelihood -= 0.5 * len(y_I) * math.log(2 * math.pi)
+    return K(x0[None], X_I)[0] @ alpha, K(x0[None], x0[None])[0, 0] - v @ v, log_likelihood
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -68,45 +63,39 @@ def test_the_paper_is_its_algorithm_1_with_its_constants(localizer, d):
     mean, std = model.predict(queries, return_std=True, kind="latent")
     likelihood = model.local_log_marginal_likelihood(queries)
     for i, x0 in enumerate(queries):
-        expected = algorithm_1(X, y, 0.2, h, x0, LOCALIZERS[localizer], rbf(0.6))
-        actual = (mean[i], std[i] ** 2, likelihood[i])
-        assert actual == pytest.approx(expected, rel=1e-9)
+        expected = algorithm_1(X, y, h, x0, LOCALIZERS[localizer])
+        assert (mean[i], std[i] ** 2, likelihood[i]) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:The native core does not know metric")
 def test_the_ball_of_the_paper_is_euclidean_whatever_the_lengthscales():
-    X, y, queries = draw(2)
+    X, y, queries = draw()
     lengthscale = np.array([0.3, 1.2])
     model = LSGPRegressor.paper(bandwidth=0.7, **{**GIVEN, "lengthscale": lengthscale}).fit(X, y)
-    mean = model.predict(queries)
-    for i, x0 in enumerate(queries):
-        k = LOCALIZERS["epanechnikov"]
-        assert mean[i] == pytest.approx(algorithm_1(X, y, 0.2, 0.7, x0, k, rbf(lengthscale))[0])
+    expected = [algorithm_1(X, y, 0.7, x0, lengthscale=lengthscale)[0] for x0 in queries]
+    np.testing.assert_allclose(model.predict(queries), expected, rtol=1e-6)
 
 
 def test_the_paper_with_a_number_of_neighbors():
-    X, y, queries = draw(2)
+    X, y, queries = draw()
     model = LSGPRegressor.paper(bandwidth="adaptive", n_neighbors=15, **GIVEN).fit(X, y)
     mean, std = model.predict(queries, return_std=True, kind="latent")
     for i, x0 in enumerate(queries):
-        h = np.sort(np.linalg.norm(X - x0, axis=1))[14]
         # The last one, at the bandwidth, has the weight 0 and infinite noise.
-        nearer = h * (1 - 1e-12)
-        expected = algorithm_1(X, y, 0.2, nearer, x0, LOCALIZERS["epanechnikov"], rbf(0.6))
-        assert (mean[i], std[i] ** 2) == pytest.approx(expected[:2], rel=1e-8)
+        nearer = np.sort(np.linalg.norm(X - x0, axis=1))[14] * (1 - 1e-12)
+        expected = algorithm_1(X, y, nearer, x0)[:2]
+        assert (mean[i], std[i] ** 2) == pytest.approx(expected, rel=1e-8)
+
+
+def matern(h, a, nu):
+    r = np.maximum(h, 1e-12) / a
+    return np.where(h > 0, 2 ** (1 - nu) / gamma(nu) * r**nu * kv(nu, r), 1.0)
 
 
 VARIOGRAMS = {
     "exponential": lambda h, a, nu: np.exp(-h / a),
     "gaussian": lambda h, a, nu: np.exp(-((h / a) ** 2)),
-    "matern": lambda h, a, nu: np.where(
-        h > 0,
-        2 ** (1 - nu)
-        / gamma(nu)
-        * (np.maximum(h, 1e-12) / a) ** nu
-        * kv(nu, np.maximum(h, 1e-12) / a),
-        1.0,
-    ),
+    "matern": matern,
 }
 
 
@@ -127,25 +116,17 @@ BASES = {
     "linear": lambda X: np.column_stack([np.ones(len(X)), X]),
     None: lambda X: np.empty((len(X), 0)),
 }
+MODELS = [("exponential", 1.5), ("gaussian", 1.5), ("matern", 0.5), ("matern", 1.5)]
+MODELS += [("matern", 2.5)]
 
 
 @pytest.mark.parametrize("drift", BASES)
-@pytest.mark.parametrize(
-    ("name", "smoothness"),
-    [("exponential", 1.5), ("gaussian", 1.5), ("matern", 0.5), ("matern", 1.5), ("matern", 2.5)],
-)
+@pytest.mark.parametrize(("name", "smoothness"), MODELS)
 def test_kriging_is_the_system_of_kriging(name, smoothness, drift):
-    X, y, queries = draw(2)
-    model = LSGPRegressor.kriging(
-        model=name,
-        sill=2.5,
-        range=0.4,
-        nugget=0.5,
-        smoothness=smoothness,
-        range_convention="scale",
-        drift=drift,
-        n_neighbors=20,
-    ).fit(X, y)
+    X, y, queries = draw()
+    settings = {"model": name, "sill": 2.5, "range": 0.4, "nugget": 0.5, "smoothness": smoothness}
+    settings |= {"range_convention": "scale", "drift": drift, "n_neighbors": 20}
+    model = LSGPRegressor.kriging(**settings).fit(X, y)
     mean, std = model.predict(queries, return_std=True, kind="latent")
     observation = model.predict(queries, return_std=True)[1]
     np.testing.assert_allclose(observation**2 - std**2, 0.5, rtol=1e-9)
@@ -163,33 +144,28 @@ def test_kriging_is_the_system_of_kriging(name, smoothness, drift):
         assert (mean[i], std[i] ** 2) == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("name", "smoothness"),
-    [("exponential", 1.5), ("gaussian", 1.5), ("matern", 1.5), ("matern", 2.5)],
-)
+@pytest.mark.parametrize(("name", "smoothness"), MODELS)
 def test_at_the_effective_range_95_percent_of_the_partial_sill_are_reached(name, smoothness):
     """Simple kriging from one point: the mean is the correlation times its target."""
-    model = LSGPRegressor.kriging(
-        model=name, sill=1.0, range=30.0, smoothness=smoothness, drift=None
-    ).fit([[0.0]], [1.0])
-    assert model.predict([[30.0]])[0] == pytest.approx(0.05, rel=1e-8)
-    assert model.predict([[0.0]])[0] == pytest.approx(1.0, rel=1e-8)
+    settings = {"model": name, "sill": 1.0, "range": 30.0, "smoothness": smoothness}
+    model = LSGPRegressor.kriging(drift=None, **settings).fit([[0.0]], [1.0])
+    assert model.predict([[30.0], [0.0]]) == pytest.approx([0.05, 1.0], rel=1e-8)
 
 
 def test_ranges_may_differ_by_input_and_the_search_may_have_a_radius():
-    X, y, queries = draw(2)
+    X, y, queries = draw()
     model = LSGPRegressor.kriging(sill=2.0, range=[1.0, 3.0], nugget=0.1, n_neighbors=30).fit(X, y)
     ratio = model.model_.lengthscale[1] / model.model_.lengthscale[0]
     assert ratio == pytest.approx(3.0)
     within = LSGPRegressor.kriging(sill=2.0, range=1.0, nugget=0.1, search_radius=0.5).fit(X, y)
-    rows = within.explain(queries).rows
-    for x0, found in zip(queries, rows, strict=True):
+    for x0, found in zip(queries, within.explain(queries).rows, strict=True):
         expected = np.flatnonzero(np.linalg.norm(X - x0, axis=1) <= 0.5)
         assert set(found[found >= 0]) == set(expected)
 
 
 KRIGING = {"sill": 2.0, "range": 1.0}
 PAPER = {"bandwidth": 1.0, **GIVEN}
+NAMES = "'spherical', 'exponential', 'gaussian', 'matern', 'matern32', 'matern52'"
 BAD = [
     (
         "nugget",
@@ -199,12 +175,9 @@ BAD = [
     ),
     ("sill", -1.0, "must be a positive, finite number."),
     ("range", 0.0, "must be a positive, finite number, or one per input."),
-    (
-        "model",
-        "cubic",
-        "is not one of 'spherical', 'exponential', 'gaussian', 'matern', 'matern32', 'matern52'.",
-    ),
+    ("model", "cubic", f"is not one of {NAMES}."),
     ("drift", "cubic", "is not one of 'none', 'constant', 'linear'."),
+    ("kind", "cubic", "is not one of 'simple', 'ordinary', 'universal'."),
     ("smoothness", 2.0, "is not one of 0.5, 1.5, 2.5."),
     ("range_convention", "practical", "is not one of 'effective', 'scale'."),
 ]
@@ -219,31 +192,26 @@ def test_what_makes_no_sense_is_refused_by_its_name(name, value, said):
 
 
 def test_recipes_are_plain_estimators_that_can_be_saved_and_cloned(tmp_path):
-    from sklearn.base import clone
-
-    X, y, queries = draw(2)
-    for made in (LSGPRegressor.paper(**PAPER), LSGPRegressor.kriging(**KRIGING)):
-        model = clone(made).fit(X, y)
+    X, y, queries = draw()
+    for own in (LSGPRegressor.paper(**PAPER), LSGPRegressor.kriging(**KRIGING)):
+        model = clone(own).fit(X, y)
         model.save(tmp_path / "model")
         loaded = LSGPRegressor.load(tmp_path / "model")
         assert np.array_equal(loaded.predict(queries), model.predict(queries))
-        assert repr(loaded) == repr(made)
+        assert repr(loaded) == repr(own)
 
 
-# -- the local marginal likelihood of other models -----------------------------------------------
+# -- the local marginal likelihood of other models -------------------------------------------------
 
 
 @pytest.mark.parametrize("localizer", ["rectangular", "smooth"])
 def test_the_likelihood_is_in_the_units_of_the_targets(localizer):
-    X, y, queries = draw(2)
-    settings = {"objective": None, "n_neighbors": len(X), "localizer": localizer}
-    plain = LSGPRegressor().set_params(**settings).fit(X, y).local_log_marginal_likelihood(queries)
-    targets = np.column_stack([y, 10.0 * y])
-    both = (
-        LSGPRegressor()
-        .set_params(**settings)
+    X, y, queries = draw()
+    plain, both = (
+        made(objective=None, n_neighbors=len(X), localizer=localizer)
         .fit(X, targets)
         .local_log_marginal_likelihood(queries)
+        for targets in (y, np.column_stack([y, 10.0 * y]))
     )
     m = len(X) - (localizer == "smooth")  # the last one has the weight 0
     np.testing.assert_allclose(both[:, 0], plain, rtol=1e-9)
@@ -251,14 +219,10 @@ def test_the_likelihood_is_in_the_units_of_the_targets(localizer):
 
 
 def test_the_likelihood_of_all_rows_is_that_of_an_exact_gp():
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-
-    X, y, queries = draw(2)
+    X, y, queries = draw()
     model = LSGPRegressor.paper(bandwidth=100.0, localizer="rectangular", **GIVEN)
-    model.set_params(
-        localizer__bandwidth="adaptive", n_neighbors=len(X), localizer__normalized=False
-    )
+    model.set_params(localizer__bandwidth="adaptive", localizer__normalized=False)
+    model.set_params(n_neighbors=len(X))
     likelihood = model.fit(X, y).local_log_marginal_likelihood(queries)
     kernel = 3.0 * RBF(0.6) + WhiteKernel(0.2)
     peer = GaussianProcessRegressor(kernel, optimizer=None).fit(X, y)

@@ -3,10 +3,11 @@
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import Matern, WhiteKernel
 from small_data import make_data
 from tuned import regressor
 
-from lsgp import Hyperparameters, Localizer, LSGPRegressor
+from lsgp import Hyperparameters, LSGPRegressor
 
 X, Y = make_data(120)
 QUERIES = make_data(40, seed=5)[0]
@@ -50,9 +51,8 @@ def test_lengths_are_those_of_inputs(bandwidth, x_unit):
 
 
 def test_inputs_are_taken_as_they_are_where_a_length_is_given():
-    for settings in ({"hyperparameters": Hyperparameters(lengthscale=1.0)},
-                     {"localizer": Localizer(bandwidth=1.0)}):  # fmt: skip
-        model = LSGPRegressor(objective=None, **settings).fit(X, Y)
+    for name in ("hyperparameters__lengthscale", "localizer__bandwidth"):
+        model = LSGPRegressor(objective=None).set_params(**{name: 1.0}).fit(X, Y)
         assert model.fitted_[0].transform.kinds == (None,) * 3
         with pytest.raises(ValueError, match="is in the units of the inputs, and input_transform"):
             model.set_params(input_transform="half-rank").fit(X, Y)
@@ -78,8 +78,6 @@ def test_a_mean_that_is_known_is_predicted_where_nothing_else_is():
 
 
 def test_a_kernel_object_is_in_the_units_of_the_data_too():
-    from sklearn.gaussian_process.kernels import Matern, WhiteKernel
-
     kernel = 0.8 * Matern([0.7, 1.1, 2.0], nu=1.5) + WhiteKernel(0.02)
     given = Hyperparameters(lengthscale=[0.7, 1.1, 2.0], signal_variance=0.8, noise_variance=0.02)
     one = LSGPRegressor(objective=None, kernel=kernel).fit(X, Y)

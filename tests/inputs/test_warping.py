@@ -15,12 +15,12 @@ from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.inputs.transforms.yeo_johnson import differentiate_by_power, log_slope, yeo_johnson
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.parameters import Parameters
-from lsgp.solvers.evidence import negative_log_evidence
-from lsgp.solvers.exact_fit import (
+from lsgp.solvers.evidence import (
     NOT_TUNED,
     ROUNDING_NOISE,
     EvidenceProblem,
     ExactGP,
+    negative_log_evidence,
     with_noise_of_targets,
 )
 from lsgp.solvers.exact_system import ExactSystem
@@ -29,16 +29,9 @@ SMALL = 1e-6
 
 
 def model(d, **changes):
-    own = {
-        "kernel": "rbf",
-        "localizer": "rectangular",
-        "lengthscale": np.full(d, 1.3),
-        "noise_variance": 1e-3,
-        "constant_variance": 50.0,
-        "slope_variance": 0.7,
-        "scale_dof": np.inf,
-    }
-    return LocalModel(**{**own, **changes})
+    own = {"noise_variance": 1e-3, "constant_variance": 50.0, "slope_variance": 0.7}
+    own |= {"lengthscale": np.full(d, 1.3), "scale_dof": np.inf}
+    return LocalModel(**{"kernel": "rbf", "localizer": "rectangular", **own, **changes})
 
 
 def rows_of(inputs, y):
@@ -180,14 +173,8 @@ def test_noise_is_no_less_than_rounding_where_signals_are_large(steep):
     inputs, _, function = steep
     targets = function(inputs)
     rows = rows_of(inputs, (targets - targets.mean()) / targets.std())
-    large = model(
-        1,
-        signal_variance=1e6,
-        noise_variance=1e-16,
-        lengthscale=[5.0],
-        constant_variance=1e6,
-        slope_variance=0.0,
-    )
+    variances = {"signal_variance": 1e6, "noise_variance": 1e-16, "constant_variance": 1e6}
+    large = model(1, lengthscale=[5.0], slope_variance=0.0, **variances)
     without = negative_log_evidence(LocalProblem(rows.X, rows.y, rows.noise, large), HOST)
     assert not math.isfinite(without.value)
     start = ExactGP(large, np.empty(0), -math.inf)

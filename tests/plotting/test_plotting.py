@@ -83,9 +83,6 @@ def line_by_label(ax, start):
     return next(each for each in ax.get_lines() if each.get_label().startswith(start))
 
 
-# -- fits and maps -------------------------------------------------------------------------------
-
-
 def test_fit_shows_the_training_data_or_given_data(line):
     for ax, (X, y) in (
         (plotting.plot_fit(line), make_data(200, 1)),
@@ -145,9 +142,6 @@ def test_map_shows_mean_and_standard_deviation(plane):
             plotting.plot_map(plane, bounds)
 
 
-# -- quality -------------------------------------------------------------------------------------
-
-
 def test_calibration_draws_the_coverage_of_every_level():
     rng = np.random.default_rng(0)
     found = assess(PredictiveDistribution(np.zeros(400), np.ones(400)), rng.normal(size=400))
@@ -191,9 +185,6 @@ def test_bands_hold_calibrated_predictions_as_often_as_they_say():
         _, frequency, _, (low, high) = pit_histogram(rng.uniform(size=500))
         inside.append(np.mean((frequency >= low) & (frequency <= high)))
     assert np.mean(inside) == pytest.approx(0.95, abs=0.03)
-
-
-# -- what was learnt -----------------------------------------------------------------------------
 
 
 def test_importance_bars_are_in_order_with_their_names(space):
@@ -270,9 +261,6 @@ def test_bad_losses_do_not_squeeze_the_others():
     assert largest_shown([1.0, 1.0, 1.0], [0.0] * 3) == np.inf
 
 
-# -- classes -------------------------------------------------------------------------------------
-
-
 def test_reliability_and_confusion_show_what_was_assessed(sides):
     model, X, y = sides
     judged = model.loo().assessment
@@ -296,9 +284,6 @@ def test_decision_map_has_the_colors_of_the_likeliest_classes(sides):
         distance = np.abs(pixel - colors).sum(axis=1)
         assert distance[own] < distance[other]
     assert ax.get_xlabel() == "x0"
-
-
-# -- what is refused, and axes -------------------------------------------------------------------
 
 
 def test_pictures_refuse_models_of_other_dimensions_and_kinds(line, plane, sides):

@@ -42,12 +42,13 @@ def given(n=80, seed=1):
 def both(model, tmp_path_factory):
     """The pages without given data, and with."""
     folder = tmp_path_factory.mktemp("pages")
-    return write_page(model, folder, title="Orchard"), write_page(model, folder, *given())
+    pages = write_page(model, folder, title="Orchard"), write_page(model, folder, *given())
+    assert os.listdir(folder) == ["r.html"]
+    return pages
 
 
-def test_report_is_one_file_that_loads_nothing(model, tmp_path):
-    page = write_page(model, tmp_path, *given())
-    assert os.listdir(tmp_path) == ["r.html"]
+def test_report_is_one_file_that_loads_nothing(both):
+    page = both[1]
     for _, attributes in page.elements:
         for name in ("src", "href", "action", "srcset", "data", "xlink:href"):
             value = attributes.get(name)
@@ -299,9 +300,6 @@ def test_importing_the_report_imports_no_extra():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
-
-
-# -- classes -------------------------------------------------------------------------------------
 
 
 def test_page_of_classes_has_its_sections_and_escapes_labels(tmp_path):

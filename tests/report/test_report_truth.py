@@ -13,8 +13,6 @@ from scipy import stats
 
 from lsgp import LSGPClassifier
 
-# -- right side up -------------------------------------------------------------------------------
-
 
 def image_on_page(page, description):
     """The first image of a picture, as rows from the top of the page, in levels of gray."""
@@ -56,9 +54,6 @@ def test_decisions_are_the_classes_of_their_places(tmp_path):
     assert image[:10].mean() < image[-10:].mean()
 
 
-# -- right way round -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("factor", "n", "said"),
     [
@@ -82,9 +77,6 @@ def test_verdict_is_on_the_side_that_intervals_are(factor, n, said, tmp_path):
     verdict = re.search(r'<p class="verdict (\w+)">(.*?)</p>', of_given)
     assert verdict[2].startswith(said)
     assert (verdict[1] == "warn") == (factor > 2)
-
-
-# -- right rows ----------------------------------------------------------------------------------
 
 
 def test_worst_rows_are_the_largest_errors_then_the_most_surprising_ones(tmp_path):

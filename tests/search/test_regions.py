@@ -11,7 +11,7 @@ from lsgp import Effort, LSGPRegressor
 from lsgp.method.contract import LocalProblem
 from lsgp.search.index import build_index
 from lsgp.search.regions import hold_out_regions, locate_queries
-from lsgp.solvers.exact_fit import make_exact
+from lsgp.solvers.evidence import make_exact
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning import outcome, search
 from lsgp.tuning.exact import leave_out

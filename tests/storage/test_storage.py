@@ -19,7 +19,7 @@ from storage_cases import CASES, MODELS, QUERIES, fit_case, make_data, same_pred
 from lsgp import Hyperparameters, LSGPClassifier, LSGPRegressor
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.setting import Frozen
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import SumKernel
 from lsgp.search.index import build_index
 from lsgp.solvers.choose import choose_solver
 from lsgp.storage import TRUSTED_TYPES, model_file

@@ -7,7 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from model_files import change_at, first, own_contents, rewrite
+from model_files import change_at, first, item, own_contents, rewrite
 from safetensors.numpy import save_file
 from storage_cases import fit_case, make_data, same_predictions
 
@@ -104,6 +104,9 @@ def test_the_same_header_over_other_rows_is_noticed(tmp_path):
     a.write_bytes(first[:end] + second[end:])
     with pytest.raises(ModelFileError, match="its arrays do not have their checksum"):
         LSGPRegressor.load(a)
+    b.write_bytes(second.replace(b"library_version", b"Library_version", 1))
+    with pytest.raises(ModelFileError, match="its header does not have its checksum"):
+        LSGPRegressor.load(b)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +181,7 @@ def test_a_model_of_another_estimator_says_how_to_load_it(saved_model):
     ("name", "change", "message"),
     [
         ("order", first(10**9), "order has rows that do not exist"),
+        ("order", lambda a: item((0, 1), a[0, 0])(a), "order has not every row once"),
         # They would be found again and again: a search would not end.
         ("leaves", lambda a: np.where(np.isnan(a), 0.0, a), "a leaf has points without a row"),
     ],

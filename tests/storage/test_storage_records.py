@@ -49,6 +49,7 @@ IMPOSSIBLE = {
         (INDEX, "leaves", lambda a: np.where(np.isnan(a), 0.0, a)),
         (INDEX, "leaves", first(7.0)),
         (INDEX, "leaves", first(np.nan)),
+        (INDEX, "leaves", lambda a: item((0, slice(None), slice(2)), a[0, :, 1::-1].copy())(a)),
         (INDEX, "boxes", item((1, 1, 0), -9.0)),
         (INDEX, "boxes", item((0, 1, 0), 1e9)),
         (INDEX, "boxes", item((2, 0, 1), np.nan)),

@@ -26,8 +26,7 @@ from lsgp.backends.local_system import SMALLEST_PIVOT
 from lsgp.compute import blas
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.method.kernels import KERNELS, Composite
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import KERNELS, SumKernel
 
 #: Rows of the covariance that the host computes at a time: they stay in the cache.
 ROWS_AT_A_TIME = 32
@@ -71,7 +70,7 @@ def correlate(model: LocalModel, left: Matrix, right: Matrix) -> Matrix:
 def correlate_with_slopes(model: LocalModel, z: Matrix, rows: Matrix) -> tuple[Matrix, Slopes]:
     """Correlations (q, n) of scaled queries and rows, and sums of their derivatives."""
     kernel = model.correlation
-    if isinstance(kernel, Composite):
+    if isinstance(kernel, SumKernel):
 
         def sum_of_composite(weights: Matrix) -> Matrix:
             return np.asarray(kernel.sum_slopes(z, rows, weights), dtype=float)

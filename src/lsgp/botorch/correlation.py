@@ -22,8 +22,7 @@ from lsgp.botorch.functions import Formula, as_tensor, elementwise, inputs_of
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.method import localizers
 from lsgp.method.contract import LocalModel, LocalProblem, jitters
-from lsgp.method.kernels import KERNELS
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import KERNELS, SumKernel
 from lsgp.solvers.errors import trend_deviations
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.local import LocalSolver
@@ -124,7 +123,7 @@ def _exact_covariance(solver: ExactSolver, queries: Tensor, correlate: Correlate
     system, model = solver.joint_system, solver.problem.model
     z = (queries - as_tensor(system.center)) / as_tensor(model.lengthscale)
     k = correlate(z, as_tensor(system.z))
-    solved = k @ as_tensor(system.inverse_factor).T
+    solved = k @ as_tensor(system.factor.to_host()).T
     total = correlate(z, z) - solved @ solved.transpose(-1, -2)
     variance = _trend_variance(model)
     is_there = variance > 0

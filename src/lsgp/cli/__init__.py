@@ -4,9 +4,9 @@
 `parser` says what can be typed; the module of a command is imported when it is run, and has a
 function ``run_...`` for it. Errors are one line on stderr and exit code 2; Ctrl-C is exit code 130.
 
-`table` is a table and the roles of its columns, `csv_table` and `tables` open files, `outputs`
-writes them, `models` loads models and finds the columns they need, and `tasks` has what differs
-between models of numbers and of labels.
+`table` is what a table is, `csv_table` reads CSV, and `tables` opens files for reading and writing.
+`models` loads models, `roles` says what columns are to them, and `tasks` has what differs between
+models of numbers and of labels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lsgp.cli.parser import make_parser
 __all__ = ["main"]
 
 #: Where a command is, if not in the module of its name.
-MODULES = {"evaluate": "judge", "report": "judge", "map": "maps", "fill": "maps"}
+MODULES = {"evaluate": "predict", "report": "predict", "map": "maps", "fill": "maps"}
 
 NO_POLARS = (
     "Tables are read with polars, which is not installed. Install it with: pip install 'lsgp[cli]' "

@@ -110,8 +110,8 @@ class CsvTable(Table):
             first = names.index(name) + 1
             if first < position:
                 raise CommandError(
-                    f"{self.name} has two columns {name!r}: the {_ordinal(first)} and the "
-                    f"{_ordinal(position)}. Rename one of them."
+                    f"{self.name} has two columns {name!r}: columns {first} and {position}. Rename "
+                    "one of them."
                 )
         return names, [name for name, cell in zip(names, cells, strict=True) if not cell.strip()]
 
@@ -342,8 +342,3 @@ def has_plain_quotes(data: bytes, separator: str) -> bool:
     before, after = cells[quotes[::2] - 1], cells[quotes[1::2] + 1]
     ends = [ord(mark) for mark in (separator, "\n", "\r", '"')]
     return bool(len(quotes) % 2 == 0 and np.isin(before, ends).all() and np.isin(after, ends).all())
-
-
-def _ordinal(number: int) -> str:
-    is_teen = 10 <= number % 100 <= 20
-    return f"{number}{'th' if is_teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"

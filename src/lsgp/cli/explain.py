@@ -15,9 +15,8 @@ import polars as pl
 from lsgp.cli.console import Voice, write_table
 from lsgp.cli.errors import CommandError, list_names
 from lsgp.cli.models import Estimator, load_model
-from lsgp.cli.outputs import open_output, table_output
 from lsgp.cli.roles import Rows, find_inputs, queries_as_rows
-from lsgp.cli.tables import open_data
+from lsgp.cli.tables import open_data, open_output, table_output
 from lsgp.compute.text import count
 
 #: Queries that are explained on the terminal where no rows are named.

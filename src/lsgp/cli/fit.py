@@ -40,7 +40,7 @@ def run_fit(options: argparse.Namespace, voice: Voice) -> None:
         queries = read_queries(options, roles, voice)
         say_left_out(roles, table, voice)
         rows = Rows(table, roles, options.strict)
-        frame = read_rows(rows, voice)
+        frame = rows.collect(voice)
     say_dropped(rows, voice)
     targets = list(roles.targets)
     y = frame[targets[0]] if len(targets) == 1 else frame.select(targets)
@@ -82,14 +82,6 @@ def run_fit(options: argparse.Namespace, voice: Voice) -> None:
     )
 
 
-def read_rows(rows: Rows, voice: Voice) -> pl.DataFrame:
-    """All usable rows, in memory."""
-    parts = rows.read(voice, f"Reading {rows.table.name}")
-    frames = [chunk.frame.filter(pl.Series(usable)) for chunk, usable in parts]
-    rows.require_some()
-    return pl.concat(frames, rechunk=True)
-
-
 def read_queries(options: argparse.Namespace, roles: Roles, voice: Voice) -> pl.DataFrame | None:
     """The inputs of the places that `--queries` names."""
     if options.queries is None:
@@ -98,7 +90,7 @@ def read_queries(options: argparse.Namespace, roles: Roles, voice: Voice) -> pl.
         require_columns(roles.inputs, table.columns, table.name)
         require_numbers(roles.numbers, table, "inputs")
         rows = Rows(table, Roles(roles.inputs, roles.numbers), options.strict)
-        frame = read_rows(rows, voice)
+        frame = rows.collect(voice)
     table.say_how_read(voice)
     say_dropped(rows, voice)
     return frame.select(roles.inputs)

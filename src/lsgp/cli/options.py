@@ -15,7 +15,8 @@ from lsgp.inputs.setting import CLASSIFIER, Setting
 from lsgp.inputs.setting_objects import Rotated, Sphere
 
 T = TypeVar("T")
-Group = argparse._ActionsContainer
+#: The method `add_argument` of a parser, or of a group.
+Add = Callable[..., argparse.Action]
 
 #: Of a seed that is not given: runs repeat.
 SEED = 0
@@ -90,39 +91,36 @@ def names_type(text: str) -> list[str]:
     return names
 
 
-# -- options of several commands -------------------------------------------------------------------
+# -- options of several commands, which `add` adds to a parser or to a group of options ------------
 
 
-def add_model(parser: Parser) -> None:
-    parser.add_argument("model", help="model file that lsgp fit, or save in Python, has written")
+def add_model(add: Add) -> None:
+    add("model", help="model file that lsgp fit, or save in Python, has written")
 
 
-def add_output(parser: Parser, help: str) -> None:
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help=help)
+def add_output(add: Add, help: str) -> None:
+    add("-o", "--output", required=True, metavar="FILE", help=help)
 
 
-def add_names(group: Group, flag: str, help: str, **settings: Any) -> None:
+def add_names(add: Add, flag: str, help: str, **settings: Any) -> None:
     """Add an option whose value is names of columns."""
-    settings.setdefault("metavar", "NAME[,NAME]")
-    group.add_argument(flag, type=names_type, help=help, **settings)
+    add(flag, type=names_type, help=help, **{"metavar": "NAME[,NAME]", **settings})
 
 
-def add_spread(group: Group, ends: str | None) -> None:
+def add_spread(add: Add, ends: str | None) -> None:
     """Add the options of how sure predictions are; without ends of intervals, no level."""
     if ends is not None:
         help = f"probability of the interval from {ends} (default: 0.9)"
-        group.add_argument("--level", type=level_type, metavar="P", help=help)
+        add("--level", type=level_type, metavar="P", help=help)
     help = "spread of a new observation (default), or of the function without noise"
-    group.add_argument("--kind", choices=("observation", "latent"), help=help)
+    add("--kind", choices=("observation", "latent"), help=help)
 
 
 def add_run_options(parser: Parser) -> None:
-    run = parser.add_argument_group("running")
-    run.add_argument(
-        "--jobs", type=jobs_type, default=-1, metavar="N", help="threads (default: all cores)"
-    )
+    add = parser.add_argument_group("running").add_argument
+    add("--jobs", type=jobs_type, default=-1, metavar="N", help="threads (default: all cores)")
     help = "working memory beside the data of the model, e.g. 500MB (default: 1GB)"
-    run.add_argument("--memory-budget", default="1GB", metavar="SIZE", help=help)
+    add("--memory-budget", default="1GB", metavar="SIZE", help=help)
 
 
 def add_voice_options(parser: Parser) -> None:
@@ -146,7 +144,7 @@ def settings_by_path() -> dict[str, Setting]:
 
 def add_settings(parser: Parser) -> None:
     """Add the settings to the parser of a command that fits a model."""
-    group = parser.add_argument_group("model (defaults are tuned or chosen for you)")
+    add = parser.add_argument_group("model (defaults are tuned or chosen for you)").add_argument
     for name, setting in settings_by_path().items():
         if not setting.flag:
             continue
@@ -158,8 +156,8 @@ def add_settings(parser: Parser) -> None:
             own |= {"action": "store_const", "const": not setting.default}
         else:
             own |= {"type": _told(setting.values.parse), "metavar": setting.values.metavar}
-        group.add_argument(setting.flag, **own)
-    group.add_argument(
+        add(setting.flag, **own)
+    add(
         "--anisotropy",
         default=argparse.SUPPRESS,
         type=_told(_anisotropy),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import lsgp
 from lsgp.cli.options import (
-    Group,
+    Add,
     Parser,
     add_model,
     add_names,
@@ -111,32 +111,26 @@ def _examples(name: str | None) -> str:
 
 def _fit(parser: Parser) -> None:
     parser.add_argument("data", help="table to learn from; - is CSV on stdin")
-    add_output(parser, "model file to write, e.g. model.lsgp")
-    columns = parser.add_argument_group("columns")
+    add_output(parser.add_argument, "model file to write, e.g. model.lsgp")
+    add = parser.add_argument_group("columns").add_argument
     help = "what to predict; several share their neighborhoods"
-    add_names(columns, "--target", help, required=True, action="append")
-    columns.add_argument(
-        "--task",
-        choices=("auto", "regression", "classification"),
-        default="auto",
-        help="whether the target is a number or a label (default: labels are text or true/false)",
-    )
-    add_names(columns, "--features", "inputs (default: all columns that have no other role)")
+    add_names(add, "--target", help, required=True, action="append")
+    tasks = ("auto", "regression", "classification")
+    help = "whether the target is a number or a label (default: labels are text or true/false)"
+    add("--task", choices=tasks, default="auto", help=help)
+    add_names(add, "--features", "inputs (default: all columns that have no other role)")
     help = "inputs that are categories though they look like numbers (postal codes)"
-    add_names(columns, "--categorical", help)
+    add_names(add, "--categorical", help)
     help = "inputs that are longitude and latitude in degrees: points on the sphere"
-    add_names(columns, "--sphere", help, metavar="LON,LAT")
+    add_names(add, "--sphere", help, metavar="LON,LAT")
     help = "inputs that --anisotropy is of, where there are more than two"
-    add_names(columns, "--plane", help, metavar="EAST,NORTH")
-    add_names(columns, "--ignore", "columns that are no inputs")
-    for flag, help in (
-        ("--group", "tuning leaves out groups, not single rows"),
-        ("--weight", "how many observations a row stands for"),
-        ("--noise-variance", "known error variance of the row's target"),
-    ):
-        columns.add_argument(flag, metavar="NAME", help=help)
+    add_names(add, "--plane", help, metavar="EAST,NORTH")
+    add_names(add, "--ignore", "columns that are no inputs")
+    add("--group", metavar="NAME", help="tuning leaves out groups, not single rows")
+    add("--weight", metavar="NAME", help="how many observations a row stands for")
+    add("--noise-variance", metavar="NAME", help="known error variance of the row's target")
     help = "table (.csv, .parquet) of where predictions will be made: tune for these"
-    columns.add_argument("--queries", metavar="FILE", help=help)
+    add("--queries", metavar="FILE", help=help)
     _add_table_options(parser)
     add_settings(parser)
     add_run_options(parser)
@@ -145,108 +139,102 @@ def _fit(parser: Parser) -> None:
 
 
 def _predict(parser: Parser) -> None:
-    add_model(parser)
+    add_model(parser.add_argument)
     parser.add_argument("data", help="table to predict; - is CSV on stdin")
-    add_output(parser, "table to write (.csv, .csv.gz, .tsv, .parquet); - is CSV on stdout")
+    help = "table to write (.csv, .csv.gz, .tsv, .parquet); - is CSV on stdout"
+    add_output(parser.add_argument, help)
     what = parser.add_argument_group("what is written")
-    add_spread(what, "_low to _high")
-    keep = what.add_mutually_exclusive_group()
-    add_names(keep, "--keep", "columns to copy (default: the inputs)")
-    keep.add_argument("--keep-all", action="store_true", help="copy all columns")
-    keep.add_argument("--keep-none", action="store_true", help="write predictions alone")
-    _add_output_format(what)
+    add_spread(what.add_argument, "_low to _high")
+    add = what.add_mutually_exclusive_group().add_argument
+    add_names(add, "--keep", "columns to copy (default: the inputs)")
+    add("--keep-all", action="store_true", help="copy all columns")
+    add("--keep-none", action="store_true", help="write predictions alone")
+    _add_output_format(what.add_argument)
     _add_common_options(parser)
     _add_scheduler(parser)
 
 
 def _evaluate(parser: Parser) -> None:
-    add_model(parser)
+    add_model(parser.add_argument)
     parser.add_argument("data", help="table with inputs and targets; - is CSV on stdin")
-    _add_target(parser)
+    _add_target(parser.add_argument)
     _add_common_options(parser)
 
 
 def _explain(parser: Parser) -> None:
-    add_model(parser)
-    parser.add_argument("data", help="table of queries; - is CSV on stdin")
+    add = parser.add_argument
+    add_model(add)
+    add("data", help="table of queries; - is CSV on stdin")
     help = "table to write, one line per query and neighbor (default: on the terminal)"
-    parser.add_argument("-o", "--output", metavar="FILE", help=help)
+    add("-o", "--output", metavar="FILE", help=help)
     help = "rows of the table, counted from 1 (default: all, on the terminal the first 3)"
-    parser.add_argument("--rows", type=rows_type, metavar="N[,N]", help=help)
+    add("--rows", type=rows_type, metavar="N[,N]", help=help)
     help = "neighbors of a query to show on the terminal, heaviest first (default: 10)"
-    parser.add_argument("--neighbors", type=positive_type, default=10, metavar="N", help=help)
-    help = "one line per query, without the neighbors"
-    parser.add_argument("--summary", action="store_true", help=help)
-    _add_output_format(parser)
+    add("--neighbors", type=positive_type, default=10, metavar="N", help=help)
+    add("--summary", action="store_true", help="one line per query, without the neighbors")
+    _add_output_format(add)
     _add_common_options(parser)
 
 
 def _report(parser: Parser) -> None:
-    add_model(parser)
-    parser.add_argument("data", nargs="?", help="table with inputs and targets to judge it on")
+    add = parser.add_argument
+    add_model(add)
+    add("data", nargs="?", help="table with inputs and targets to judge it on")
     help = "page to write, .html (default: the model's name)"
-    parser.add_argument("-o", "--output", metavar="FILE", help=help)
-    parser.add_argument("--title", help="of the page")
-    parser.add_argument("--open", action="store_true", help="show it in the browser")
-    _add_target(parser)
+    add("-o", "--output", metavar="FILE", help=help)
+    add("--title", help="of the page")
+    add("--open", action="store_true", help="show it in the browser")
+    _add_target(add)
     _add_common_options(parser)
 
 
 def _map(parser: Parser) -> None:
-    add_model(parser)
-    add_output(parser, "map to write (.tif, .nc, .zarr)")
-    grid = parser.add_argument_group("the grid")
-    help = "map (.tif, .nc, .zarr) whose cells to predict"
-    grid.add_argument("--like", metavar="FILE", help=help)
-    grid.add_argument(
-        "--bounds",
-        nargs=4,
-        type=number_type,
-        metavar=("XMIN", "YMIN", "XMAX", "YMAX"),
-        help="instead: cells that cover these bounds",
-    )
-    help = "sides of the cells, in x and y"
-    grid.add_argument("--spacing", type=lengths_type, metavar="S[,S]", help=help)
-    _add_crs(grid, "of the bounds (default: the model's), or of a map that has none")
-    grid.add_argument("--x", metavar="NAME", help="input that is x, where its name does not say it")
-    grid.add_argument("--y", metavar="NAME", help="input that is y")
-    _add_covariates(grid)
-    what = parser.add_argument_group("what is written")
-    _add_max_distance(what, "cells farther from the data are missing")
-    help = "averages over areas of this size, instead of points"
-    what.add_argument("--block", nargs=2, type=length_type, metavar=("WIDTH", "HEIGHT"), help=help)
-    add_spread(what, "low to high")
+    add_model(parser.add_argument)
+    add_output(parser.add_argument, "map to write (.tif, .nc, .zarr)")
+    add = parser.add_argument_group("the grid").add_argument
+    add("--like", metavar="FILE", help="map (.tif, .nc, .zarr) whose cells to predict")
+    ends, help = ("XMIN", "YMIN", "XMAX", "YMAX"), "instead: cells that cover these bounds"
+    add("--bounds", nargs=4, type=number_type, metavar=ends, help=help)
+    add("--spacing", type=lengths_type, metavar="S[,S]", help="sides of the cells, in x and y")
+    _add_crs(add, "of the bounds (default: the model's), or of a map that has none")
+    add("--x", metavar="NAME", help="input that is x, where its name does not say it")
+    add("--y", metavar="NAME", help="input that is y")
+    _add_covariates(add)
+    add = parser.add_argument_group("what is written").add_argument
+    _add_max_distance(add, "cells farther from the data are missing")
+    sides, help = ("WIDTH", "HEIGHT"), "averages over areas of this size, instead of points"
+    add("--block", nargs=2, type=length_type, metavar=sides, help=help)
+    add_spread(add, "low to high")
     add_run_options(parser)
     add_voice_options(parser)
 
 
 def _fill(parser: Parser) -> None:
     parser.add_argument("data", help="map with missing cells (.tif, .nc, .zarr)")
-    add_output(parser, "map to write (.tif, .nc, .zarr)")
-    grid = parser.add_argument_group("the data")
-    grid.add_argument("--variable", metavar="NAME", help="of a file that has several; of a band")
-    _add_crs(grid, "of a map that has none")
+    add_output(parser.add_argument, "map to write (.tif, .nc, .zarr)")
+    add = parser.add_argument_group("the data").add_argument
+    add("--variable", metavar="NAME", help="of a file that has several; of a band")
+    _add_crs(add, "of a map that has none")
     help = "longitude and latitude are plain inputs, each with its own lengthscale"
-    grid.add_argument("--no-sphere", dest="as_sphere", action="store_false", help=help)
-    _add_covariates(grid)
-    what = parser.add_argument_group("what is written")
-    _add_max_distance(what, "cells farther from the data stay missing")
-    add_spread(what, None)
+    add("--no-sphere", dest="as_sphere", action="store_false", help=help)
+    _add_covariates(add)
+    add = parser.add_argument_group("what is written").add_argument
+    _add_max_distance(add, "cells farther from the data stay missing")
+    add_spread(add, None)
     add_settings(parser)
     add_run_options(parser)
     add_voice_options(parser)
 
 
 def _demo(parser: Parser) -> None:
+    add, sizes = parser.add_argument, (400, 200, 100)
     help = "the picture (default: lsgp-demo.png)"
-    parser.add_argument("--output", default="lsgp-demo.png", metavar="FILE", help=help)
-    help = "of the first draw (default: 0)"
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help=help)
-    help = "of the data (default: 5)"
-    parser.add_argument("--draws", type=positive_type, default=5, metavar="N", help=help)
-    sizes, help = (400, 200, 100), "training points (default: 400 200 100)"
-    parser.add_argument("--sizes", type=int, nargs="+", default=sizes, metavar="N", help=help)
-    parser.add_argument("--no-plot", action="store_true", help="only print the table")
+    add("--output", default="lsgp-demo.png", metavar="FILE", help=help)
+    add("--seed", type=int, default=0, metavar="N", help="of the first draw (default: 0)")
+    add("--draws", type=positive_type, default=5, metavar="N", help="of the data (default: 5)")
+    help = "training points (default: 400 200 100)"
+    add("--sizes", type=int, nargs="+", default=sizes, metavar="N", help=help)
+    add("--no-plot", action="store_true", help="only print the table")
 
 
 def _info(parser: Parser) -> None:
@@ -265,14 +253,14 @@ def _add_scheduler(parser: Parser) -> None:
     parser.add_argument("--scheduler", metavar="ADDRESS", help=help)
 
 
-def _add_target(parser: Parser) -> None:
+def _add_target(add: Add) -> None:
     help = "columns with the targets (default: as in the data of the model)"
-    add_names(parser, "--target", help, action="append")
+    add_names(add, "--target", help, action="append")
 
 
-def _add_output_format(group: Group) -> None:
+def _add_output_format(add: Add) -> None:
     help = "where the output's name does not say it"
-    group.add_argument("--output-format", choices=("csv", "parquet"), help=help)
+    add("--output-format", choices=("csv", "parquet"), help=help)
 
 
 def _add_common_options(parser: Parser) -> None:
@@ -283,28 +271,21 @@ def _add_common_options(parser: Parser) -> None:
 
 
 def _add_table_options(parser: Parser) -> None:
-    table = parser.add_argument_group("tables")
+    add = parser.add_argument_group("tables").add_argument
     help = "of the data, where its name does not say it"
-    table.add_argument("--format", choices=("csv", "parquet"), help=help)
-    help = "between columns of a CSV file (default: a comma)"
-    table.add_argument("--separator", metavar="C", help=help)
-    help = "refuse missing values instead of counting them"
-    table.add_argument("--strict", action="store_true", help=help)
+    add("--format", choices=("csv", "parquet"), help=help)
+    add("--separator", metavar="C", help="between columns of a CSV file (default: a comma)")
+    add("--strict", action="store_true", help="refuse missing values instead of counting them")
 
 
-def _add_crs(group: Group, what: str) -> None:
-    group.add_argument("--crs", metavar="CODE", help=f"reference system, e.g. EPSG:4326, {what}")
+def _add_crs(add: Add, what: str) -> None:
+    add("--crs", metavar="CODE", help=f"reference system, e.g. EPSG:4326, {what}")
 
 
-def _add_covariates(group: Group) -> None:
-    group.add_argument(
-        "--covariates",
-        action="append",
-        type=_named_file,
-        default=[],
-        metavar="[NAME=]FILE",
-        help="inputs that are no coordinates, on the same grid: variables or bands by name",
-    )
+def _add_covariates(add: Add) -> None:
+    help = "inputs that are no coordinates, on the same grid: variables or bands by name"
+    form = {"type": _named_file, "metavar": "[NAME=]FILE"}
+    add("--covariates", action="append", default=[], help=help, **form)
 
 
 def _named_file(text: str) -> tuple[str, str]:
@@ -313,6 +294,6 @@ def _named_file(text: str) -> tuple[str, str]:
     return (name, path) if separator else ("", text)
 
 
-def _add_max_distance(group: Group, what: str) -> None:
+def _add_max_distance(add: Add, what: str) -> None:
     help = f"{what}: km for longitude and latitude, else in units of the coordinates"
-    group.add_argument("--max-distance", type=length_type, metavar="D", help=help)
+    add("--max-distance", type=length_type, metavar="D", help=help)

@@ -138,6 +138,15 @@ class Rows:
                 if wanted is not None and self.n >= max(wanted):
                     return
 
+    def collect(self, voice: Voice, with_incomplete: bool = False) -> pl.DataFrame:
+        """All usable rows, in memory, of which there must be some; or all rows."""
+        frames = [
+            chunk.frame if with_incomplete else chunk.frame.filter(pl.Series(usable))
+            for chunk, usable in self.read(voice, f"Reading {self.table.name}")
+        ]
+        self.require_some()
+        return pl.concat(frames, rechunk=True)
+
     def say_left_out(self, voice: Voice, fate: str) -> None:
         """Tell how many rows are not usable."""
         if self.n_incomplete:

@@ -16,7 +16,6 @@ import dask
 import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from lsgp.backends import choose_backend
 from lsgp.compute.files import AnyPath
@@ -37,7 +36,6 @@ from lsgp.distributed.table import GivenBeside, Raw, Table
 from lsgp.ensemble.build import (
     needs_center,
     require_distances,
-    warm_starts,
     warn_if_slow,
     with_known_noise,
 )
@@ -45,19 +43,14 @@ from lsgp.ensemble.classify import classify_given, classify_tuned, rows_of_link
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.encoding import Encoder
-from lsgp.inputs.labels import Labels
 from lsgp.inputs.reading import read_queries
 from lsgp.inputs.setting_objects import Sphere
 from lsgp.inputs.settings import specify
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, Specification, target_scale
 from lsgp.inputs.transforms import InputTransform, TargetScaler
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.method.shape import UNCHANGED_SHAPE
 from lsgp.search.index import suits
-from lsgp.solvers.choose import seconds_on_host
 from lsgp.solvers.exact_system import LARGEST_EXACT
-from lsgp.tuning.outcome import Outcome
-from lsgp.tuning.search import tune
 
 Array = NDArray[np.float64]
 
@@ -209,7 +202,7 @@ def fit_models(
     queries: Array | None,
 ) -> tuple[Ensemble, tuple[Array, ...]]:
     """Models without rows, tuned or as they are given, and the metrics of their indexes."""
-    estimator = job.estimator
+    estimator, every = job.estimator, rows.training_rows()
     labels = None if classes is None else rows.labels(len(classes))
     if labels is None:
         specification = with_known_noise(specification, rows.mean_noise, rows.scaler)
@@ -229,7 +222,8 @@ def fit_models(
 
     models, units, tuned, size = [], [], None, specification.n_neighbors
     if estimator.objective is not None and (labels is None or labels.n_classes > 1):
-        tuned = _tune(job, rows, specification, labels, queries)
+        y = rows.targets()
+        tuned = estimator._tune(ClusterData, every, y, specification, labels, queries, source=rows)
         for contender, weight in tuned.members:  # as `build_tuned`
             model, own = contender.model, contender.n_neighbors
             if size is not None and own == n - 1:
@@ -242,67 +236,25 @@ def fit_models(
             units.append(unit)
     else:  # as `build_given`
         model, transform = specification.model, rows.transform(specification.input_transforms[0])
-        within = model.bandwidth is not None
         require_distances(rows.inputs(transform), model.lengthscale, dtype)
         units.append(model.localizer_scale)
-        own = None if within else min(size or DEFAULT_N_NEIGHBORS, n)
+        own = None if model.bandwidth is not None else min(size or DEFAULT_N_NEIGHBORS, n)
         models.append(build(transform, model, own, 1.0, units[0]))
-    shape, target_names = job.table.target_shape, job.table.target_names
-    label_name = None if target_names is None else target_names[0]
+    shape, names = job.table.target_shape, job.table.target_names
+    label_name = None if names is None else names[0]
     if classes is not None:
         names = [str(label) for label in classes.tolist()]
-        is_pair = len(names) == 2
-        shape, target_names = ((), names[1:]) if is_pair else ((len(names),), names)
-    ensemble = Ensemble(
-        models=tuple(models),
-        target_scaler=rows.scaler,
-        scale_factor=1.0 if tuned is None else tuned.result.scale_factor,
-        target_shape=shape,
-        input_names=job.table.input_names,
-        target_names=target_names,
-        mean_noise_variance=rows.mean_noise,
-        tuning=None if tuned is None else tuned.result,
-        encoder=encoder,
-        shape=UNCHANGED_SHAPE if tuned is None else tuned.result.shape,
+        shape, names = ((), names[1:]) if len(names) == 2 else ((len(names),), names)
+    ensemble: Ensemble = estimator._assemble(
+        tuple(models), rows.scaler, tuned, every, shape, names, labels, encoder
     )
     if classes is not None and tuned is not None:
         ensemble = classify_tuned(ensemble, tuned, classes, label_name)
     elif classes is not None:
         assert labels is not None
-        # Links are fitted to rows without their groups; the model that is kept has no rows.
-        grouped = replace(ensemble, groups=rows.groups)
         sample = rows_of_link(labels, estimator.random_state)
         resources = estimator._resources()
-        fitted = classify_given(grouped, labels, classes, label_name, sample, resources)
-        ensemble = replace(fitted, groups=None)
+        ensemble = classify_given(ensemble, labels, classes, label_name, sample, resources)
+    # The model that is kept has no rows, and no groups of rows.
     bare = tuple(without_rows(own, own.n_neighbors) for own in ensemble.models)
-    return replace(ensemble, models=bare), tuple(units)
-
-
-def _tune(
-    job: Job,
-    rows: ClusterRows,
-    specification: Specification,
-    labels: Labels | None,
-    queries: Array | None,
-) -> Outcome:
-    estimator, resources, budget = (
-        job.estimator,
-        job.estimator._resources(),
-        job.estimator._budget(),
-    )
-    seconds = seconds_on_host(rows.store.n, budget.work, resources.n_threads)
-    data = ClusterData(
-        rows=rows.training_rows(),
-        y=rows.targets(),
-        specification=specification,
-        objective=estimator._objective(False),
-        backend=choose_backend(estimator.backend, specification.model, seconds),
-        resources=resources,
-        seed=int(check_random_state(estimator.random_state).randint(2**31)),
-        labels=labels,
-        source=rows,
-    )
-    previous = getattr(estimator, "ensemble_", None) if estimator.warm_start else None
-    starts = warm_starts(previous, data, budget)
-    return tune(data, budget, starts, queries, estimator._objective(True))
+    return replace(ensemble, models=bare, groups=None), tuple(units)

@@ -20,29 +20,11 @@ from numpy.typing import NDArray
 
 from lsgp.compute.files import AnyPath
 from lsgp.compute.text import count
+from lsgp.distributed import folder as files
+from lsgp.distributed import lazy
 from lsgp.distributed import partitions as tasks
 from lsgp.distributed.cluster import Cluster, heard, running_client
-from lsgp.distributed.folder import (
-    MANIFEST,
-    WHOLE,
-    new_folder,
-    partition_name,
-    read_head,
-    read_partition,
-    write_head,
-    write_partition,
-)
-from lsgp.distributed.lazy import (
-    Chunks,
-    LazyDistribution,
-    Question,
-    as_frame,
-    ask,
-    bundle,
-    check_collection,
-    collect,
-    predict_lazily,
-)
+from lsgp.distributed.lazy import LazyDistribution, Question
 from lsgp.distributed.partitions import Head
 from lsgp.distributed.transfer import Estimator, load
 from lsgp.inputs.containers import is_dask
@@ -157,13 +139,13 @@ class DistributedModel:
 
     def _predict(self, method: str, X: Any, **options: object) -> Any:
         if self._whole is not None and is_dask(X):
-            return predict_lazily(self._whole, X, method, **options)
-        question = ask(self.estimator, method, **options)
+            return lazy.predict_lazily(self._whole, X, method, **options)
+        question = lazy.ask(self.estimator, method, **options)
         if self._whole is not None:
-            return bundle(method, question.answer(self._whole, X))
+            return lazy.bundle(method, question.answer(self._whole, X))
         token = uuid.uuid4().hex
         if is_dask(X):
-            check_collection(self.estimator, X)
+            lazy.check_collection(self.estimator, X)
             return self._lazy(X, question.about(X, token))
         queries = self.estimator._check_queries(X)
         chunked = da.from_array(queries, chunks=(CHUNK, -1), asarray=False)
@@ -172,11 +154,11 @@ class DistributedModel:
         parts = list(parts) if isinstance(parts, tuple) else [parts]
         client = running_client()
         if client is None:
-            return bundle(method, dask.compute(*parts))
+            return lazy.bundle(method, dask.compute(*parts))
         # Which says so if no worker is left.
         cluster = Cluster(client, self.estimator.verbose)
         with heard(client, question.job, len(queries)):
-            return bundle(method, cluster.gather(client.compute(parts), "Predicting"))
+            return lazy.bundle(method, cluster.gather(client.compute(parts), "Predicting"))
 
     def _lazy(self, X: Any, question: Question, is_checked: bool = False) -> Any:
         name = question.job
@@ -206,7 +188,7 @@ class DistributedModel:
             ]
             return task(tasks.assemble, "assemble", k, own, others, head, asked)
 
-        def answer_array(X: da.Array, chunks: Chunks) -> da.Array:
+        def answer_array(X: da.Array, chunks: lazy.Chunks) -> da.Array:
             answers = [answer(chunk, k) for k, chunk in enumerate(X.to_delayed().reshape(-1))]
             rest = (0,) * len(question.shape)
             layer = {(name, 0, k, *rest): (np.stack, each.key) for k, each in enumerate(answers)}
@@ -218,13 +200,13 @@ class DistributedModel:
 
             X = X.optimize()  # which may join partitions
             frames = [
-                dask.delayed(as_frame)(answer(chunk, k), chunk, asked)
+                dask.delayed(lazy.as_frame)(answer(chunk, k), chunk, asked)
                 for k, chunk in enumerate(X.to_delayed())
             ]
             divisions = X.divisions if X.known_divisions else None
             return dd.from_delayed(frames, meta=meta, divisions=divisions, verify_meta=False)
 
-        return collect(X, question, answer_array, answer_frame)
+        return lazy.collect(X, question, answer_array, answer_frame)
 
     # -- files -----------------------------------------------------------------------------
 
@@ -235,19 +217,19 @@ class DistributedModel:
         through this machine, one after the other. The folder appears when it is complete, in the
         place of what was there; whatever fails before leaves that as it was.
         """
-        with new_folder(folder) as made:
+        with files.new_folder(folder) as made:
             head = self._head
             if head is None:
                 assert self._whole is not None
-                self._whole.save(made / WHOLE)
-                (made / MANIFEST).write_text(type(self._whole).__name__)
+                self._whole.save(made / files.WHOLE)
+                (made / files.MANIFEST).write_text(type(self._whole).__name__)
                 return
             client = running_client()
             if client is None:
                 for p, part in enumerate(self._parts):
                     (own,) = dask.compute(part, scheduler="synchronous")
-                    write_partition(own, head, str(made), p)
-                write_head(head, made)
+                    files.write_partition(own, head, str(made), p)
+                files.write_head(head, made)
                 return
             cluster, mark = Cluster(client), made / "mark"
             parts = [client.compute(p) if isinstance(p, Delayed) else p for p in self._parts]
@@ -257,14 +239,14 @@ class DistributedModel:
             if is_seen and all(is_seen):
                 sent = cluster.send(head)
                 written = [
-                    cluster.submit("save", write_partition, part, sent, str(made), p)
+                    cluster.submit("save", files.write_partition, part, sent, str(made), p)
                     for p, part in enumerate(parts)
                 ]
                 cluster.finish(written, "Saving")
             else:
                 for p, part in enumerate(parts):
-                    write_partition(cluster.gather([part])[0], head, str(made), p)
-            write_head(head, made)
+                    files.write_partition(cluster.gather([part])[0], head, str(made), p)
+            files.write_head(head, made)
 
     @classmethod
     def load(cls, folder: AnyPath) -> Self:
@@ -273,14 +255,14 @@ class DistributedModel:
         Workers must see the folder under the same path.
         """
         path = os.path.realpath(os.fsdecode(folder))
-        whole = os.path.join(path, WHOLE)
+        whole = os.path.join(path, files.WHOLE)
         if os.path.exists(whole):
             return cls(None, [], load(whole), path)
-        head = read_head(path)
-        stamp = os.stat(os.path.join(path, MANIFEST)).st_mtime_ns
+        head = files.read_head(path)
+        stamp = os.stat(os.path.join(path, files.MANIFEST)).st_mtime_ns
         parts = []
         for p in range(len(head.sizes)):
-            own = os.path.join(path, partition_name(p))
+            own = os.path.join(path, files.partition_name(p))
             key = f"lsgp-open-{tokenize(own, stamp)}-{p}"
-            parts.append(dask.delayed(read_partition)(own, dask_key_name=key))
+            parts.append(dask.delayed(files.read_partition)(own, dask_key_name=key))
         return cls(head, parts, None, path)

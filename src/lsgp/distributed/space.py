@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lsgp.backends.contract import around
+from lsgp.distributed.partitioning import Boxes
 from lsgp.distributed.rows import Rows, Summary
 from lsgp.distributed.search import ClusterIndex, RowStore, at_hand
 from lsgp.inputs.labels import Labels, codes_of, prior_of
@@ -43,7 +44,7 @@ class Columns:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     of_rows: Callable[[Rows], NDArray[Any]]
-    transform: InputTransform | None = None  # of inputs, for their extremes
+    boxes: Boxes | None = None  # of inputs, for their extremes
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -53,15 +54,12 @@ class Columns:
         return np.ascontiguousarray(values, dtype=self.dtype)
 
     def min(self, axis: int) -> Array:
-        return self._sides[0].min(axis=axis)
+        assert self.boxes is not None
+        return self.boxes.low.min(axis=axis)
 
     def max(self, axis: int) -> Array:
-        return self._sides[1].max(axis=axis)
-
-    @property
-    def _sides(self) -> tuple[Array, Array]:
-        boxes = self.store.boxes
-        return boxes if self.transform is None else boxes.transformed(self.transform)
+        assert self.boxes is not None
+        return self.boxes.high.max(axis=axis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +81,19 @@ class ClusterRows:
         chosen = subsample(self.store.n, LARGEST_SAMPLE)
         return self.store.fetch(np.arange(self.store.n) if chosen is None else chosen).X
 
-    def inputs(self, transform: InputTransform | None, dtype: DTypeLike = float) -> Array:
+    def _columns(
+        self,
+        of_rows: Callable[[Rows], Any],
+        dtype: DTypeLike,
+        *width: int,
+        boxes: Boxes | None = None,
+    ) -> Any:
+        return Columns(self.store, (self.store.n, *width), np.dtype(dtype), of_rows, boxes)
+
+    def inputs(self, transform: InputTransform, dtype: DTypeLike = float) -> Array:
         """The inputs of all rows, transformed."""
-
-        def values(rows: Rows) -> NDArray[np.floating]:
-            return rows.X if transform is None else transform.transform(rows.X)
-
-        return self._columns(values, dtype, len(self.summary.X.center), transform=transform)
+        boxes, d = self.store.boxes.transformed(transform), len(self.summary.X.center)
+        return self._columns(lambda rows: transform.transform(rows.X), dtype, d, boxes=boxes)
 
     def targets(self, dtype: DTypeLike = float) -> Array:
         """Scaled targets of all rows."""
@@ -103,11 +107,12 @@ class ClusterRows:
     def groups(self) -> Groups | None:
         if self.group_names is None:
             return None
-        numbers = self._columns(lambda rows: cast(Array, rows.groups), np.int32)
-        return Groups(cast("NDArray[np.int32]", numbers), self.group_names)
+        return Groups(self._columns(lambda rows: rows.groups, np.int32), self.group_names)
 
     def training_rows(self) -> TrainingRows:
-        X, y, noise = self.inputs(None), self.targets(), self.noise()
+        d, boxes = len(self.summary.X.center), self.store.boxes
+        X = self._columns(lambda rows: rows.X, float, d, boxes=boxes)
+        y, noise = self.targets(), self.noise()
         return TrainingRows(X, y, None, noise, self.mean_noise, self.groups)
 
     def labels(self, n_classes: int) -> Labels:
@@ -118,22 +123,8 @@ class ClusterRows:
             return np.ones(rows.n) if rows.weight is None else rows.weight / mean_weight
 
         codes = self._columns(lambda rows: codes_of(rows.y, n_classes), np.int64)
-        return Labels(
-            cast("NDArray[np.int64]", codes),
-            self._columns(weights, float),
-            prior_of(self.summary.class_shares(n_classes) * self.store.n),
-            self.scaler,
-        )
-
-    def _columns(
-        self,
-        of_rows: Callable[[Rows], NDArray[Any]],
-        dtype: DTypeLike,
-        *width: int,
-        transform: InputTransform | None = None,
-    ) -> Array:
-        shape = (self.store.n, *width)
-        return cast(Array, Columns(self.store, shape, np.dtype(dtype), of_rows, transform))
+        prior = prior_of(self.summary.class_shares(n_classes) * self.store.n)
+        return Labels(codes, self._columns(weights, float), prior, self.scaler)
 
 
 @dataclass(frozen=True, eq=False)

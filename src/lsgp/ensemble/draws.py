@@ -33,7 +33,7 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.joint import correlation_of_errors, root_of
 from lsgp.ensemble.predict import check_kind, predict_distribution
 from lsgp.method.contract import LocalProblem
-from lsgp.method.kernels import Composite
+from lsgp.method.kernels import SumKernel
 from lsgp.method.spectral import Waves, draw_waves
 from lsgp.search.contract import SearchRequest
 from lsgp.solvers.errors import trend_deviations
@@ -149,7 +149,7 @@ def _draw_errors(
         normal = [rng.standard_normal(len(X)) for rng in group.streams(_FUNCTION)]
         group.put(errors, slice(None), root @ np.column_stack(normal))
         return
-    assert isinstance(kernel, str | Composite), "an object is not known to be stationary"
+    assert isinstance(kernel, str | SumKernel), "an object is not known to be stationary"
     rng = _stream(group.seed, _WAVES, group.number)
     waves = draw_waves(kernel, problem.X.shape[1], _spacing(solver), rng)
     share = len(group.draws) * len(group.columns) / errors.shape[1]
@@ -263,7 +263,7 @@ def _visit_errors(
     def work(start: int, stop: int) -> None:
         queries = fitted.inputs_of(X[start:stop])
         with one_blas_thread():
-            smoothed = smoother.smooth(queries, Block(plan, start, failures))
+            smoothed = smoother(queries, Block(plan, start, failures))
             missed = functions.at(queries) - smoothed.values
             missed += np.einsum("qa,ac->qc", smoothed.by_trend, functions.trend)
         use(slice(start, stop), missed, np.asarray(smoothed.variance, dtype=float))

@@ -16,10 +16,9 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import Projection, TargetScaler
-from lsgp.method.combination import blend_location, combine
+from lsgp.method.combination import UNCHANGED_SHAPE, Shape, blend_location, combine
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.link import ClassRows, Link
-from lsgp.method.shape import UNCHANGED_SHAPE, Shape
 from lsgp.search.patterns import find_copies
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import change_backend

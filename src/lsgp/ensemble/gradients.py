@@ -18,8 +18,8 @@ from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.predict import aside_of, check_kind, extra_variance, in_blocks
 from lsgp.inputs.encoding.encodings import LeftOut, Number
+from lsgp.method.combination import Shape
 from lsgp.method.contract import Predictions, QueryGradients
-from lsgp.method.shape import Shape
 from lsgp.solvers.solver import Block
 
 Array = NDArray[np.float64]
@@ -159,7 +159,7 @@ def _lean(combined: _Differentiated, aside: Array, share: float) -> _Differentia
 def _calibrate(
     shape: Shape, combined: _Differentiated, observed: _Differentiated
 ) -> _Differentiated:
-    """The shape of the combined distributions (`lsgp.method.shape`), and its derivative."""
+    """The shape of the combined distributions (`lsgp.method.combination`), and its derivative."""
     if not shape.is_noisy:
         combined = observed
     scale = np.sqrt(observed.scale2)

@@ -137,26 +137,24 @@ def _once(change: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
 
 def _kept_rows(rows: ArrayLike, n: int) -> NDArray[np.bool_]:
     """Which of n rows stay when these, a mask or row numbers, are removed."""
-    removed = np.asarray(rows)
-    kept = np.ones(n, dtype=bool)
+    removed, kept = np.asarray(rows), np.ones(n, dtype=bool)
     if removed.dtype == np.bool_:
         if removed.shape != (n,):
             raise ValueError(
                 f"The mask of rows to forget has shape {removed.shape}, but the model has {n} "
                 "rows. Give one value per row, or row numbers."
             )
-        kept = ~removed
-    elif removed.size:
-        if not np.issubdtype(removed.dtype, np.integer):
-            raise TypeError(
-                f"The rows to forget are of type {removed.dtype}. Give a boolean mask, or whole "
-                "numbers."
-            )
-        if removed.min() < 0 or removed.max() >= n:
-            raise ValueError(
-                f"The rows to forget go from {removed.min()} to {removed.max()}, but the model's "
-                f"go from 0 to {n - 1}."
-            )
+    elif removed.size and not np.issubdtype(removed.dtype, np.integer):
+        raise TypeError(
+            f"The rows to forget are of type {removed.dtype}. Give a boolean mask, or whole "
+            "numbers."
+        )
+    elif removed.size and (removed.min() < 0 or removed.max() >= n):
+        raise ValueError(
+            f"The rows to forget go from {removed.min()} to {removed.max()}, but the model's "
+            f"go from 0 to {n - 1}."
+        )
+    if removed.size:
         kept[removed] = False
     if not kept.any():
         raise ValueError(f"All {n} rows would be forgotten. Keep at least one.")

@@ -14,8 +14,7 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import input_number, target_number
 from lsgp.inputs.recipes import ranges_per_lengthscale
 from lsgp.inputs.transforms import Rotation
-from lsgp.method.kernels import KERNELS
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import KERNELS, SumKernel
 
 Array = NDArray[np.float64]
 

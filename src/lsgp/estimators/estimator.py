@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
@@ -26,6 +27,7 @@ from lsgp.ensemble.build import (
     with_known_noise,
 )
 from lsgp.ensemble.ensemble import Ensemble
+from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.estimators.fitted import FittedEstimator
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
 from lsgp.inputs.encoding import (
@@ -47,11 +49,12 @@ from lsgp.inputs.settings import specify
 from lsgp.inputs.specification import (
     DEFAULT_N_NEIGHBORS,
     LIMITS,
+    Specification,
     require_targets,
     target_scale,
 )
 from lsgp.inputs.transforms import Rotation, TargetScaler
-from lsgp.method.shape import UNCHANGED_SHAPE
+from lsgp.method.combination import UNCHANGED_SHAPE
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.tuning.data import Data
 from lsgp.tuning.outcome import Outcome
@@ -95,7 +98,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
 
         Targets of labels are one-hot, and have the scaler of the labels.
         """
-        settings, resources, budget = self._settings(), self._resources(), self._budget()
+        settings = self._settings()
         projection = find_projection(
             self.coordinates,
             rows.X,
@@ -117,25 +120,56 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         # Leave-one-out needs more than two rows.
         is_known = labels is not None and labels.n_classes == 1
         if self.objective is not None and len(rows.X) > 2 and not is_known:
-            seconds = seconds_on_host(len(rows.X), budget.work, resources.n_threads)
-            data = Data(
-                rows=rows,
-                y=scaler.transform(rows.y),
-                specification=specification,
-                objective=self._objective(False),
-                backend=choose_backend(self.backend, specification.model, seconds),
-                resources=resources,
-                seed=int(check_random_state(self.random_state).randint(2**31)),
-                labels=labels,
-            )
-            previous = getattr(self, "ensemble_", None) if self.warm_start else None
-            starts, farther = warm_starts(previous, data, budget), self._objective(True)
-            tuned = tune(data, budget, starts, queries, farther, watch=progress.advance)
+            y, watch = scaler.transform(rows.y), progress.advance
+            tuned = self._tune(Data, rows, y, specification, labels, queries, watch)
             models = build_tuned(tuned, specification, self.dtype)
         else:
             models = (build_given(specification, rows, scaler, self.backend, self.dtype),)
+        shape = target_shape, target_names
+        return self._assemble(models, scaler, tuned, rows, *shape, labels, encoder), tuned
+
+    def _tune(
+        self,
+        kind: type[Data],
+        rows: TrainingRows,
+        y: Array,
+        specification: Specification,
+        labels: Labels | None,
+        queries: Array | None,
+        watch: Callable[[float], None] | None = None,
+        **source: Any,
+    ) -> Outcome:
+        """Tune on rows and scaled targets (n, t), here or, as another kind of data, elsewhere."""
+        resources, budget = self._resources(), self._budget()
+        seconds = seconds_on_host(len(y), budget.work, resources.n_threads)
+        data = kind(
+            rows=rows,
+            y=y,
+            specification=specification,
+            objective=self._objective(False),
+            backend=choose_backend(self.backend, specification.model, seconds),
+            resources=resources,
+            seed=int(check_random_state(self.random_state).randint(2**31)),
+            labels=labels,
+            **source,
+        )
+        previous = getattr(self, "ensemble_", None) if self.warm_start else None
+        starts, farther = warm_starts(previous, data, budget), self._objective(True)
+        return tune(data, budget, starts, queries, farther, watch=watch)
+
+    def _assemble(
+        self,
+        models: tuple[FittedModel, ...],
+        scaler: TargetScaler,
+        tuned: Outcome | None,
+        rows: TrainingRows,
+        target_shape: tuple[int, ...],
+        target_names: list[str] | None,
+        labels: Labels | None,
+        encoder: Encoder | None,
+    ) -> Ensemble:
         names = getattr(self, "feature_names_in_", None)
-        ensemble = Ensemble(
+        return Ensemble(
             models=models,
             target_scaler=scaler,
             scale_factor=1.0 if tuned is None else tuned.result.scale_factor,
@@ -150,7 +184,6 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             # Trees of labels are pooled with the models instead.
             boosted=None if tuned is None or labels is not None else tuned.trees,
         )
-        return ensemble, tuned
 
     def _angle_of(self, rows: TrainingRows, pair: tuple[int, int], labels: Labels | None) -> float:
         """Return the angle with the lowest leave-one-out loss of quick fits of this estimator."""

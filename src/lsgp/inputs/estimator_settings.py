@@ -275,14 +275,7 @@ def check_settings(estimator: str, values: dict[str, Any]) -> None:
 
 
 def flatten(values: dict[str, Any]) -> dict[str, Any]:
-    """All settings with the fields of their objects, each by a name of its own.
-
-    Examples
-    --------
-    >>> flat = flatten({"localizer": "gaussian", "n_neighbors": 9})
-    >>> flat["localizer"], flat["bandwidth"], flat["n_neighbors"]
-    ('gaussian', 'adaptive', 9)
-    """
+    """All settings with the fields of their objects, each by a name of its own."""
     kinds = {own.name: own.parts for own in SETTINGS}
     flat: dict[str, Any] = {}
     for name, value in values.items():

@@ -18,7 +18,7 @@ from lsgp.inputs.projections import (
 )
 from lsgp.inputs.recipes import localizer_constant
 from lsgp.inputs.setting import as_float
-from lsgp.inputs.sklearn_kernels import Translation, is_kernel, translate
+from lsgp.inputs.sklearn_kernels import Translation, translate
 from lsgp.inputs.specification import (
     DEFAULT_KERNEL,
     DEFAULT_NOISE_VARIANCE,
@@ -57,7 +57,7 @@ def specify(
     transforms = _input_transforms(settings, n_inputs)
     kernels: tuple[KernelSetting, ...] = CHOSEN_FROM if kernel == "auto" else (kernel,)
     bounds, has_one = None, False
-    if is_kernel(kernel):
+    if not isinstance(kernel, str):
         found = translate(kernel)
         _check_kernel(settings, found)
         kernels, bounds = (found.kernel,), found.bounds
@@ -123,10 +123,13 @@ def specify(
     # An unknown trend has no variance that anything would be multiplied by.
     known = model.constant_variance if math.isfinite(model.constant_variance) else 0.0
     total, largest = 1.0 + model.noise_variance + known, 1e5 * limits.variance
-    if not model.signal_variance * total <= largest:
+    # The prior of a local scale is of so many rows, whose squares are summed.
+    n_prior = max(model.scale_dof, 1.0) if model.is_local_scale else 1.0
+    if not model.signal_variance * total * n_prior <= largest:
         raise ValueError(
             f"signal_variance={model.signal_variance:g}, with the noise and the trend {total:g} "
-            f"times as much, is more than {largest:g}. Reduce one of them."
+            f"times as much, and scale_dof={model.scale_dof:g}, is more than {largest:g}. Reduce "
+            "one of them."
         )
     n_neighbors = settings["n_neighbors"]
     return Specification(
@@ -300,7 +303,7 @@ def _input_transforms(settings: dict[str, Any], n_inputs: int) -> tuple[Kinds, .
     if value is None:
         return (as_they_are,)
     if isinstance(value, str) and value == "auto":
-        is_fixed = lengths or is_kernel(settings["kernel"])
+        is_fixed = lengths or not isinstance(settings["kernel"], str)
         return (as_they_are,) if is_fixed else tuple((kind,) * n_inputs for kind in TRANSFORMS)
     kinds = (value,) * n_inputs if isinstance(value, str) else tuple(value)
     if len(kinds) != n_inputs:

@@ -48,15 +48,7 @@ def is_kernel(value: object) -> bool:
 
 
 def translate(kernel: sk.Kernel) -> Translation:
-    """Read the kernel as a local model.
-
-    Examples
-    --------
-    >>> from sklearn.gaussian_process.kernels import Matern, WhiteKernel
-    >>> translation = translate(2.0 * Matern(length_scale=0.5, nu=1.5) + WhiteKernel(0.1))
-    >>> translation.kernel, translation.signal_variance, translation.noise_variance
-    ('matern32', 2.0, 0.1)
-    """
+    """Read the kernel as a local model."""
     terms = _parts(kernel, sk.Sum)
     noises = [term for term in terms if _is_noise(term)]
     others = [term for term in terms if not _is_noise(term)]

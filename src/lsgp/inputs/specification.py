@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lsgp.inputs.projections import Kinds
 from lsgp.inputs.transforms import LINKED_KINDS, Projection, TargetScaler
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel
-from lsgp.method.kernels import Composite, Groups, KernelSetting, kernel_of
+from lsgp.method.kernels import Groups, KernelSetting, SumKernel, kernel_of
 
 Array = NDArray[np.float64]
 
@@ -142,7 +142,7 @@ class Specification(NamedTuple):
         """The same of an exact GP, which has no localizer."""
         own = self.model
         local = model.replace(localizer=own.localizer, localizer_decay=own.localizer_decay)
-        if isinstance(model.kernel, Composite):
+        if isinstance(model.kernel, SumKernel):
             if len(self.kernels) == 1:
                 return False  # somebody has said which kernel it is
             # One of those that tuning chooses from, and it makes composites by itself.

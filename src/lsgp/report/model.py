@@ -89,10 +89,9 @@ def _fitted_section(model: LSGPEstimator, names: Sequence[str], X: Array) -> Sec
     defaults = type(model)().get_params(deep=False)
     settings = {name: repr(value) for name, value in model.get_params(deep=False).items()}
     changed = [f"{k}={value}" for k, value in settings.items() if value != repr(defaults[k])]
+    n = len(names)
     targets = Table.of(
-        ("target", names),
-        ("mean", scaler.mean[: len(names)]),
-        ("standard deviation", scaler.std[: len(names)]),
+        ("target", names), ("mean", scaler.mean[:n]), ("standard deviation", scaler.std[:n])
     )
     return section(
         "fitted",
@@ -100,9 +99,9 @@ def _fitted_section(model: LSGPEstimator, names: Sequence[str], X: Array) -> Sec
         {
             "ensemble": model.ensemble_,
             "models": _models_table(model.ensemble_),
-            "columns": Table(ENCODING_COLUMNS, encoded, "columns") if encoded else None,
+            "columns": Table(ENCODING_COLUMNS, encoded) if encoded else None,
             "inputs": _inputs_table(model.ensemble_, X),
-            "targets": targets._replace(is_sortable=False),
+            "targets": targets,
             "changed": shorten(", ".join(changed) or "all defaults", 160),
             "settings": settings,
         },
@@ -147,7 +146,7 @@ def _models_table(ensemble: Ensemble) -> Table:
         [Number(k, str(k)), Number(weight, share), *cells]
         for k, ((weight, cells), share) in enumerate(zip(rows, shares, strict=True), start=1)
     ]
-    return Table(columns, numbered, "models")
+    return Table(columns, numbered)
 
 
 def _inputs_table(ensemble: Ensemble, X: Array) -> Table:
@@ -168,7 +167,6 @@ def _inputs_table(ensemble: Ensemble, X: Array) -> Table:
         ("largest", X.max(axis=0)),
         ("transform", map(str, ensemble.models[0].transform.input_kinds)),
         *lengthscales,
-        name="inputs",
     )
 
 
@@ -189,17 +187,15 @@ def _tuning_section(model: LSGPEstimator) -> Section:
         ("standard error", [float(c["standard_error"]) for c in candidates]),
         ("weight", [Number(weight, share if weight > 0 else "–") for weight, share in pairs]),
         ("seconds", [Number(c["seconds"], f"{c['seconds']:.1f}") for c in candidates]),
-        name="candidates",
     )
-    chosen = [weight > 0 for weight in weights]
     order = shown_candidates(tuning, MOST_CANDIDATES)
     chart = picture(
         lambda ax: draw_tuning(ax, tuning, order),
         "Losses of the candidates of tuning",
         (BARS, ROW * len(order)),
     )
-    facts = {"tuning": tuning, "candidates": table._replace(chosen=chosen), "chart": chart}
-    return section("tuning", "Tuning", facts)
+    facts = {"tuning": tuning, "candidates": table, "chart": chart}
+    return section("tuning", "Tuning", {**facts, "chosen": [weight > 0 for weight in weights]})
 
 
 def _transforms(models: Sequence[Any]) -> str:

@@ -44,19 +44,16 @@ class Bar(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Columns and rows of texts, numbers, None, `Number` and `Bar`; the chosen rows stand out."""
+    """Columns and rows of texts, numbers, None, `Number` and `Bar`."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
-    name: str = ""
-    is_sortable: bool = True
-    chosen: Sequence[bool] = ()
 
     @classmethod
-    def of(cls, *columns: tuple[str, Iterable[object]], name: str = "") -> Table:
+    def of(cls, *columns: tuple[str, Iterable[object]]) -> Table:
         """A table of columns with their names."""
         names, values = zip(*columns, strict=True)
-        return cls(names, list(zip(*values, strict=True)), name)
+        return cls(names, list(zip(*values, strict=True)))
 
     def is_text(self, column: int) -> bool:
         """Whether all cells of a column are texts."""

@@ -98,7 +98,6 @@ def _quality_section(views: Sequence[View]) -> Section:
             for level in LEVELS
         ),
         ("width", [score.sharpness for score in scores]),
-        name="scores",
     )
     panels = [(view, _charts(view)) for view in views]
     return section("quality", "Accuracy", {"scores": table, "views": views, "panels": panels})
@@ -188,7 +187,6 @@ def _case(
     for j, like in zip(inputs, own, strict=True):
         values = [_without_dust(shown_cell(ensemble, row, j), like) for row in X]
         columns.append((explained.input_names[j], like, values))
-    table = Table.of(*((name, [first, *rest]) for name, first, rest in columns))
     trees = explained.by_trees
     return {
         "explained": explained,
@@ -199,7 +197,7 @@ def _case(
         "by_rest": contributions.sum() - listed.sum(),
         "baseline": np.ravel(explained.baseline)[target],
         "by_trees": None if trees is None else columns_of(trees)[k, target],
-        "neighbors": table._replace(is_sortable=False),
+        "neighbors": Table.of(*((name, [first, *rest]) for name, first, rest in columns)),
     }
 
 
@@ -264,5 +262,4 @@ def _far_table(request: Request, queries: Queries, inputs: Sequence[int]) -> Tab
         (f"mean {explained.target_names[0]}", mean),
         ("std (observation)", std),
         *columns,
-        name="far",
     )

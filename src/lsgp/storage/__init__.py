@@ -19,14 +19,13 @@ _IN_MEMORY = (
     "lsgp.ensemble.fitted_model.FittedModel",
     "lsgp.estimators.classifier.LSGPClassifier",
     "lsgp.estimators.regressor.LSGPRegressor",
-    "lsgp.method.sum_kernel.SumKernel",
+    "lsgp.method.kernels.SumKernel",
     "lsgp.search.index.GrowingIndex",
+    "lsgp.solvers.choose.LeveledSolver",
     "lsgp.solvers.coarse.CoarseSolver",
     "lsgp.solvers.exact.ExactSolver",
     "lsgp.solvers.laplace.Mode",
-    "lsgp.solvers.leveled.LeveledSolver",
     "lsgp.solvers.local.LocalSolver",
-    "lsgp.solvers.nodes.LazyNodes",
 )
 
 

@@ -29,13 +29,12 @@ from lsgp.inputs.encoding.level_effects import MOST_CUBED, Adjustment
 from lsgp.inputs.encoding.missing import Imputation
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import KINDS, InputTransform, Rotation, Sphere, TargetScaler
+from lsgp.method.combination import Shape
 from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.kernels import CHOSEN_FROM, KERNELS
+from lsgp.method.kernels import CHOSEN_FROM, KERNELS, SumKernel
 from lsgp.method.link import LinearLogits, Link
 from lsgp.method.localizers import LOCALIZERS
-from lsgp.method.shape import Shape
-from lsgp.method.sum_kernel import SumKernel
 from lsgp.search.index import Codes, NeighborIndex
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 from lsgp.solvers.laplace import Covariance, LaplaceGP

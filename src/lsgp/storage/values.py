@@ -17,7 +17,7 @@ from sklearn.gaussian_process import kernels as sk
 
 from lsgp.inputs.setting import Frozen
 from lsgp.inputs.setting_objects import Effort, Hyperparameters, Localizer, Rotated, Sphere
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import SumKernel
 from lsgp.storage.model_file import ModelFileError
 
 #: Classes whose objects are kept by their parameters: those of settings, and scikit-learn's own

@@ -37,21 +37,13 @@ class Layer(NamedTuple):
 
 
 class HoldOut(NamedTuple):
-    """The targets by which models are judged, and those on which they are tuned.
+    """The targets by which models are judged, and those on which they are tuned."""
 
-    Attributes
-    ----------
-    layers : tuple of Layer
-        Blocks of one layer are disjoint; overlapping blocks are in different layers.
-    tuned : Layer
-        Rows from which optimizations draw their targets.
-    n_independent : float
-        Effective number of independent targets: rows of a block, and overlapping blocks, count
-        less than independent rows.
-    """
-
+    #: Blocks of one layer are disjoint; overlapping blocks are in different layers.
     layers: tuple[Layer, ...]
-    tuned: Layer
+    tuned: Layer  # rows from which optimizations draw their targets
+    #: Effective number of independent targets: rows of a block, and overlapping blocks, count less
+    #: than independent rows.
     n_independent: float
 
     @property

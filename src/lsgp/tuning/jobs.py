@@ -41,29 +41,7 @@ class Job:
 
     def take(self, space: Space) -> Space:
         """Return a space that uses the resources and the scorer of this job."""
-        return space.with_share(self.share, self.scorer)
-
-
-class _Shares:
-    """Divides the threads among the running jobs; the last jobs get more of them."""
-
-    def __init__(self, resources: Resources, n_jobs: int) -> None:
-        self.resources, self.n_left = resources, n_jobs
-        self._lock = threading.Lock()
-
-    def of_each(self) -> Resources:
-        """The current resources of each job."""
-        n_running = max(1, min(self.resources.n_threads, self.n_left))
-        return self.resources._replace(n_threads=max(1, self.resources.n_threads // n_running))
-
-    @contextmanager
-    def one_less(self) -> Iterator[None]:
-        """Release the threads of a job to the others when it ends."""
-        try:
-            yield
-        finally:
-            with self._lock:
-                self.n_left -= 1
+        return replace(space, share=self.share, scorer=self.scorer)
 
 
 @dataclass(eq=False)
@@ -81,15 +59,20 @@ class Workers:
 
         If an exception stops the run, the results so far are appended too.
         """
-        data, n_tasks = self.data, len(tasks)
-        n_threads, backend = data.resources.n_threads, data.backend
-        shares = _Shares(data.resources, n_tasks)
-        gathering = None
+        data, resources, backend = self.data, self.data.resources, self.data.backend
+        n_tasks, n_left, n_threads = len(tasks), len(tasks), resources.n_threads
+        lock, gathering = threading.Lock(), None
         if backend.is_device and n_tasks > 1:
             n_cores = min(n_threads, CORES_OF_GATHERED)
             gathering = Gathering(backend, n_cores, min(MOST_GATHERED, n_tasks))
+
+        def share() -> Resources:
+            """Divide the threads among the running jobs; the last jobs get more of them."""
+            n_running = max(1, min(n_threads, n_left))
+            return resources._replace(n_threads=max(1, n_threads // n_running))
+
         jobs = [
-            Job(data.random(Stream.JOB, self._n_run + k), self.clock, shares.of_each, gathering)
+            Job(data.random(Stream.JOB, self._n_run + k), self.clock, share, gathering)
             for k in range(n_tasks)
         ]
         self._n_run += n_tasks
@@ -99,36 +82,39 @@ class Workers:
             self.clock.check()
             results[k] = tasks[k](jobs[k])
 
+        def work_in_thread(k: int) -> None:
+            nonlocal n_left
+            try:
+                # Some BLAS libraries keep this setting per thread.
+                with (
+                    one_blas_thread(),
+                    gathering.candidate() if gathering is not None else nullcontext(),
+                ):
+                    work(k)
+            finally:
+                with lock:
+                    n_left -= 1
+
         try:
             if n_tasks <= 1 or (n_threads == 1 and gathering is None):
                 for k in range(n_tasks):
                     work(k)
             else:
-                self._run_threaded(work, n_tasks, shares, gathering)
+                self._run_threaded(work_in_thread, n_tasks, gathering)
         finally:
             kept = [results[k] for k in sorted(results)]
             keep.extend(kept)
         return kept
 
     def _run_threaded(
-        self,
-        work: Callable[[int], None],
-        n_tasks: int,
-        shares: _Shares,
-        gathering: Gathering | None,
+        self, work: Callable[[int], None], n_tasks: int, gathering: Gathering | None
     ) -> None:
-        def one(k: int) -> None:
-            # Some BLAS libraries keep this setting per thread.
-            taking_turns = nullcontext() if gathering is None else gathering.candidate()
-            with one_blas_thread(), shares.one_less(), taking_turns:
-                work(k)
-
         n_parallel = min(self.data.resources.n_threads, n_tasks)
         if gathering is not None:
             n_parallel = min(MOST_GATHERED, n_tasks)
         pool = ThreadPool(n_parallel, thread_name_prefix="lsgp-tuning")
         try:
-            pending = {pool.submit(one, k) for k in range(n_tasks)}
+            pending = {pool.submit(work, k) for k in range(n_tasks)}
             futures = list(pending)
             while pending:
                 done, pending = wait_some(pending)

@@ -24,24 +24,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """How the columns of a table become inputs.
+    """How the columns of a table become inputs."""
 
-    Attributes
-    ----------
-    encodings : tuple of Encoding
-        One for each column, in the order of the table that was fitted.
-    imputation : Imputation or None
-        Of missing numbers, from the other numbers of their row.
-    has_names : bool
-        Whether the table had names for its columns.
-    adjustment : Adjustment or None
-        What targets are adjusted by before levels have statistics of them.
-    """
-
-    encodings: tuple[Encoding, ...]
-    imputation: Imputation | None
-    has_names: bool
-    adjustment: Adjustment | None = None
+    encodings: tuple[Encoding, ...]  # of each column, in the order of the table that was fitted
+    imputation: Imputation | None  # of missing numbers, from the other numbers of their row
+    has_names: bool  # whether the table had names for its columns
+    adjustment: Adjustment | None = None  # of targets, before levels have statistics of them
 
     @property
     def names(self) -> list[str]:

@@ -28,7 +28,7 @@ from lsgp.inputs.transforms.yeo_johnson import (
     yeo_johnson,
 )
 from lsgp.method.arrays import beside, floats, is_on_device
-from lsgp.method.linked_scale import scale_together
+from lsgp.method.parameters import scale_together
 
 Float = NDArray[np.float64]
 
