@@ -20,8 +20,8 @@ from lsgp.distributed.partitioning import Boxes
 from lsgp.distributed.rows import Rows, Summary
 from lsgp.distributed.search import ClusterIndex, RowStore, at_hand
 from lsgp.inputs.labels import Labels, codes_of, prior_of
-from lsgp.inputs.projections import Kinds
 from lsgp.inputs.rows import Groups, TrainingRows
+from lsgp.inputs.specification import Kinds
 from lsgp.inputs.transforms import InputTransform, TargetScaler, subsample
 from lsgp.inputs.transforms.inputs import LARGEST_SAMPLE, transform_of
 from lsgp.method.contract import LocalModel

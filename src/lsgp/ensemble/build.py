@@ -18,9 +18,9 @@ from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
 from lsgp.inputs.transforms import InputTransform, TargetScaler, fit_transform_kind
 from lsgp.inputs.transforms.column_statistics import column_statistics
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.search.approximate import approximate, rebuild
+from lsgp.search.approximate import approximate
 from lsgp.search.contract import SearchIndex
-from lsgp.search.index import build_index, suits
+from lsgp.search.index import build_index, rebuild, suits
 from lsgp.solvers.choose import choose_solver
 from lsgp.solvers.exact import ExactSolver
 from lsgp.tuning.budget import Budget

@@ -17,7 +17,7 @@ from lsgp.ensemble import view
 from lsgp.ensemble.effects import Effect, effects, sketch
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.importance import importance
-from lsgp.inputs.projections import Kinds
+from lsgp.inputs.specification import Kinds
 from lsgp.inputs.transforms import Rotation
 from lsgp.solvers.objective import OBJECTIVES
 from lsgp.tuning.class_members import LaplaceMember, TreesMember

@@ -41,9 +41,8 @@ from lsgp.inputs.encoding import (
     fit_encoder,
 )
 from lsgp.inputs.labels import Labels
-from lsgp.inputs.projections import find_projection
 from lsgp.inputs.quick import choose_angle, quick_copy
-from lsgp.inputs.reading import column_names
+from lsgp.inputs.reading import column_names, find_projection
 from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import specify
 from lsgp.inputs.specification import (

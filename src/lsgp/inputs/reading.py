@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from lsgp.inputs import setting_objects
 from lsgp.inputs.containers import refuse_device_arrays, refuse_geometries
 from lsgp.inputs.encoding import Encoder, ReadTable, needs_encoding, read_table
-from lsgp.inputs.encoding.cells import columns_by_name, is_frame
+from lsgp.inputs.encoding.cells import column_number, columns_by_name, is_frame
 from lsgp.inputs.encoding.encoder import refuse_missing
+from lsgp.inputs.encoding.encodings import Number
 from lsgp.inputs.rows import check_targets, refuse_what_is_no_number
+from lsgp.inputs.transforms import Projection, Rotation, Sphere
 
 Array = NDArray[np.float64]
 
@@ -122,3 +126,45 @@ def column_names(estimator: BaseEstimator, n_columns: int) -> list[str]:
     """Names of the columns of the fit, or x0, x1, and so on."""
     names = getattr(estimator, "feature_names_in_", None)
     return [f"x{j}" for j in range(n_columns)] if names is None else list(map(str, names))
+
+
+def find_projection(
+    given: setting_objects.Sphere | setting_objects.Rotated | None,
+    X: Array,
+    columns: list[str],
+    encoder: Encoder | None,
+    angle_of: Callable[[tuple[int, int]], float],
+) -> Projection | None:
+    """What becomes of two inputs of the training rows X (n, d); None if each is for itself.
+
+    ``columns`` are the names of the table's, and ``angle_of`` finds the direction of two inputs.
+    """
+    if given is None:
+        return None
+    names = columns if encoder is None else encoder.names
+    setting, two = f"coordinates={given!r}", list(given.get_params().values())[:2]
+    if two[0] is None:
+        if len(names) != 2:
+            raise ValueError(
+                f"{given!r} is of two coordinates, and X has {len(names)} columns. Name them: "
+                "Rotated(east, north)."
+            )
+        two = [0, 1]
+    one, other = (column_number(each, names, setting) for each in two)
+    if one == other:
+        raise ValueError(f"{setting} has one column twice. Give two of them.")
+    if encoder is not None:
+        for j in (one, other):
+            encoding = encoder.encodings[j]
+            if not isinstance(encoding.scheme, Number):
+                raise ValueError(
+                    f"{setting} has the column {encoding.name!r}, which is {encoding.said}. Give "
+                    "columns of numbers that vary."
+                )
+        one, other = (encoder.spans[j].start for j in (one, other))
+    if isinstance(given, setting_objects.Sphere):
+        sphere = Sphere.fit((one, other), X)
+        sphere.check(X, columns if encoder is None else encoder.inputs)
+        return sphere
+    angle = angle_of((one, other)) if given.angle is None else float(given.angle)
+    return Rotation(one, other, angle, given.ratio)

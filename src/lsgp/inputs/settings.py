@@ -9,13 +9,6 @@ from typing import Any
 import numpy as np
 
 from lsgp.inputs.estimator_settings import TRANSFORMS, flatten
-from lsgp.inputs.projections import (
-    Kinds,
-    bounds_of_groups,
-    group_columns,
-    kinds_of_columns,
-    spread_over_columns,
-)
 from lsgp.inputs.recipes import localizer_constant
 from lsgp.inputs.setting import as_float
 from lsgp.inputs.sklearn_kernels import Translation, translate
@@ -25,8 +18,13 @@ from lsgp.inputs.specification import (
     DEFAULT_SCALE_DOF,
     DEFAULT_TREND,
     LIMITS,
+    Kinds,
     Limits,
     Specification,
+    bounds_of_groups,
+    group_columns,
+    kinds_of_columns,
+    spread_over_columns,
 )
 from lsgp.inputs.transforms import Projection
 from lsgp.method.contract import LocalModel

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs.projections import Kinds
 from lsgp.inputs.transforms import LINKED_KINDS, Projection, TargetScaler
 from lsgp.method.contract import SHARED_PARAMETERS, LocalModel
-from lsgp.method.kernels import Groups, KernelSetting, SumKernel, kernel_of
+from lsgp.method.kernels import Groups, KernelSetting, SumKernel, first_of_groups, kernel_of
 
 Array = NDArray[np.float64]
+#: One kind of transform for each input, or each column that a projection made of them.
+Kinds = tuple[str | None, ...]
 
 #: Used when nothing is tuned, and where tuning starts from.
 DEFAULT_KERNEL = "matern32"
@@ -208,3 +209,58 @@ def _require_spread(std: Array) -> None:
             f"y has a standard deviation of {std.min():g}, less than {SMALLEST_SPREAD:g}. Use "
             "smaller units."
         )
+
+
+# -- columns that a projection makes of inputs --------------------------------------------------
+
+
+def group_columns(n_inputs: int, projection: Projection | None) -> Groups:
+    """The number of the lengthscale of each column: one for all that are tied."""
+    if projection is None:
+        return tuple(range(n_inputs))
+    sources = projection.sources(n_inputs)
+    if not projection.is_tied:
+        return tuple(range(len(sources)))
+    keys = [projection.pair[0] if j in projection.pair else j for j in sources]
+    distinct = list(dict.fromkeys(keys))
+    return tuple(distinct.index(key) for key in keys)
+
+
+def spread_over_columns(lengthscale: Array, n_inputs: int, projection: Projection | None) -> Array:
+    """Lengthscales of the inputs (d,) as those of the columns (e,)."""
+    if projection is None:
+        return lengthscale
+    one, other = (float(lengthscale[j]) for j in projection.pair)
+    if projection.is_tied and one != other:
+        raise ValueError(
+            f"lengthscale has {one:g} and {other:g} for the two inputs that are projected, which "
+            "have one together. Give the same number for both."
+        )
+    return np.ascontiguousarray(lengthscale[list(projection.sources(n_inputs))])
+
+
+def bounds_of_groups(
+    bounds: Mapping[str, Array], sources: tuple[int, ...], groups: Groups
+) -> Mapping[str, Array]:
+    """Bounds of lengthscales by input, as those of groups of columns."""
+    own = bounds.get("lengthscale")
+    if own is None or len(own) == 1:
+        return bounds
+    return {**bounds, "lengthscale": own[[sources[j] for j in first_of_groups(groups)]]}
+
+
+def kinds_of_columns(
+    kinds: tuple[Kinds, ...], n_inputs: int, projection: Projection | None
+) -> tuple[Kinds, ...]:
+    """The kinds of columns that inputs of these kinds become; those of a projection have its own.
+
+    Or none, where inputs are taken as they are.
+    """
+    if projection is None:
+        return kinds
+    found = []
+    for own in kinds:
+        linked = None if None in [own[j] for j in projection.pair] else projection.kind
+        sources = projection.sources(n_inputs)
+        found.append(tuple(linked if j in projection.pair else own[j] for j in sources))
+    return tuple(dict.fromkeys(found))

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from lsgp.search.contract import Array, Exclusions, Rows, SearchIndex, SearchRequest
-from lsgp.search.index import NeighborIndex, build_index
+from lsgp.search.index import NeighborIndex
 
 #: With fewer inputs an exact search opens few leaves more, and is nearly as fast: see
 #: `benchmarks/approximate_search.py`.
@@ -63,12 +63,6 @@ def approximate(index: SearchIndex, lengthscale: Array, n_neighbors: int | None)
         return tree
     chosen = replace(coded, reach=float(REACHES[low]))
     return replace(chosen, recall=measured_on.recall(chosen))
-
-
-def rebuild(index: SearchIndex, X: Array, unit: Array, n_threads: int = 1) -> SearchIndex:
-    """An index of the rows X in another unit, searched as this one is."""
-    tree = build_index(X, unit, n_threads)
-    return tree.searched_as(index) if isinstance(index, NeighborIndex) else tree
 
 
 class _Probes:

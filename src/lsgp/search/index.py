@@ -349,3 +349,9 @@ def _grow(main: NeighborIndex, points: Array) -> SearchIndex:
     if len(points) > LARGEST_RECENT_SHARE * main.n:
         return main.of_points(np.concatenate([main.points(), points]))
     return GrowingIndex(main, main.of_points(points))
+
+
+def rebuild(index: SearchIndex, X: Array, unit: Array, n_threads: int = 1) -> SearchIndex:
+    """An index of the rows X in another unit, searched as this one is."""
+    tree = build_index(X, unit, n_threads)
+    return tree.searched_as(index) if isinstance(index, NeighborIndex) else tree

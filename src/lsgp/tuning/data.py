@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from lsgp.backends.contract import Backend, Resources
 from lsgp.inputs.labels import Labels
-from lsgp.inputs.projections import Kinds
 from lsgp.inputs.rows import TrainingRows
-from lsgp.inputs.specification import Specification
+from lsgp.inputs.specification import Kinds, Specification
 from lsgp.inputs.transforms import LINKED_KINDS, InputTransform, fit_transform_kind
 from lsgp.method.kernels import KernelSetting
 from lsgp.method.parameters import Parameters

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs.projections import Kinds
+from lsgp.inputs.specification import Kinds
 from lsgp.search.contract import Exclusions
 from lsgp.search.patterns import inner_levels
 

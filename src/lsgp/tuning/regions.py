@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs.projections import Kinds
+from lsgp.inputs.specification import Kinds
 from lsgp.search.contract import Exclusions
 from lsgp.search.regions import (
     CLEARANCE,

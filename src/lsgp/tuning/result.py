@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs.projections import Kinds
+from lsgp.inputs.specification import Kinds
 from lsgp.method.combination import UNCHANGED_SHAPE, Shape
 from lsgp.method.contract import LocalModel
 from lsgp.method.distribution import PredictiveDistribution

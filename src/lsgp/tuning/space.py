@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lsgp.backends.contract import Backend, Resources, Systems, SystemSize, around
 from lsgp.compute.threads import run_blocks
-from lsgp.inputs.projections import Kinds
+from lsgp.inputs.specification import Kinds
 from lsgp.inputs.transforms import InputTransform
 from lsgp.method.contract import (
     STATUS_NOT_POSITIVE_DEFINITE,
@@ -22,10 +22,9 @@ from lsgp.method.contract import (
     concatenate_results,
     join_targets,
 )
-from lsgp.search.approximate import rebuild
 from lsgp.search.coarse import UnitRequest
 from lsgp.search.contract import Exclusions, SearchIndex, stack_neighbors
-from lsgp.search.index import build_index, suits
+from lsgp.search.index import build_index, rebuild, suits
 from lsgp.solvers.coarse import TARGET_NODE, Nodes, has_same_spread
 from lsgp.solvers.objective import BAD_LOSS, Objective, Scorer
 from lsgp.tuning.hold_out import HoldOut, Layer
