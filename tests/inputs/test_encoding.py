@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from encoded_tables import fit_table
 from small_regression import raises
-from tables import fit_table
 from untuned import made
 
 from lsgp import Effort, Hyperparameters, LSGPClassifier, LSGPRegressor

@@ -4,8 +4,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from encoded_tables import fit_table
 from scipy import stats
-from tables import fit_table
 
 from lsgp.inputs.encoding.level_effects import Deviations, analyze
 from lsgp.inputs.encoding.missing import Imputation
