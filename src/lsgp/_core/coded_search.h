@@ -16,20 +16,6 @@
 
 namespace lsgp {
 
-inline unsigned true_lanes(Simd<float>::Int mask) {
-#if defined(__AVX512DQ__)
-  return _mm512_movepi32_mask((__m512i)mask);
-#elif defined(__AVX2__)
-  return _mm256_movemask_ps((__m256)mask);
-#elif defined(__SSE2__)
-  return _mm_movemask_ps((__m128)mask);
-#else
-  unsigned bits = 0;
-  for (int l = 0; l < Simd<float>::W; l++) bits |= unsigned(mask[l] & 1) << l;
-  return bits;
-#endif
-}
-
 template <bool SCALED> class CodedSearch {
  public:
   // The most by which codes moved a point or a box, in all that was opened.

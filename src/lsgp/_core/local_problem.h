@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "cholesky.h"
-#include "vector_math.h"  // before the formulas, which take exp and sqrt from it
+#include "simd.h"  // before the formulas, which take exp and sqrt from it
 #include "formulas.h"
 #include "predictive.h"
 

@@ -29,27 +29,6 @@
 
 namespace lsgp {
 
-inline VecD load(const double *p) {
-  VecD x;
-  std::memcpy(&x, p, sizeof x);
-  return x;
-}
-
-// Bit l is set where lane l of a comparison is true.
-inline unsigned true_lanes(Simd<double>::Int mask) {
-#if defined(__AVX512DQ__)
-  return _mm512_movepi64_mask((__m512i)mask);
-#elif defined(__AVX2__)
-  return _mm256_movemask_pd((__m256d)mask);
-#elif defined(__SSE2__)
-  return _mm_movemask_pd((__m128d)mask);
-#else
-  unsigned bits = 0;
-  for (int l = 0; l < Simd<double>::W; l++) bits |= unsigned(mask[l] & 1) << l;
-  return bits;
-#endif
-}
-
 // With more inputs, the filter takes those first that points differ most in: mostly the first few
 // tell that a point is too far, where a model has few inputs that matter. 64 neighbors of 100,000
 // rows of 128 inputs, of which 10 matter, are found in half the time (0.9 ms).
