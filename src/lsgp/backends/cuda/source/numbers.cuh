@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What formulas.h and losses.h ask of a number, on a device; pasted before them. In single precision
+// What formulas.h, losses.h and problem.h ask of a number, on a device; pasted before them. In single precision
 // the special function units are as exact as the formulas need: exp and sqrt are off by 2 units in
 // the last place, and exp by the rounding of its argument. In double precision both are off by less
 // than 2 units too; the library's, which know every special case, have twice the instructions, and
@@ -37,19 +37,13 @@ inline double exp(double x) {
   const double rounder = 6755399441055744.;  // 1.5 * 2^52: what is added to it is rounded
   const double shifted = fma(x, 1.4426950408889634, rounder), n = shifted - rounder;
   const double r = fma(n, -1.9082149292705877e-10, fma(n, -0.6931471803691238, x));
-  double sum = 2.08767569878681e-09;  // 1 / 12!
-  sum = fma(sum, r, 2.505210838544172e-08);
-  sum = fma(sum, r, 2.755731922398589e-07);
-  sum = fma(sum, r, 2.7557319223985893e-06);
-  sum = fma(sum, r, 2.48015873015873e-05);
-  sum = fma(sum, r, 0.0001984126984126984);
-  sum = fma(sum, r, 0.001388888888888889);
-  sum = fma(sum, r, 0.008333333333333333);
-  sum = fma(sum, r, 0.041666666666666664);
-  sum = fma(sum, r, 0.16666666666666666);
-  sum = fma(sum, r, 0.5);
-  sum = fma(sum, r, 1.);
-  sum = fma(sum, r, 1.);
+  constexpr double SERIES[] = {  // from 1 / 12! on
+      2.08767569878681e-09, 2.505210838544172e-08, 2.755731922398589e-07, 2.7557319223985893e-06,
+      2.48015873015873e-05, 0.0001984126984126984, 0.001388888888888889, 0.008333333333333333,
+      0.041666666666666664, 0.16666666666666666, 0.5, 1., 1.};
+  double sum = SERIES[0];
+#pragma unroll
+  for (int i = 1; i < 13; i++) sum = fma(sum, r, SERIES[i]);
   return __hiloint2double(__double2hiint(sum) + (__double2loint(shifted) << 20),
                           __double2loint(sum));
 }
@@ -75,14 +69,6 @@ inline float inverse_sqrt(float x) {
 }
 inline double inverse_sqrt(double x) { return rsqrt(x); }
 #endif
-
-template <class T> struct Digits;
-template <> struct Digits<float> {
-  static constexpr float epsilon = 1.1920928955078125e-07f;
-};
-template <> struct Digits<double> {
-  static constexpr double epsilon = 2.220446049250313e-16;
-};
 
 // Four numbers that are read and written at once.
 template <class T> struct alignas(16) Four {

@@ -22,12 +22,6 @@ template <class T> struct LocalScore : LocalSystem<T> {
   T &by_misfit(int j) const { return space.column[3 * problem.t + j]; }
   T *by_trend() const { return space.diagonal; }
 
-  // What the noise of an observation at the query is multiplied by [E7]: h where weights are k/h.
-  double noise_unit() const {
-    if (!problem.normalize) return 1;
-    return std::sqrt(h2 > 0 ? double(h2) : 1.0) * problem.mean_lengthscale;
-  }
-
   // The loss, its mean over the t columns, and the partners u, v of [E8].
   double evaluate(Objective objective, const T *observed, T target_noise) {
     const int t = problem.t, n_apart = problem.n_apart();
@@ -35,7 +29,8 @@ template <class T> struct LocalScore : LocalSystem<T> {
     ColumnLoss total = {};
     for (int j = rank(); j < t; j += n_threads()) {
       const ColumnLoss L = column_loss(problem, objective, observed[j] - this->mean(j), tau2,
-                                       target_noise, noise_unit(), misfit(j), n_effective);
+                                       target_noise, problem.noise_unit(h2), misfit(j),
+                                       n_effective);
       by_mean(j) = T(L.by_mean);
       by_misfit(j) = T(L.by_misfit);
       total.value += L.value;

@@ -55,6 +55,38 @@ template <class T> struct Workspace {
   }
 };
 
+// What all threads learn together of the neighbors, in one reduction each: each is two barriers.
+
+// The farthest neighbor, of several as far the first, and whether a squared distance is NaN or
+// infinite.
+template <class T> struct Farthest {
+  T r2;
+  int row, is_bad;
+
+  static Farthest of(Farthest a, Farthest b) {
+    const bool is_second = b.r2 > a.r2 || (b.r2 == a.r2 && b.row < a.row);
+    return {is_second ? b.r2 : a.r2, is_second ? b.row : a.row, a.is_bad | b.is_bad};
+  }
+};
+template <class T> inline Farthest<T> of_partner(Farthest<T> own, int bits) {
+  return {of_partner(own.r2, bits), of_partner(own.row, bits), of_partner(own.is_bad, bits)};
+}
+
+// Sums over the points in the system, and the last of them.
+template <class T> struct Counted {
+  T weights, r2, points;
+  int last;
+
+  static Counted of(Counted a, Counted b) {
+    return {a.weights + b.weights, a.r2 + b.r2, a.points + b.points,
+            a.last > b.last ? a.last : b.last};
+  }
+};
+template <class T> inline Counted<T> of_partner(Counted<T> own, int bits) {
+  return {of_partner(own.weights, bits), of_partner(own.r2, bits), of_partner(own.points, bits),
+          of_partner(own.last, bits)};
+}
+
 template <class T> struct LocalSystem {
   typedef Limits<T> L;
   const Problem<T> &problem;
@@ -101,8 +133,6 @@ template <class T> struct LocalSystem {
       reach.is_bad |= !(sum - sum == T(0));
       if (index >= 0 && sum > reach.r2) reach.r2 = sum, reach.row = i;
     }
-    // At once what can be: each reduction is two barriers (nine of them: m = 128 10.9 million solves a
-    // second on an H200; two: 11.8).
     reach = reduce(reach, Farthest<T>::of);
     not_finite = reach.is_bad != 0;
     h2 = reach.r2;
@@ -112,18 +142,14 @@ template <class T> struct LocalSystem {
 
   void weigh() {
     if (problem.bandwidth > 0) h2 = T(problem.bandwidth * problem.bandwidth);
-    const T factor =
-        problem.normalize ? T(1) / (sqrt(h2 > 0 ? h2 : T(1)) * T(problem.mean_lengthscale)) : T(1);
+    const T unit = problem.weight_unit(h2);
     Counted<T> counted = {T(0), T(0), T(0), -1};
     for (int i = rank(); i < space.capacity; i += n_threads()) {
-      const T s = h2 > 0 ? space.r2[i] / h2 : T(0);
-      Weight<T> w = localize(problem.localizer, s, T(problem.localizer_decay));
-      // All neighbors on top of the query: the bandwidth is 0, and each counts as one.
-      w.value = (h2 > 0 ? w.value : T(1)) * factor;
+      const Weight<T> w = problem.weight_of(space.r2[i], h2, unit);
       const bool in = w.value > L::SMALLEST_WEIGHT && space.present[i] > 0;
       space.weight[i] = in ? w.value : T(0);
-      space.by_s[i] = in ? w.by_s * factor : T(0);
-      space.by_decay[i] = in ? w.by_decay * factor : T(0);
+      space.by_s[i] = in ? w.by_s : T(0);
+      space.by_decay[i] = in ? w.by_decay : T(0);
       space.present[i] = in ? T(1) : T(0);
       if (!in) continue;
       counted.weights += w.value < T(1) ? w.value : T(1);
@@ -236,7 +262,9 @@ template <class T> struct LocalSystem {
     return rho;
   }
 
-  // Column p of H, the basis of the trend apart, at neighbor i.
+  // h0 of [E10]: column p of H, the basis of the trend apart, at the query.
+  T basis_at_query(int p) const { return problem.input_of(p) < 0 ? T(1) : T(0); }
+  // And at neighbor i.
   T basis(int p, int i) const {
     const int k = problem.input_of(p);
     return k < 0 ? T(1) : space.z[k * space.capacity + i];
@@ -304,7 +332,7 @@ template <class T> struct LocalSystem {
       if (r < p) continue;
       T value = rhs_dot(first + p, r < a ? first + r : r - a);
       if (r == p) value += problem.precision_of(p);
-      if (r == a) value = problem.basis_at_query(p) - value;
+      if (r == a) value = basis_at_query(p) - value;
       if (rank() % lane_width() == 0) space.gram[e] = value;
     }
     __syncthreads();
@@ -323,7 +351,7 @@ template <class T> struct LocalSystem {
       const T rest = kappa()[p];
       // The query depends on a coefficient that nothing is known of.
       undetermined |=
-          !known && rest * rest > Digits<T>::epsilon * (diagonal + problem.basis_at_query(p));
+          !known && rest * rest > L::EPSILON * (diagonal + basis_at_query(p));
       trend_variance += (rest * inverse) * (rest * inverse);
       __syncthreads();
       for (int r = p + 1 + rank(); r < n_rows; r += n_threads()) space.gram[r * a + p] *= inverse;
@@ -396,3 +424,17 @@ template <class T> struct LocalSystem {
 };
 
 }  // namespace lsgp
+
+// What the kernels for any problem begin with: a block of threads solves one query after another.
+// LSGP_VECTORS_SHARED and LSGP_MATRIX_SHARED say which part of the workspace is in shared memory, at
+// compile time, so that the compiler knows which kind of memory it reads. The other parts are
+// `scratch`, n_scratch elements for each block, vectors first.
+#define LSGP_WORKSPACE(n_solutions, gradient)                                                     \
+  LSGP_SHARED_MEMORY;                                                                             \
+  T *of_block = reinterpret_cast<T *>(lsgp_memory);                                               \
+  T *vectors = LSGP_VECTORS_SHARED ? of_block : scratch + blockIdx.x * n_scratch;                 \
+  T *matrix = LSGP_MATRIX_SHARED ? of_block + n_vectors                                           \
+                                 : scratch + blockIdx.x * n_scratch +                             \
+                                       (LSGP_VECTORS_SHARED ? 0 : n_vectors);                     \
+  const lsgp::Problem<T> problem = LSGP_PROBLEM(T);                                               \
+  lsgp::Workspace<T> space(vectors, matrix, m, d, t, problem.n_apart(), n_solutions, gradient)

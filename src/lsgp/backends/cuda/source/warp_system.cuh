@@ -165,10 +165,11 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
     ballot_rows(is_far, as_far);
     farthest = as_far[0] ? __ffs(as_far[0]) - 1 : as_far[1] ? 31 + __ffs(as_far[1]) : 0;
     if (problem.bandwidth > 0) h2 = T(problem.bandwidth * problem.bandwidth);
+    const T unit = problem.weight_unit(h2);
     T counted = 0, sum = 0, count = 0, noise[2];
 #pragma unroll
     for (int s = 0; s < 2; s++) {
-      const T weight = weight_of(s).value;
+      const T weight = problem.weight_of(r2[s], h2, unit).value;
       const bool in = weight > L::SMALLEST_WEIGHT && index[s] >= 0;
       is_in[s] = in;
       present[s] = in ? T(1) : T(0);
@@ -196,15 +197,6 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
     // reads. If not so, columns of points that are out of the system are zero.
     const unsigned long long all = (unsigned long long)in_rows[1] << 32 | in_rows[0];
     if (all & (all + 1)) drop_columns(in_rows);
-  }
-
-  // The weight of the lane's row s, were it a neighbor, with derivatives.
-  Weight<T> weight_of(int s) const {
-    const T factor =
-        problem.normalize ? T(1) / (sqrt(h2 > 0 ? h2 : T(1)) * T(problem.mean_lengthscale)) : T(1);
-    const T u2 = h2 > 0 ? r2[s] / h2 : T(0);
-    const Weight<T> w = localize(problem.localizer, u2, T(problem.localizer_decay));
-    return {(h2 > 0 ? w.value : T(1)) * factor, w.by_s * factor, w.by_decay * factor};
   }
 
   // [E1] in place of the squared distances. Rows of points out of the system are zero.
