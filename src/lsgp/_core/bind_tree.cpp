@@ -5,10 +5,9 @@
 
 #include "approximate.h"
 #include "arrays.h"
+#include "build_tree.h"
 #include "coarse.h"
-#include "moments.h"
 #include "nearest.h"
-#include "search.h"
 
 namespace nb = nanobind;
 using namespace lsgp;
@@ -128,7 +127,7 @@ void find_near_py(TreeArrays arrays, In<uint8_t, 3> halves, In<uint8_t, 3> point
   const HalfCodedTree coded{tree, halves.data(), points.data(), leaf_boxes.data(),
                             group_boxes.data()};
   nb::gil_scoped_release release;
-  const auto find = factor ? &lsgp::find_near<true> : &lsgp::find_near<false>;
+  const auto find = factor ? &find_near<true> : &find_near<false>;
   find(coded, reach, queries.data(), int64_t(q), pointer_of(factor), int64_t(k), exclusions,
        neighbors.data(), pointer_of(squares));
 }
@@ -144,7 +143,7 @@ void find_nearest_py(TreeArrays arrays, In<double, 2> queries, MaybeIn<double, 1
   require_neighbors(q, neighbors, squares);
   const Exclusions exclusions = exclusions_of(tree, q, excluded);
   nb::gil_scoped_release release;
-  const auto find = factor ? &lsgp::find_nearest<true> : &lsgp::find_nearest<false>;
+  const auto find = factor ? &find_nearest<true> : &find_nearest<false>;
   find(tree, queries.data(), int64_t(q), pointer_of(factor), int64_t(k), exclusions,
        neighbors.data(), pointer_of(squares));
 }
@@ -164,7 +163,7 @@ find_within_py(TreeArrays arrays, In<double, 2> queries, MaybeIn<double, 1> fact
   nb::capsule owner(rows, [](void *p) noexcept { delete static_cast<std::vector<int32_t> *>(p); });
   {
     nb::gil_scoped_release release;
-    const auto find = factor ? &lsgp::find_within<true> : &lsgp::find_within<false>;
+    const auto find = factor ? &find_within<true> : &find_within<false>;
     find(tree, queries.data(), int64_t(q), pointer_of(factor), squared_radius, max_neighbors,
          exclusions, counts.data(), *rows);
   }
@@ -184,12 +183,12 @@ void sum_nodes_py(In<int32_t, 2> order, In<double, 2> values, Out<double, 2> sum
           "sums must have shape (2 * n_leaves - 1, t)");
   require_rows(order, values.shape(0));
   nb::gil_scoped_release release;
-  lsgp::sum_nodes(order.data(), int64_t(order.shape(0)), int64_t(order.shape(1)), values.data(),
+  sum_nodes(order.data(), int64_t(order.shape(0)), int64_t(order.shape(1)), values.data(),
                   int64_t(values.shape(1)), sums.data());
 }
 
 // row_shares: (n,); shares: (n_nodes,), means, variances: (n_nodes, d), written
-void find_moments(TreeArrays arrays, In<double, 1> row_shares, Out<double, 1> shares,
+void find_moments_py(TreeArrays arrays, In<double, 1> row_shares, Out<double, 1> shares,
                   Out<double, 2> means, Out<double, 2> variances) {
   const Tree tree = tree_of(arrays);
   require(has_shape(shares, tree.n_nodes()), "shares must have shape (n_nodes,)");
@@ -198,7 +197,7 @@ void find_moments(TreeArrays arrays, In<double, 1> row_shares, Out<double, 1> sh
             "means and variances must have shape (n_nodes, d)");
   require_rows(std::get<1>(arrays), row_shares.shape(0));
   nb::gil_scoped_release release;
-  NodeMoments(tree, row_shares.data(), shares.data(), means.data(), variances.data()).run();
+  find_moments(tree, row_shares.data(), shares.data(), means.data(), variances.data());
 }
 
 // The tree may have leaves of any size; means: (n_nodes, d) and squared_radii: (n_nodes,) in units;
@@ -220,10 +219,10 @@ void find_units_py(TreeArrays arrays, In<double, 2> means, In<double, 1> squared
   require(int64_t(n) + tree.n_nodes() <= std::numeric_limits<int32_t>::max(),
           "too many points for 32-bit numbers of units");
   const Exclusions exclusions = exclusions_of(tree, q, excluded);
-  const CoarseTree coarse{tree, means.data(), squared_radii.data(), int64_t(n)};
+  const CoarseTree coarse{tree, means.data(), squared_radii.data(), places.data(), int64_t(n)};
   nb::gil_scoped_release release;
-  lsgp::find_units(coarse, places.data(), queries.data(), int64_t(q), squared_limits.data(),
-                   exclusions, int64_t(m), units.data());
+  find_units(coarse, queries.data(), int64_t(q), squared_limits.data(), exclusions, int64_t(m),
+             units.data());
 }
 
 int64_t n_groups(int64_t n_leaves) { return Groups(n_leaves).n_groups; }
@@ -243,6 +242,6 @@ void bind_tree(nb::module_ &m) {
   define(m, "find_nearest", &find_nearest_py);
   define(m, "find_within", &find_within_py);
   define(m, "sum_nodes", &sum_nodes_py);
-  define(m, "find_moments", &find_moments);
+  define(m, "find_moments", &find_moments_py);
   define(m, "find_units", &find_units_py);
 }

@@ -2,15 +2,14 @@
 // The points of a tree in half a byte per input: what an approximate search scans.
 //
 // A half code is a point's place in the box of its group in fifteenths, so that inputs of two
-// values, as of categories, have no error. There are sixteen squared differences from a query per input and group; they are tabulated, in
-// a byte each, and an instruction looks up those of 32 points at once. The whole codes, a point's
-// next to each other, are for the few points that may be near by these sums.
+// values, as of categories, have no error. There are sixteen squared differences from a query per
+// input and group; they are tabulated, in a byte each, and an instruction looks up those of 32
+// points at once. The whole codes, a point's next to each other, are for the few points that may be
+// near by these sums.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "codes.h"

@@ -11,47 +11,39 @@
 #include <vector>
 
 #include "candidates.h"
-#include "coded_boxes.h"
 #include "codes.h"
-#include "query.h"
 #include "search.h"
 
 namespace lsgp {
 
-// The n_kept nearest by their codes so far, and a few more, as in `NearestFound`.
-class RoughFound {
+// The nearest by their codes so far.
+class RoughFound : public Least<Rough> {
  public:
   // Squared distances by codes above which points are dropped, and boxes.
   float limit = 0, bound = 0;
 
   explicit RoughFound(double reach) : reach(reach) {}
   // room: the most that are added before it is told so
-  void start(int64_t n_kept_, int64_t room) {
-    n_kept = n_kept_, patience = n_kept + std::max<int64_t>(n_kept / 2, 32);
-    found.resize(patience + room);
-    scratch.resize(patience + room);
-    count = 0, limit = bound = float(INFINITE);
+  void start(int64_t n_kept, int64_t room) {
+    Least::start(n_kept, 32, room);
+    limit = bound = float(INFINITE);
   }
-  void add(Rough rough) { found[count++] = rough; }
   void some_added() {
-    if (count >= patience || (count >= n_kept && limit == float(INFINITE))) keep_nearest();
+    if (is_time(limit < float(INFINITE))) keep_nearest();
   }
   // In no order.
   const Rough *finish(int64_t &n_found) {
-    if (count > n_kept) keep_nearest();
+    if (count > k) keep_nearest();
     n_found = count;
     return found.data();
   }
 
  private:
   const double reach;
-  int64_t n_kept = 0, patience = 0, count = 0;
-  std::vector<Rough> found, scratch;
 
   void keep_nearest() {
-    limit = distance_of(select(found.data(), count, n_kept, scratch.data()));
+    limit = distance_of(keep_least());
     bound = float(reach * limit);
-    count = n_kept;
   }
 };
 

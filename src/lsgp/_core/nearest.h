@@ -9,25 +9,21 @@
 // than the codes moved it. If that is still beyond the last of the wanted among those kept, by
 // exact distances in all inputs, these are the nearest of all. If not, the plain search has the
 // last word, and more are kept for the queries that follow. So the neighbors are the same.
-//
-// Microseconds per query, 64 neighbors, normal inputs, without codes and by them:
-//     100,000 rows of 128 inputs, of which 10 matter (others: lengthscale 30)   780   210
-//     100,000 rows of 16 inputs                                                 440   220
-//     a million rows of 8 inputs                                                250   110
-//     a million rows of 16 inputs                                              3400  2300
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <vector>
 
 #include "candidates.h"
-#include "coded_search.h"
-#include "query.h"
+#include "codes.h"
+#include "leaf_walk.h"
 #include "search.h"
+#include "simd.h"
 
 namespace lsgp {
 
@@ -39,8 +35,7 @@ constexpr int64_t FEWEST_SCANNED = 48;
 // To make the codes of a leaf takes as long as they save in scanning it so many times.
 constexpr int64_t SCANS_THAT_PAY = 16;
 // Their mean tells how many others will scan, as if so many queries had scanned none before: a few
-// that are far from all points are no reason. (By the last query alone, 100,000 rows of 4 inputs
-// took 16 microseconds instead of 11.)
+// that are far from all points are no reason.
 constexpr int64_t N_BEFORE = 15;
 // Bytes of codes. Each call makes its own, in each of its threads, beside all that memory is
 // planned for.
@@ -112,6 +107,92 @@ class LeadingCodes {
   }
 };
 
+// The nearest points by their codes. Of each leaf that is no farther than the farthest point kept so
+// far, all codes are scanned.
+template <bool SCALED> class CodedSearch {
+ public:
+  // The most by which codes moved a point or a box, in all that was opened.
+  float error = 0;
+
+  // factor: (m,) of the inputs that have codes, or null where SCALED is false
+  CodedSearch(const CodedTree &coded, const double *factor)
+      : coded(coded), tree(coded.tree),
+        walk({tree.n_leaves, coded.m, coded.boxes, coded.bounds, coded.codes, coded.m * tree.L},
+             1.0, factor) {}
+
+  double unit() const { return walk.unit; }
+  // Squared distance by codes above which points and boxes were dropped, of the last search.
+  float limit() const { return walk.kept.limit; }
+
+  // Places in the tree of the n_kept nearest by their codes, in no order.
+  // query: in the inputs that have codes; whole: in all, which tells what it admits
+  const Rough *find(const Query &query, const Query &whole_, int64_t n_kept, int64_t &n_found) {
+    whole = &whole_, error = 0;
+    walk.kept.start(n_kept, tree.L);
+    walk.run(query, *this);
+    return walk.kept.finish(n_found);
+  }
+
+ private:
+  friend class LeafWalk<SCALED>;
+  static constexpr int W = Simd<float>::W;
+  static constexpr int64_t N_AHEAD = 2;
+
+  const CodedTree coded;
+  const Tree tree;
+  LeafWalk<SCALED> walk;
+  const Query *whole = nullptr;
+
+  void push_below(int64_t node, const Query &query) { walk.push_children(node, query); }
+
+  void enter(const float *, float squared_diagonal) {
+    error = std::max(error, 0.5f * std::sqrt(squared_diagonal));  // codes are rounded
+  }
+
+  void end_scan(const Query &) {}
+
+  void scan(const NearLeaf &leaf, const Query &query) {
+    constexpr int U = W == 4 ? 4 : 64 / W < 8 ? 64 / W : 8;  // vectors in flight
+    const int64_t m = coded.m, d = tree.d, L = tree.L;
+    const float *width = walk.metrics() + leaf.opened * 2 * m, *at = width + m;
+    const uint8_t *code = coded.codes + leaf.leaf * m * L;
+    const int32_t *order = tree.order + leaf.leaf * L;
+    for (int64_t begin = 0; begin < L; begin += U * W) {
+      VecF sums[U] = {};
+      uint64_t passed = 0;
+      // Of many inputs the widest first, until no point is left: see `scan_leaf`.
+      const int64_t size = query.by_spread ? N_AT_A_TIME : m;
+      for (int64_t i = 0; i < m;) {
+        for (const int64_t stop = std::min(i + size, m); i < stop; i++) {
+          const int64_t j = query.by_spread ? query.by_spread[i] : i;
+          const VecF w = splat(width[j]), q = splat(at[j]);
+#pragma GCC unroll 8
+          for (int u = 0; u < U; u++) {
+            const VecF gap = load_codes(code + j * L + begin + u * W) * w - q;
+            sums[u] += gap * gap;
+          }
+        }
+        passed = 0;
+#pragma GCC unroll 8
+        for (int u = 0; u < U; u++)
+          passed |= uint64_t(true_lanes(sums[u] < splat(limit()))) << (u * W);
+        if (!passed) break;
+      }
+      float distances[U * W];
+      std::memcpy(distances, sums, sizeof distances);
+      for (; passed; passed &= passed - 1) {
+        const int l = __builtin_ctzll(passed);
+        const int64_t place = leaf.leaf * L + begin + l;
+        const int32_t row = order[begin + l];
+        const double *point = tree.leaves + leaf.leaf * d * L + begin + l;
+        if (whole->admits(row, point, d, L))
+          walk.kept.add(rough_of(distances[l], uint32_t(place)));
+      }
+    }
+    walk.kept.some_added();
+  }
+};
+
 template <bool SCALED> class ProvedSearch {
  public:
   ProvedSearch(const Tree &tree, const double *factor, int64_t k)
@@ -167,7 +248,11 @@ template <bool SCALED> class ProvedSearch {
     nearest.start(k, tree.d, tree.L);
     for (n_tried = 0; n_tried < count; n_tried += TOGETHER) {
       if (nearest.limit < least_square(distance_of(candidates[n_tried]))) break;
-      try_some(query, n_tried, count, nearest);
+      Candidate some[TOGETHER];
+      measure<SCALED>(tree, query, &candidates[n_tried], count - n_tried, some);
+      for (int64_t e = 0; e < std::min<int64_t>(TOGETHER, count - n_tried); e++)
+        if (nearest.admits(some[e])) nearest.add(some[e]);
+      nearest.leaf_done();
     }
     // With fewer, a distance by codes may have overflowed.
     const float limit = std::min(search_codes.limit(), std::numeric_limits<float>::max());
@@ -184,23 +269,10 @@ template <bool SCALED> class ProvedSearch {
     const double in_metric = least / search_codes.unit();  // whose square alone may overflow
     return least > 0 ? in_metric * in_metric : 0.0;
   }
-
-  void try_some(const Query &query, int64_t begin, int64_t count, NearestFound &nearest) {
-    int64_t places[TOGETHER];
-    double squares[TOGETHER];
-    for (int e = 0; e < TOGETHER; e++)
-      places[e] = uint32_t(candidates[std::min(begin + e, count - 1)]);
-    exact_distances<SCALED>(tree, query, places, squares);
-    for (int e = 0; e < TOGETHER && begin + e < count; e++) {
-      const Candidate candidate = candidate_of(squares[e], tree.order[places[e]]);
-      if (nearest.admits(candidate)) nearest.add(candidate);
-    }
-    nearest.leaf_done();
-  }
 };
 
 // queries: (q, d), in units; factor: (d,), or null where SCALED is false
-// neighbors: (q, k), written, -1 where there are fewer; distances: (q, k), squared, or null
+// neighbors, distances: as of `write_neighbors`
 template <bool SCALED>
 inline void find_nearest(const Tree &tree, const double *queries, int64_t q, const double *factor,
                          int64_t k, const Exclusions &exclusions, int32_t *neighbors,
@@ -231,16 +303,18 @@ inline void find_nearest(const Tree &tree, const double *queries, int64_t q, con
     if (is_coded) {
       by_codes->find(pack[0], found[0]);
     } else {
-      n_scanned = size == 1 ? search<SCALED>(tree, positions, pack[0], found[0])
-                            : search_pack<SCALED>(tree, positions, pack, found);
+      if (size == 1) {
+        n_scanned = search<SCALED>(tree, positions, pack[0], found[0]);
+      } else {
+        PackSeeker<SCALED> seeker(tree, pack, found);
+        walk(tree, positions, seeker);
+        n_scanned = seeker.n_scanned / PACK;
+      }
       n_plain += size, n_scanned_by_all += size * n_scanned;
     }
     for (int64_t p = 0; p < size; p++) {
-      const int64_t i = sorted[begin + p], count = found[p].finish();
-      for (int64_t r = 0; r < k; r++) {
-        neighbors[i * k + r] = r < count ? row_of(found[p][r]) : -1;
-        if (distances) distances[i * k + r] = r < count ? distance_of(found[p][r]) : INFINITE;
-      }
+      const int64_t count = found[p].finish();
+      write_neighbors(found[p].data(), count, sorted[begin + p], k, neighbors, distances);
     }
   }
 }

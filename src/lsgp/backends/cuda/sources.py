@@ -15,7 +15,7 @@ from lsgp import _core
 
 _FOLDERS = (Path(__file__).parent / "source", Path(_core.__file__).parent)
 
-_NUMBERS = ("numbers.cuh", "formulas.h", "losses.h", "problem.h", "problem.cuh", "threads.cuh")
+_NUMBERS = ("threads.cuh", "numbers.cuh", "formulas.h", "losses.h", "problem.h", "problem.cuh")
 _WARP = (*_NUMBERS, "warp_system.cuh")
 _SYSTEM = ("tiles.cuh", "cholesky.cuh", "system.cuh")
 
@@ -27,8 +27,8 @@ PARTS = {
     "coefficients": (*_NUMBERS, *_SYSTEM, "coefficients_kernel.cuh"),
     "score": (*_NUMBERS, *_SYSTEM, "score.cuh", "score_kernel.cuh"),
     "dense": ("numbers.cuh", "formulas.h", "dense_kernel.cuh"),
-    "search": ("threads.cuh", "tree.cuh", "search.cuh"),
-    "coarse": ("threads.cuh", "tree.cuh", "coarse.cuh"),
+    "search": ("threads.cuh", "tree.h", "tree.cuh", "search.cuh"),
+    "coarse": ("threads.cuh", "tree.h", "tree.cuh", "coarse.cuh"),
 }
 
 

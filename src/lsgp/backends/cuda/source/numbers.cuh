@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What formulas.h, losses.h and problem.h ask of a number, on a device; pasted before them. In single precision
-// the special function units are as exact as the formulas need: exp and sqrt are off by 2 units in
+// What formulas.h, losses.h and problem.h ask of a number, on a device; pasted before them; and small
+// tiles of numbers. In single precision the special function units are as exact as the formulas need: exp and sqrt are off by 2 units in
 // the last place, and exp by the rounding of its argument. In double precision both are off by less
 // than 2 units too; the library's, which know every special case, have twice the instructions, and
 // are there once for each entry of a matrix that is in registers.
 #pragma once
-
-#define LSGP_ON_DEVICE
 
 #ifndef LSGP_EMULATED
 namespace std {  // what losses.h calls by this name
@@ -70,15 +68,49 @@ inline float inverse_sqrt(float x) {
 inline double inverse_sqrt(double x) { return rsqrt(x); }
 #endif
 
-// Four numbers that are read and written at once.
-template <class T> struct alignas(16) Four {
-  T at[4];
+// Numbers that are read and written at once.
+template <class T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Several {
+  T at[N];
 };
-template <class T> struct alignas(2 * sizeof(T)) Two {
-  T at[2];
-};
-template <class T> inline Four<T> load_four(const T *p) {
-  return *reinterpret_cast<const Four<T> *>(p);
+template <class T> using Four = Several<T, 4>;
+template <int N, class T> inline Several<T, N> load_several(const T *p) {
+  return *reinterpret_cast<const Several<T, N> *>(p);
+}
+template <class T> inline Four<T> load_four(const T *p) { return load_several<4>(p); }
+
+constexpr int TILE = 4, TILE_SIZE = 16;  // by columns
+
+// Of a diagonal tile, whose diagonal keeps 1/L. A pivot that is not a finite number above `smallest`
+// is a failure, and work goes on with 1; `least` becomes the least of the others.
+template <class T> inline void factor_tile(T *c, T smallest, bool &failed, T &least) {
+#pragma unroll
+  for (int b = 0; b < TILE; b++) {
+    T pivot = c[b * TILE + b];
+#pragma unroll
+    for (int k = 0; k < b; k++) pivot -= c[k * TILE + b] * c[k * TILE + b];
+    const bool good = pivot > smallest && pivot - pivot == T(0);
+    failed = failed || !good;
+    least = good && pivot < least ? pivot : least;
+    const T inverse = good ? inverse_sqrt(pivot) : T(1);
+    c[b * TILE + b] = inverse;
+#pragma unroll
+    for (int a = b + 1; a < TILE; a++) {
+      T value = c[b * TILE + a];
+#pragma unroll
+      for (int k = 0; k < b; k++) value -= c[k * TILE + a] * c[k * TILE + b];
+      c[b * TILE + a] = value * inverse;
+    }
+  }
+}
+
+// x <- x L⁻ᵀ for a factored diagonal tile.
+template <class T> inline void solve_row(T *x, const T *L) {
+#pragma unroll
+  for (int b = 0; b < TILE; b++) {
+#pragma unroll
+    for (int k = 0; k < b; k++) x[b] -= x[k] * L[k * TILE + b];
+    x[b] *= L[b * TILE + b];
+  }
 }
 
 }  // namespace lsgp

@@ -55,10 +55,8 @@ template <class T> struct Workspace {
   }
 };
 
-// What all threads learn together of the neighbors, in one reduction each: each is two barriers.
-
-// The farthest neighbor, of several as far the first, and whether a squared distance is NaN or
-// infinite.
+// What all threads learn together of the neighbors, in one reduction each, which is two barriers: the
+// farthest neighbor, of several as far the first, and whether a squared distance is NaN or infinite;
 template <class T> struct Farthest {
   T r2;
   int row, is_bad;
@@ -68,11 +66,8 @@ template <class T> struct Farthest {
     return {is_second ? b.r2 : a.r2, is_second ? b.row : a.row, a.is_bad | b.is_bad};
   }
 };
-template <class T> inline Farthest<T> of_partner(Farthest<T> own, int bits) {
-  return {of_partner(own.r2, bits), of_partner(own.row, bits), of_partner(own.is_bad, bits)};
-}
 
-// Sums over the points in the system, and the last of them.
+// sums over the points in the system, and the last of them.
 template <class T> struct Counted {
   T weights, r2, points;
   int last;
@@ -82,10 +77,6 @@ template <class T> struct Counted {
             a.last > b.last ? a.last : b.last};
   }
 };
-template <class T> inline Counted<T> of_partner(Counted<T> own, int bits) {
-  return {of_partner(own.weights, bits), of_partner(own.r2, bits), of_partner(own.points, bits),
-          of_partner(own.last, bits)};
-}
 
 template <class T> struct LocalSystem {
   typedef Limits<T> L;

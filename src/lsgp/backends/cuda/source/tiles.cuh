@@ -7,7 +7,7 @@
 
 namespace lsgp {
 
-constexpr int TILE = 4, TILE_SIZE = 16, TILE_STRIDE = LSGP_MATRIX_SHARED ? 20 : 16;
+constexpr int TILE_STRIDE = LSGP_MATRIX_SHARED ? 20 : 16;
 
 // Numbers of elements: shared memory has few.
 #if LSGP_MATRIX_SHARED
@@ -22,8 +22,8 @@ template <class T> struct Triangle {
   int n_rhs_tiles;  // tile rows of right-hand sides below it
   int most_tiles;   // tile rows of the matrix that there is room for, before the right-hand sides
 
-  // Right-hand sides do not follow the last row in use but all that there is room for: the kernel for
-  // m = 256 has 253 registers then, and 2.06 million solves a second; else 209, and 1.91.
+  // Right-hand sides do not follow the last row in use but all that there is room for: with it, the
+  // compiler of CUDA finds more use for registers, and large systems are solved faster.
   T *row(int I) const {
     const Place most = most_tiles, above = I < n_tiles
         ? Place(I) * (I + 1) / 2
@@ -78,18 +78,19 @@ struct TriangleWalk {
   }
 };
 
-template <class T> inline void load_tile(T *c, const T *tile) {
+// The first N columns of a tile.
+template <int N = TILE, class T> inline void load_tile(T *c, const T *tile) {
 #pragma unroll
-  for (int b = 0; b < TILE; b++) {
+  for (int b = 0; b < N; b++) {
     const Four<T> column = load_four(tile + b * TILE);
 #pragma unroll
     for (int a = 0; a < TILE; a++) c[b * TILE + a] = column.at[a];
   }
 }
 
-template <class T> inline void store_tile(T *tile, const T *c) {
+template <int N = TILE, class T> inline void store_tile(T *tile, const T *c) {
 #pragma unroll
-  for (int b = 0; b < TILE; b++) {
+  for (int b = 0; b < N; b++) {
     Four<T> column;
 #pragma unroll
     for (int a = 0; a < TILE; a++) column.at[a] = c[b * TILE + a];
@@ -97,48 +98,16 @@ template <class T> inline void store_tile(T *tile, const T *c) {
   }
 }
 
-// Of a diagonal tile, whose diagonal keeps 1/L. A pivot that is not a finite number above `smallest`
-// is a failure, and work goes on with 1; `least` becomes the least of the others.
-template <class T> inline void factor_tile(T *c, T smallest, bool &failed, T &least) {
-#pragma unroll
-  for (int b = 0; b < TILE; b++) {
-    T pivot = c[b * TILE + b];
-#pragma unroll
-    for (int k = 0; k < b; k++) pivot -= c[k * TILE + b] * c[k * TILE + b];
-    const bool good = pivot > smallest && pivot - pivot == T(0);
-    failed = failed || !good;
-    least = good && pivot < least ? pivot : least;
-    const T inverse = good ? inverse_sqrt(pivot) : T(1);
-    c[b * TILE + b] = inverse;
-#pragma unroll
-    for (int a = b + 1; a < TILE; a++) {
-      T value = c[b * TILE + a];
-#pragma unroll
-      for (int k = 0; k < b; k++) value -= c[k * TILE + a] * c[k * TILE + b];
-      c[b * TILE + a] = value * inverse;
-    }
-  }
-}
-
-// c -= x yᵀ over one tile each.
-template <class T> inline void subtract_product(T *c, const T *x, const T *y) {
+// c -= x yᵀ over one tile each, of the first N columns.
+template <int N = TILE, class T> inline void subtract_product(T *c, const T *x, const T *y) {
 #pragma unroll
   for (int k = 0; k < TILE; k++) {
-    const Four<T> left = load_four(x + k * TILE), right = load_four(y + k * TILE);
+    const Four<T> left = load_four(x + k * TILE);
+    const Several<T, N> right = load_several<N>(y + k * TILE);
 #pragma unroll
-    for (int b = 0; b < TILE; b++)
+    for (int b = 0; b < N; b++)
 #pragma unroll
       for (int a = 0; a < TILE; a++) c[b * TILE + a] -= left.at[a] * right.at[b];
-  }
-}
-
-// x <- x L⁻ᵀ for a factored diagonal tile.
-template <class T> inline void solve_row(T *x, const T *L) {
-#pragma unroll
-  for (int b = 0; b < TILE; b++) {
-#pragma unroll
-    for (int k = 0; k < b; k++) x[b] -= x[k] * L[k * TILE + b];
-    x[b] *= L[b * TILE + b];
   }
 }
 

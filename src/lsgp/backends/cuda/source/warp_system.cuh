@@ -312,14 +312,15 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
         if (a == b) value += extra[s];
         D[b * W + a] = from_lane(value, owner_of(p, a));
       }
-    factor_block(D);
+    factor_tile(D, mean_diagonal * L::SMALLEST_PIVOT, failed, least);
     T of_y[W], of_k[W];
 #pragma unroll
-    for (int a = 0; a < W; a++) {
-      T v = from_lane(y[s], owner_of(p, a)), w = from_lane(k[s], owner_of(p, a));
+    for (int a = 0; a < W; a++)
+      of_y[a] = from_lane(y[s], owner_of(p, a)), of_k[a] = from_lane(k[s], owner_of(p, a));
+    solve_row(of_y, D);
+    solve_row(of_k, D);
 #pragma unroll
-      for (int b = 0; b < a; b++) v -= D[b * W + a] * of_y[b], w -= D[b * W + a] * of_k[b];
-      of_y[a] = v * D[a * W + a], of_k[a] = w * D[a * W + a];
+    for (int a = 0; a < W; a++) {
       if (KEEPS && lane == owner_of(p, a)) {
         inverse[s] = D[a * W + a];
         of_y_kept[s] = of_y[a], of_k_kept[s] = of_k[a];
@@ -328,14 +329,10 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
       yk += of_y[a] * of_k[a];
       kk += of_k[a] * of_k[a];
     }
+    if (in_low) solve_row(low, D);
+    solve_row(high, D);
 #pragma unroll
     for (int b = 0; b < W; b++) {
-#pragma unroll
-      for (int c = 0; c < b; c++) {
-        if (in_low) low[b] -= low[c] * D[c * W + b];
-        high[b] -= high[c] * D[c * W + b];
-      }
-      low[b] *= D[b * W + b], high[b] *= D[b * W + b];
       if (in_low) {
         // Where the slot is the high row's, it stays so.
         entry(true, j + b) = is_low(j + b) ? low[b] : entry(true, j + b);
@@ -344,28 +341,6 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
       const bool is_slot = HAS_LOW && j >= 32;
       entry(false, j + b) = is_slot && is_low(63 - j - b) ? entry(false, j + b) : high[b];
       y[HIGH] -= high[b] * of_y[b], k[HIGH] -= high[b] * of_k[b];
-    }
-  }
-  void factor_block(T *D) {
-    constexpr int W = PANEL_WIDTH;
-    const T smallest = mean_diagonal * L::SMALLEST_PIVOT;
-#pragma unroll
-    for (int b = 0; b < W; b++) {
-      T pivot = D[b * W + b];
-#pragma unroll
-      for (int c = 0; c < b; c++) pivot -= D[c * W + b] * D[c * W + b];
-      const bool good = pivot > smallest && pivot - pivot == T(0);
-      failed = failed || !good;
-      least = good && pivot < least ? pivot : least;
-      const T inverse = good ? inverse_sqrt(pivot) : T(1);
-      D[b * W + b] = inverse;
-#pragma unroll
-      for (int a = b + 1; a < W; a++) {
-        T value = D[b * W + a];
-#pragma unroll
-        for (int c = 0; c < b; c++) value -= D[c * W + a] * D[c * W + b];
-        D[b * W + a] = value * inverse;
-      }
     }
   }
 
