@@ -29,12 +29,8 @@ template <bool SCALED> class NearSearch {
  public:
   // factor: (d,), or null where SCALED is false
   NearSearch(const HalfCodedTree &coded, double reach, const double *factor)
-      : coded(coded), tree(coded.tree),
-        walk({tree.n_leaves, tree.d, tree.boxes, coded.leaf_boxes, coded.halves,
-              tree.d * tree.L / 2},
-             reach, factor),
-        regions(walk.groups),
-        rounding(std::min(N_ERRORS * std::sqrt(float(tree.d) / 12), LEAST_SUM)),
+      : coded(coded), tree(coded.halves.tree), walk(coded.halves, reach, factor),
+        regions(walk.groups), rounding(std::min(N_ERRORS * std::sqrt(float(tree.d) / 12), LEAST_SUM)),
         in_region(2 * tree.d) {}
 
   // Places in the tree of the n_kept nearest by their codes, in no order.
@@ -139,7 +135,7 @@ template <bool SCALED> class NearSearch {
       group.size = 0;
     }
     const float most = std::min(farthest * group.scale + rounding, LARGEST_SUM);
-    const uint8_t *halves = coded.halves + first * d / 2;
+    const uint8_t *halves = coded.halves.codes + first * d / 2;
     const uint8_t *table = tables.data() + number * d * N_HALVES;
     HalfSums sums;
     // Of many inputs the widest first, until no point is left: see `scan_leaf`.
@@ -189,7 +185,7 @@ template <bool SCALED> class NearSearch {
     for (int64_t i = 0; i < n_near; i++) {
       const int64_t place = uint32_t(near[i]);
       const int32_t row = tree.order[place];
-      if (query.admits(row, tree.leaves + place / L * d * L + place % L, d, L))
+      if (query.admits(row, tree.point(place), d, L))
         walk.kept.add(near[i]);
     }
     walk.kept.some_added();
@@ -201,7 +197,7 @@ template <bool SCALED>
 inline void find_near(const HalfCodedTree &coded, double reach, const double *queries, int64_t q,
                       const double *factor, int64_t k, const Exclusions &exclusions,
                       int32_t *neighbors, double *distances) {
-  const Tree &tree = coded.tree;
+  const Tree &tree = coded.halves.tree;
   const LeafPositions positions(tree.n_leaves);
   const int64_t n_wanted = std::min(k, tree.n_leaves * tree.L);
   const std::vector<int32_t> by_spread = inputs_by_spread(tree, factor);
@@ -225,8 +221,7 @@ inline void find_near(const HalfCodedTree &coded, double reach, const double *qu
     nearest.resize(count + TOGETHER), scratch.resize(count);
     for (int64_t c = 0; c < count; c += TOGETHER) {
       for (int64_t e = c + 2 * TOGETHER; e < std::min(c + 3 * TOGETHER, count); e++) {
-        const int64_t place = uint32_t(found[e]);
-        const double *point = tree.leaves + place / tree.L * tree.d * tree.L + place % tree.L;
+        const double *point = tree.point(uint32_t(found[e]));
         for (int64_t j = 0; j < tree.d; j++) __builtin_prefetch(point + j * tree.L);
       }
       measure<SCALED>(tree, query, found + c, count - c, &nearest[c]);

@@ -45,13 +45,13 @@ struct Groups {
   }
 };
 
-// Codes of all inputs of a tree, or of m of them.
+// What a walk through the leaves of a tree reads, whose points have codes in m inputs.
 struct CodedTree {
   Tree tree;
-  const uint8_t *codes;   // (n_leaves, m, L)
-  const uint8_t *bounds;  // (n_groups, 2, m, GROUP) least and largest code of each leaf
-  const double *boxes;    // (n_nodes, 2, m) of the tree in the inputs that have codes
-  int64_t m;
+  const uint8_t *codes;       // (n_leaves, leaf_size)
+  const uint8_t *leaf_boxes;  // (n_groups, 2, m, GROUP) least and largest code of each leaf
+  const double *boxes;        // (n_nodes, 2, m) of the tree in these inputs
+  int64_t m, leaf_size;
 
   const double *box(int64_t node) const { return boxes + node * 2 * m; }
 };
@@ -84,16 +84,16 @@ inline void encode_leaf(const Tree &tree, int64_t leaf, const double *box, const
   }
 }
 
-// boxes: (n_nodes, 2, m), of these inputs, (m,); null: of all
-// codes, bounds: as above, written
+// boxes: (n_nodes, 2, m), of these inputs, (m,)
+// codes: (n_leaves, m, L), leaf_boxes: as above, written
 inline void encode_tree(const Tree &tree, const double *boxes, const int32_t *inputs, int64_t m,
-                        uint8_t *codes, uint8_t *bounds) {
+                        uint8_t *codes, uint8_t *leaf_boxes) {
   const Groups groups(tree.n_leaves);
-  std::fill(bounds, bounds + groups.n_groups * 2 * m * GROUP, 0);
+  std::fill(leaf_boxes, leaf_boxes + groups.n_groups * 2 * m * GROUP, 0);
   for (int64_t g = 0; g < groups.n_groups; g++) {
     int64_t count;
     const int64_t node = groups.first + g, first = groups.first_leaf(node, count);
-    uint8_t *least = bounds + g * 2 * m * GROUP, *largest = least + m * GROUP;
+    uint8_t *least = leaf_boxes + g * 2 * m * GROUP, *largest = least + m * GROUP;
     for (int64_t i = 0; i < count; i++)
       encode_leaf(tree, first + i, boxes + node * 2 * m, inputs, m, i,
                   codes + (first + i) * m * tree.L, least, largest);

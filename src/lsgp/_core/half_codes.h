@@ -39,10 +39,8 @@ struct Regions {
 };
 
 struct HalfCodedTree {
-  Tree tree;
-  const uint8_t *halves;       // (n_leaves * L / BLOCK, d, BLOCK / 2), points i and i + BLOCK / 2
+  CodedTree halves;  // codes: (n_leaves * L / BLOCK, d, BLOCK / 2), points i and i + BLOCK / 2
   const uint8_t *points;       // (n_leaves, L, d)
-  const uint8_t *leaf_boxes;   // (n_groups, 2, d, GROUP), in codes of the group's box
   const uint8_t *group_boxes;  // (n_regions, 2, d, GROUP), in codes of the region's box
 };
 

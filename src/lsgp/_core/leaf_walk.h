@@ -47,17 +47,6 @@ class RoughFound : public Least<Rough> {
   }
 };
 
-// What a walk reads of a tree whose points have codes in m inputs.
-struct WalkedTree {
-  int64_t n_leaves, m;
-  const double *boxes;        // (n_nodes, 2, m)
-  const uint8_t *leaf_boxes;  // (n_groups, 2, m, GROUP), in codes of the group's box
-  const uint8_t *codes;       // (n_leaves, leaf_size), those that are scanned
-  int64_t leaf_size;
-
-  const double *box(int64_t node) const { return boxes + node * 2 * m; }
-};
-
 // Where the walk comes by, a search does its part:
 //   push_below(node, query)   what is below a node that is no group joins those to look at
 //   enter(metric, squares)    a group is opened; squares: of the diagonal of a code there
@@ -71,8 +60,8 @@ template <bool SCALED> class LeafWalk {
   RoughFound kept;
 
   // factor: (m,), or null where SCALED is false
-  LeafWalk(const WalkedTree &tree, double reach, const double *factor)
-      : groups(tree.n_leaves), unit(unit_of_codes(tree.boxes, tree.m, SCALED ? factor : nullptr)),
+  LeafWalk(const CodedTree &tree, double reach, const double *factor)
+      : groups(tree.tree.n_leaves), unit(unit_of_codes(tree.boxes, tree.m, SCALED ? factor : nullptr)),
         kept(reach), tree(tree) {}
 
   // What is kept is to be started before. Not inlined: within a whole search, registers were too
@@ -98,7 +87,7 @@ template <bool SCALED> class LeafWalk {
   // Groups that are scanned before others are looked at: what they hold tells which.
   static constexpr int N_FIRST = 8;
 
-  const WalkedTree tree;
+  const CodedTree tree;
   std::vector<FarNode> heap;
   std::vector<int64_t> to_open;
   NearLeaves leaves;
@@ -172,7 +161,7 @@ template <bool SCALED> class LeafWalk {
   template <class Search> static void scan_leaves(const Query &query, Search &search) {
     NearLeaves &leaves = search.walk.leaves;
     const RoughFound &kept = search.walk.kept;
-    const WalkedTree &tree = search.walk.tree;
+    const CodedTree &tree = search.walk.tree;
     leaves.sort();
     const int64_t size = tree.leaf_size;
     for (int64_t i = 0; i < leaves.size(); i++) {

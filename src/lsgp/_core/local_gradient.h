@@ -119,13 +119,8 @@ template <class T> struct LocalGradient : LocalSolver<T> {
   }
 
   V gathered(int k, V e, V slope) const {
-    const V sum = moment(coefficient(), k) + (problem.bandwidth > 0 ? V{} : e * farthest_z(k));
+    const V sum = moment(coefficient(), k) + (problem.bandwidth > 0 ? V{} : e * this->farthest_z(k));
     return (T(-2) * sum - slope) * problem.inverse_lengthscale[k];
-  }
-  V farthest_z(int k) const {
-    V z;
-    for (int l = 0; l < W; l++) z[l] = space.z[farthest[l] * problem.d + k][l];
-    return z;
   }
 
   // The slope that the targets show at the query, b zᵀα, and b zᵀβ.

@@ -117,11 +117,10 @@ template <class T> struct LocalScorer : LocalSolver<T> {
       if (problem.has_slope_apart)
         sum -= T(2 * problem.slope_precision) * space.by_trend[problem.has_constant_apart + k];
       V by_log_h2 = splat(T(-2.0 / d));
-      if (problem.bandwidth == 0)
-        for (int l = 0; l < W; l++) {
-          const T z = space.z[farthest[l] * d + k][l];
-          by_log_h2[l] = h2[l] > 0 ? T(-2) * z * z / h2[l] : T(0);
-        }
+      if (problem.bandwidth == 0) {
+        const V z = this->farthest_z(k);
+        by_log_h2 = h2 > zero ? T(-2) * z * z / h2 : zero;
+      }
       sum -= through_h * by_log_h2;
       if (problem.normalize)
         sum += (by_noise_variance - through_factor) * (T(0.5) * by_log_h2 + T(1.0 / d));

@@ -360,6 +360,12 @@ template <class T> struct LocalSolver {
       solve_transposed(space.A, x);
     }
   }
+  // Of the neighbor that sets the adaptive bandwidth.
+  V farthest_z(int k) const {
+    V z;
+    for (int l = 0; l < W; l++) z[l] = space.z[farthest[l] * problem.d + k][l];
+    return z;
+  }
   V total(const V *x) const {
     V sum = {};
     for (int i = 0; i < rows; i++) sum += x[i];

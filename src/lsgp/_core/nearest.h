@@ -17,6 +17,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "candidates.h"
@@ -41,8 +42,8 @@ constexpr int64_t N_BEFORE = 15;
 // planned for.
 constexpr int64_t LARGEST_CODES = int64_t(1) << 26;
 
-// The inputs that have codes, the widest first; empty: all, as they are, since fewer than half of
-// them would be left out.
+// The inputs that have codes: the widest, or all, as they are, where fewer than half of them would be
+// left out.
 inline std::vector<int32_t> leading_inputs(const Tree &tree, const double *factor) {
   const std::vector<Spread> spreads = spreads_of(tree, factor);
   double total = 0;
@@ -55,50 +56,32 @@ inline std::vector<int32_t> leading_inputs(const Tree &tree, const double *facto
     rest -= spreads[inputs.size()].square;
     inputs.push_back(spreads[inputs.size()].input);
   }
-  return {};
-}
-
-// Bytes of the codes of a tree.
-inline int64_t size_of_codes(const Tree &tree, const double *factor) {
-  const int64_t m = int64_t(leading_inputs(tree, factor).size());
-  return tree.n_leaves * tree.L * (m ? m : tree.d);
+  inputs.resize(tree.d);
+  std::iota(inputs.begin(), inputs.end(), 0);
+  return inputs;
 }
 
 // The codes of a tree in the inputs that matter to a metric.
-class LeadingCodes {
- public:
-  LeadingCodes(const Tree &tree, const double *factor) : inputs(leading_inputs(tree, factor)) {
-    const int64_t m = inputs.empty() ? tree.d : int64_t(inputs.size());
-    const int32_t *some = inputs.empty() ? nullptr : inputs.data();
-    codes.resize(tree.n_leaves * m * tree.L);
-    bounds.resize(Groups(tree.n_leaves).n_groups * 2 * m * GROUP);
-    if (some) {
-      boxes = gathered(tree.boxes, 2 * tree.n_nodes(), tree.d);
-      if (factor) own_factor = gathered(factor, 1, tree.d);
-    }
-    coded = {tree, codes.data(), bounds.data(), some ? boxes.data() : tree.boxes, m};
-    encode_tree(tree, coded.boxes, some, m, codes.data(), bounds.data());
+struct LeadingCodes {
+  const std::vector<int32_t> inputs;
+  const std::vector<double> boxes, factor;  // (n_nodes, 2, m); (m,), empty if all are 1
+  std::vector<uint8_t> codes, bounds;
+  const CodedTree coded;
+
+  LeadingCodes(const Tree &tree, const double *factor)
+      : inputs(leading_inputs(tree, factor)),
+        boxes(of_rows(tree.boxes, 2 * tree.n_nodes(), tree.d)),
+        factor(of_rows(factor, factor ? 1 : 0, tree.d)),
+        codes(tree.n_leaves * inputs.size() * tree.L),
+        bounds(Groups(tree.n_leaves).n_groups * 2 * inputs.size() * GROUP),
+        coded{tree, codes.data(), bounds.data(), boxes.data(), int64_t(inputs.size()),
+              int64_t(inputs.size()) * tree.L} {
+    encode_tree(tree, boxes.data(), inputs.data(), coded.m, codes.data(), bounds.data());
   }
   LeadingCodes(const LeadingCodes &) = delete;
 
-  CodedTree coded;
-
-  const double *factor_of(const double *factor) const {
-    return own_factor.empty() ? factor : own_factor.data();
-  }
-  // point: (d,); returns it, or what is written to own, (m,)
-  const double *in_own(const double *point, std::vector<double> &own) const {
-    if (inputs.empty()) return point;
-    for (size_t i = 0; i < inputs.size(); i++) own[i] = point[inputs[i]];
-    return own.data();
-  }
-
- private:
-  const std::vector<int32_t> inputs;
-  std::vector<uint8_t> codes, bounds;
-  std::vector<double> boxes, own_factor;
-
-  std::vector<double> gathered(const double *rows, int64_t n, int64_t d) const {
+  // These inputs of rows (n, d).
+  std::vector<double> of_rows(const double *rows, int64_t n, int64_t d) const {
     std::vector<double> own;
     own.reserve(n * inputs.size());
     for (int64_t r = 0; r < n; r++)
@@ -116,9 +99,7 @@ template <bool SCALED> class CodedSearch {
 
   // factor: (m,) of the inputs that have codes, or null where SCALED is false
   CodedSearch(const CodedTree &coded, const double *factor)
-      : coded(coded), tree(coded.tree),
-        walk({tree.n_leaves, coded.m, coded.boxes, coded.bounds, coded.codes, coded.m * tree.L},
-             1.0, factor) {}
+      : coded(coded), tree(coded.tree), walk(coded, 1.0, factor) {}
 
   double unit() const { return walk.unit; }
   // Squared distance by codes above which points and boxes were dropped, of the last search.
@@ -197,19 +178,19 @@ template <bool SCALED> class ProvedSearch {
  public:
   ProvedSearch(const Tree &tree, const double *factor, int64_t k)
       : tree(tree), positions(tree.n_leaves), leading(tree, factor),
-        factor(leading.factor_of(factor)), search_codes(leading.coded, this->factor), k(k),
-        n_kept(k + k / 4 + 8), own(leading.coded.m) {
-    const CodedTree &part = leading.coded;
-    const Tree boxes{nullptr, nullptr, part.boxes, tree.n_leaves, part.m, tree.L};
-    by_spread = inputs_by_spread(boxes, this->factor);
-  }
+        factor(SCALED ? leading.factor.data() : nullptr),
+        search_codes(leading.coded, this->factor), k(k), n_kept(k + k / 4 + 8),
+        own(leading.coded.m),
+        by_spread(inputs_by_spread({nullptr, nullptr, leading.boxes.data(), tree.n_leaves,
+                                    leading.coded.m, tree.L}, this->factor)) {}
 
   // Whether the codes of few points more than are wanted tell which are nearest.
   bool pays() const { return is_few(n_kept); }
 
   void find(const Query &query, NearestFound &nearest) {
     Query part = query;
-    part.z = leading.in_own(query.z, own);
+    for (size_t i = 0; i < own.size(); i++) own[i] = query.z[leading.inputs[i]];
+    part.z = own.data();
     part.factor = factor;
     part.by_spread = by_spread.empty() ? nullptr : by_spread.data();
     for (int64_t n_tried, n = n_kept; is_few(n); n *= 2) {
@@ -232,7 +213,7 @@ template <bool SCALED> class ProvedSearch {
   const int64_t k;
   int64_t n_kept;
   std::vector<double> own;
-  std::vector<int32_t> by_spread;
+  const std::vector<int32_t> by_spread;
   std::vector<Rough> candidates, scratch;
 
   bool is_few(int64_t n) const { return n <= 8 * k + 64; }
@@ -290,7 +271,7 @@ inline void find_nearest(const Tree &tree, const double *queries, int64_t q, con
   for (int64_t begin = 0, size; begin < q; begin += size) {
     if (!by_codes && n_plain && n_scanned_by_all >= FEWEST_SCANNED * (n_plain + N_BEFORE) &&
         (q - begin) * (n_scanned_by_all / n_plain) >= SCANS_THAT_PAY * tree.n_leaves &&
-        size_of_codes(tree, factor) <= LARGEST_CODES)
+        tree.n_leaves * tree.L * int64_t(leading_inputs(tree, factor).size()) <= LARGEST_CODES)
       by_codes = std::make_unique<ProvedSearch<SCALED>>(tree, factor, n_wanted);
     const bool is_coded = by_codes && by_codes->pays();
     // A pack visits the leaves in an order that is good for none of its queries, and pays only

@@ -150,22 +150,20 @@ inline void sum_pairs(const double *inverse, const double *by_r2, const double *
         column_pairs += P[a];
       }
       store(pairs.at(0, j), column_pairs);
-      for (int64_t k = 0; k < d; ++k) {
-        const VecD other = load(columns.at(k, j));
-        VecD column = load(pairs_by_z.at(k, j));
-        for (int64_t a = 0; a < size; ++a) {
-          column += P[a] * z[(first + a) * d + k];
-          row_pairs_by_z[a * d + k] += P[a] * other;
+      // Products with z of these rows and of the columns.
+      const auto multiply = [&](const VecD *M, Columns &of_columns, VecD *of_rows) {
+        for (int64_t k = 0; k < d; ++k) {
+          const VecD other = load(columns.at(k, j));
+          VecD column = load(of_columns.at(k, j));
+          for (int64_t a = 0; a < size; ++a) {
+            column += M[a] * z[(first + a) * d + k];
+            of_rows[a * d + k] += M[a] * other;
+          }
+          store(of_columns.at(k, j), column);
         }
-        store(pairs_by_z.at(k, j), column);
-        if (!sums.by_z) continue;
-        column = load(by_z.at(k, j));
-        for (int64_t a = 0; a < size; ++a) {
-          column += G[a] * z[(first + a) * d + k];
-          row_by_z[a * d + k] += G[a] * other;
-        }
-        store(by_z.at(k, j), column);
-      }
+      };
+      multiply(P, pairs_by_z, row_pairs_by_z);
+      if (sums.by_z) multiply(G, by_z, row_by_z);
     }
     for (int64_t a = 0; a < size; ++a) {
       const int64_t i = first + a;

@@ -294,7 +294,7 @@ inline void measure(const Tree &tree, const Query &query, const uint64_t *found,
   double squares[TOGETHER] = {};
   for (int c = 0; c < TOGETHER; c++) {
     const int64_t place = uint32_t(found[std::min<int64_t>(c, count - 1)]);
-    points[c] = tree.leaves + place / tree.L * tree.d * tree.L + place % tree.L;
+    points[c] = tree.point(place);
     rows[c] = tree.order[place];
   }
   for (int64_t j = 0; j < tree.d; j++) {

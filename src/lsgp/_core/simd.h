@@ -23,18 +23,11 @@
 
 namespace lsgp {
 
-template <class T> struct Simd;
-
-template <> struct Simd<double> {
-  typedef double Vec __attribute__((vector_size(LSGP_VECTOR_BYTES)));
-  typedef int64_t Int __attribute__((vector_size(LSGP_VECTOR_BYTES)));
-  static constexpr int W = LSGP_VECTOR_BYTES / 8;
-};
-
-template <> struct Simd<float> {
-  typedef float Vec __attribute__((vector_size(LSGP_VECTOR_BYTES)));
-  typedef int32_t Int __attribute__((vector_size(LSGP_VECTOR_BYTES)));
-  static constexpr int W = LSGP_VECTOR_BYTES / 4;
+template <class T> struct Simd {
+  typedef std::conditional_t<sizeof(T) == 8, int64_t, int32_t> Whole;
+  typedef T Vec __attribute__((vector_size(LSGP_VECTOR_BYTES)));
+  typedef Whole Int __attribute__((vector_size(LSGP_VECTOR_BYTES)));
+  static constexpr int W = LSGP_VECTOR_BYTES / sizeof(T);
 };
 
 typedef Simd<double>::Vec VecD;
@@ -67,32 +60,22 @@ template <class I> inline bool any(I mask) {
 }
 
 // Bit l is set where lane l of a comparison is true.
-inline unsigned true_lanes(Simd<double>::Int mask) {
 #if defined(__AVX512DQ__)
-  return _mm512_movepi64_mask((__m512i)mask);
+inline unsigned true_lanes(Simd<double>::Int x) { return _mm512_movepi64_mask((__m512i)x); }
+inline unsigned true_lanes(Simd<float>::Int x) { return _mm512_movepi32_mask((__m512i)x); }
 #elif defined(__AVX2__)
-  return _mm256_movemask_pd((__m256d)mask);
+inline unsigned true_lanes(Simd<double>::Int x) { return _mm256_movemask_pd((__m256d)x); }
+inline unsigned true_lanes(Simd<float>::Int x) { return _mm256_movemask_ps((__m256)x); }
 #elif defined(__SSE2__)
-  return _mm_movemask_pd((__m128d)mask);
+inline unsigned true_lanes(Simd<double>::Int x) { return _mm_movemask_pd((__m128d)x); }
+inline unsigned true_lanes(Simd<float>::Int x) { return _mm_movemask_ps((__m128)x); }
 #else
+template <class I> inline unsigned true_lanes(I x) {
   unsigned bits = 0;
-  for (int l = 0; l < Simd<double>::W; l++) bits |= unsigned(mask[l] & 1) << l;
+  for (unsigned l = 0; l < sizeof(I) / sizeof(x[0]); l++) bits |= unsigned(x[l] & 1) << l;
   return bits;
-#endif
 }
-inline unsigned true_lanes(Simd<float>::Int mask) {
-#if defined(__AVX512DQ__)
-  return _mm512_movepi32_mask((__m512i)mask);
-#elif defined(__AVX2__)
-  return _mm256_movemask_ps((__m256)mask);
-#elif defined(__SSE2__)
-  return _mm_movemask_ps((__m128)mask);
-#else
-  unsigned bits = 0;
-  for (int l = 0; l < Simd<float>::W; l++) bits |= unsigned(mask[l] & 1) << l;
-  return bits;
 #endif
-}
 
 // One instruction: compilers see that all lanes are asked for the same.
 inline VecD sqrt(VecD x) {

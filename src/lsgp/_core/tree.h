@@ -24,6 +24,8 @@ struct Tree {
 
   int64_t n_nodes() const { return 2 * n_leaves - 1; }
   const double *box(int64_t node) const { return boxes + node * 2 * d; }
+  // Coordinate j of the point at a place is at point(place)[j * L].
+  const double *point(int64_t place) const { return leaves + place / L * d * L + place % L; }
 };
 
 // Heap numbers of the leaves wrap around (the deepest level comes last), positions in memory go

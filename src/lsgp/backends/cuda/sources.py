@@ -17,15 +17,15 @@ _FOLDERS = (Path(__file__).parent / "source", Path(_core.__file__).parent)
 
 _NUMBERS = ("threads.cuh", "numbers.cuh", "formulas.h", "losses.h", "problem.h", "problem.cuh")
 _WARP = (*_NUMBERS, "warp_system.cuh")
-_SYSTEM = ("tiles.cuh", "cholesky.cuh", "system.cuh")
+_SYSTEM = ("cholesky.cuh", "system.cuh")
 
 #: The files of each module, in the order in which they need each other.
 PARTS = {
     "predict": (*_NUMBERS, *_SYSTEM, "predict_kernel.cuh"),
     "warp_predict": (*_WARP, "warp_predict_kernel.cuh"),
-    "warp_score": (*_WARP, "warp_score.cuh", "warp_score_kernel.cuh"),
+    "warp_score": (*_WARP, "warp_score.cuh"),
     "coefficients": (*_NUMBERS, *_SYSTEM, "coefficients_kernel.cuh"),
-    "score": (*_NUMBERS, *_SYSTEM, "score.cuh", "score_kernel.cuh"),
+    "score": (*_NUMBERS, *_SYSTEM, "score.cuh"),
     "dense": ("numbers.cuh", "formulas.h", "dense_kernel.cuh"),
     "search": ("threads.cuh", "tree.h", "tree.cuh", "search.cuh"),
     "coarse": ("threads.cuh", "tree.h", "tree.cuh", "coarse.cuh"),

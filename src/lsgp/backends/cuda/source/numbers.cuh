@@ -113,4 +113,14 @@ template <class T> inline void solve_row(T *x, const T *L) {
   }
 }
 
+// x <- L⁻ᵀ x, likewise.
+template <class T> inline void solve_column(T *x, const T *L) {
+#pragma unroll
+  for (int a = TILE - 1; a >= 0; a--) {
+#pragma unroll
+    for (int b = a + 1; b < TILE; b++) x[a] -= L[a * TILE + b] * x[b];
+    x[a] *= L[a * TILE + a];
+  }
+}
+
 }  // namespace lsgp

@@ -26,13 +26,10 @@ template <class T> struct Workspace {
   Triangle<T> A;
   int capacity;
 
-  // At least one tile: a query without neighbors still has a system, of rows that are out of it.
-  static int rows_of(int m) { return ((m > 1 ? m : 1) + TILE - 1) / TILE * TILE; }
-  static int rhs_tiles_of(int t, int a) { return (1 + t + a + TILE - 1) / TILE; }
-
   // `Shape.n_vectors` in workspace.py is the sum of what is taken here.
   Workspace(T *vectors, T *matrix, int m, int d, int t, int a, int n_solutions, bool gradient) {
-    capacity = rows_of(m);
+    // At least one tile: a query without neighbors still has a system, of rows that are out of it.
+    capacity = ((m > 1 ? m : 1) + TILE - 1) / TILE * TILE;
     T *p = vectors;
     auto take = [&p](int n) { T *q = p; p += n; return q; };
     z = take(capacity * d);
@@ -51,7 +48,7 @@ template <class T> struct Workspace {
     inverse = take(a);
     column = take(4 * t);
     slopes = take(gradient ? d : 0);
-    A = {matrix, capacity / TILE, rhs_tiles_of(t, a), capacity / TILE};
+    A = {matrix, capacity / TILE, (1 + t + a + TILE - 1) / TILE, capacity / TILE};
   }
 };
 
@@ -269,11 +266,11 @@ template <class T> struct LocalSystem {
   // By the lanes of a warp.
   T rhs_dot(int p, int q) const {
     T sum = 0;
-    for (int i = rank() % lane_width(); i < rows; i += lane_width()) sum += rhs(p, i) * rhs(q, i);
+    for (int i = rank() % WARP; i < rows; i += WARP) sum += rhs(p, i) * rhs(q, i);
     return reduce_lanes(sum, Sum{});
   }
-  int warp() const { return rank() / lane_width(); }
-  int n_warps() const { return n_threads() / lane_width(); }
+  int warp() const { return rank() / WARP; }
+  int n_warps() const { return n_threads() / WARP; }
 
   // Assemble and factor. A system that fails is to be solved again, with more digits or with the
   // trend apart; where there is nothing else to try, with growing jitter.
@@ -324,7 +321,7 @@ template <class T> struct LocalSystem {
       T value = rhs_dot(first + p, r < a ? first + r : r - a);
       if (r == p) value += problem.precision_of(p);
       if (r == a) value = basis_at_query(p) - value;
-      if (rank() % lane_width() == 0) space.gram[e] = value;
+      if (rank() % WARP == 0) space.gram[e] = value;
     }
     __syncthreads();
     for (int p = rank(); p < a; p += n_threads()) space.diagonal[p] = space.gram[p * a + p];
@@ -383,7 +380,7 @@ template <class T> struct LocalSystem {
   void summarize() {
     for (int j = warp(); j < problem.t; j += n_warps()) {
       T of_mean = rhs_dot(0, 1 + j), of_misfit = rhs_dot(1 + j, 1 + j);
-      if (rank() % lane_width()) continue;
+      if (rank() % WARP) continue;
       if (problem.has_constant_apart) of_mean += theta(j)[0];
       for (int p = 0; p < problem.n_apart(); p++)
         of_misfit += problem.precision_of(p) * theta(j)[p] * theta(j)[p];

@@ -22,10 +22,10 @@ typedef unsigned long long uint64_t;
 inline double product(double a, double b) { return __dmul_rn(a, b); }
 
 constexpr unsigned ALL_LANES = 0xffffffffu;
+constexpr int WARP = 32;
 
 inline int rank() { return int(threadIdx.x); }
 inline int n_threads() { return int(blockDim.x); }
-inline int lane_width() { return 32; }
 
 template <class V> inline V from_lane(V value, int lane) {
   return __shfl_sync(ALL_LANES, value, lane);

@@ -6,7 +6,6 @@
 
 namespace lsgp {
 
-constexpr int WARP = 32;
 constexpr int LARGEST_DEPTH = 40;  // of a tree whose rows are 32-bit numbers
 inline unsigned ballot(bool is_true) { return __ballot_sync(ALL_LANES, is_true); }
 inline int n_set(unsigned bits) { return __popc(bits); }

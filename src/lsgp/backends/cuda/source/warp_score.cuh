@@ -200,3 +200,25 @@ template <class T, int M> struct WarpScore : WarpSystem<T, M, true> {
 };
 
 }  // namespace lsgp
+
+// Loss and gradient of small systems, a warp for each target row.
+extern "C" __global__ void __launch_bounds__(LSGP_THREADS, LSGP_BLOCKS)
+    score_warp(LSGP_PROBLEM_ARGUMENTS(T), const int *targets, const int *neighbors,
+               long long n_queries, int m, int objective, double *loss, double *gradient,
+               int *status) {
+  typedef lsgp::WarpScore<T, LSGP_M> System;
+  LSGP_WARP_SYSTEM(System);
+  const long long row = targets[q];
+  const T *query = X + row * d;
+  double *of_query = gradient + q * (d + lsgp::N_SHARED_PARAMETERS);
+  system.measure(query, i_high, i_low);
+  system.weigh(i_high, i_low);
+  system.factor();
+  const int code = system.status();
+  system.back_substitute();
+  const double value = system.evaluate(lsgp::Objective(objective), y[row], noise[row], of_query);
+  system.differentiate(query, i_high, i_low, of_query);
+  if (lane) return;
+  loss[q] = value;
+  status[q] = code;
+}

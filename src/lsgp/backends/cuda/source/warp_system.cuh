@@ -76,33 +76,28 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
       for (int j = 0; j < 32; j += GROUP) add_squares(j, n);
     }
   }
-  // Scaled differences to the query, of some inputs.
+  // Scaled differences to the query, of some inputs; where rows are aligned, four at a time.
   void place_chunk(const T *query, int i_high, int i_low, int k0) {
+    if (problem.d % 4 == 0) place_inputs<4>(query, i_high, i_low, k0);
+    else place_inputs<1>(query, i_high, i_low, k0);
+  }
+  template <int N> void place_inputs(const T *query, int i_high, int i_low, int k0) {
     typedef WarpMemory<T, M> Memory;
     const int d = problem.d, n = d - k0 < Memory::CHUNK ? d - k0 : Memory::CHUNK;
     const T *high = i_high < 0 ? query : problem.X + (long long)i_high * d;
     const T *low = i_low < 0 ? query : problem.X + (long long)i_low * d;
     __syncwarp();
-    if (d % 4 == 0) {
-      for (int c = 0; c < n; c += 4) {
-        place(query, k0, c, load_four(high + k0 + c), high_row(lane));
-        if (HAS_LOW) place(query, k0, c, load_four(low + k0 + c), lane);
-      }
-    } else {
-      for (int c = 0; c < n; c++) {
-        place(query, k0, c, high[k0 + c], high_row(lane));
-        if (HAS_LOW) place(query, k0, c, low[k0 + c], lane);
-      }
+    for (int c = 0; c < n; c += N) {
+      place(query, k0, c, load_several<N>(high + k0 + c), high_row(lane));
+      if (HAS_LOW) place(query, k0, c, load_several<N>(low + k0 + c), lane);
     }
     __syncwarp();
   }
-  void place(const T *query, int k0, int c, T x, int row) {
-    memory.z[c * WarpMemory<T, M>::STRIDE + row] =
-        (x - query[k0 + c]) * problem.inverse_lengthscale[k0 + c];
-  }
-  void place(const T *query, int k0, int c, Four<T> x, int row) {
+  template <int N> void place(const T *query, int k0, int c, Several<T, N> x, int row) {
 #pragma unroll
-    for (int e = 0; e < 4; e++) place(query, k0, c + e, x.at[e], row);
+    for (int e = 0; e < N; e++)
+      memory.z[(c + e) * WarpMemory<T, M>::STRIDE + row] =
+          (x.at[e] - query[k0 + c + e]) * problem.inverse_lengthscale[k0 + c + e];
   }
   // Of n inputs, to the columns and slots from j on. Both rows of a slot, of which one is chosen at
   // the end: cheaper than choosing for every input.
@@ -360,3 +355,15 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
 };
 
 }  // namespace lsgp
+
+// What the kernels of warps begin with: a query for each, and its neighbors.
+#define LSGP_WARP_SYSTEM(System)                                                                  \
+  __shared__ __align__(16) lsgp::WarpMemory<T, LSGP_M> memory[LSGP_THREADS / 32];                 \
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;                                     \
+  const long long q = (long long)blockIdx.x * (LSGP_THREADS / 32) + warp;                         \
+  if (q >= n_queries) return;                                                                     \
+  const lsgp::Problem<T> problem = LSGP_PROBLEM(T);                                               \
+  const int *own = neighbors + q * m;                                                             \
+  const int high = System::high_row(lane);                                                        \
+  const int i_high = high < m ? own[high] : -1, i_low = lane < m ? own[lane] : -1;                \
+  System system(problem, memory[warp], lane)
