@@ -70,7 +70,7 @@ template <class V, class I> inline void factor_tile(V *c, V smallest, I &failed,
     for (int k = 0; k < b; k++) pivot -= c[k * TILE + b] * c[k * TILE + b];
     const I good = (pivot > smallest) & (pivot - pivot == zero);
     failed |= ~good;
-    least = good & (pivot < least) ? pivot : least;
+    least = (good & (pivot < least)) ? pivot : least;
     const V inverse = one / sqrt(good ? pivot : one);
     c[b * TILE + b] = inverse;
     for (int a = b + 1; a < TILE; a++) {

@@ -59,23 +59,25 @@ template <class I> inline bool any(I mask) {
   return std::memcmp(&mask, &zero, sizeof(I)) != 0;
 }
 
-// Bit l is set where lane l of a comparison is true.
-#if defined(__AVX512DQ__)
-inline unsigned true_lanes(Simd<double>::Int x) { return _mm512_movepi64_mask((__m512i)x); }
-inline unsigned true_lanes(Simd<float>::Int x) { return _mm512_movepi32_mask((__m512i)x); }
-#elif defined(__AVX2__)
-inline unsigned true_lanes(Simd<double>::Int x) { return _mm256_movemask_pd((__m256d)x); }
-inline unsigned true_lanes(Simd<float>::Int x) { return _mm256_movemask_ps((__m256)x); }
-#elif defined(__SSE2__)
-inline unsigned true_lanes(Simd<double>::Int x) { return _mm_movemask_pd((__m128d)x); }
-inline unsigned true_lanes(Simd<float>::Int x) { return _mm_movemask_ps((__m128)x); }
-#else
+// Bit l is set where lane l of a comparison is true. (One template, because compilers differ in which
+// type of integers a comparison has.)
 template <class I> inline unsigned true_lanes(I x) {
+  [[maybe_unused]] constexpr bool is_double = sizeof(x[0]) == 8;
+#if defined(__AVX512DQ__)
+  if constexpr (is_double) return _mm512_movepi64_mask((__m512i)x);
+  else return _mm512_movepi32_mask((__m512i)x);
+#elif defined(__AVX2__)
+  if constexpr (is_double) return _mm256_movemask_pd((__m256d)x);
+  else return _mm256_movemask_ps((__m256)x);
+#elif defined(__SSE2__)
+  if constexpr (is_double) return _mm_movemask_pd((__m128d)x);
+  else return _mm_movemask_ps((__m128)x);
+#else
   unsigned bits = 0;
   for (unsigned l = 0; l < sizeof(I) / sizeof(x[0]); l++) bits |= unsigned(x[l] & 1) << l;
   return bits;
-}
 #endif
+}
 
 // One instruction: compilers see that all lanes are asked for the same.
 inline VecD sqrt(VecD x) {

@@ -31,21 +31,20 @@ struct Open {
     }
     count++;
   }
-  // The place of the widest, of equals the smallest number; -1 if there is none with any width.
-  int widest() const {
-    double best = 0;
-    int its_number = 0x7fffffff, place = -1;
-    for (int e = lane; e < count; e += WARP)
-      if (width[e] > best || (width[e] == best && number[e] < its_number && best > 0))
-        best = width[e], its_number = number[e], place = e;
-    for (int o = WARP / 2; o; o >>= 1) {
-      const double other = __shfl_xor_sync(ALL_LANES, best, o);
-      const int other_number = __shfl_xor_sync(ALL_LANES, its_number, o),
-                other_place = __shfl_xor_sync(ALL_LANES, place, o);
-      if (other > best || (other == best && other_number < its_number))
-        best = other, its_number = other_number, place = other_place;
+  struct Widest {
+    double width;
+    int number, place;
+    // Of equals the smaller number.
+    static Widest of(Widest a, Widest b) {
+      return b.width > a.width || (b.width == a.width && b.number < a.number) ? b : a;
     }
-    return place;
+  };
+  // The place of the widest; -1 if there is none with any width.
+  int widest() const {
+    Widest best = {0, 0x7fffffff, -1};
+    for (int e = lane; e < count; e += WARP)
+      if (width[e] > 0) best = Widest::of(best, {width[e], number[e], e});
+    return reduce_lanes(best, Widest::of).place;
   }
   void remove(int place) {
     __syncwarp();  // all have read it
