@@ -174,7 +174,8 @@ template <bool SCALED> class NearSearch {
   // factor: (d,), or null where SCALED is false
   NearSearch(const HalfCodedTree &coded, double reach, const double *factor)
       : coded(coded), tree(coded.halves.tree), walk(coded.halves, reach, factor),
-        regions(walk.groups), rounding(std::min(N_ERRORS * std::sqrt(float(tree.d) / 12), LEAST_SUM)),
+        regions(walk.groups),
+        rounding(std::min(N_ERRORS * std::sqrt(float(tree.d) / 12), LEAST_SUM)),
         in_region(2 * tree.d) {}
 
   // Places in the tree of the n_kept nearest by their codes, in no order.

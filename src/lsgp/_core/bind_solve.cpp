@@ -100,18 +100,21 @@ template <class T> struct PredictionArrays {
   // What a group's solver says after `solve`.
   void write(const LocalSolver<T> &solver, const Group<T> &group) {
     const size_t t = solver.problem.t;
+    const auto tau2 = solver.latent_variance();
     for (size_t j = 0; j < t; j++) {
       const auto mu = solver.mean(int(j)), misfit = solver.misfit(int(j));
-      group.write(&mu, 1, mean.data() + j, t);
-      for (int l = 0; l < group.used; l++)
-        scale.data()[(group.begin + l) * t + j] =
+      for (int l = 0; l < group.used; l++) {
+        const size_t e = (group.begin + l) * t + j;
+        mean.data()[e] = mu[l];
+        scale.data()[e] =
             T(posterior_scale(solver.problem, misfit[l], solver.n_effective[l]).value);
+      }
     }
-    const auto tau2 = solver.latent_variance();
-    group.write(&tau2, 1, variance.data(), 1);
-    for (int l = 0; l < group.used; l++)
+    for (int l = 0; l < group.used; l++) {
+      variance.data()[group.begin + l] = tau2[l];
       dof.data()[group.begin + l] = T(solver.problem.scale_dof + solver.n_effective[l]);
-    std::copy_n(group.status, group.used, status.data() + group.begin);
+      status.data()[group.begin + l] = group.status[l];
+    }
   }
 };
 
@@ -157,7 +160,9 @@ void predict(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /*
     for (int l = 0; n_points && l < W; l++)
       place_area(solver.area, problem, group.query[l],
                  points.data() + group.number[l] * area_size, l);
-    solver.template solve<false>(group.query, group.rows, int(m), group.status);
+    solver.gather(group.query, group.rows, int(m));
+    solver.weigh();
+    solver.template solve<false>(int(m), group.status);
     predictions.write(solver, group);
   }
 }
@@ -188,7 +193,9 @@ void differentiate(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> no
   LocalGradient<T> solver(problem, int(m));
   for (size_t begin = 0; begin < q; begin += Simd<T>::W) {
     Group<T> group(begin, neighbors, [&](size_t e) { return queries.data() + e * d; });
-    solver.template solve<false>(group.query, group.rows, int(m), group.status);
+    solver.gather(group.query, group.rows, int(m));
+    solver.weigh();
+    solver.template solve<false>(int(m), group.status);
     predictions.write(solver, group);
     solver.prepare();
     for (size_t j = 0; j < t; j++) {
@@ -224,7 +231,9 @@ void coefficients(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noi
   LocalSolver<T> solver(problem, int(m), Kept::solution);
   for (size_t begin = 0; begin < q; begin += Simd<T>::W) {
     Group<T> group(begin, neighbors, [&](size_t e) { return queries.data() + e * problem.d; });
-    solver.template solve<false>(group.query, group.rows, int(m), group.status);
+    solver.gather(group.query, group.rows, int(m));
+    solver.weigh();
+    solver.template solve<false>(int(m), group.status);
     solver.back_substitute(1);
     for (int l = 0; l < group.used; l++)
       for (size_t i = 0; i < m; i++) {
@@ -267,7 +276,9 @@ void score(In<T, 2> X /* (n, d) */, In<T, 2> y /* (n, t) */, In<T, 1> noise /* (
     size_t rows[W];
     double lane_loss[W];
     for (int l = 0; l < W; l++) rows[l] = targets.data()[group.number[l]];
-    scorer.template solve<true>(group.query, group.rows, int(m), group.status);
+    scorer.gather(group.query, group.rows, int(m));
+    scorer.weigh();
+    scorer.template solve<true>(int(m), group.status);
     scorer.evaluate(Objective(objective), rows, lane_loss);
     scorer.differentiate(lane_gradient.data());
     std::copy_n(lane_loss, group.used, loss.data() + begin);

@@ -70,7 +70,8 @@ class TreeGrower {
     tree.n_nodes = 0;
     Leaf root{0, inputs.n, add_node(tree), 0, {0.0, 0.0}, {}};
     build(root, residuals);
-    for (int64_t b = 0; inputs.d && b < inputs.firsts[1]; ++b) add(root.total, histogram_of(root)[b]);
+    for (int64_t b = 0; inputs.d && b < inputs.firsts[1]; ++b)
+      add(root.total, histogram_of(root)[b]);
     find_split(root);
     leaves.push_back(root);
     while (int64_t(leaves.size()) < growth.n_leaves) {

@@ -39,8 +39,8 @@ inline void sum_nodes(const int32_t *order, int64_t n_leaves, int64_t L, const d
   }
 }
 
-// What the rows of each node are like together: from the leaves to the root, each node by its halves,
-// which keeps digits that sums of squares would lose. As in the walk, every operation is rounded.
+// What the rows of each node are like together: from the leaves to the root, each node by its
+// halves, which keeps digits that sums of squares would lose. As in the walk, every operation is rounded.
 // row_shares: (n,); shares: (n_nodes,), means, variances: (n_nodes, d), written
 inline void find_moments(const Tree &tree, const double *row_shares, double *shares, double *means,
                          double *variances) {

@@ -119,7 +119,8 @@ template <class T> struct LocalGradient : LocalSolver<T> {
   }
 
   V gathered(int k, V e, V slope) const {
-    const V sum = moment(coefficient(), k) + (problem.bandwidth > 0 ? V{} : e * this->farthest_z(k));
+    const V sum =
+        moment(coefficient(), k) + (problem.bandwidth > 0 ? V{} : e * this->farthest_z(k));
     return (T(-2) * sum - slope) * problem.inverse_lengthscale[k];
   }
 

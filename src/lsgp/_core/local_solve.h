@@ -36,15 +36,19 @@ template <class T> struct LocalSolver {
   // Fetch the neighbors of the group's queries; lanes without a query repeat the last one.
   void gather(const T *const *query, const int32_t *const *neighbors, int m) {
     const int d = problem.d, t = problem.t, capacity = Workspace<T>::rows_of(m);
+    // By value, for compilers: nothing that is written here changes them.
+    const Problem<T> given = problem;
+    const Workspace<T> own = space;
     for (int l = 0; l < W; l++) {
+      const T *at = query[l];
       for (int i = 0; i < capacity; i++) {
         const int32_t index = i < m ? neighbors[l][i] : -1;
-        const T *x = index < 0 ? query[l] : problem.X + size_t(index) * d;
-        for (int k = 0; k < d; k++) space.z[i * d + k][l] = x[k] - query[l][k];
+        const T *x = index < 0 ? at : given.X + size_t(index) * d;
+        for (int k = 0; k < d; k++) own.z[i * d + k][l] = x[k] - at[k];
         for (int j = 0; j < t; j++)
-          space.y[j * capacity + i][l] = index < 0 ? T(0) : problem.y[size_t(index) * t + j];
-        space.noise[i][l] = index < 0 ? T(1) : problem.noise[index];
-        space.present[i][l] = index < 0 ? T(0) : T(1);
+          own.y[j * capacity + i][l] = index < 0 ? T(0) : given.y[size_t(index) * t + j];
+        own.noise[i][l] = index < 0 ? T(1) : given.noise[index];
+        own.present[i][l] = index < 0 ? T(0) : T(1);
       }
     }
     rows = capacity;
@@ -235,12 +239,9 @@ template <class T> struct LocalSolver {
     return sum;
   }
 
-  // Gather, weigh, assemble and factor. Lanes that fail are to be solved again, with more digits or
-  // with the trend apart; where there is nothing else to try, with growing jitter.
-  template <bool GRADIENT>
-  void solve(const T *const *query, const int32_t *const *neighbors, int m, int *status) {
-    gather(query, neighbors, m);
-    weigh();
+  // Assemble and factor. Lanes that fail are to be solved again, with more digits or with the trend
+  // apart; where there is nothing else to try, with growing jitter.
+  template <bool GRADIENT> void solve(int m, int *status) {
     V mean_r2 = {}, n = {};
     for (int i = 0; i < rows; i++) {
       mean_r2 += space.r2[i] * space.present[i];

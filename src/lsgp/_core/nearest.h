@@ -90,8 +90,8 @@ struct LeadingCodes {
   }
 };
 
-// The nearest points by their codes. Of each leaf that is no farther than the farthest point kept so
-// far, all codes are scanned.
+// The nearest points by their codes. Of each leaf that is no farther than the farthest point kept
+// so far, all codes are scanned.
 template <bool SCALED> class CodedSearch {
  public:
   // The most by which codes moved a point or a box, in all that was opened.

@@ -171,7 +171,8 @@ inline void sum_pairs(const double *inverse, const double *by_r2, const double *
       for (int64_t k = 0; k < d; ++k) {
         sums.pairs_by_z[i * d + k] += sum_of_lanes(row_pairs_by_z[a * d + k]);
         if (sums.by_z)
-          sums.by_z[i * d + k] += sum_of_lanes(row_by_z[a * d + k]) + sums.diagonal[i] * z[i * d + k];
+          sums.by_z[i * d + k] +=
+              sum_of_lanes(row_by_z[a * d + k]) + sums.diagonal[i] * z[i * d + k];
       }
     }
   }

@@ -264,7 +264,8 @@ inline std::vector<int64_t> in_tree_order(const Tree &tree, const double *querie
                                           const double *factor, const int32_t *by_spread) {
   const LeafPositions positions(tree.n_leaves);
   const Exclusions none{};
-  std::vector<std::pair<int64_t, int64_t>> sorted(q);  // of the leaf that a query is in, or nearly so
+  // Of the leaf that a query is in, or nearly so.
+  std::vector<std::pair<int64_t, int64_t>> sorted(q);
   for (int64_t i = 0; i < q; i++) {
     const Query query(queries, i, tree.d, factor, none, by_spread);
     int64_t node = 0;

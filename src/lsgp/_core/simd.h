@@ -45,7 +45,9 @@ template <class T> inline typename Simd<T>::Vec load(const T *p) {
   return x;
 }
 
-template <class T> inline void store(T *p, typename Simd<T>::Vec x) { std::memcpy(p, &x, sizeof x); }
+template <class T> inline void store(T *p, typename Simd<T>::Vec x) {
+  std::memcpy(p, &x, sizeof x);
+}
 
 template <class V> inline Element<V> sum_of_lanes(V x) {
   Element<V> sum = 0;
@@ -59,8 +61,8 @@ template <class I> inline bool any(I mask) {
   return std::memcmp(&mask, &zero, sizeof(I)) != 0;
 }
 
-// Bit l is set where lane l of a comparison is true. (One template, because compilers differ in which
-// type of integers a comparison has.)
+// Bit l is set where lane l of a comparison is true. (One template, because compilers differ in
+// which type of integers a comparison has.)
 template <class I> inline unsigned true_lanes(I x) {
   [[maybe_unused]] constexpr bool is_double = sizeof(x[0]) == 8;
 #if defined(__AVX512DQ__)

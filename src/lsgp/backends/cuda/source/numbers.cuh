@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What formulas.h, losses.h and problem.h ask of a number, on a device; pasted before them; and small
-// tiles of numbers. In single precision the special function units are as exact as the formulas need: exp and sqrt are off by 2 units in
-// the last place, and exp by the rounding of its argument. In double precision both are off by less
-// than 2 units too; the library's, which know every special case, have twice the instructions, and
-// are there once for each entry of a matrix that is in registers.
+// What formulas.h, losses.h and problem.h ask of a number, on a device, pasted before them; and
+// small tiles of numbers. In single precision the special function units are as exact as the
+// formulas need: exp and sqrt are off by 2 units in the last place, and exp by the rounding of its
+// argument. In double precision both are off by less than 2 units too; the library's, which know
+// every special case, have twice the instructions, and are there once for each entry of a matrix
+// that is in registers.
 #pragma once
 
 #ifndef LSGP_EMULATED
@@ -80,8 +81,8 @@ template <class T> inline Four<T> load_four(const T *p) { return load_several<4>
 
 constexpr int TILE = 4, TILE_SIZE = 16;  // by columns
 
-// Of a diagonal tile, whose diagonal keeps 1/L. A pivot that is not a finite number above `smallest`
-// is a failure, and work goes on with 1; `least` becomes the least of the others.
+// Of a diagonal tile, whose diagonal keeps 1/L. A pivot that is not a finite number above
+// `smallest` is a failure, and work goes on with 1; `least` becomes the least of the others.
 template <class T> inline void factor_tile(T *c, T smallest, bool &failed, T &least) {
 #pragma unroll
   for (int b = 0; b < TILE; b++) {

@@ -52,8 +52,9 @@ template <class T> struct Workspace {
   }
 };
 
-// What all threads learn together of the neighbors, in one reduction each, which is two barriers: the
-// farthest neighbor, of several as far the first, and whether a squared distance is NaN or infinite;
+// What all threads learn together of the neighbors, in one reduction each, which is two barriers:
+// the farthest neighbor, of several as far the first, and whether a squared distance is NaN or
+// infinite;
 template <class T> struct Farthest {
   T r2;
   int row, is_bad;
