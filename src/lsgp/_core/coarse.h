@@ -55,16 +55,16 @@ inline void find_moments(const Tree &tree, const double *row_shares, double *sha
       shares[node] = total;
       for (int64_t j = 0; j < d; j++) {
         const double *points = tree.leaves + (positions(node) * d + j) * L;
-        mean[j] = variance[j] = 0;
+        double first = 0, second = 0;
         for (int64_t i = 0; i < L; i++)
-          if (rows[i] >= 0) mean[j] += product(row_shares[rows[i]], points[i]);
-        mean[j] /= total;
+          if (rows[i] >= 0) first += product(row_shares[rows[i]], points[i]);
+        first /= total;
         for (int64_t i = 0; i < L; i++) {
           if (rows[i] < 0) continue;
-          const double gap = points[i] - mean[j];
-          variance[j] += product(row_shares[rows[i]], product(gap, gap));
+          const double gap = points[i] - first;
+          second += product(row_shares[rows[i]], product(gap, gap));
         }
-        variance[j] /= total;
+        mean[j] = first, variance[j] = second / total;
       }
     } else {
       const int64_t left = 2 * node + 1, right = left + 1;
